@@ -1,0 +1,50 @@
+# Everything here works on a machine that has only Python 3.11 and make. `make help` lists the targets.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+.PHONY: help setup demo test test-fast lint fmt lock bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
+
+.venv/ready: requirements/lock.txt requirements/bootstrap.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "lakehouse needs Python 3.11; found $$($(PYTHON) --version). Set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@rm -f $@ && test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/bootstrap.txt requirements/lock.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+setup: .venv/ready ## make .venv, install the locked dependencies, fetch the jars, prepare Spark's fast start
+	$(BIN)/lake setup
+
+demo: setup ## a narrated tour of a small lake, embedded (LAKE_HOME chooses another folder)
+	LAKE_HOME=$${LAKE_HOME:-$(CURDIR)/.lake/demo} $(BIN)/lake demo
+
+test: setup lint ## lint, then every test, against real Spark, SQLite, DuckDB and hudi-rs
+	@start=$$(date +%s); $(BIN)/python -m pytest -q --durations=10 $(PYTEST_ARGS); code=$$?; echo "make test: $$(( $$(date +%s) - start )) s of tests"; exit $$code
+
+test-fast: .venv/ready ## the tests that need no JVM: under a minute
+	$(BIN)/python -m pytest -q -m "not spark" $(PYTEST_ARGS)
+
+lint: .venv/ready ## ruff, ruff format, mypy strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache | tail -n 8
+
+fmt: .venv/ready ## format and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: ## write requirements/*.txt anew from pyproject.toml (hashes, no addresses)
+	echo uv | $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate - -o requirements/bootstrap.txt
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra all --extra dev pyproject.toml -o requirements/lock.txt
+
+bench: setup ## measure start-up and query times as ratios; writes bench/results/
+	$(BIN)/python -m bench.start
+
+clean: ## remove .venv and what tools left behind (never a lake)
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,28 @@
+"""A whole data lakehouse: `open_lake()` opens one, `Settings` says which, `LakeError` is all that it raises."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["LakeError", "Settings", "open_lake"]
+
+if TYPE_CHECKING:
+    from lakehouse.assemble import open_lake
+    from lakehouse.config.settings import Settings
+    from lakehouse.core.errors import LakeError
+
+_WHERE = {
+    "LakeError": "lakehouse.core.errors",
+    "Settings": "lakehouse.config.settings",
+    "open_lake": "lakehouse.assemble",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when first used, so that `lake --help` does not pay for what it does not need.
+    if name not in _WHERE:
+        raise AttributeError(f"module 'lakehouse' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_WHERE[name]), name)

@@ -1,0 +1,5 @@
+"""`python -m lakehouse` is `lake`."""
+
+from lakehouse.cli import main
+
+main()

@@ -1,0 +1,115 @@
+"""The application: a lake behind HTTP. Thin: it parses, calls the lake and answers."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import os
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+from lakehouse import __version__
+from lakehouse.core.errors import LakeError
+from lakehouse.core.jsonable import jsonable
+from lakehouse.core.result import Result
+from lakehouse.engines.spark.session import LocalSession
+from lakehouse.engines.spark.warm import ARROW
+from lakehouse.lake import Lake
+
+_LOOK_FOR_HANG_UP_S = 0.25
+
+
+class Query(BaseModel):
+    """The body of POST /query."""
+
+    sql: str
+    engine: str = "spark"
+    as_of: str = ""
+    limit: int | None = None
+    explain: bool = False
+    reason: str = "asked for"
+
+
+@dataclass
+class Activity:
+    """How busy the application is, for the process that runs it to decide when to stop."""
+
+    running: int = 0
+    last: float = field(default_factory=time.monotonic)
+
+    @property
+    def idle_seconds(self) -> float:
+        return 0.0 if self.running else time.monotonic() - self.last
+
+
+def create_app(lake: Lake, session: LocalSession, fingerprint: str, activity: Activity) -> FastAPI:
+    """The application over one lake."""
+    app = FastAPI(title="lakehouse", version=__version__)
+
+    @app.exception_handler(LakeError)
+    async def explain_error(request: Request, exc: LakeError) -> JSONResponse:
+        return JSONResponse(exc.as_dict(), status_code=400 if exc.asked_wrongly else 500)
+
+    @app.exception_handler(Exception)
+    async def explain_bug(request: Request, exc: Exception) -> JSONResponse:
+        told = LakeError(f"Something unforeseen: {type(exc).__name__}: {exc}", "The log has the whole trace.")
+        return JSONResponse(told.as_dict(), status_code=500)
+
+    @app.get("/health")
+    async def health() -> dict[str, Any]:
+        return {"pid": os.getpid(), "fingerprint": fingerprint, "version": __version__, "running": activity.running}
+
+    @app.post("/query")
+    async def query(body: Query, request: Request) -> Response:
+        activity.running += 1
+        tag = uuid.uuid4().hex
+        run = functools.partial(_run, lake, session, body, tag, ARROW in request.headers.get("accept", ""))
+        try:
+            return await _until_hang_up(request, run, lambda: session.cancel(tag))
+        finally:
+            activity.running -= 1
+            activity.last = time.monotonic()
+
+    return app
+
+
+def _run(lake: Lake, session: LocalSession, body: Query, tag: str, as_arrow: bool) -> Response:
+    with session.cancellable(tag):
+        result = lake.sql(body.sql, engine=body.engine, as_of=body.as_of, limit=body.limit, explain=body.explain)
+    told = {
+        "columns": [asdict(column) for column in result.columns],
+        "explain": {**asdict(result.explain), "reason": body.reason},
+    }
+    return _arrow(result, told) if as_arrow else _rows(result, told)
+
+
+def _rows(result: Result, told: dict[str, Any]) -> Response:
+    told["rows"] = [[jsonable(value) for value in row] for row in result.rows()]
+    return Response(json.dumps(told), media_type="application/json")
+
+
+def _arrow(result: Result, told: dict[str, Any]) -> Response:
+    import pyarrow
+
+    table = result.to_arrow().replace_schema_metadata({"lake": json.dumps(told)})
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return Response(sink.getvalue().to_pybytes(), media_type=ARROW)
+
+
+async def _until_hang_up(request: Request, run: Callable[[], Response], cancel: Callable[[], None]) -> Response:
+    """Run in a thread; if the client goes away (Ctrl-C), cancel what it asked for."""
+    work = asyncio.ensure_future(asyncio.to_thread(run))
+    while not (await asyncio.wait({work}, timeout=_LOOK_FOR_HANG_UP_S))[0]:
+        if await request.is_disconnected():
+            await asyncio.to_thread(cancel)
+    return await work

@@ -1,0 +1,177 @@
+"""Settings in, a working lake out. The only module that knows every room."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakehouse.catalogs.sql import SqlCatalog
+from lakehouse.config.handover import to_text
+from lakehouse.config.load import load_settings
+from lakehouse.config.settings import Settings
+from lakehouse.core.errors import BadSettingError
+from lakehouse.core.names import CATALOG
+from lakehouse.core.ports import SparkEngine
+from lakehouse.engines.duckdb import DuckDB
+from lakehouse.engines.spark.session import LocalSession
+from lakehouse.engines.spark.settings import WARM
+from lakehouse.engines.spark.warm import WarmSpark
+from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
+from lakehouse.formats.hudi import HudiTables
+from lakehouse.formats.iceberg import IcebergTables
+from lakehouse.lake import Lake, Rooms
+from lakehouse.serve.on_spark import SparkQueries
+from lakehouse.serve.query import Queries
+from lakehouse.serve.tables import Tables
+from lakehouse.storage.local import LocalHome
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Waiting = Callable[[str], AbstractContextManager[object]]
+_IN_PROCESS = "local[*]"
+
+
+def open_lake(profile: str | None = None, home: str | Path | None = None, *, settings: Settings | None = None) -> Lake:
+    """Open a lake: the one that lake.toml and the environment describe, unless told otherwise.
+
+    Args:
+        profile: the set of parts to use; `embedded` by default.
+        home: the folder of an embedded lake; `.lake` in the working folder by default. It is made if missing.
+        settings: all settings at once, instead of reading them.
+    """
+    return assemble(settings or load_settings({"profile": profile, "home": home}))
+
+
+def assemble(settings: Settings, *, as_arrow: bool = True, waiting: Waiting = nullcontext) -> Lake:
+    """A lake as `assemble_rooms` puts it together."""
+    return Lake(assemble_rooms(settings, as_arrow=as_arrow, waiting=waiting))
+
+
+def assemble_rooms(
+    settings: Settings, *, as_arrow: bool = True, waiting: Waiting = nullcontext, class_list: Path | None = None
+) -> Rooms:
+    """Put the parts of a lake together.
+
+    Args:
+        as_arrow: results are for programs; otherwise for people, who need not wait for Arrow to load.
+        waiting: opened around anything that may take more than a moment, with a word on what it is.
+        class_list: have a Spark of this process list the classes it loads (how `lake setup` trains the archive).
+    """
+    home = LocalHome(settings.home).ready()
+    catalog = SqlCatalog(home.catalog_file, home.warehouse)
+    tables = Tables([IcebergTables(catalog), HudiTables(home.warehouse, home.dropped)], catalog.has_view)
+    duckdb = DuckDB(_bytes("query.memory_limit", settings.query.memory_limit), home.run / "spill")
+
+    def start() -> SparkSession:
+        with waiting("Starting Spark"):
+            return start_spark(settings, home, catalog, class_list)
+
+    session = LocalSession(start, HUDI_SETTINGS, as_arrow)
+    spark: SparkEngine
+    if settings.spark.master == WARM:
+        spark = warm_spark(settings, as_arrow=as_arrow, waiting=waiting)
+    else:
+        spark = SparkQueries(tables, session, catalog.ensure_namespace)
+    return Rooms(
+        tables=tables,
+        duckdb=duckdb,
+        spark=spark,
+        queries=Queries(tables, duckdb, spark, _bytes("query.largest_scan", settings.query.largest_scan)),
+        session=session,
+        default_engine=settings.query.engine,
+        check_room=home.check_room,
+    )
+
+
+def warm_spark(settings: Settings, *, as_arrow: bool = True, waiting: Waiting = nullcontext) -> WarmSpark:
+    """The lake's background Spark, running or not."""
+    home = LocalHome(settings.home)
+    in_process = replace(settings, spark=replace(settings.spark, master=_IN_PROCESS))
+    return WarmSpark(
+        run_folder=home.run,
+        log=home.logs / "spark.log",
+        start=[sys.executable, "-m", "lakehouse.api.daemon"],
+        handover=to_text(in_process),
+        as_arrow=as_arrow,
+        waiting=waiting,
+    )
+
+
+def start_spark(
+    settings: Settings, home: LocalHome, catalog: SqlCatalog, class_list: Path | None = None
+) -> SparkSession:
+    """A session on whatever spark.master names; what it needs on this machine is fetched first."""
+    from lakehouse.engines.spark.archive import find_archive
+    from lakehouse.engines.spark.java import find_java, heap_for
+    from lakehouse.engines.spark.jars import ensure_jars
+    from lakehouse.engines.spark.launch import Launch, connect, start_session
+
+    master = _IN_PROCESS if settings.spark.master == WARM else settings.spark.master
+    if master.startswith("sc://"):
+        return connect(master)
+    java = find_java(settings.spark.java_home)
+    jars = ensure_jars(settings.cache, lambda: java, settings.maven_repo)
+    conf = {**spark_conf(catalog, home), "spark.master": master, **settings.spark.conf}
+    if not master.startswith("local"):
+        # Executors on other machines get the jars from the driver.
+        conf["spark.jars"] = ",".join(str(jar) for jar in jars)
+    launch = Launch(
+        java=java,
+        jars=jars,
+        heap=heap_for(settings.spark.driver_memory),
+        conf=conf,
+        log=home.logs / "spark.log",
+        archive=find_archive(settings.cache, java, jars),
+        class_list=class_list,
+    )
+    return start_session(launch)
+
+
+def spark_conf(catalog: SqlCatalog, home: LocalHome) -> Mapping[str, str]:
+    """Everything a Spark session needs to be this lake's: the catalog, both formats, loopback only, UTC."""
+    return {
+        "spark.app.name": f"lakehouse {home.folder}",
+        **catalog.spark_conf(),
+        "spark.sql.defaultCatalog": CATALOG,
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,"
+        "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.sql.warehouse.dir": home.warehouse.as_uri(),
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # One task per core: the default of 200 makes 200 files of 3 rows. Adaptive execution still splits large ones.
+        "spark.sql.shuffle.partitions": str(max(os.cpu_count() or 1, 2)),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.authenticate": "true",
+        "spark.ui.enabled": "false",
+        "spark.local.dir": str(home.run / "spark"),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.catalogImplementation": "in-memory",
+    }
+
+
+def _bytes(setting: str, asked_for: str) -> int:
+    """A size in bytes; `auto` is half of the machine's memory."""
+    if asked_for == "auto":
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    return parse_size(setting, asked_for)
+
+
+def parse_size(setting: str, text: str) -> int:
+    """`512MB`, `8 GB`, `8g` in bytes."""
+    units = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+    digits = text.strip().lower().removesuffix("b").removesuffix("i").rstrip()
+    number, unit = (digits[:-1], digits[-1]) if digits[-1:] in units and digits else (digits, "")
+    try:
+        return int(float(number) * units[unit])
+    except ValueError as exc:
+        raise BadSettingError(f"{setting} = {text!r} is not a size.", "Write it as 512MB or 8GB.") from exc

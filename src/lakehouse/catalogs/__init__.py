@@ -1,0 +1,1 @@
+"""Where tables are found. One file per kind of catalog."""

@@ -1,0 +1,81 @@
+"""`lake`: the command line. This module holds only the list of commands, so that help costs next to nothing."""
+
+from __future__ import annotations
+
+import sys
+
+#: Commands by theme: name -> (module in this folder, one line of help). `lake --help` prints it without loading more.
+COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
+    "Start here": {
+        "demo": ("demo", "a narrated tour: two formats, a join, changes, time travel"),
+        "init": ("setup", "write a commented lake.toml, .env.example and a first script"),
+        "setup": ("setup", "fetch what Spark needs and make its start fast"),
+        "doctor": ("doctor", "check this machine and this lake, and say what to do"),
+    },
+    "Ask": {
+        "sql": ("sql", "run one SQL statement"),
+        "tables": ("tables", "list the tables"),
+        "describe": ("tables", "show a table's columns, layout and newest snapshot"),
+    },
+    "Time": {
+        "history": ("time", "list a table's snapshots"),
+        "travel": ("time", "show a table as it was"),
+        "diff": ("time", "show what changed between two moments"),
+        "rollback": ("time", "make a table what it was"),
+        "drop": ("tables", "take a table out of the lake (undrop brings it back)"),
+        "undrop": ("tables", "bring back a dropped table"),
+    },
+    "Run": {
+        "up": ("process", "start the background Spark now"),
+        "down": ("process", "stop the background Spark"),
+        "status": ("process", "show what runs"),
+        "connect": ("connect", "print ready configuration for another engine"),
+        "config": ("setup", "show every setting and where it came from"),
+        "completion": ("setup", "print shell completion for bash, zsh or fish"),
+    },
+}
+
+_TAIL = """\
+Options:
+  --home DIR      the lake's folder (LAKE_HOME; default .lake)
+  --profile NAME  the set of parts to use (LAKE_PROFILE; default embedded)
+  --version       print the version
+  --help          print this; `lake COMMAND --help` tells more and shows an example
+
+First steps:
+  lake demo
+  lake sql "create table shop.orders (id int, item string)"
+  lake sql "insert into shop.orders values (1, 'tea')"
+  lake sql "select * from shop.orders"
+"""
+
+
+def main() -> None:
+    """The entry point of `lake`."""
+    arguments = sys.argv[1:]
+    if arguments in ([], ["--help"], ["-h"]) and not _completing():
+        sys.stdout.write(help_text())
+        return
+    if arguments == ["--version"]:
+        from lakehouse import __version__
+
+        sys.stdout.write(f"lakehouse {__version__}\n")
+        return
+    from lakehouse.cli.app import run
+
+    sys.exit(run(arguments))
+
+
+def help_text() -> str:
+    """What `lake --help` prints."""
+    width = max(len(name) for commands in COMMANDS.values() for name in commands) + 2
+    lines = ["Usage: lake [OPTIONS] COMMAND ...", "", "A data lakehouse in one command.", ""]
+    for theme, commands in COMMANDS.items():
+        lines += [f"{theme}:", *(f"  {name:<{width}}{text}" for name, (_, text) in commands.items()), ""]
+    return "\n".join(lines) + "\n" + _TAIL
+
+
+def _completing() -> bool:
+    import os
+
+    return "_LAKE_COMPLETE" in os.environ

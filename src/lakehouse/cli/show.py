@@ -1,0 +1,136 @@
+"""What a person or a program sees: tables, JSON, CSV, and a spinner where one has to wait."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+from lakehouse.core.jsonable import jsonable
+
+_WIDEST_CELL = 60
+
+
+def show_rows(names: Sequence[str], rows: Sequence[Sequence[Any]], output: str, title: str = "") -> None:
+    """Print rows to stdout in the form asked for."""
+    if output == "json":
+        _json(names, rows)
+    elif output == "csv":
+        _csv(names, rows)
+    elif not names:
+        note("Done.")
+    elif sys.stdout.isatty():
+        _rich_table(names, rows, title)
+    else:
+        _plain_table(names, rows, sys.stdout)
+
+
+def note(text: str) -> None:
+    """A word to the person, never mixed with the result."""
+    dim, end = ("\x1b[2m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
+    sys.stderr.write(f"{dim}{text}{end}\n")
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """A spinner on the terminal; nothing anywhere else."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text + "…"):
+        yield
+
+
+@contextmanager
+def byte_progress(text: str) -> Iterator[Any]:
+    """A progress bar for bytes that arrive, as a function to call with (so far, in all)."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    bar = Progress(
+        TextColumn(text), BarColumn(), DownloadColumn(), TransferSpeedColumn(), console=Console(stderr=True), transient=True
+    )
+    with bar:
+        task = bar.add_task(text, total=None, visible=False)
+        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+
+
+def cell(value: Any) -> str:
+    """A value as a person reads it."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).isoformat(sep=" ").replace("+00:00", "Z")
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, dict | list):
+        import json
+
+        return json.dumps(jsonable(value), ensure_ascii=False)
+    if isinstance(value, tuple):
+        return ", ".join(str(part) for part in value)
+    return str(value)
+
+
+def size(count: int | None) -> str:
+    """Bytes as a person reads them."""
+    if count is None:
+        return ""
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def _json(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    import json
+
+    objects = [dict(zip(names, map(jsonable, row), strict=True)) for row in rows]
+    sys.stdout.write("[" + ",\n ".join(json.dumps(each, ensure_ascii=False) for each in objects) + "]\n")
+
+
+def _csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    import csv
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(names)
+    for row in rows:
+        writer.writerow(["" if value is None else cell(value) for value in row])
+
+
+def _rich_table(names: Sequence[str], rows: Sequence[Sequence[Any]], title: str) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    for place, name in enumerate(names):
+        numeric = all(isinstance(row[place], int | float) or row[place] is None for row in rows)
+        table.add_column(name, justify="right" if numeric and rows else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell(value), style="dim" if value is None else "") for value in row))
+    Console().print(table)
+
+
+def _plain_table(names: Sequence[str], rows: Sequence[Sequence[Any]], out: TextIO) -> None:
+    cells = [[_short(cell(value)) for value in row] for row in rows]
+    widths = [max(len(text) for text in column) for column in zip(names, *cells, strict=True)]
+    out.write("  ".join(name.ljust(width) for name, width in zip(names, widths, strict=True)).rstrip() + "\n")
+    out.write("  ".join("-" * width for width in widths) + "\n")
+    for row in cells:
+        out.write("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() + "\n")
+
+
+def _short(text: str) -> str:
+    one_line = text.replace("\n", "\\n")
+    return one_line if len(one_line) <= _WIDEST_CELL else one_line[: _WIDEST_CELL - 1] + "…"

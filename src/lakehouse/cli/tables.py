@@ -1,0 +1,81 @@
+"""`lake tables`, `describe`, `drop`, `undrop`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from lakehouse.cli.app import Context, command, table_argument
+from lakehouse.cli.show import note, show_rows, size
+
+
+@command("lake tables\nlake tables --dropped")
+@click.option("--dropped", is_flag=True, help="List what undrop can bring back instead.")
+def tables(context: Context, dropped: bool) -> None:
+    """List the tables of the lake."""
+    if dropped:
+        show_rows(["table"], [(name,) for name in context.lake.dropped()], context.output)
+        return
+    found = context.lake.tables()
+    names = ["table", "format", "rows", "files", "bytes", "partitioned_by", "key", "changed_at"]
+    people = context.output == "table"
+    rows = []
+    for info in found:
+        now = info.current
+        held = now.bytes_total if now else 0
+        rows.append(
+            (
+                str(info.name),
+                info.format,
+                now.rows_total if now else 0,
+                now.files_total if now else 0,
+                size(held) if people else held,
+                ", ".join(info.partitioning),
+                ", ".join(info.key),
+                now.at if now else None,
+            )
+        )
+    show_rows(names, rows, context.output)
+    if not rows:
+        note('No tables yet. Try: lake demo, or lake sql "create table shop.orders (id int, item string)"')
+
+
+@command("lake describe crm.leads\nlake describe crm.leads -o json")
+@table_argument
+def describe(context: Context, table: str) -> None:
+    """Show a table's columns, partitioning, key, place and newest snapshot."""
+    info = context.lake.describe(table)
+    if context.output == "json":
+        columns = [asdict(column) for column in info.columns]
+        names = ["table", "format", "location", "partitioned_by", "key", "columns", "properties", "current"]
+        current = asdict(info.current) if info.current else None
+        row = (str(info.name), info.format, info.location, list(info.partitioning), list(info.key), columns)
+        show_rows(names, [(*row, dict(info.properties), current)], "json")
+        return
+    rows = [(column.name, column.type, "" if column.required else "null", column.comment) for column in info.columns]
+    show_rows(["column", "type", "nulls", "comment"], rows, context.output)
+    note(f"{info.name}: {info.format}, {info.location}")
+    if info.partitioning:
+        note(f"partitioned by {', '.join(info.partitioning)}")
+    if info.key:
+        note(f"key {', '.join(info.key)}")
+    if info.current:
+        now = info.current
+        note(f"{now.rows_total} rows in {now.files_total} files, {size(now.bytes_total)}, snapshot {now.id}")
+
+
+@command("lake drop crm.leads\nlake undrop crm.leads")
+@table_argument
+def drop(context: Context, table: str) -> None:
+    """Take a table out of the lake. Its files stay, so that undrop can bring it back."""
+    context.lake.drop(table)
+    note(f"Dropped {table}. Bring it back with: lake undrop {table}")
+
+
+@command("lake undrop crm.leads\nlake tables --dropped")
+@click.argument("table")
+def undrop(context: Context, table: str) -> None:
+    """Bring back the table that was dropped last under that name."""
+    info = context.lake.undrop(table)
+    note(f"{info.name} is back, with {info.current.rows_total if info.current else 0} rows.")

@@ -1,0 +1,1 @@
+"""Settings: lake.toml < .env < LAKE_* < flags, checked once at the door."""

@@ -1,0 +1,21 @@
+"""Settings as text, to hand them to a process of ours through its input."""
+
+from __future__ import annotations
+
+import json
+from functools import reduce
+from pathlib import Path
+
+from lakehouse.config.load import all_settings, settings_from
+from lakehouse.config.settings import Settings
+
+
+def to_text(settings: Settings) -> str:
+    """All settings as JSON, always in the same order."""
+    values = {name: reduce(getattr, name.split("."), settings) for name, _, _ in all_settings()}
+    return json.dumps({name: str(value) if isinstance(value, Path) else value for name, value in values.items()})
+
+
+def from_text(text: str) -> Settings:
+    """The settings that `to_text` wrote."""
+    return settings_from({name: (value, "handed over") for name, value in json.loads(text).items()}, Path("/"))

@@ -1,0 +1,168 @@
+"""Read settings from their four places, remember which place won, and refuse what is not a setting."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from lakehouse.config.settings import Settings
+from lakehouse.core.errors import BadSettingError, UnknownChoiceError
+from lakehouse.core.names import nearest
+
+FILE_NAME = "lake.toml"
+_PREFIX = "LAKE_"
+#: Read by the command line itself, before there are settings.
+_NOT_SETTINGS = {"LAKE_DEBUG"}
+_TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
+
+Flat = dict[str, tuple[Any, str]]
+
+
+def load_settings(
+    flags: Mapping[str, Any] | None = None, folder: Path | None = None, environ: Mapping[str, str] | None = None
+) -> Settings:
+    """The settings that hold in a folder.
+
+    Args:
+        flags: dotted names (`spark.master`) given on the command line or to `open_lake`; None means not given.
+        folder: where to look for lake.toml and .env, and upwards; the working folder by default.
+        environ: the environment; the process's own by default.
+    """
+    folder = (folder or Path.cwd()).absolute()
+    environ = os.environ if environ is None else environ
+    file = find_file(folder)
+    base = file.parent if file else folder
+    found: Flat = {}
+    if cache := environ.get("XDG_CACHE_HOME"):
+        found["cache"] = (Path(cache) / "lakehouse", "environment: XDG_CACHE_HOME")
+    if file:
+        found.update(_from_toml(file))
+    found.update(_from_environment(_read_env_file(base / ".env"), str(base / ".env")))
+    found.update(_from_environment(environ, "environment"))
+    found.update({name: (value, "flag") for name, value in (flags or {}).items() if value is not None})
+    return settings_from(found, base)
+
+
+def find_file(folder: Path) -> Path | None:
+    """The lake.toml of a folder or of its nearest parent."""
+    return next((place / FILE_NAME for place in (folder, *folder.parents) if (place / FILE_NAME).is_file()), None)
+
+
+def all_settings(kind: Any = Settings, prefix: str = "") -> Iterator[tuple[str, Field[Any], Any]]:
+    """Every setting as (dotted name, field, type), nested ones included."""
+    types = get_type_hints(kind)
+    for part in fields(kind):
+        if part.metadata.get("internal"):
+            continue
+        if is_dataclass(types[part.name]):
+            yield from all_settings(types[part.name], f"{prefix}{part.name}.")
+        else:
+            yield prefix + part.name, part, types[part.name]
+
+
+def _from_toml(file: Path) -> Flat:
+    import tomllib
+
+    try:
+        content = tomllib.loads(file.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        raise BadSettingError(f"{file} is not TOML: {exc}.", "Compare it with the one that `lake init` writes.") from exc
+    except OSError as exc:
+        raise BadSettingError(f"{file} cannot be read: {exc.strerror}.", "Check its permissions.") from exc
+    return {name: (value, str(file)) for name, value in _flatten(content)}
+
+
+def _flatten(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    maps = {name for name, _, kind in all_settings() if getattr(kind, "__origin__", None) is not None}
+    for key, value in content.items():
+        name = prefix + key
+        if isinstance(value, dict) and name not in maps:
+            yield from _flatten(value, name + ".")
+        else:
+            yield name, value
+
+
+def _read_env_file(file: Path) -> dict[str, str]:
+    if not file.is_file():
+        return {}
+    pairs = (line.split("=", 1) for line in file.read_text().splitlines() if "=" in line and line.strip()[0] != "#")
+    return {key.removeprefix("export ").strip(): value.strip().strip("\"'") for key, value in pairs}
+
+
+def _from_environment(environ: Mapping[str, str], source: str) -> Flat:
+    """LAKE_SPARK__MASTER is spark.master."""
+    found: Flat = {}
+    for key, value in environ.items():
+        if key.startswith(_PREFIX) and key not in _NOT_SETTINGS:
+            name = key.removeprefix(_PREFIX).lower().replace("__", ".")
+            found[name] = (value, f"{source}: {key}" if source == "environment" else source)
+    return found
+
+
+def settings_from(found: Flat, base: Path) -> Settings:
+    """Settings from dotted names; relative folders are taken from `base`."""
+    known = {name: (part, kind) for name, part, kind in all_settings()}
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for name, (value, source) in found.items():
+        if name not in known:
+            near = nearest(name, known)
+            hint = f"Did you mean {near[0]}? " if near else ""
+            raise BadSettingError(f"{name} ({source}) is not a setting.", hint + "All of them: lake config show")
+        part, kind = known[name]
+        values[name] = _typed(name, value, kind, source)
+        sources[name] = source
+        choices = part.metadata.get("choices")
+        if choices and values[name] not in choices:
+            raise UnknownChoiceError(name, values[name], choices)
+    for name in ("home", "cache"):
+        default = known[name][0].default
+        values[name] = (base / Path(values.get(name, default)).expanduser()).absolute()
+    return _nest(Settings, values, "", sources=sources)
+
+
+def _nest(kind: Any, values: Mapping[str, Any], prefix: str, **extra: Any) -> Any:
+    types = get_type_hints(kind)
+    arguments: dict[str, Any] = dict(extra)
+    for part in fields(kind):
+        if is_dataclass(types[part.name]):
+            arguments[part.name] = _nest(types[part.name], values, f"{prefix}{part.name}.")
+        elif prefix + part.name in values:
+            arguments[part.name] = values[prefix + part.name]
+    return kind(**arguments)
+
+
+def _typed(name: str, value: Any, kind: Any, source: str) -> Any:
+    """The value as its setting's type, from TOML (typed already) or from text."""
+    try:
+        if kind is bool and isinstance(value, str):
+            return _boolean(value)
+        if kind in (int, float):
+            return kind(value)
+        if kind is Path:
+            return Path(value)
+        if kind is str and isinstance(value, str | Path):
+            return str(value)
+        if getattr(kind, "__origin__", None) is not None and isinstance(value, Mapping):
+            return {str(key): _property(item) for key, item in value.items()}
+        if isinstance(kind, type) and isinstance(value, kind):
+            return value
+    except (TypeError, ValueError):
+        pass
+    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}.get(kind, "a table")
+    raise BadSettingError(f"{name} = {value!r} ({source}) is not {wanted}.", "lake config show")
+
+
+def _property(item: Any) -> str:
+    return str(item).lower() if isinstance(item, bool) else str(item)
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise ValueError(text)

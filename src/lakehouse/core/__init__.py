@@ -1,0 +1,1 @@
+"""What every room agrees on: names, times, errors, interfaces. Standard library only."""

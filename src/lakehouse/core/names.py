@@ -1,0 +1,60 @@
+"""Names of tables: two parts, checked, so that no name can be a path, a quote or a second statement."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lakehouse.core.errors import BadNameError
+
+#: The catalog's name in SQL and the key of `main` in a SQL catalog's tables.
+CATALOG = "lake"
+DEFAULT_NAMESPACE = "default"
+LONGEST_NAME = 128
+
+_PART = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+def check_part(text: str, what: str) -> str:
+    """One part of a name in lower case, or a BadNameError that says what a name may be."""
+    folded = text.lower()
+    if not _PART.fullmatch(folded) or len(folded) > LONGEST_NAME:
+        raise BadNameError(
+            f"{text!r} cannot be the name of a {what}.",
+            f"Use letters, digits and _, not starting with a digit, at most {LONGEST_NAME} characters.",
+        )
+    return folded
+
+
+@dataclass(frozen=True, order=True)
+class TableName:
+    """`namespace.table`, both checked and in lower case."""
+
+    namespace: str
+    table: str
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        """Read `table`, `namespace.table` or `lake.namespace.table`."""
+        parts = [part.strip("`") for part in text.split(".")]
+        if len(parts) == 3 and parts[0].lower() == CATALOG:
+            parts = parts[1:]
+        if len(parts) == 1:
+            parts = [DEFAULT_NAMESPACE, *parts]
+        if len(parts) != 2:
+            raise BadNameError(f"{text!r} is not the name of a table.", "Write NAMESPACE.TABLE, for example crm.leads.")
+        return cls(check_part(parts[0], "namespace"), check_part(parts[1], "table"))
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.table}"
+
+
+def nearest(given: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """The known names that look most like the given one; a right table in a wrong namespace counts as near."""
+    names = sorted(known)
+    last = given.rsplit(".", 1)[-1]
+    same_table = [name for name in names if name.rsplit(".", 1)[-1] == last]
+    alike = difflib.get_close_matches(given, names, n=most, cutoff=0.5)
+    return list(dict.fromkeys([*same_table, *alike]))[:most]

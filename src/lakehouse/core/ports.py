@@ -1,0 +1,151 @@
+"""The interfaces between the rooms, and the plain facts that pass through them.
+
+A format answers for its tables in plain data (`Scan`, `Snapshot`, `TableInfo`), so that no engine needs to know
+a format and no format an engine. What a room can do is stated as data (`FormatCan`), never asked of its class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from lakehouse.core.names import TableName
+    from lakehouse.core.result import Result
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as the table's schema states it, with its type in Spark's words."""
+
+    name: str
+    type: str
+    required: bool = False
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One committed change of a table: an Iceberg snapshot or a Hudi instant."""
+
+    id: str
+    at: datetime
+    operation: str
+    rows_added: int | None = None
+    rows_removed: int | None = None
+    rows_total: int | None = None
+    files_total: int | None = None
+    bytes_total: int | None = None
+    source: str = ""
+    refs: tuple[str, ...] = ()
+    is_current: bool = False
+    """False for what was rolled back as well as for what came before the present."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """All that is needed to read a table at one moment without its format's own library.
+
+    Either `metadata` (an Iceberg metadata file, with a snapshot unless it is the present one) or `files` (Parquet
+    files that together are the table) is set. `columns` is what the reader must show, in order.
+    """
+
+    columns: tuple[Column, ...]
+    metadata: str = ""
+    snapshot_id: str = ""
+    files: tuple[str, ...] = ()
+    total_rows: int | None = None
+    total_files: int | None = None
+    total_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """What `lake describe` says of a table."""
+
+    name: TableName
+    format: str
+    location: str
+    columns: tuple[Column, ...]
+    partitioning: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    current: Snapshot | None = None
+
+
+@dataclass(frozen=True)
+class FormatCan:
+    """The abilities of a format. Callers ask `format.can.branch`, never for the class."""
+
+    branch: bool
+    upsert: bool
+    time_travel: bool
+    partition_evolution: bool
+
+
+class TableFormat(Protocol):
+    """A table format: where its tables are, what they hold, how they change."""
+
+    name: str
+    can: FormatCan
+
+    def tables(self) -> Sequence[TableName]:
+        """Every table of this format in the lake."""
+
+    def has(self, table: TableName) -> bool:
+        """Whether the table is there and of this format."""
+
+    def describe(self, table: TableName) -> TableInfo:
+        """Schema, partitioning, key and the newest snapshot."""
+
+    def history(self, table: TableName) -> Sequence[Snapshot]:
+        """Every snapshot that can be told of, oldest first."""
+
+    def resolve(self, table: TableName, when: str, now: datetime) -> str:
+        """The id of the snapshot that a WHEN means."""
+
+    def scan(self, table: TableName, snapshot: str = "") -> Scan:
+        """How to read the table, now or at a snapshot."""
+
+    def spark_name(self, table: TableName) -> str:
+        """What the table is called in Spark SQL where it is changed or described."""
+
+    def spark_rows(self, table: TableName, snapshot: str = "") -> str:
+        """What stands for the table's rows, now or at a snapshot, in Spark SQL: a name or a query in parentheses."""
+
+    def spark_setup(self, table: TableName) -> Sequence[str]:
+        """Statements that a Spark session must have run before it can use the table; none if it just knows it."""
+
+    def version(self, table: TableName) -> str:
+        """Changes whenever `spark_setup` has to run again."""
+
+    def rollback_sql(self, table: TableName, snapshot: str) -> str:
+        """The Spark statement that makes the table what it was at a snapshot."""
+
+    def drop(self, table: TableName) -> None:
+        """Take the table out of the lake so that `undrop` can bring it back."""
+
+    def undrop(self, table: TableName) -> bool:
+        """Bring back the table that was dropped last under that name; False if there is none."""
+
+    def dropped(self) -> Sequence[TableName]:
+        """What `undrop` could bring back."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One statement as the user wrote it, and how to answer it."""
+
+    sql: str
+    as_of: str = ""
+    limit: int | None = None
+    explain: bool = False
+
+
+class SparkEngine(Protocol):
+    """Spark, wherever it runs: warm behind a socket, in this process, or on a cluster."""
+
+    def query(self, request: Request, reason: str) -> Result:
+        """Resolve the statement's names, run it and give its result; `reason` says why Spark was chosen."""

@@ -1,0 +1,133 @@
+"""A result: columns and rows, whichever engine made them, turned into Arrow only when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lakehouse.core.ports import Column
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+Row = tuple[Any, ...]
+
+
+class Rows(Protocol):
+    """Where a result's rows come from."""
+
+    def fetch(self) -> list[Row]: ...
+    def arrow(self) -> pyarrow.Table: ...
+
+
+@dataclass(frozen=True)
+class Explain:
+    """Which engine ran a statement, why, and how much of the tables it read."""
+
+    engine: str
+    reason: str
+    files_read: int | None = None
+    files_total: int | None = None
+    bytes_read: int | None = None
+    bytes_total: int | None = None
+    plan: str = ""
+
+
+@dataclass
+class Result:
+    """What a statement gave: Arrow for programs, rows for people."""
+
+    columns: tuple[Column, ...]
+    source: Rows
+    explain: Explain
+    _rows: list[Row] | None = field(default=None, repr=False)
+
+    @property
+    def engine(self) -> str:
+        return self.explain.engine
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    def rows(self) -> list[Row]:
+        """All rows as Python values."""
+        if self._rows is None:
+            self._rows = self.source.fetch()
+        return self._rows
+
+    def dicts(self) -> list[dict[str, Any]]:
+        """All rows as one dict each."""
+        return [dict(zip(self.names, row, strict=True)) for row in self.rows()]
+
+    def to_arrow(self) -> pyarrow.Table:
+        return self.source.arrow()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        import polars
+
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows())
+
+    def __len__(self) -> int:
+        return len(self.rows())
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        return html_table(self.names, self.rows())
+
+
+MOST_ROWS_SHOWN = 50
+
+
+def html_table(names: Sequence[str], rows: Sequence[Row]) -> str:
+    """A plain HTML table of the first rows, for notebooks."""
+    from html import escape
+
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape('' if value is None else str(value))}</td>" for value in row) + "</tr>"
+        for row in rows[:MOST_ROWS_SHOWN]
+    )
+    more = f"<caption>{len(rows)} rows, {MOST_ROWS_SHOWN} shown</caption>" if len(rows) > MOST_ROWS_SHOWN else ""
+    return f"<table>{more}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+@dataclass
+class ListedRows:
+    """Rows that are already Python values: answers of our own, or JSON from the warm Spark."""
+
+    names: Sequence[str]
+    listed: list[Row]
+
+    def fetch(self) -> list[Row]:
+        return self.listed
+
+    def arrow(self) -> pyarrow.Table:
+        import pyarrow
+
+        columns = [[row[place] for row in self.listed] for place in range(len(self.names))]
+        return pyarrow.table(columns, names=list(self.names))
+
+
+@dataclass
+class ArrowRows:
+    """Rows that came as Arrow."""
+
+    table: pyarrow.Table
+
+    def fetch(self) -> list[Row]:
+        return list(zip(*(column.to_pylist() for column in self.table.columns), strict=True))
+
+    def arrow(self) -> pyarrow.Table:
+        return self.table

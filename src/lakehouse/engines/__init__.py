@@ -1,0 +1,1 @@
+"""What runs SQL: DuckDB in this process, Spark wherever it is."""

@@ -1,0 +1,282 @@
+"""DuckDB in this process: reads Iceberg from the exact metadata file and Hudi from its Parquet files. No JVM."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lakehouse.core.errors import (
+    DiskFullError,
+    EngineError,
+    NotInstalledError,
+    QueryRejectedError,
+)
+from lakehouse.core.names import TableName
+from lakehouse.core.ports import Column, Scan
+from lakehouse.core.result import Explain, Result, Row
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow
+
+#: avro first: iceberg's extension needs it to be there.
+_EXTENSIONS = ("avro", "iceberg")
+
+_TYPE_WORDS = {"string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMPTZ", "timestamp_ntz": "TIMESTAMP"}
+
+
+class DuckDB:
+    """One DuckDB with its extensions, a connection of its own for each statement."""
+
+    def __init__(self, memory_limit: int, spill: Path) -> None:
+        self._memory_limit, self._spill = memory_limit, spill
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._failure: BaseException | None = None
+        self._numbers = count()
+        self._loader: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """Start loading in the background: it takes 0.2 s, mostly without the interpreter, which can parse meanwhile."""
+        if self._loader is None:
+            self._loader = threading.Thread(target=self._load)
+            self._loader.start()
+
+    def run(
+        self, sql: str, views: Mapping[TableName | str, Scan], reason: str, limit: int | None = None, explain: bool = False
+    ) -> Result:
+        """Run a query over views of tables.
+
+        Args:
+            sql: in DuckDB's dialect.
+            views: what each table name in it stands for; a plain string is a view without a namespace.
+            limit: the most rows to give; None for all.
+        """
+        import duckdb
+
+        cursor = self._cursor()
+        try:
+            for name, scan in views.items():
+                cursor.execute(_view(name, scan))
+            told = Explain("duckdb", reason)
+            if explain:
+                told = self._explained(cursor, sql, views, reason)
+            relation = cursor.sql(sql)
+        except duckdb.Error as exc:
+            raise _translate(_with_place(cursor, sql, exc), sql) from exc
+        if relation is None:
+            return Result((), DuckDBRows(None, limit, sql), told)
+        columns = tuple(
+            Column(_spark_name(name), str(kind).lower()) for name, kind in zip(relation.columns, relation.types, strict=True)
+        )
+        return Result(columns, DuckDBRows(relation, limit, sql), told)
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        self.begin()
+        assert self._loader is not None
+        self._loader.join()
+        if self._failure is not None:
+            raise self._failure
+        assert self._connection is not None
+        # An empty catalog per statement: results are read late, so one statement's views must outlive the next one.
+        cursor = self._connection.cursor()
+        name = f"statement_{next(self._numbers)}"
+        cursor.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
+        return cursor
+
+    def _load(self) -> None:
+        try:
+            self._connection = self._connect()
+        except Exception as exc:  # noqa: BLE001 - carried over to the thread that asks, where it is raised
+            self._failure = exc
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        try:
+            import duckdb
+        except ImportError as exc:
+            raise NotInstalledError("duckdb", "duckdb") from exc
+        offline = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+        connection = duckdb.connect(config=offline)
+        # Spark sorts NULLs first going up and last going down.
+        connection.execute("SET TimeZone = 'UTC'; SET default_null_order = 'NULLS_FIRST_ON_ASC_LAST_ON_DESC'")
+        connection.execute(f"SET temp_directory = {_text(str(self._spill))}")
+        connection.execute(f"SET memory_limit = '{self._memory_limit}B'")
+        for name in _EXTENSIONS:
+            connection.execute(f"LOAD {_text(str(_extension(name, duckdb.__version__)))}")
+        return connection
+
+    def _explained(
+        self, cursor: duckdb.DuckDBPyConnection, sql: str, views: Mapping[TableName | str, Scan], reason: str
+    ) -> Explain:
+        """Run the query once under DuckDB's profiler, and count what its scans opened."""
+        cursor.execute("SET enable_external_file_cache = false")  # what is in memory already would not count as read
+        profile = json.loads(cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + sql).fetchall()[0][1])
+        plan = cursor.execute("EXPLAIN " + sql).fetchall()[0][1]
+        cursor.execute("SET enable_external_file_cache = true")
+        scans = views.values()
+        return Explain(
+            engine="duckdb",
+            reason=reason,
+            files_read=_files_read(profile),
+            files_total=sum(scan.total_files or 0 for scan in scans),
+            bytes_read=profile.get("total_bytes_read"),
+            bytes_total=sum(scan.total_bytes or 0 for scan in scans),
+            plan=plan,
+        )
+
+
+@dataclass
+class DuckDBRows:
+    """The rows of a relation, fetched when somebody looks."""
+
+    relation: Any
+    limit: int | None
+    sql: str
+
+    def fetch(self) -> list[Row]:
+        import duckdb
+
+        if self.relation is None:
+            return []
+        try:
+            return self._limited().fetchall()
+        except duckdb.Error as exc:
+            raise _translate(exc, self.sql) from exc
+
+    def arrow(self) -> pyarrow.Table:
+        import duckdb
+        import pyarrow
+
+        if self.relation is None:
+            return pyarrow.table({})
+        try:
+            return self._limited().to_arrow_table()
+        except duckdb.Error as exc:
+            raise _translate(exc, self.sql) from exc
+
+
+    def _limited(self) -> Any:
+        return self.relation if self.limit is None else self.relation.limit(self.limit)
+
+
+def _spark_name(column: str) -> str:
+    """What Spark would have called a column that the query gave no name."""
+    return column.replace("count_star()", "count(1)").replace('"', "")
+
+
+def _view(name: TableName | str, scan: Scan) -> str:
+    if isinstance(name, str):
+        return f"CREATE VIEW {_name(name)} AS {_select(scan)}"
+    schema = f"CREATE SCHEMA IF NOT EXISTS {_name(name.namespace)};"
+    return f"{schema} CREATE VIEW {_name(name.namespace)}.{_name(name.table)} AS {_select(scan)}"
+
+
+def _select(scan: Scan) -> str:
+    """The table as a query that DuckDB can push columns and filters into."""
+    if scan.metadata:
+        at = f", snapshot_from_id = {int(scan.snapshot_id)}" if scan.snapshot_id else ""
+        return f"SELECT * FROM iceberg_scan({_text(scan.metadata)}{at})"
+    if scan.files:
+        picked = ", ".join(_name(column.name) for column in scan.columns)
+        listed = ", ".join(_text(file) for file in scan.files)
+        # Older files lack newer columns: by name, what is missing is null.
+        return f"SELECT {picked} FROM read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
+    nothing = ", ".join(f"CAST(NULL AS {duckdb_type(column.type)}) AS {_name(column.name)}" for column in scan.columns)
+    return f"SELECT {nothing or '1'} WHERE false"
+
+
+def duckdb_type(spark_type: str) -> str:
+    """A simple Spark type in DuckDB's words; nested ones are only ever needed for tables without a row."""
+    if spark_type in _TYPE_WORDS:
+        return _TYPE_WORDS[spark_type]
+    return "VARCHAR" if "<" in spark_type else spark_type.upper()
+
+
+def _files_read(profile: Any) -> int:
+    """The files that all scans of a profiled plan opened."""
+    own = str((profile.get("extra_info") or {}).get("Total Files Read", "0"))
+    number = int(own) if own.isdigit() else 0
+    return number + sum(_files_read(child) for child in profile.get("children", []))
+
+
+def _extension(name: str, version: str) -> Path:
+    spec = find_spec(f"duckdb_extension_{name}")
+    if spec is None or not spec.submodule_search_locations:
+        raise NotInstalledError(f"duckdb-extension-{name}", "duckdb")
+    file = Path(spec.submodule_search_locations[0]) / "extensions" / f"v{version}" / f"{name}.duckdb_extension"
+    if not file.is_file():
+        raise EngineError(
+            f"duckdb-extension-{name} is not the one for DuckDB {version}.",
+            f"pip install 'duckdb-extension-{name}=={version}'",
+        )
+    return file
+
+
+def _with_place(cursor: duckdb.DuckDBPyConnection, sql: str, exc: Exception) -> Exception:
+    """The same error with DuckDB's drawing of where it is, which it leaves out when it only binds a query."""
+    import duckdb
+
+    if "LINE " in str(exc):
+        return exc
+    try:
+        cursor.execute(sql)
+    except duckdb.Error as told:
+        return told
+    return exc
+
+
+_POSITION = re.compile(r"^LINE (\d+): ", re.MULTILINE)
+
+
+def _translate(exc: Exception, sql: str) -> EngineError | DiskFullError:
+    import duckdb
+
+    text = str(exc)
+    if isinstance(exc, duckdb.IOException) and "No space left" in text:
+        return DiskFullError("The disk is full.", "Free some space; DuckDB spills into the lake's run folder.")
+    if isinstance(exc, duckdb.OutOfMemoryException):
+        return EngineError("DuckDB ran out of memory.", "Raise query.memory_limit or use: lake sql --engine spark")
+    if isinstance(exc, duckdb.ParserException | duckdb.BinderException | duckdb.CatalogException):
+        message, place = _place(text, sql)
+        return QueryRejectedError(message, sql=sql, line=place[0] if place else None, column=place[1] if place else None)
+    first = text.splitlines()[0] if text else type(exc).__name__
+    if isinstance(exc, duckdb.ProgrammingError | duckdb.DataError | duckdb.NotSupportedError):
+        return QueryRejectedError(first, sql=sql)
+    return EngineError(f"DuckDB failed: {first}", "LAKE_DEBUG=1 shows more; lake sql --engine spark may manage.")
+
+
+def _place(text: str, sql: str) -> tuple[str, tuple[int, int] | None]:
+    """DuckDB's message without its drawing, and the line and column that the drawing points at."""
+    head, found = text, _POSITION.search(text)
+    if not found:
+        return _one_line(head), None
+    head, drawing = text[: found.start()], text[found.start() :]
+    shown, caret = (drawing.split(os.linesep) + [""])[:2]
+    line = int(found[1])
+    # A long line is shown from its middle with "..." before it: find that piece in the statement again.
+    column = len(caret) - len(found[0])
+    piece = shown[len(found[0]) :]
+    lines = sql.splitlines()
+    if piece.startswith("...") and line <= len(lines):
+        column += lines[line - 1].find(piece[3:].removesuffix("...")) - 3
+    return _one_line(head), (line, max(column, 1))
+
+
+def _one_line(text: str) -> str:
+    without_kind = re.sub(r"^\w+ Error: ", "", text)
+    return " ".join(without_kind.split()).removesuffix(".") + "."
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _name(value: str) -> str:
+    return '"' + value.replace('"', '""') + '"'

@@ -1,0 +1,60 @@
+"""Spark's errors in our own words. No Py4JJavaError leaves this room."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lakehouse.core.errors import (
+    DiskFullError,
+    EngineError,
+    EngineUnreachableError,
+    LakeError,
+    QueryRejectedError,
+    StatementLostError,
+)
+
+_PLACE = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
+_CLASS = re.compile(r"^\[(?P<name>[A-Z_.]+)\]\s*")
+_CAUSE = re.compile(r"(?:Caused by: |: )(?:[\w$]+\.)+(?P<name>\w+(?:Exception|Error)): (?P<why>.+)")
+
+
+@contextmanager
+def translated(sql: str) -> Iterator[None]:
+    """Whatever Spark raises in this block leaves it as a LakeError."""
+    from py4j.protocol import Py4JError, Py4JNetworkError
+    from pyspark.errors import AnalysisException, ParseException, PySparkException
+
+    try:
+        yield
+    except (ParseException, AnalysisException) as exc:
+        raise _rejected(str(exc), sql) from exc
+    except Py4JNetworkError as exc:
+        raise StatementLostError("Spark's JVM died during the statement.", "Run it again; lake doctor") from exc
+    except (PySparkException, Py4JError) as exc:
+        raise _failed(str(exc)) from exc
+    except (ConnectionError, EOFError) as exc:
+        raise EngineUnreachableError(f"Spark does not answer: {exc}.", "Run it again; lake doctor") from exc
+
+
+def _rejected(text: str, sql: str) -> QueryRejectedError:
+    place = _PLACE.search(text)
+    line, column = (int(place[1]), int(place[2]) + 1) if place else (None, None)
+    # Spark appends the statement and the plan to the message; the first paragraph is the message.
+    message = _CLASS.sub("", text.split("\n\n")[0].split("\n== ")[0].split(";\n")[0]).strip()
+    message = re.sub(r"\s*;? *line \d+,? pos(ition)? \d+\.?", "", message).replace("\n", " ")
+    return QueryRejectedError(message, sql=sql, line=line, column=column)
+
+
+def _failed(text: str) -> LakeError:
+    if "No space left on device" in text:
+        return DiskFullError("The disk is full; the statement was not committed.", "Free some space and run it again.")
+    if "cancelled" in text and "job" in text.lower():
+        return EngineError("The statement was cancelled; nothing was committed.")
+    causes = _CAUSE.findall(text)
+    if causes:
+        name, why = causes[-1]
+        return EngineError(f"Spark failed: {why.strip()} ({name}).", "LAKE_DEBUG=1 shows the whole trace.")
+    first = _CLASS.sub("", next((line for line in text.splitlines() if line.strip()), "no reason given"))
+    return EngineError(f"Spark failed: {first.strip()}", "LAKE_DEBUG=1 shows the whole trace.")

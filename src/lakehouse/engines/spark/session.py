@@ -1,0 +1,164 @@
+"""A Spark session in this process: statements in, rows or Arrow out, errors in our own words."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from lakehouse.core.ports import Column
+from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result, Row
+from lakehouse.engines.spark.errors import translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class LocalSession:
+    """One Spark, started on first use, lent out as sessions that do not see each other's settings and temp views."""
+
+    def __init__(self, start: Callable[[], SparkSession], settings: Mapping[str, str], as_arrow: bool = True) -> None:
+        self._start, self._settings, self.as_arrow = start, settings, as_arrow
+        self._lock = threading.Lock()
+        self._root: SparkSession | None = None
+        self._idle: list[SparkSession] = []
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session itself, for PySpark code."""
+        with self._lock:
+            if self._root is None:
+                self._root = self._start()
+                self._configure(self._root)
+            return self._root
+
+    def run(
+        self, sql: str, reason: str, setup: Sequence[str] = (), limit: int | None = None, keeps_state: bool = False
+    ) -> Result:
+        """Run one statement whose names Spark knows.
+
+        Args:
+            setup: statements to run first in the same session.
+            limit: the most rows to give; None for all.
+            keeps_state: the statement changes its session (SET, USE, …), which is then not used again.
+        """
+        with translated(sql), self._borrowed(keep=not keeps_state) as session:
+            for statement in setup:
+                session.sql(statement)
+            frame = session.sql(sql)
+            if limit is not None:
+                frame = frame.limit(limit)
+            return self._result(frame, reason)
+
+    def plan(self, sql: str, setup: Sequence[str] = ()) -> str:
+        """Spark's plan of a statement, without running it."""
+        with translated(sql), self._borrowed() as session:
+            for statement in setup:
+                session.sql(statement)
+            return str(session.sql("EXPLAIN FORMATTED " + sql).collect()[0][0])
+
+    @contextmanager
+    def cancellable(self, tag: str) -> Iterator[None]:
+        """Jobs started in this block by this thread can be stopped with `cancel(tag)`."""
+        # Spark Connect has no context; there the server notices that its client is gone.
+        context = getattr(self.spark, "_sc", None)
+        if context is not None:
+            context.setJobGroup(tag, tag, interruptOnCancel=True)
+        try:
+            yield
+        finally:
+            if context is not None:
+                context.setLocalProperty("spark.jobGroup.id", None)
+
+    def cancel(self, tag: str) -> None:
+        """Stop the jobs of a `cancellable` block."""
+        context = getattr(self._root, "_sc", None)
+        if context is not None:
+            context.cancelJobGroup(tag)
+
+    def stop(self) -> None:
+        """End the session and its JVM."""
+        with self._lock:
+            if self._root is not None:
+                self._root.stop()
+            self._root = None
+            self._idle.clear()
+
+    @contextmanager
+    def _borrowed(self, keep: bool = True) -> Iterator[SparkSession]:
+        """A session of one's own. They are used again, since a new one opens the catalog anew."""
+        root = self.spark
+        with self._lock:
+            session = self._idle.pop() if self._idle else None
+        if session is None:
+            session = root.newSession()
+            self._configure(session)
+        try:
+            yield session
+        finally:
+            if keep:
+                with self._lock:
+                    self._idle.append(session)
+
+    def _configure(self, session: SparkSession) -> None:
+        for key, value in self._settings.items():
+            session.conf.set(key, value)
+
+    def _result(self, frame: DataFrame, reason: str) -> Result:
+        columns = tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
+        explain = Explain("spark", reason)
+        if self.as_arrow:
+            return Result(columns, ArrowRows(_to_arrow(frame)), explain)
+        rows = [tuple(_plain(value) for value in row) for row in frame.collect()]
+        return Result(columns, ListedRows([column.name for column in columns], _in_utc(columns, rows)), explain)
+
+
+def _to_arrow(frame: DataFrame) -> Any:
+    """The frame as an Arrow table with Spark's types (toPandas would turn integers with nulls into floats)."""
+    import pyarrow
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    collect = getattr(frame, "_collect_as_arrow", None)  # the public toArrow() comes with Spark 4
+    if collect is None:
+        return frame.toArrow()
+    return pyarrow.Table.from_batches(collect(), schema=_utc(to_arrow_schema(frame.schema)))
+
+
+def _utc(schema: Any) -> Any:
+    """Spark names its time zone in the batches; ours is always UTC."""
+    import pyarrow
+
+    fields = [
+        field.with_type(pyarrow.timestamp("us", tz="UTC"))
+        if pyarrow.types.is_timestamp(field.type) and field.type.tz
+        else field
+        for field in schema
+    ]
+    return pyarrow.schema(fields)
+
+
+def _plain(value: Any) -> Any:
+    """A value of a Spark row as plain Python: nested rows as dicts, timestamps in UTC."""
+    if hasattr(value, "asDict"):
+        return {key: _plain(item) for key, item in value.asDict().items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
+
+
+def _in_utc(columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
+    """PySpark gives timestamps as naive local times; say which moment they are."""
+    zoned = {place for place, column in enumerate(columns) if column.type == "timestamp"}
+    if not zoned:
+        return list(rows)
+    return [
+        tuple(
+            value.astimezone(UTC) if place in zoned and isinstance(value, datetime) else value
+            for place, value in enumerate(row)
+        )
+        for row in rows
+    ]

@@ -1,0 +1,1 @@
+"""Table formats behind one interface: `iceberg` and `hudi`."""

@@ -1,0 +1,157 @@
+"""A Hudi table's timeline, read with hudi-rs: what each completed instant wrote, without a JVM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from lakehouse.core.errors import NotInstalledError, TableError
+from lakehouse.core.ports import Column, Snapshot
+
+_OPERATIONS = {"upsert": "upsert", "insert": "append", "bulk_insert": "append", "delete": "delete"}
+_AVRO_WORDS = {"long": "bigint", "bytes": "binary", "boolean": "boolean"}
+_AVRO_TIMES = {"timestamp-micros": "timestamp", "timestamp-millis": "timestamp", "date": "date"}
+_AVRO_TIMES |= {"local-timestamp-micros": "timestamp_ntz", "local-timestamp-millis": "timestamp_ntz"}
+
+
+@dataclass(frozen=True)
+class Instant:
+    """One completed instant: its time, which is its id, and the commit metadata that Hudi wrote for it."""
+
+    id: str
+    action: str
+    metadata: Mapping[str, Any]
+
+    def stats(self) -> Iterable[Mapping[str, Any]]:
+        """What was written, file by file."""
+        for written in (self.metadata.get("partitionToWriteStats") or {}).values():
+            yield from written
+
+    def replaced_files(self) -> Iterable[str]:
+        """File groups that this instant put out of service."""
+        for files in (self.metadata.get("partitionToReplaceFileIds") or {}).values():
+            yield from files
+
+    @property
+    def extra(self) -> Mapping[str, str]:
+        return self.metadata.get("extraMetadata") or {}
+
+
+def open_table(folder: Path) -> Any:
+    """The table as hudi-rs sees it."""
+    try:
+        from hudi import HudiTableBuilder
+    except ImportError as exc:
+        raise NotInstalledError("hudi", "hudi") from exc
+    try:
+        return HudiTableBuilder.from_base_uri(str(folder)).build()
+    except Exception as exc:  # noqa: BLE001 - hudi-rs raises bare Exceptions of its own; all mean the same here
+        raise TableError(f"The Hudi table in {folder} cannot be read: {exc}.", "lake doctor") from exc
+
+
+def instants(table: Any) -> list[Instant]:
+    """Every completed instant that changed rows, oldest first."""
+    timeline = table.get_timeline()
+    found = [
+        *timeline.get_completed_commits(),
+        *timeline.get_completed_deltacommits(),
+        *timeline.get_completed_replacecommits(),
+    ]
+    by_time = {instant.timestamp: instant for instant in found}
+    return [
+        Instant(time, by_time[time].action, json.loads(timeline.get_instant_metadata_in_json(by_time[time])))
+        for time in sorted(by_time)
+    ]
+
+
+def snapshots(timeline: list[Instant]) -> list[Snapshot]:
+    """The timeline as history: rows added and removed by each instant, and what the table then held."""
+    rows_of_file: dict[str, int] = {}
+    size_of_file: dict[str, int] = {}
+    told: list[Snapshot] = []
+    for instant in timeline:
+        before = sum(rows_of_file.values())
+        for file in instant.replaced_files():
+            rows_of_file.pop(file, None)
+            size_of_file.pop(file, None)
+        gone = before - sum(rows_of_file.values())
+        added, removed = 0, gone
+        for stat in instant.stats():
+            rows_of_file[stat["fileId"]] = stat["numWrites"]
+            size_of_file[stat["fileId"]] = stat["fileSizeInBytes"]
+            added += stat["numInserts"] + stat["numUpdateWrites"]
+            removed += stat["numDeletes"] + stat["numUpdateWrites"]
+        told.append(_snapshot(instant, added, removed, rows_of_file, size_of_file))
+    if told:
+        told[-1] = replace(told[-1], is_current=True)
+    return told
+
+
+def _snapshot(
+    instant: Instant, added: int, removed: int, rows_of_file: Mapping[str, int], size_of_file: Mapping[str, int]
+) -> Snapshot:
+    operation = str(instant.metadata.get("operationType") or instant.action).lower()
+    return Snapshot(
+        id=instant.id,
+        at=moment(instant.id),
+        operation=_OPERATIONS.get(operation, operation.replace("_table", "")),
+        rows_added=added,
+        rows_removed=removed,
+        rows_total=sum(rows_of_file.values()),
+        files_total=len(rows_of_file),
+        bytes_total=sum(size_of_file.values()),
+        source=instant.extra.get("lake.source", ""),
+    )
+
+
+def columns(instant: Instant) -> tuple[Column, ...]:
+    """The table's schema as an instant recorded it, without Hudi's own columns."""
+    schema = json.loads(instant.extra.get("schema") or '{"fields": []}')
+    return tuple(
+        Column(field["name"], avro_type(field["type"]), not _nullable(field["type"]), field.get("doc", ""))
+        for field in schema["fields"]
+        if not field["name"].startswith("_hoodie_")
+    )
+
+
+def moment(instant_id: str) -> datetime:
+    """When an instant was: its id is a time in UTC with milliseconds (our Spark runs in UTC)."""
+    padded = instant_id.ljust(17, "0")[:17]
+    return datetime.strptime(padded[:14], "%Y%m%d%H%M%S").replace(microsecond=int(padded[14:]) * 1000, tzinfo=UTC)
+
+
+def avro_type(kind: Any) -> str:
+    """An Avro type in Spark's words."""
+    if isinstance(kind, list):
+        return avro_type(next(part for part in kind if part != "null"))
+    if isinstance(kind, str):
+        return _AVRO_WORDS.get(kind, kind)
+    if kind.get("logicalType") == "decimal":
+        return f"decimal({kind['precision']},{kind.get('scale', 0)})"
+    if kind.get("logicalType") in _AVRO_TIMES:
+        return _AVRO_TIMES[kind["logicalType"]]
+    return _nested_type(kind)
+
+
+def _nested_type(kind: Mapping[str, Any]) -> str:
+    match kind["type"]:
+        case "record":
+            return "struct<" + ",".join(f"{part['name']}:{avro_type(part['type'])}" for part in kind["fields"]) + ">"
+        case "array":
+            return f"array<{avro_type(kind['items'])}>"
+        case "map":
+            return f"map<string,{avro_type(kind['values'])}>"
+        case "enum":
+            return "string"
+        case "fixed":
+            return "binary"
+        case other:
+            return avro_type(other)
+
+
+def _nullable(kind: Any) -> bool:
+    return isinstance(kind, list) and "null" in kind

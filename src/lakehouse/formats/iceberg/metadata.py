@@ -1,0 +1,150 @@
+"""An Iceberg metadata file, read as the JSON it is: enough to describe a table and to travel in it, in milliseconds."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from lakehouse.core.errors import TableError
+from lakehouse.core.ports import Column, Snapshot
+from lakehouse.storage.local import local_path
+
+#: Where our own commits say which source they came from.
+SOURCE_KEY = "lake.source"
+KEY_PROPERTY = "lake.key"
+
+_SPARK_WORDS = {"long": "bigint", "timestamptz": "timestamp", "timestamp": "timestamp_ntz", "uuid": "string"}
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """One metadata file. It never changes once written, so it may be kept in memory."""
+
+    raw: dict[str, Any]
+
+    @property
+    def current_id(self) -> str:
+        current = self.raw.get("current-snapshot-id")
+        return "" if current in (None, -1) else str(current)
+
+    @property
+    def location(self) -> str:
+        return str(self.raw["location"])
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return dict(self.raw.get("properties", {}))
+
+    def refs(self) -> dict[str, str]:
+        """Tags and branches of this one table, by name."""
+        return {name: str(ref["snapshot-id"]) for name, ref in self.raw.get("refs", {}).items()}
+
+    def log(self) -> list[tuple[str, datetime]]:
+        """Which snapshot was the present one since when, oldest first."""
+        return [(str(entry["snapshot-id"]), _moment(entry["timestamp-ms"])) for entry in self.raw["snapshot-log"]]
+
+    def snapshots(self) -> list[Snapshot]:
+        """Every snapshot that is still kept, oldest first."""
+        names: dict[str, list[str]] = {}
+        for name, snapshot_id in self.refs().items():
+            names.setdefault(snapshot_id, []).append(name)
+        entries = sorted(self.raw.get("snapshots", []), key=lambda entry: entry["timestamp-ms"])
+        return [self._snapshot(entry, tuple(sorted(names.get(str(entry["snapshot-id"]), ())))) for entry in entries]
+
+    def _snapshot(self, entry: dict[str, Any], refs: tuple[str, ...]) -> Snapshot:
+        summary = entry.get("summary", {})
+        total = _count(summary, "total-records")
+        marked_deleted = _count(summary, "total-position-deletes") or 0
+        return Snapshot(
+            id=str(entry["snapshot-id"]),
+            at=_moment(entry["timestamp-ms"]),
+            operation=summary.get("operation", ""),
+            rows_added=_count(summary, "added-records") or 0,
+            rows_removed=(_count(summary, "deleted-records") or 0) + (_count(summary, "added-position-deletes") or 0),
+            rows_total=None if total is None else total - marked_deleted,
+            files_total=_count(summary, "total-data-files"),
+            bytes_total=_count(summary, "total-files-size"),
+            source=summary.get(SOURCE_KEY) or summary.get("engine-name", ""),
+            refs=refs,
+            is_current=str(entry["snapshot-id"]) == self.current_id,
+        )
+
+    def columns(self, snapshot_id: str = "") -> tuple[Column, ...]:
+        """The schema now, or as it was at a snapshot."""
+        schema_id = self.raw["current-schema-id"]
+        if snapshot_id:
+            entry = next(entry for entry in self.raw["snapshots"] if str(entry["snapshot-id"]) == snapshot_id)
+            schema_id = entry.get("schema-id", schema_id)
+        return tuple(
+            Column(field["name"], spark_type(field["type"]), field["required"], field.get("doc", ""))
+            for field in self._schema(schema_id)["fields"]
+        )
+
+    def key(self) -> tuple[str, ...]:
+        """The columns that identify a row: Iceberg's identifier fields, or those that our upserts recorded."""
+        schema = self._schema(self.raw["current-schema-id"])
+        names = {field["id"]: field["name"] for field in schema["fields"]}
+        identifiers = tuple(names[number] for number in schema.get("identifier-field-ids", []) if number in names)
+        recorded = tuple(filter(None, self.properties.get(KEY_PROPERTY, "").split(",")))
+        return identifiers or recorded
+
+    def partitioning(self) -> tuple[str, ...]:
+        """The partition fields of the present spec, as one would write them."""
+        names = {field["id"]: field["name"] for field in self._schema(self.raw["current-schema-id"])["fields"]}
+        spec = next(spec for spec in self.raw["partition-specs"] if spec["spec-id"] == self.raw["default-spec-id"])
+        return tuple(
+            _transform(part["transform"], names.get(part["source-id"], "?"))
+            for part in spec["fields"]
+            if part["transform"] != "void"
+        )
+
+    def _schema(self, schema_id: int) -> dict[str, Any]:
+        found: dict[str, Any] = next(schema for schema in self.raw["schemas"] if schema["schema-id"] == schema_id)
+        return found
+
+
+@lru_cache(maxsize=256)
+def read_metadata(uri: str) -> Metadata:
+    """Read a metadata file, plain or gzipped."""
+    path = local_path(uri)
+    try:
+        data = path.read_bytes()
+    except OSError as exc:
+        raise TableError(
+            f"The catalog points at {uri}, which cannot be read: {exc.strerror}.",
+            "The warehouse folder was moved or damaged: restore it, or drop the table with: lake drop",
+        ) from exc
+    return Metadata(json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data))
+
+
+def spark_type(kind: str | dict[str, Any]) -> str:
+    """An Iceberg type in Spark's words."""
+    if isinstance(kind, str):
+        return _SPARK_WORDS.get(kind, kind.replace(" ", "") if kind.startswith("decimal") else kind)
+    if kind["type"] == "struct":
+        return "struct<" + ",".join(f"{field['name']}:{spark_type(field['type'])}" for field in kind["fields"]) + ">"
+    if kind["type"] == "list":
+        return f"array<{spark_type(kind['element'])}>"
+    return f"map<{spark_type(kind['key'])},{spark_type(kind['value'])}>"
+
+
+def _transform(transform: str, column: str) -> str:
+    """`day` of `ts` is written days(ts), `bucket[16]` of `id` bucket(16, id), as in CREATE TABLE."""
+    if transform == "identity":
+        return column
+    name, _, width = transform.partition("[")
+    if width:
+        return f"{name}({width.rstrip(']')}, {column})"
+    return f"{name}s({column})"
+
+
+def _moment(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
+
+
+def _count(summary: dict[str, str], key: str) -> int | None:
+    return int(summary[key]) if key in summary else None

@@ -1,0 +1,174 @@
+"""A lake: what `open_lake()` gives and every command works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from lakehouse.core.names import TableName
+from lakehouse.core.ports import Request, Snapshot, SparkEngine, TableInfo
+from lakehouse.core.result import Result, html_table
+from lakehouse.serve.diff import Diff, diff_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakehouse.engines.duckdb import DuckDB
+    from lakehouse.engines.spark.session import LocalSession
+    from lakehouse.serve.query import Queries
+    from lakehouse.serve.tables import Tables
+
+
+class History(list[Snapshot]):
+    """A table's snapshots, oldest first, that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        names = ["id", "at", "operation", "rows_added", "rows_removed", "rows_total", "source", "refs", "is_current"]
+        return html_table(names, [tuple(getattr(snapshot, name) for name in names) for snapshot in self])
+
+
+@dataclass(frozen=True)
+class Rooms:
+    """The parts a lake is made of, as `assemble` put them together."""
+
+    tables: Tables
+    duckdb: DuckDB
+    spark: SparkEngine
+    queries: Queries
+    session: LocalSession
+    default_engine: str
+    check_room: Callable[[], None]
+
+
+class Lake:
+    """A lakehouse that is open. Use it as a context manager, or call `close()`.
+
+    >>> with open_lake() as lake:
+    ...     lake.sql("select count(*) from crm.leads").to_pandas()
+    """
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+
+    # ---- SQL ----------------------------------------------------------------------------------------------------
+
+    def sql(
+        self, query: str, *, engine: str | None = None, as_of: str = "", limit: int | None = None, explain: bool = False
+    ) -> Result:
+        """Run one statement of Spark SQL.
+
+        Args:
+            query: the statement. Reads run on DuckDB in this process where that is faster, the rest on Spark.
+            engine: `auto`, `duckdb` or `spark`; the setting query.engine by default.
+            as_of: read every table as of this WHEN, unless the statement says its own.
+            limit: the most rows to give.
+            explain: also tell how it was run, in `result.explain`.
+        """
+        request = Request(query, as_of, limit, explain)
+        return self._rooms.queries.run(request, engine or self._rooms.default_engine)
+
+    @property
+    def spark(self) -> SparkSession:
+        """A PySpark session in this process with the lake's catalogs, started on first use."""
+        return self._rooms.session.spark
+
+    # ---- tables -------------------------------------------------------------------------------------------------
+
+    def tables(self) -> list[TableInfo]:
+        """Every table of the lake."""
+        return [table_format.describe(name) for name, table_format in self._rooms.tables.all()]
+
+    def table(self, name: str) -> Table:
+        """A handle on one table; NoSuchTableError names the nearest ones."""
+        parsed = TableName.parse(name)
+        self._rooms.tables.format_of(parsed)
+        return Table(self, parsed)
+
+    def describe(self, name: str) -> TableInfo:
+        """Schema, partitioning, key and newest snapshot of a table."""
+        return self._rooms.tables.describe(TableName.parse(name))
+
+    # ---- time ---------------------------------------------------------------------------------------------------
+
+    def history(self, name: str) -> History:
+        """Every snapshot of a table, oldest first."""
+        parsed = TableName.parse(name)
+        return History(self._rooms.tables.format_of(parsed).history(parsed))
+
+    def travel(self, name: str, when: str, limit: int | None = None) -> Result:
+        """The table as it was at a WHEN."""
+        parsed = TableName.parse(name)
+        return self.sql(f"SELECT * FROM {parsed}", as_of=when, limit=limit)
+
+    def diff(self, name: str, start: str, end: str = "", key: Sequence[str] = (), limit: int = 1000) -> Diff:
+        """What changed between two WHENs; `end` is now unless given."""
+        parsed = TableName.parse(name)
+        return diff_table(self._rooms.tables, self._rooms.duckdb, parsed, start, end, key, limit)
+
+    def rollback(self, name: str, when: str) -> Snapshot:
+        """Make a table what it was at a WHEN. Its history stays, so a rollback can be rolled back."""
+        parsed = TableName.parse(name)
+        table_format = self._rooms.tables.format_of(parsed)
+        snapshot = self._rooms.tables.snapshot_at(parsed, when)
+        self._rooms.check_room()
+        self.sql(table_format.rollback_sql(parsed, snapshot), engine="spark")
+        return next(each for each in table_format.history(parsed) if each.is_current)
+
+    def drop(self, name: str) -> None:
+        """Take a table out of the lake. Its files stay until maintenance, so `undrop` can bring it back."""
+        self._rooms.tables.drop(TableName.parse(name))
+
+    def undrop(self, name: str) -> TableInfo:
+        """Bring back the table that was dropped last under that name."""
+        parsed = TableName.parse(name)
+        return self._rooms.tables.undrop(parsed).describe(parsed)
+
+    def dropped(self) -> list[str]:
+        """The tables that `undrop` could bring back."""
+        return [str(name) for name in self._rooms.tables.dropped()]
+
+    # ---- the lake itself ----------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of what this process opened. A warm Spark stays warm."""
+        self._rooms.session.stop()
+
+    def __enter__(self) -> Lake:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of a lake."""
+
+    lake: Lake
+    name: TableName
+
+    def describe(self) -> TableInfo:
+        return self.lake.describe(str(self.name))
+
+    def read(self, as_of: str = "", limit: int | None = None) -> Result:
+        """The table's rows, now or as of a WHEN."""
+        return self.lake.sql(f"SELECT * FROM {self.name}", as_of=as_of, limit=limit)
+
+    def history(self) -> History:
+        return self.lake.history(str(self.name))
+
+    def diff(self, start: str, end: str = "", key: Sequence[str] = ()) -> Diff:
+        return self.lake.diff(str(self.name), start, end, key)
+
+    def rollback(self, when: str) -> Snapshot:
+        return self.lake.rollback(str(self.name), when)
+
+    def drop(self) -> None:
+        self.lake.drop(str(self.name))
+
+    def _repr_html_(self) -> str:
+        return self.read(limit=20)._repr_html_()

@@ -1,0 +1,101 @@
+"""`lake sql`: pick the engine, give each table its scan, run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakehouse.core.errors import NotSupportedError, UnknownChoiceError
+from lakehouse.core.names import TableName
+from lakehouse.core.ports import Request, Scan, SparkEngine
+from lakehouse.core.result import Result
+from lakehouse.engines.duckdb import DuckDB
+from lakehouse.serve.drop import drop_softly
+from lakehouse.serve.statement import Statement, TableUse, for_duckdb, parse
+from lakehouse.serve.tables import Tables
+
+ENGINES = ("auto", "duckdb", "spark")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which engine, and the reason for those who ask."""
+
+    engine: str
+    reason: str
+
+
+class Queries:
+    """Statements in, results out."""
+
+    def __init__(self, tables: Tables, duckdb: DuckDB, spark: SparkEngine, largest_scan: int) -> None:
+        self._tables, self._duckdb, self._spark, self._largest_scan = tables, duckdb, spark, largest_scan
+
+    def run(self, request: Request, engine: str = "auto") -> Result:
+        """Run one statement on the engine asked for, or on the one that suits it."""
+        if engine not in ENGINES:
+            raise UnknownChoiceError("engine", engine, ENGINES)
+        if engine == "spark":
+            return self._spark.query(request, "asked for")
+        self._duckdb.begin()
+        statement = parse(request.sql)
+        if statement.kind == "drop":
+            return drop_softly(statement, self._tables)
+        choice, scans = self._choose(statement, request, engine)
+        if choice.engine == "spark":
+            return self._spark.query(request, choice.reason)
+        return self._on_duckdb(statement, scans, request, choice.reason)
+
+    def _choose(self, statement: Statement, request: Request, engine: str) -> tuple[Choice, dict[TableUse, Scan]]:
+        needs_spark = _needs_spark(statement, self._tables)
+        if needs_spark and engine == "duckdb":
+            raise NotSupportedError(f"DuckDB cannot run this: {needs_spark}.", "Leave --engine away, or say spark.")
+        if needs_spark:
+            return Choice("spark", needs_spark), {}
+        try:
+            scans = {use: self._scan(use, request.as_of) for use in statement.uses}
+        except NotSupportedError as exc:
+            if engine == "duckdb":
+                raise
+            return Choice("spark", exc.message), {}
+        if engine == "duckdb":
+            return Choice("duckdb", "asked for"), scans
+        size = sum(scan.total_bytes or 0 for scan in scans.values())
+        if size > self._largest_scan:
+            return Choice("spark", f"the tables are {_mb(size)}, more than query.largest_scan allows DuckDB"), {}
+        return Choice("duckdb", f"a read of {_mb(size)}, which fits in memory"), scans
+
+    def _scan(self, use: TableUse, as_of: str) -> Scan:
+        table_format = self._tables.format_of(use.name)
+        return table_format.scan(use.name, self._tables.snapshot_at(use.name, use.as_of or as_of))
+
+    def _on_duckdb(
+        self, statement: Statement, scans: dict[TableUse, Scan], request: Request, reason: str
+    ) -> Result:
+        views: dict[TableName | str, Scan] = {}
+        names: dict[int, str] = {}
+        for number, (use, scan) in enumerate(scans.items()):
+            # The same table may be used now and at two other times; each time gets a view of its own.
+            if use.as_of:
+                names[use.start] = f"{use.name.table}_at_{number}"
+                views[names[use.start]] = scan
+            else:
+                views[use.name] = scan
+        sql = for_duckdb(statement, names)
+        return self._duckdb.run(sql, views, reason, request.limit, request.explain)
+
+
+def _needs_spark(statement: Statement, tables: Tables) -> str:
+    """Why only Spark can run a statement, or nothing."""
+    if statement.kind == "write":
+        return "it writes"
+    if statement.kind in {"session", "other"}:
+        return "it is a statement of Spark's own"
+    if any(tables.is_view(use.name) and not tables.find(use.name) for use in statement.uses):
+        return "it reads a view"
+    if any(use.metadata_table for use in statement.uses):
+        return "it reads a metadata table"
+    return ""
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1024 / 1024:.1f} MB"

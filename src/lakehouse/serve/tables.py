@@ -1,0 +1,64 @@
+"""The lake's tables, of whichever format: found by name, with the nearest names when there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from lakehouse.core.errors import NoSuchTableError, TableError, TableExistsError
+from lakehouse.core.names import TableName, nearest
+from lakehouse.core.ports import TableFormat, TableInfo
+
+
+class Tables:
+    """Every format's tables under one roof."""
+
+    def __init__(self, formats: Sequence[TableFormat], is_view: Callable[[TableName], bool]) -> None:
+        self.formats: Mapping[str, TableFormat] = {each.name: each for each in formats}
+        self.is_view = is_view
+
+    def all(self) -> list[tuple[TableName, TableFormat]]:
+        """Every table with its format, by name."""
+        found = [(name, each) for each in self.formats.values() for name in each.tables()]
+        return sorted(found, key=lambda entry: entry[0])
+
+    def find(self, name: TableName) -> TableFormat | None:
+        """The format of a table, or None if there is no such table."""
+        return next((each for each in self.formats.values() if each.has(name)), None)
+
+    def format_of(self, name: TableName) -> TableFormat:
+        """The format of a table that must be there."""
+        found = self.find(name)
+        if found is None:
+            known = [str(each) for each, _ in self.all()]
+            raise NoSuchTableError(str(name), nearest(str(name), known), total=len(known))
+        return found
+
+    def drop(self, name: TableName) -> None:
+        """Take a table out of the lake, softly."""
+        self.format_of(name).drop(name)
+
+    def undrop(self, name: TableName) -> TableFormat:
+        """Bring back the table that was dropped last under a name."""
+        if (taken := self.find(name)) is not None:
+            raise TableExistsError(
+                f"There is a table {name} ({taken.name}), so the dropped one cannot come back under that name.",
+                f"Drop or rename the present one first: lake drop {name}",
+            )
+        for each in self.formats.values():
+            if each.undrop(name):
+                return each
+        known = [str(each) for each in self.dropped()]
+        hint = f"Dropped and kept: {', '.join(known)}." if known else "Nothing was dropped."
+        raise TableError(f"No dropped table {name} is kept.", hint)
+
+    def dropped(self) -> list[TableName]:
+        """What `undrop` could bring back."""
+        return sorted(name for each in self.formats.values() for name in each.dropped())
+
+    def describe(self, name: TableName) -> TableInfo:
+        return self.format_of(name).describe(name)
+
+    def snapshot_at(self, name: TableName, when: str) -> str:
+        """The snapshot that a WHEN means, or nothing for the present."""
+        return self.format_of(name).resolve(name, when, datetime.now(UTC)) if when else ""

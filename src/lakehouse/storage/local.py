@@ -1,0 +1,86 @@
+"""The local folder of an embedded lake: made once, checked at the door, private to its owner."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from lakehouse.core.errors import DiskFullError, HomeError
+
+LEAST_FREE_BYTES = 64 * 1024 * 1024
+_MARKER = "lake.version"
+_LAYOUT_VERSION = "1"
+
+
+class LocalHome:
+    """`LAKE_HOME`: the catalog file, the warehouse folder, the logs and the socket of one embedded lake."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.expanduser().absolute()
+        self.catalog_file = self.folder / "catalog.db"
+        self.warehouse = self.folder / "warehouse"
+        self.dropped = self.folder / "dropped"
+        self.run = self.folder / "run"
+        self.logs = self.folder / "logs"
+
+    def ready(self) -> LocalHome:
+        """Make what is missing. A folder that is somebody else's, or of a newer layout, is refused untouched."""
+        marker = self.folder / _MARKER
+        try:
+            if not marker.exists():
+                self._refuse_a_strange_folder()
+                self.folder.mkdir(parents=True, exist_ok=True)
+            elif (found := marker.read_text().strip()) != _LAYOUT_VERSION:
+                raise HomeError(
+                    f"{self.folder} is a lake of layout {found!r}; this lakehouse knows {_LAYOUT_VERSION!r}.",
+                    "Use the version of lakehouse that made it, or another LAKE_HOME.",
+                )
+            for part in (self.warehouse, self.run, self.logs):
+                part.mkdir(exist_ok=True)
+            self.run.chmod(0o700)
+            if not marker.exists():
+                marker.write_text(_LAYOUT_VERSION + "\n")
+        except OSError as exc:
+            raise _explain(exc, self.folder) from exc
+        return self
+
+    def _refuse_a_strange_folder(self) -> None:
+        """An empty folder may become a lake, and so may one whose making was interrupted; nothing else may."""
+        if not self.folder.exists():
+            return
+        ours = {"catalog.db", "warehouse", "run", "logs", "dropped"}
+        strange = sorted(entry.name for entry in self.folder.iterdir() if entry.name not in ours)
+        if strange:
+            raise HomeError(
+                f"{self.folder} is not a lake: it holds {', '.join(strange[:3])} and no {_MARKER}.",
+                "Point LAKE_HOME (or --home) at an empty folder or at an existing lake.",
+            )
+
+    def check_room(self) -> None:
+        """Refuse to start a write when the disk is all but full."""
+        free = shutil.disk_usage(self.folder).free
+        if free < LEAST_FREE_BYTES:
+            raise DiskFullError(
+                f"Only {free // 1024 // 1024} MB are free where the lake lives ({self.folder}).",
+                "Free some space or move the lake: LAKE_HOME.",
+            )
+
+
+def local_path(uri: str) -> Path:
+    """The path that a file: URI or a plain path names."""
+    return Path(unquote(urlparse(uri).path)) if uri.startswith("file:") else Path(uri)
+
+
+def _explain(exc: OSError, folder: Path) -> HomeError | DiskFullError:
+    import errno
+
+    if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFullError(f"The disk of {folder} is full.", "Free some space or move the lake: LAKE_HOME.")
+    if exc.errno in (errno.ENOTDIR, errno.EEXIST):
+        return HomeError(f"{folder} cannot be a lake: {exc.filename} is a file.", "Point LAKE_HOME at a folder.")
+    who = "" if os.name != "posix" else f" by user {os.getuid()}"
+    return HomeError(
+        f"{folder} cannot be written{who}: {exc.strerror}.", "Point LAKE_HOME (or --home) at a folder of your own."
+    )
