@@ -13,8 +13,9 @@ help: ## list the targets
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "lakehouse needs Python 3.11; found $$($(PYTHON) --version). Set PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@rm -f $@ && test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
-	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/bootstrap.txt requirements/lock.txt
+	$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements/bootstrap.txt requirements/lock.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m compileall -q src  # our own modules too: where Python may not write bytecode, every command would compile them anew
 	@touch $@
 
 setup: .venv/ready ## make .venv, install the locked dependencies, fetch the jars, prepare Spark's fast start

@@ -61,6 +61,11 @@ def main() -> None:
 
         sys.stdout.write(f"lakehouse {__version__}\n")
         return
+    if arguments[0] == "sql" and "--help" not in arguments:
+        # The longest wait of a cold query goes on while the command line is read.
+        from lakehouse.engines.duckdb import start_loading
+
+        start_loading()
     from lakehouse.cli.app import run
 
     sys.exit(run(arguments))

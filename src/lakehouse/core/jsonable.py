@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 
 def jsonable(value: Any) -> Any:
@@ -41,7 +39,7 @@ def _scalar(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, bytes | bytearray | memoryview):
+        import base64
+
         return base64.b64encode(bytes(value)).decode()
-    if isinstance(value, UUID):
-        return str(value)
     return str(value)

@@ -33,21 +33,52 @@ _EXTENSIONS = ("avro", "iceberg")
 _TYPE_WORDS = {"string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMPTZ", "timestamp_ntz": "TIMESTAMP"}
 
 
+class Loading:
+    """DuckDB with its extensions, loading in the background: 0.2 s, most of it without the interpreter."""
+
+    def __init__(self) -> None:
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._load)
+        self._thread.start()
+
+    def finish(self) -> duckdb.DuckDBPyConnection:
+        """Wait for it; raises what went wrong."""
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+        assert self._connection is not None
+        return self._connection
+
+    def _load(self) -> None:
+        try:
+            self._connection = _connect()
+        except Exception as exc:  # noqa: BLE001 - carried over to the thread that asks, where it is raised
+            self._failure = exc
+
+
+_started: list[Loading] = []
+
+
+def start_loading() -> None:
+    """Begin before there is a lake: the command line calls this first and parses its arguments meanwhile."""
+    if not _started:
+        _started.append(Loading())
+
+
 class DuckDB:
-    """One DuckDB with its extensions, a connection of its own for each statement."""
+    """One DuckDB per lake, a connection of its own for each statement."""
 
     def __init__(self, memory_limit: int, spill: Path) -> None:
         self._memory_limit, self._spill = memory_limit, spill
+        self._loading: Loading | None = None
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self._failure: BaseException | None = None
         self._numbers = count()
-        self._loader: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Start loading in the background: it takes 0.2 s, mostly without the interpreter, which can parse meanwhile."""
-        if self._loader is None:
-            self._loader = threading.Thread(target=self._load)
-            self._loader.start()
+        """Start loading, unless that has been done."""
+        if self._loading is None:
+            self._loading = _started.pop() if _started else Loading()
 
     def run(
         self, sql: str, views: Mapping[TableName | str, Scan], reason: str, limit: int | None = None, explain: bool = False
@@ -80,37 +111,16 @@ class DuckDB:
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         self.begin()
-        assert self._loader is not None
-        self._loader.join()
-        if self._failure is not None:
-            raise self._failure
-        assert self._connection is not None
+        assert self._loading is not None
+        if self._connection is None:
+            self._connection = self._loading.finish()
+            self._connection.execute(f"SET temp_directory = {_text(str(self._spill))}")
+            self._connection.execute(f"SET memory_limit = '{self._memory_limit}B'")
         # An empty catalog per statement: results are read late, so one statement's views must outlive the next one.
         cursor = self._connection.cursor()
         name = f"statement_{next(self._numbers)}"
         cursor.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
         return cursor
-
-    def _load(self) -> None:
-        try:
-            self._connection = self._connect()
-        except Exception as exc:  # noqa: BLE001 - carried over to the thread that asks, where it is raised
-            self._failure = exc
-
-    def _connect(self) -> duckdb.DuckDBPyConnection:
-        try:
-            import duckdb
-        except ImportError as exc:
-            raise NotInstalledError("duckdb", "duckdb") from exc
-        offline = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-        connection = duckdb.connect(config=offline)
-        # Spark sorts NULLs first going up and last going down.
-        connection.execute("SET TimeZone = 'UTC'; SET default_null_order = 'NULLS_FIRST_ON_ASC_LAST_ON_DESC'")
-        connection.execute(f"SET temp_directory = {_text(str(self._spill))}")
-        connection.execute(f"SET memory_limit = '{self._memory_limit}B'")
-        for name in _EXTENSIONS:
-            connection.execute(f"LOAD {_text(str(_extension(name, duckdb.__version__)))}")
-        return connection
 
     def _explained(
         self, cursor: duckdb.DuckDBPyConnection, sql: str, views: Mapping[TableName | str, Scan], reason: str
@@ -130,6 +140,19 @@ class DuckDB:
             bytes_total=sum(scan.total_bytes or 0 for scan in scans),
             plan=plan,
         )
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    try:
+        import duckdb
+    except ImportError as exc:
+        raise NotInstalledError("duckdb", "duckdb") from exc
+    connection = duckdb.connect(config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
+    for name in _EXTENSIONS:
+        connection.execute(f"LOAD {_text(str(_extension(name, duckdb.__version__)))}")
+    # Spark sorts NULLs first going up and last going down.
+    connection.execute("SET TimeZone = 'UTC'; SET default_null_order = 'NULLS_FIRST_ON_ASC_LAST_ON_DESC'")
+    return connection
 
 
 @dataclass

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +19,6 @@ from typing import Any
 from lakehouse.core.errors import EngineUnreachableError, StatementLostError, error_from_dict
 from lakehouse.core.ports import Column, Request
 from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result
-from lakehouse.engines.spark.launch import START_TIMEOUT_S, last_words
 
 #: Called with what is being waited for; the block that it opens is the wait.
 Waiting = Callable[[str], Any]
@@ -95,6 +93,10 @@ class WarmSpark:
         return health is not None and health["fingerprint"] == self._fingerprint
 
     def _start(self) -> None:
+        import subprocess
+
+        from lakehouse.engines.spark.launch import START_TIMEOUT_S, last_words
+
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             process = subprocess.Popen(

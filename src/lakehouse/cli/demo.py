@@ -1,0 +1,118 @@
+"""`lake demo`: a narrated tour. Every command is shown as one would type it, and then really run."""
+
+from __future__ import annotations
+
+import sys
+
+from lakehouse.cli.app import Context, command, lake
+
+_CHAPTERS: list[tuple[str, list[list[str]]]] = [
+    (
+        "An Iceberg table, partitioned by day without anybody having to know it",
+        [
+            [
+                "sql",
+                "create table demo.orders (id int, customer int, item string, price decimal(10,2), at timestamp)"
+                " using iceberg partitioned by (days(at))",
+            ],
+            [
+                "sql",
+                "insert into demo.orders values (1, 10, 'tea', 2.50, timestamp '2026-01-14 09:00:00'),"
+                " (2, 11, 'mate', 3.20, timestamp '2026-01-14 11:30:00'),"
+                " (3, 10, 'coffee', 2.90, timestamp '2026-01-15 08:15:00')",
+            ],
+        ],
+    ),
+    (
+        "A Hudi table beside it, with a key: made for rows that change",
+        [
+            [
+                "sql",
+                "create table demo.customers (id int, name string, city string, changed_at bigint) using hudi"
+                " tblproperties (primaryKey = 'id', preCombineField = 'changed_at')",
+            ],
+            ["sql", "insert into demo.customers values (10, 'Ada', 'London', 1), (11, 'Edsger', 'Rotterdam', 1)"],
+        ],
+    ),
+    (
+        "Both in one query. No Spark here: DuckDB reads them in this process",
+        [
+            [
+                "sql",
+                "select c.name, c.city, count(*) as orders, sum(o.price) as spent from demo.orders o"
+                " join demo.customers c on o.customer = c.id group by c.name, c.city order by spent desc",
+            ],
+            ["sql", "select item, price from demo.orders where at >= timestamp '2026-01-15 00:00:00'", "--explain"],
+        ],
+    ),
+    (
+        "Things change: a price, a city, a new customer, a new column",
+        [
+            ["sql", "update demo.orders set price = 2.80 where item = 'tea'"],
+            ["sql", "alter table demo.orders add column note string"],
+            ["sql", "insert into demo.orders values (4, 12, 'cocoa', 3.50, timestamp '2026-01-16 15:00:00', 'no sugar')"],
+            [
+                "sql",
+                "merge into demo.customers t using (select 11 as id, 'Edsger' as name, 'Austin' as city, 2L as changed_at"
+                " union all select 12, 'Grace', 'New York', 2L) s on t.id = s.id"
+                " when matched then update set * when not matched then insert *",
+            ],
+        ],
+    ),
+    ("Nothing was lost: every change is a snapshot", [["history", "demo.orders"], ["history", "demo.customers"]]),
+    (
+        "Travel back, and see what changed since",
+        [
+            ["travel", "demo.orders", "{first:demo.orders}"],
+            ["diff", "demo.orders", "--from", "{first:demo.orders}", "--key", "id"],
+            ["diff", "demo.customers", "--from", "{first:demo.customers}"],
+        ],
+    ),
+    (
+        "A mistake, and its undoing",
+        [
+            ["sql", "delete from demo.orders where customer = 10"],
+            ["rollback", "demo.orders", "--to", "{before:demo.orders}"],
+            ["drop", "demo.customers"],
+            ["undrop", "demo.customers"],
+            ["tables"],
+        ],
+    ),
+]
+
+
+@command("lake demo\nLAKE_HOME=/tmp/tour lake demo")
+def demo(context: Context) -> None:
+    """A narrated tour of a small lake: both formats, a join, changes, time travel, undoing. Safe to run twice."""
+    for name in ("demo.orders", "demo.customers"):
+        if name in [str(info.name) for info in context.lake.tables()]:
+            context.lake.drop(name)
+    for number, (title, commands) in enumerate(_CHAPTERS, start=1):
+        _say(f"\n{number}. {title}", "1")
+        for arguments in commands:
+            _run(context, [_filled(context, argument) for argument in arguments])
+    _say(f"\nThat was a lake in {context.settings().home}. Go on with your own: lake sql, lake init, lake --help", "1")
+
+
+def _run(context: Context, arguments: list[str]) -> None:
+    _say("\n$ lake " + " ".join(_quoted(argument) for argument in arguments), "36")
+    lake.main(arguments, prog_name="lake", standalone_mode=False, obj=context)
+    sys.stdout.flush()
+
+
+def _quoted(argument: str) -> str:
+    """SQL has single quotes of its own, so it is shown in double ones."""
+    return f'"{argument}"' if " " in argument else argument
+
+
+def _filled(context: Context, argument: str) -> str:
+    """Put the id of a table's first snapshot, or of the one before the present, into its place."""
+    kind, _, table = argument.strip("{}").partition(":")
+    if not argument.startswith("{"):
+        return argument
+    return context.lake.history(table)[0 if kind == "first" else -2].id
+
+
+def _say(text: str, style: str) -> None:
+    sys.stdout.write(f"\x1b[{style}m{text}\x1b[0m\n" if sys.stdout.isatty() else text + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,82 @@
+"""`lake init`, `setup`, `config`, `completion`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from lakehouse.cli.app import Context, command
+from lakehouse.cli.show import byte_progress, note, show_rows, waiting
+from lakehouse.core.errors import HomeError
+
+_SHELLS = ("bash", "zsh", "fish")
+
+
+@command("lake init\nlake init ~/my-lake && cd ~/my-lake && lake sql 'select 1'")
+@click.argument("folder", required=False, default=".", metavar="[DIR]", type=click.Path(path_type=Path))
+def init(context: Context, folder: Path) -> None:
+    """Write a commented lake.toml, a .env.example and a first script into DIR (here, unless given).
+
+    Files that are already there are left as they are.
+    """
+    from lakehouse.cli.templates import FILES
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in FILES.items():
+            file = folder / name
+            if file.exists():
+                note(f"kept     {file}")
+                continue
+            file.write_text(content())
+            note(f"written  {file}")
+    except OSError as exc:
+        raise HomeError(f"{folder} cannot be written: {exc.strerror}.", "Choose another folder: lake init DIR") from exc
+    note(f"Next: {'cd ' + str(folder) + ' && ' if str(folder) != '.' else ''}lake demo, or python first.py")
+
+
+@command("lake setup")
+def setup(context: Context) -> None:
+    """Fetch the jars that Spark needs and make its start fast. Once per machine; later runs find nothing to do."""
+    from lakehouse.prepare import prepare
+
+    with byte_progress("Fetching jars") as progress:
+        archive = prepare(context.settings(), progress, waiting)
+    note("Spark is ready." if archive else "Spark is ready (this Java cannot archive classes, so it starts slower).")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def config() -> None:
+    """Show the settings.
+
+    \b
+    Example:
+      lake config show
+    """
+
+
+@command("lake config show\nLAKE_SPARK__MASTER='local[2]' lake config show")
+def show(context: Context) -> None:
+    """Show every setting, its value and where it came from. Secrets are not shown."""
+    from lakehouse.config.show import show_settings
+
+    lines = [(each.setting, each.value, each.source, each.help) for each in show_settings(context.settings())]
+    show_rows(["setting", "value", "from", "meaning"], lines, context.output)
+
+
+config.add_command(show)
+
+
+@command('eval "$(lake completion bash)"\nlake completion zsh > ~/.zfunc/_lake')
+@click.argument("shell", type=click.Choice(_SHELLS))
+def completion(context: Context, shell: str) -> None:
+    """Print the completion script for a shell: commands, options and names of tables."""
+    from click.shell_completion import get_completion_class
+
+    from lakehouse.cli.app import lake
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    sys.stdout.write(kind(lake, {}, "lake", "_LAKE_COMPLETE").source() + "\n")

@@ -1,0 +1,159 @@
+"""`lake doctor`: look at everything the lake stands on, and say what to do about what is wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from lakehouse.assemble import assemble, warm_spark
+from lakehouse.config.settings import Settings
+from lakehouse.core.errors import LakeError
+from lakehouse.engines.spark.archive import find_archive
+from lakehouse.engines.spark.jars import EMBEDDED, verify_jars
+from lakehouse.engines.spark.java import find_java, heap_for
+from lakehouse.engines.spark.settings import WARM
+from lakehouse.storage.local import LocalHome
+
+_LEAST_MEMORY_MB = 3000
+_LEAST_DISK_MB = 1000
+_MB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report."""
+
+    check: str
+    state: str
+    """`ok`, `warn` (works, but) or `fail`."""
+    found: str
+    do: str = ""
+
+
+def examine(settings: Settings, deep: bool = False) -> Iterator[Finding]:
+    """Check one thing after the other, so that a slow one does not hold up what came before.
+
+    Args:
+        deep: also start Spark and run a statement on it.
+    """
+    checks: list[tuple[str, Callable[[], Finding]]] = [
+        ("python", _python),
+        ("java", lambda: _java(settings)),
+        ("jars", lambda: _jars(settings)),
+        ("fast start", lambda: _archive(settings)),
+        ("memory", lambda: _memory(settings)),
+        ("disk", lambda: _disk(settings)),
+        ("lake", lambda: _home(settings)),
+        ("catalog", lambda: _catalog(settings)),
+        ("duckdb", lambda: _duckdb(settings)),
+        ("hudi", lambda: _library("hudi", "hudi", "reading Hudi tables without Spark")),
+        ("pyiceberg", lambda: _library("pyiceberg", "iceberg", "PyIceberg of your own")),
+        ("spark", lambda: _spark(settings, deep)),
+    ]
+    for name, check in checks:
+        try:
+            yield check()
+        except LakeError as exc:
+            yield Finding(name, "fail", exc.message, exc.hint)
+
+
+def _python() -> Finding:
+    found = ".".join(str(part) for part in sys.version_info[:3])
+    right = sys.version_info[:2] == (3, 11)
+    return Finding("python", "ok" if right else "fail", found, "" if right else "Use Python 3.11.")
+
+
+def _java(settings: Settings) -> Finding:
+    java = find_java(settings.spark.java_home)
+    return Finding("java", "ok", f"{java.version} in {java.home}")
+
+
+def _jars(settings: Settings) -> Finding:
+    wrong = verify_jars(settings.cache)
+    if wrong:
+        return Finding("jars", "warn", f"missing or damaged: {', '.join(wrong)}", "lake setup fetches them.")
+    return Finding("jars", "ok", f"{len(EMBEDDED)} in {settings.cache / 'jars'}, all as pinned")
+
+
+def _archive(settings: Settings) -> Finding:
+    jars = [settings.cache / "jars" / jar.file for jar in EMBEDDED]
+    if find_archive(settings.cache, find_java(settings.spark.java_home), jars):
+        return Finding("fast start", "ok", "class archive ready")
+    return Finding("fast start", "warn", "no class archive, so Spark takes twice as long to start", "lake setup")
+
+
+def _memory(settings: Settings) -> Finding:
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MB
+    heap = heap_for(settings.spark.driver_memory)
+    enough = machine >= _LEAST_MEMORY_MB
+    found = f"{machine} MB in the machine, {heap} for Spark's heap"
+    return Finding("memory", "ok" if enough else "warn", found, "" if enough else "Set spark.driver_memory to 1g.")
+
+
+def _disk(settings: Settings) -> Finding:
+    places = {place: shutil.disk_usage(_existing(place)).free // _MB for place in (settings.home, settings.cache)}
+    low = [f"{free} MB free at {place}" for place, free in places.items() if free < _LEAST_DISK_MB]
+    if low:
+        return Finding("disk", "warn", ", ".join(low), "Free some space, or move the lake: LAKE_HOME, LAKE_CACHE.")
+    return Finding("disk", "ok", f"{min(places.values())} MB free")
+
+
+def _existing(path: Path) -> Path:
+    return next(place for place in (path, *path.parents) if place.exists())
+
+
+def _home(settings: Settings) -> Finding:
+    home = LocalHome(settings.home).ready()
+    return Finding("lake", "ok", str(home.folder))
+
+
+def _catalog(settings: Settings) -> Finding:
+    file = LocalHome(settings.home).catalog_file
+    if not file.exists():
+        return Finding("catalog", "ok", "empty")
+    try:
+        with sqlite3.connect(file, timeout=5) as db:
+            told = db.execute("PRAGMA integrity_check").fetchone()[0]
+    except sqlite3.DatabaseError as exc:
+        told = str(exc)
+    if told != "ok":
+        return Finding("catalog", "fail", f"{file}: {told}", "Restore catalog.db from a backup; data files are whole.")
+    tables = assemble(settings).tables()
+    return Finding("catalog", "ok", f"{len(tables)} table{'s' * (len(tables) != 1)}, all readable")
+
+
+def _duckdb(settings: Settings) -> Finding:
+    import_name = "duckdb"
+    if find_spec(import_name) is None:
+        return Finding("duckdb", "fail", "not installed", "pip install 'lakehouse[duckdb]'")
+    assemble(settings).sql("select 1", engine="duckdb").rows()
+    from importlib.metadata import version
+
+    return Finding("duckdb", "ok", f"{version('duckdb')} with its Iceberg extension, offline")
+
+
+def _library(name: str, extra: str, what_for: str) -> Finding:
+    if find_spec(name) is None:
+        return Finding(name, "warn", f"not installed: no {what_for}", f"pip install 'lakehouse[{extra}]'")
+    from importlib.metadata import version
+
+    return Finding(name, "ok", version(name))
+
+
+def _spark(settings: Settings, deep: bool) -> Finding:
+    if deep:
+        lake = assemble(settings)
+        rows = lake.sql("select 1 as one", engine="spark").rows()
+        lake.close()
+        return Finding("spark", "ok", f"{settings.spark.master}: answered {rows[0][0]}")
+    if settings.spark.master != WARM:
+        return Finding("spark", "ok", f"{settings.spark.master} (not tried; lake doctor --deep does)")
+    health = warm_spark(settings).health()
+    found = f"running, process {health['pid']}" if health else "not running; it starts when it is needed"
+    return Finding("spark", "ok", found)
