@@ -31,7 +31,7 @@ from lakehouse.serve.tables import Tables
 from lakehouse.storage.local import LocalHome
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from lakehouse.engines.spark.launch import Started
 
 Waiting = Callable[[str], AbstractContextManager[object]]
 _IN_PROCESS = "local[*]"
@@ -68,7 +68,7 @@ def assemble_rooms(
     tables = Tables([IcebergTables(catalog), HudiTables(home.warehouse, home.dropped)], catalog.has_view)
     duckdb = DuckDB(_bytes("query.memory_limit", settings.query.memory_limit), home.run / "spill")
 
-    def start() -> SparkSession:
+    def start() -> Started:
         with waiting("Starting Spark"):
             return start_spark(settings, home, catalog, class_list)
 
@@ -77,7 +77,7 @@ def assemble_rooms(
     if settings.spark.master == WARM:
         spark = warm_spark(settings, as_arrow=as_arrow, waiting=waiting)
     else:
-        spark = SparkQueries(tables, session, catalog.ensure_namespace)
+        spark = SparkQueries(tables, session, catalog.ensure_namespace, home.check_room)
     return Rooms(
         tables=tables,
         duckdb=duckdb,
@@ -85,7 +85,6 @@ def assemble_rooms(
         queries=Queries(tables, duckdb, spark, _bytes("query.largest_scan", settings.query.largest_scan)),
         session=session,
         default_engine=settings.query.engine,
-        check_room=home.check_room,
     )
 
 
@@ -103,18 +102,17 @@ def warm_spark(settings: Settings, *, as_arrow: bool = True, waiting: Waiting = 
     )
 
 
-def start_spark(
-    settings: Settings, home: LocalHome, catalog: SqlCatalog, class_list: Path | None = None
-) -> SparkSession:
+def start_spark(settings: Settings, home: LocalHome, catalog: SqlCatalog, class_list: Path | None = None) -> Started:
     """A session on whatever spark.master names; what it needs on this machine is fetched first."""
     from lakehouse.engines.spark.archive import find_archive
-    from lakehouse.engines.spark.java import find_java, heap_for
     from lakehouse.engines.spark.jars import ensure_jars
+    from lakehouse.engines.spark.java import find_java, heap_for
     from lakehouse.engines.spark.launch import Launch, connect, start_session
 
     master = _IN_PROCESS if settings.spark.master == WARM else settings.spark.master
     if master.startswith("sc://"):
         return connect(master)
+    catalog.ready()
     java = find_java(settings.spark.java_home)
     jars = ensure_jars(settings.cache, lambda: java, settings.maven_repo)
     conf = {**spark_conf(catalog, home), "spark.master": master, **settings.spark.conf}

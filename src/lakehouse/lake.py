@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Request, Snapshot, SparkEngine, TableInfo
 from lakehouse.core.result import Result, html_table
-from lakehouse.serve.diff import Diff, diff_table
+from lakehouse.serve.diff import Diff, Wanted, diff_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,6 @@ class Rooms:
     queries: Queries
     session: LocalSession
     default_engine: str
-    check_room: Callable[[], None]
 
 
 class Lake:
@@ -104,15 +103,14 @@ class Lake:
 
     def diff(self, name: str, start: str, end: str = "", key: Sequence[str] = (), limit: int = 1000) -> Diff:
         """What changed between two WHENs; `end` is now unless given."""
-        parsed = TableName.parse(name)
-        return diff_table(self._rooms.tables, self._rooms.duckdb, parsed, start, end, key, limit)
+        wanted = Wanted(TableName.parse(name), start, end, key, limit)
+        return diff_table(self._rooms.tables, self._rooms.duckdb, wanted)
 
     def rollback(self, name: str, when: str) -> Snapshot:
         """Make a table what it was at a WHEN. Its history stays, so a rollback can be rolled back."""
         parsed = TableName.parse(name)
         table_format = self._rooms.tables.format_of(parsed)
         snapshot = self._rooms.tables.snapshot_at(parsed, when)
-        self._rooms.check_room()
         self.sql(table_format.rollback_sql(parsed, snapshot), engine="spark")
         return next(each for each in table_format.history(parsed) if each.is_current)
 

@@ -68,7 +68,7 @@ def _serve(lake: Lake, session: LocalSession, settings: Settings, home: LocalHom
     server = uvicorn.Server(config)
     path = home.run / SOCKET
     listener = _listen(path)
-    watch = threading.Thread(target=_watch, args=(server, activity, settings), daemon=True)
+    watch = threading.Thread(target=_watch, args=(server, activity, settings, session), daemon=True)
     watch.start()
     try:
         server.run(sockets=[listener])
@@ -93,11 +93,15 @@ def _listen(path: Path) -> socket.socket:
     return listener
 
 
-def _watch(server: object, activity: object, settings: Settings) -> None:
+def _watch(server: object, activity: object, settings: Settings, session: LocalSession) -> None:
     """Stop when nobody has asked for anything for long; use a quiet minute to make the next start faster."""
     may_archive = True
     while True:
         time.sleep(0.5)
+        if session.has_died():
+            # Whoever waits for an answer learns it from the broken connection; the next command starts anew.
+            sys.stderr.write("Spark's JVM has ended, and so does this process.\n")
+            os._exit(1)
         idle = activity.idle_seconds  # type: ignore[attr-defined]
         if idle > settings.spark.idle_minutes * 60 or not settings.home.is_dir():
             server.should_exit = True  # type: ignore[attr-defined]

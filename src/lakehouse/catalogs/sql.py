@@ -67,6 +67,11 @@ class SqlCatalog:
         """What `pyiceberg.catalog.load_catalog` needs."""
         return {"type": "sql", "uri": f"sqlite:///{self.file}", "warehouse": self.warehouse.as_uri()}
 
+    def ready(self) -> None:
+        """Make the tables, unless they are there: two Spark sessions that both find none would get in each other's way."""
+        with self._connect():
+            pass
+
     # ---- pointers -----------------------------------------------------------------------------------------------
 
     def tables(self) -> Sequence[TableName]:

@@ -87,7 +87,9 @@ def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], Any]
 def _common(function: Callable[..., Any]) -> Callable[..., Any]:
     """Options that may stand before the command as well as after it."""
     options = [
-        click.option("--home", metavar="DIR", expose_value=False, callback=_remember("home"), help="The lake's folder."),
+        click.option(
+            "--home", metavar="DIR", expose_value=False, callback=_remember("home"), help="The lake's folder."
+        ),
         click.option(
             "--profile", metavar="NAME", expose_value=False, callback=_remember("profile"), help="The set of parts."
         ),

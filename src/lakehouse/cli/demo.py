@@ -50,7 +50,10 @@ _CHAPTERS: list[tuple[str, list[list[str]]]] = [
         [
             ["sql", "update demo.orders set price = 2.80 where item = 'tea'"],
             ["sql", "alter table demo.orders add column note string"],
-            ["sql", "insert into demo.orders values (4, 12, 'cocoa', 3.50, timestamp '2026-01-16 15:00:00', 'no sugar')"],
+            [
+                "sql",
+                "insert into demo.orders values (4, 12, 'cocoa', 3.50, timestamp '2026-01-16 15:00:00', 'no sugar')",
+            ],
             [
                 "sql",
                 "merge into demo.customers t using (select 11 as id, 'Edsger' as name, 'Austin' as city, 2L as changed_at"

@@ -55,7 +55,12 @@ def byte_progress(text: str) -> Iterator[Any]:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     bar = Progress(
-        TextColumn(text), BarColumn(), DownloadColumn(), TransferSpeedColumn(), console=Console(stderr=True), transient=True
+        TextColumn(text),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        console=Console(stderr=True),
+        transient=True,
     )
     with bar:
         task = bar.add_task(text, total=None, visible=False)

@@ -47,7 +47,9 @@ def sql(context: Context, query: str, engine: str | None, as_of: str, limit: int
 
 
 def _footer(result: Result, count: int, cut: bool, seconds: float) -> str:
-    rows = "" if not result.columns else f"{_ROWS_FOR_PEOPLE}+ rows · " if cut else f"{count} row{'s' * (count != 1)} · "
+    rows = (
+        "" if not result.columns else f"{_ROWS_FOR_PEOPLE}+ rows · " if cut else f"{count} row{'s' * (count != 1)} · "
+    )
     return f"{rows}{result.engine} · {seconds:.2f} s"
 
 

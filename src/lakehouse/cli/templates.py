@@ -9,7 +9,10 @@ from lakehouse.config.load import all_settings
 
 def lake_toml() -> str:
     """Every setting with its default, commented out, and what it means."""
-    lines = ["# Settings of this lake. What stands in .env, in LAKE_* variables or in flags goes before what is here.", ""]
+    lines = [
+        "# Settings of this lake. What stands in .env, in LAKE_* variables or in flags goes before what is here.",
+        "",
+    ]
     section = ""
     for name, part, kind in all_settings():
         head, _, tail = name.rpartition(".")

@@ -66,7 +66,9 @@ def diff(context: Context, table: str, start: str, end: str, key: str, limit: in
     for old, new in found.columns_changed:
         note(f"column changed: {old.name} {old.type} -> {new.type}")
     by = f" by key {', '.join(found.key)}" if found.key else " (no key: give one with --key)"
-    note(f"{found.added} added, {found.removed} removed, {found.changed} changed{by}, from {found.start} to {found.end}")
+    note(
+        f"{found.added} added, {found.removed} removed, {found.changed} changed{by}, from {found.start} to {found.end}"
+    )
 
 
 @command("lake rollback crm.leads --to yesterday\nlake rollback crm.leads --to 5781947118336215154")

@@ -69,7 +69,9 @@ def _from_toml(file: Path) -> Flat:
     try:
         content = tomllib.loads(file.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        raise BadSettingError(f"{file} is not TOML: {exc}.", "Compare it with the one that `lake init` writes.") from exc
+        raise BadSettingError(
+            f"{file} is not TOML: {exc}.", "Compare it with the one that `lake init` writes."
+        ) from exc
     except OSError as exc:
         raise BadSettingError(f"{file} cannot be read: {exc.strerror}.", "Check its permissions.") from exc
     return {name: (value, str(file)) for name, value in _flatten(content)}
@@ -121,7 +123,8 @@ def settings_from(found: Flat, base: Path) -> Settings:
     for name in ("home", "cache"):
         default = known[name][0].default
         values[name] = (base / Path(values.get(name, default)).expanduser()).absolute()
-    return _nest(Settings, values, "", sources=sources)
+    built: Settings = _nest(Settings, values, "", sources=sources)
+    return built
 
 
 def _nest(kind: Any, values: Mapping[str, Any], prefix: str, **extra: Any) -> Any:

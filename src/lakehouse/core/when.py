@@ -88,9 +88,7 @@ def resolve(
 def _valid(versions: Sequence[Version], refs: Mapping[str, str]) -> str:
     first, last = versions[0], versions[-1]
     names = f"; tags and branches: {', '.join(sorted(refs))}" if refs else ""
-    return (
-        f"Valid is {_FORMS}. Snapshots reach from {_show(first.at)} ({first.id}) to {_show(last.at)} ({last.id}){names}."
-    )
+    return f"Valid is {_FORMS}. Snapshots reach from {_show(first.at)} ({first.id}) to {_show(last.at)} ({last.id}){names}."
 
 
 def _show(moment: datetime) -> str:

@@ -81,7 +81,12 @@ class DuckDB:
             self._loading = _started.pop() if _started else Loading()
 
     def run(
-        self, sql: str, views: Mapping[TableName | str, Scan], reason: str, limit: int | None = None, explain: bool = False
+        self,
+        sql: str,
+        views: Mapping[TableName | str, Scan],
+        reason: str,
+        limit: int | None = None,
+        explain: bool = False,
     ) -> Result:
         """Run a query over views of tables.
 
@@ -105,7 +110,8 @@ class DuckDB:
         if relation is None:
             return Result((), DuckDBRows(None, limit, sql), told)
         columns = tuple(
-            Column(_spark_name(name), str(kind).lower()) for name, kind in zip(relation.columns, relation.types, strict=True)
+            Column(_spark_name(name), str(kind).lower())
+            for name, kind in zip(relation.columns, relation.types, strict=True)
         )
         return Result(columns, DuckDBRows(relation, limit, sql), told)
 
@@ -169,7 +175,8 @@ class DuckDBRows:
         if self.relation is None:
             return []
         try:
-            return self._limited().fetchall()
+            rows: list[Row] = self._limited().fetchall()
+            return rows
         except duckdb.Error as exc:
             raise _translate(exc, self.sql) from exc
 
@@ -183,7 +190,6 @@ class DuckDBRows:
             return self._limited().to_arrow_table()
         except duckdb.Error as exc:
             raise _translate(exc, self.sql) from exc
-
 
     def _limited(self) -> Any:
         return self.relation if self.limit is None else self.relation.limit(self.limit)
@@ -268,7 +274,9 @@ def _translate(exc: Exception, sql: str) -> EngineError | DiskFullError:
         return EngineError("DuckDB ran out of memory.", "Raise query.memory_limit or use: lake sql --engine spark")
     if isinstance(exc, duckdb.ParserException | duckdb.BinderException | duckdb.CatalogException):
         message, place = _place(text, sql)
-        return QueryRejectedError(message, sql=sql, line=place[0] if place else None, column=place[1] if place else None)
+        return QueryRejectedError(
+            message, sql=sql, line=place[0] if place else None, column=place[1] if place else None
+        )
     first = text.splitlines()[0] if text else type(exc).__name__
     if isinstance(exc, duckdb.ProgrammingError | duckdb.DataError | duckdb.NotSupportedError):
         return QueryRejectedError(first, sql=sql)

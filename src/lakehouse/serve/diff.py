@@ -31,24 +31,35 @@ class Diff:
     """`change` (added, removed, before, after), then the columns of both schemas."""
 
 
-def diff_table(
-    tables: Tables, duckdb: DuckDB, table: TableName, start: str, end: str, key: Sequence[str] = (), limit: int = 1000
-) -> Diff:
-    """Compare a table at two WHENs; `end` empty means now. `limit` bounds the rows shown, not the ones counted."""
+@dataclass(frozen=True)
+class Wanted:
+    """What to compare: a table at two WHENs (`end` empty means now), by the table's key or another one."""
+
+    table: TableName
+    start: str
+    end: str = ""
+    key: Sequence[str] = ()
+    limit: int = 1000
+    """How many rows to show; all are counted."""
+
+
+def diff_table(tables: Tables, duckdb: DuckDB, wanted: Wanted) -> Diff:
+    """Compare a table at two moments."""
+    table = wanted.table
     table_format = tables.format_of(table)
     info = table_format.describe(table)
     current = info.current.id if info.current else ""
-    first = tables.snapshot_at(table, start)
-    last = tables.snapshot_at(table, end) or current
+    first = tables.snapshot_at(table, wanted.start)
+    last = tables.snapshot_at(table, wanted.end) or current
     old, new = table_format.scan(table, first), table_format.scan(table, last)
-    by_key = tuple(key) or info.key
+    by_key = tuple(wanted.key) or info.key
     _check_key(by_key, old, new)
     sql = _keyed_sql(old, new, by_key) if by_key else _unkeyed_sql(old, new)
     views: dict[TableName | str, Scan] = {"before": old, "after": new}
-    counted = duckdb.run(f"SELECT change, count(*) FROM ({sql}) GROUP BY change", views, "diff").rows()
-    counts = dict(counted)
+    counted = duckdb.run(f"SELECT change, count(*) FROM ({sql}) GROUP BY change", views, "diff")
+    counts: dict[str, int] = dict(counted.rows())
     order = ", ".join(f'"{name}"' for name in by_key) or "ALL"
-    rows = duckdb.run(f"SELECT * FROM ({sql}) ORDER BY {order}, change DESC", views, "diff", limit)
+    rows = duckdb.run(f"SELECT * FROM ({sql}) ORDER BY {order}, change DESC", views, "diff", wanted.limit)
     names_then = {column.name: column for column in old.columns}
     names_now = {column.name: column for column in new.columns}
     return Diff(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.result import Explain, ListedRows, Result
-from lakehouse.serve.statement import Statement
+from lakehouse.serve.sql import Statement
 from lakehouse.serve.tables import Tables
 
 

@@ -5,38 +5,64 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from lakehouse.core.errors import TableExistsError, UnknownChoiceError
+from lakehouse.core.errors import NotSupportedError, QueryRejectedError, TableExistsError, UnknownChoiceError
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Request, TableFormat
 from lakehouse.core.result import Result
 from lakehouse.engines.spark.session import LocalSession
 from lakehouse.serve.drop import drop_softly
-from lakehouse.serve.statement import Statement, TableUse, parse, with_names
+from lakehouse.serve.sql import Statement, TableUse, parse
+from lakehouse.serve.sql.render import for_spark, pointed_back
 from lakehouse.serve.tables import Tables
 
 
 class SparkQueries:
     """Runs statements in a session of this process."""
 
-    def __init__(self, tables: Tables, session: LocalSession, ensure_namespace: Callable[[str], None]) -> None:
-        self._tables, self.session, self._ensure_namespace = tables, session, ensure_namespace
+    def __init__(
+        self,
+        tables: Tables,
+        session: LocalSession,
+        ensure_namespace: Callable[[str], None],
+        check_room: Callable[[], None],
+    ) -> None:
+        """
+        Args:
+            ensure_namespace: makes the namespace of a table that is about to be created.
+            check_room: raises if there is no room left to write.
+        """
+        self._tables, self.session = tables, session
+        self._ensure_namespace, self._check_room = ensure_namespace, check_room
         self._known: dict[TableName, str] = {}
 
     def query(self, request: Request, reason: str) -> Result:
         statement = parse(request.sql)
         if statement.kind == "drop":
             return drop_softly(statement, self._tables)
+        if statement.kind == "write":
+            self._check_room()
+        self._refuse_renaming_folders(statement)
         self._prepare_new_table(statement)
         names = {use.start: self._spark_name(use, statement, request.as_of) for use in statement.uses}
-        sql = with_names(statement, names)
+        sql = for_spark(statement, names)
         setup, versions = self._setup(statement)
         # A limit is for reading: on a command, Spark would run it and then look at its (tiny) answer anyway.
         limit = request.limit if statement.kind == "read" else None
-        result = self.session.run(sql, reason, setup, limit, keeps_state=statement.kind == "session")
+        try:
+            result = self.session.run(sql, reason, setup, limit, keeps_state=statement.kind == "session")
+        except QueryRejectedError as exc:
+            raise pointed_back(exc, statement) from exc
         self._known.update(versions)
         if request.explain and statement.kind == "read":
             result.explain = replace(result.explain, plan=self.session.plan(sql, setup))
         return result
+
+    def _refuse_renaming_folders(self, statement: Statement) -> None:
+        if statement.renames and self._tables.format_of(statement.uses[0].name).name == "hudi":
+            raise NotSupportedError(
+                f"{statement.uses[0].name} is a Hudi table, whose name is its folder.",
+                "Copy it: create table NEW using hudi … as select * from OLD, then lake drop OLD",
+            )
 
     def _prepare_new_table(self, statement: Statement) -> None:
         """One name, one table: an Iceberg and a Hudi table may not share one, though their catalogs would let them.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakehouse.core.errors import NotSupportedError, UnknownChoiceError
+from lakehouse.core.errors import NotSupportedError, QueryRejectedError, UnknownChoiceError
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Request, Scan, SparkEngine
 from lakehouse.core.result import Result
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.serve.drop import drop_softly
-from lakehouse.serve.statement import Statement, TableUse, for_duckdb, parse
+from lakehouse.serve.sql import Statement, TableUse, parse
+from lakehouse.serve.sql.render import for_duckdb, pointed_back
 from lakehouse.serve.tables import Tables
 
 ENGINES = ("auto", "duckdb", "spark")
@@ -68,9 +69,7 @@ class Queries:
         table_format = self._tables.format_of(use.name)
         return table_format.scan(use.name, self._tables.snapshot_at(use.name, use.as_of or as_of))
 
-    def _on_duckdb(
-        self, statement: Statement, scans: dict[TableUse, Scan], request: Request, reason: str
-    ) -> Result:
+    def _on_duckdb(self, statement: Statement, scans: dict[TableUse, Scan], request: Request, reason: str) -> Result:
         views: dict[TableName | str, Scan] = {}
         names: dict[int, str] = {}
         for number, (use, scan) in enumerate(scans.items()):
@@ -81,7 +80,27 @@ class Queries:
             else:
                 views[use.name] = scan
         sql = for_duckdb(statement, names)
-        return self._duckdb.run(sql, views, reason, request.limit, request.explain)
+        try:
+            return self._duckdb.run(sql, views, reason, request.limit, request.explain)
+        except QueryRejectedError as exc:
+            # A plain statement may hold a name that is a keyword to DuckDB alone; translated, names are quoted.
+            careful = _read_carefully(statement)
+            if careful is None:
+                raise pointed_back(exc, statement) from exc
+        scans = {use: self._scan(use, request.as_of) for use in careful.uses}
+        return self._on_duckdb(careful, scans, request, reason)
+
+
+def _read_carefully(statement: Statement) -> Statement | None:
+    """A plain statement read with sqlglot after all; None if it has been, or if that cannot read it either."""
+    if statement.tree is not None:
+        return None
+    from lakehouse.serve.sql.parsed import parse_with_sqlglot
+
+    try:
+        return parse_with_sqlglot(statement.text)
+    except QueryRejectedError:
+        return None
 
 
 def _needs_spark(statement: Statement, tables: Tables) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 from lakehouse.core.errors import DiskFullError, HomeError
 
@@ -66,11 +65,6 @@ class LocalHome:
                 f"Only {free // 1024 // 1024} MB are free where the lake lives ({self.folder}).",
                 "Free some space or move the lake: LAKE_HOME.",
             )
-
-
-def local_path(uri: str) -> Path:
-    """The path that a file: URI or a plain path names."""
-    return Path(unquote(urlparse(uri).path)) if uri.startswith("file:") else Path(uri)
 
 
 def _explain(exc: OSError, folder: Path) -> HomeError | DiskFullError:

@@ -72,7 +72,11 @@ EMBEDDED = (
 
 
 def ensure_jars(
-    cache: Path, java: Callable[[], Java], repo: str = "", progress: Progress | None = None, jars: Sequence[Jar] = EMBEDDED
+    cache: Path,
+    java: Callable[[], Java],
+    repo: str = "",
+    progress: Progress | None = None,
+    jars: Sequence[Jar] = EMBEDDED,
 ) -> list[Path]:
     """The paths of the jars, fetched first if any is missing or is not what was pinned.
 

@@ -74,7 +74,15 @@ def class_path(jars: Sequence[Path]) -> str:
     return os.pathsep.join(str(path) for path in (*jars, *sorted((spark_home() / "jars").glob("*.jar"))))
 
 
-def start_session(launch: Launch) -> SparkSession:
+@dataclass(frozen=True)
+class Started:
+    """A session, and the JVM that was started for it, if one was."""
+
+    spark: SparkSession
+    jvm: subprocess.Popen[bytes] | None = None
+
+
+def start_session(launch: Launch) -> Started:
     """Start a JVM and give the session in it."""
     with tempfile.TemporaryDirectory(prefix="lake-spark-") as scratch:
         handshake = Path(scratch) / "gateway"
@@ -85,18 +93,18 @@ def start_session(launch: Launch) -> SparkSession:
         port, secret = _await(process, handshake, launch.log)
     os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(port), secret
     try:
-        return SparkSession.builder.getOrCreate()
+        return Started(SparkSession.builder.getOrCreate(), process)
     finally:
         # The secret is for this process only, not for the ones it may start.
         del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
 
 
-def connect(url: str) -> SparkSession:
+def connect(url: str) -> Started:
     """A session on a Spark Connect server, which brings its own catalogs and jars."""
     try:
         from pyspark.sql import SparkSession
 
-        return SparkSession.builder.remote(url).getOrCreate()
+        return Started(SparkSession.builder.remote(url).getOrCreate())
     except ImportError as exc:
         raise NotInstalledError(f"the client of Spark Connect ({exc.name or 'grpcio'})", "connect") from exc
 

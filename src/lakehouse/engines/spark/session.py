@@ -15,24 +15,33 @@ from lakehouse.engines.spark.errors import translated
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from lakehouse.engines.spark.launch import Started
+
+_STOP_TIMEOUT_S = 30
+
 
 class LocalSession:
     """One Spark, started on first use, lent out as sessions that do not see each other's settings and temp views."""
 
-    def __init__(self, start: Callable[[], SparkSession], settings: Mapping[str, str], as_arrow: bool = True) -> None:
+    def __init__(self, start: Callable[[], Started], settings: Mapping[str, str], as_arrow: bool = True) -> None:
         self._start, self._settings, self.as_arrow = start, settings, as_arrow
         self._lock = threading.Lock()
-        self._root: SparkSession | None = None
+        self._started: Started | None = None
         self._idle: list[SparkSession] = []
 
     @property
     def spark(self) -> SparkSession:
         """The session itself, for PySpark code."""
         with self._lock:
-            if self._root is None:
-                self._root = self._start()
-                self._configure(self._root)
-            return self._root
+            if self._started is None:
+                self._started = self._start()
+                self._configure(self._started.spark)
+            return self._started.spark
+
+    def has_died(self) -> bool:
+        """Whether a JVM was started here and has ended."""
+        started = self._started
+        return started is not None and started.jvm is not None and started.jvm.poll() is not None
 
     def run(
         self, sql: str, reason: str, setup: Sequence[str] = (), limit: int | None = None, keeps_state: bool = False
@@ -74,16 +83,16 @@ class LocalSession:
 
     def cancel(self, tag: str) -> None:
         """Stop the jobs of a `cancellable` block."""
-        context = getattr(self._root, "_sc", None)
+        context = getattr(self._started and self._started.spark, "_sc", None)
         if context is not None:
             context.cancelJobGroup(tag)
 
     def stop(self) -> None:
         """End the session and its JVM."""
         with self._lock:
-            if self._root is not None:
-                self._root.stop()
-            self._root = None
+            if self._started is not None:
+                _stop(self._started)
+            self._started = None
             self._idle.clear()
 
     @contextmanager
@@ -113,6 +122,24 @@ class LocalSession:
             return Result(columns, ArrowRows(_to_arrow(frame)), explain)
         rows = [tuple(_plain(value) for value in row) for row in frame.collect()]
         return Result(columns, ListedRows([column.name for column in columns], _in_utc(columns, rows)), explain)
+
+
+def _stop(started: Started) -> None:
+    started.spark.stop()
+    jvm = started.jvm
+    if jvm is not None and jvm.stdin is not None:
+        jvm.stdin.close()  # which is how it knows that nobody needs it any more
+        jvm.wait(timeout=_STOP_TIMEOUT_S)
+        _forget_gateway()
+
+
+def _forget_gateway() -> None:
+    """PySpark keeps the way to a JVM for ever; a session after this one must find its own."""
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is not None:
+        SparkContext._gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
 
 
 def _to_arrow(frame: DataFrame) -> Any:

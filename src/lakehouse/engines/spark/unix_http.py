@@ -24,9 +24,7 @@ class Broken(Exception):
     """Somebody listened, and then the connection ended."""
 
 
-def ask(
-    path: Path, method: str, target: str, body: Any, accept: str, timeout: float | None
-) -> tuple[int, str, bytes]:
+def ask(path: Path, method: str, target: str, body: Any, accept: str, timeout: float | None) -> tuple[int, str, bytes]:
     """One request; the answer's status, content type and body."""
     connection = http.client.HTTPConnection("lake", timeout=timeout)
     connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -120,6 +120,7 @@ class WarmSpark:
                 process.kill()
                 raise EngineUnreachableError(f"Spark did not start in {START_TIMEOUT_S} s.", f"The log: {self._log}")
             time.sleep(0.02)
+        process.returncode = 0  # it is meant to outlive us, so Python need not warn that it still runs
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

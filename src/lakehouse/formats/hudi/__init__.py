@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lakehouse.core.errors import NoSuchTableError, NotSupportedError, TableExistsError
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import FormatCan, Scan, Snapshot, TableInfo
+from lakehouse.core.ports import Column, FormatCan, Scan, Snapshot, TableInfo
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.hudi import timeline
 from lakehouse.formats.hudi.timeline import Instant
@@ -62,7 +62,7 @@ class HudiTables:
             name=table,
             format=self.name,
             location=self.folder(table).as_uri(),
-            columns=timeline.columns(instants[-1]) if instants else (),
+            columns=timeline.columns(instants[-1]) if instants else _columns_at_creation(properties),
             partitioning=_listed(properties.get("hoodie.table.partition.fields", "")),
             key=_listed(properties.get("hoodie.table.recordkey.fields", "")),
             properties=properties,
@@ -172,6 +172,11 @@ class HudiTables:
         lines = (self.folder(table) / ".hoodie" / "hoodie.properties").read_text().splitlines()
         pairs = (line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
         return {key: value.replace("\\:", ":") for key, value in pairs}
+
+
+def _columns_at_creation(properties: dict[str, str]) -> tuple[Column, ...]:
+    """The schema of a table that nothing has been written to yet."""
+    return timeline.columns_of(properties.get("hoodie.table.create.schema") or '{"fields": []}')
 
 
 def _listed(text: str) -> tuple[str, ...]:

@@ -110,7 +110,12 @@ def _snapshot(
 
 def columns(instant: Instant) -> tuple[Column, ...]:
     """The table's schema as an instant recorded it, without Hudi's own columns."""
-    schema = json.loads(instant.extra.get("schema") or '{"fields": []}')
+    return columns_of(instant.extra.get("schema") or '{"fields": []}')
+
+
+def columns_of(avro_schema: str) -> tuple[Column, ...]:
+    """The columns of an Avro schema, without Hudi's own."""
+    schema = json.loads(avro_schema)
     return tuple(
         Column(field["name"], avro_type(field["type"]), not _nullable(field["type"]), field.get("doc", ""))
         for field in schema["fields"]

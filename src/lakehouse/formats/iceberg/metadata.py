@@ -7,11 +7,12 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 from lakehouse.core.errors import TableError
 from lakehouse.core.ports import Column, Snapshot
-from lakehouse.storage.local import local_path
 
 #: Where our own commits say which source they came from.
 SOURCE_KEY = "lake.source"
@@ -110,7 +111,7 @@ class Metadata:
 @lru_cache(maxsize=256)
 def read_metadata(uri: str) -> Metadata:
     """Read a metadata file, plain or gzipped."""
-    path = local_path(uri)
+    path = _local_path(uri)
     try:
         data = path.read_bytes()
     except OSError as exc:
@@ -140,6 +141,10 @@ def _transform(transform: str, column: str) -> str:
     if width:
         return f"{name}({width.rstrip(']')}, {column})"
     return f"{name}s({column})"
+
+
+def _local_path(uri: str) -> Path:
+    return Path(unquote(urlparse(uri).path)) if uri.startswith("file:") else Path(uri)
 
 
 def _moment(milliseconds: int) -> datetime:

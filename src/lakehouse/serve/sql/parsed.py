@@ -1,0 +1,136 @@
+"""Every other statement, read with sqlglot."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from lakehouse.core.errors import QueryRejectedError
+from lakehouse.core.names import CATALOG, TableName
+from lakehouse.serve.sql.model import Statement, TableUse
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+METADATA_TABLES = {
+    "snapshots", "history", "files", "manifests", "partitions", "refs", "entries", "metadata_log_entries",
+    "all_data_files", "all_files", "all_manifests", "all_entries", "data_files", "delete_files", "position_deletes",
+}  # fmt: skip
+
+
+def parse_with_sqlglot(text: str) -> Statement:
+    import logging
+
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import ParseError, TokenError
+
+    # What sqlglot does not know it hands on as a Command, and so do we: Spark may know it. No need to warn.
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)
+    try:
+        trees = [tree for tree in sqlglot.parse(text, dialect="spark") if tree is not None]
+    except ParseError as exc:
+        found = exc.errors[0]
+        # sqlglot counts to the end of the word it stumbled over.
+        column = found["col"] - len(found["highlight"] or "x") + 1
+        message = str(found["description"]).split("<class")[0].strip().rstrip(".") + "."
+        near = f" near {found['highlight']!r}" if found["highlight"] else ""
+        raise QueryRejectedError(message.rstrip(".") + near + ".", sql=text, line=found["line"], column=column) from exc
+    except TokenError as exc:
+        raise QueryRejectedError(str(exc).splitlines()[0], "Is a quote or a comment left open?", sql=text) from exc
+    if len(trees) != 1 or isinstance(trees[0], exp.Block):
+        raise QueryRejectedError("One statement at a time.", "Run them one after the other.", sql=text)
+    tree = trees[0]
+    target = _target(tree)
+    uses = tuple(_use(table, text, table is target) for table in tables_of(tree))
+    renames = isinstance(tree, exp.Alter) and tree.find(exp.AlterRename) is not None
+    return Statement(text, _kind(tree), uses, _created_format(tree), renames, tree)
+
+
+def _kind(tree: exp.Expr) -> str:
+    from sqlglot import exp
+
+    if isinstance(tree, exp.Query):
+        return "read"
+    if isinstance(tree, exp.Set | exp.Use | exp.Cache | exp.Uncache | exp.Refresh):
+        return "session"
+    if isinstance(tree, exp.Command):
+        word = str(tree.this).lower()
+        return "session" if word in {"reset", "add", "declare", "use", "set", "clear"} else "other"
+    if isinstance(tree, exp.Drop) and tree.args.get("kind") == "TABLE":
+        return "drop"
+    if isinstance(tree, exp.Create) and any(
+        isinstance(part, exp.TemporaryProperty) for part in tree.find_all(exp.Property)
+    ):
+        return "session"
+    return "other" if isinstance(tree, exp.Describe | exp.Show) else "write"
+
+
+def tables_of(tree: exp.Expr) -> list[exp.Table]:
+    """Tables of the lake: not the names of common table expressions, functions or schemas."""
+    from sqlglot import exp
+
+    if isinstance(tree, exp.Create | exp.Drop) and tree.args.get("kind") in {"SCHEMA", "DATABASE", "FUNCTION"}:
+        return []
+    local = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    return [
+        table
+        for table in tree.find_all(exp.Table)
+        if isinstance(table.this, exp.Identifier)
+        and not (not table.args.get("db") and table.name.lower() in local)
+        and "start" in table.this.meta
+    ]
+
+
+def _target(tree: exp.Expr) -> exp.Table | None:
+    from sqlglot import exp
+
+    if isinstance(tree, exp.Create | exp.Insert | exp.Merge | exp.Update | exp.Delete | exp.Drop | exp.Alter):
+        first = tree.this
+        return first.this if isinstance(first, exp.Schema) else first if isinstance(first, exp.Table) else None
+    return None
+
+
+def _use(table: exp.Table, text: str, is_target: bool) -> TableUse:
+    parts = list(table.parts)
+    names = [part.name for part in parts]
+    metadata_table = ""
+    if len(names) > 2 and names[0].lower() != CATALOG or len(names) > 3:
+        if names[-1].lower() not in METADATA_TABLES:
+            raise QueryRejectedError(
+                f"{'.'.join(names)} is not a table of the lake.", "Write NAMESPACE.TABLE.", sql=text
+            )
+        metadata_table = names.pop().lower()
+    start, end = parts[0].meta["start"], parts[-1].meta["end"] + 1
+    # Backquotes are part of the text but not of the identifier's place.
+    start, end = start - (text[start - 1 : start] == "`"), end + (text[end : end + 1] == "`")
+    as_of, clause_end = _as_of(table, text, end)
+    return TableUse(TableName.parse(".".join(names)), start, clause_end, as_of, metadata_table, table.alias, is_target)
+
+
+def _as_of(table: exp.Table, text: str, end: int) -> tuple[str, int]:
+    version = table.args.get("version")
+    if version is None:
+        return "", end
+    clause = _AS_OF_CLAUSE.match(text, end)
+    if clause is None:
+        raise QueryRejectedError(
+            "AS OF takes a snapshot id, a tag or a time as a literal.",
+            "For example: select * from crm.leads version as of 'yesterday'",
+            sql=text,
+        )
+    return clause["quoted"] if clause["quoted"] is not None else clause["number"], clause.end()
+
+
+_AS_OF_CLAUSE = re.compile(
+    r"\s+(?:version|timestamp)\s+as\s+of\s+(?:'(?P<quoted>[^']*)'|(?P<number>\d+))", re.IGNORECASE
+)
+
+
+def _created_format(tree: exp.Expr) -> str:
+    from sqlglot import exp
+
+    if not isinstance(tree, exp.Create) or tree.args.get("kind") != "TABLE":
+        return ""
+    named = tree.find(exp.FileFormatProperty)
+    return str(named.name).lower() if named is not None else "iceberg"

@@ -1,0 +1,83 @@
+"""Fixtures for all tests: a clean environment, a lake of one's own, the real `lake` command, one warm Spark to share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lakehouse.assemble import assemble, warm_spark
+from lakehouse.config.load import load_settings
+from lakehouse.config.settings import Settings
+from lakehouse.lake import Lake
+
+LAKE = Path(sys.executable).parent / "lake"
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that the developer has set reaches a test, except where the jars are kept."""
+    for name in list(os.environ):
+        if name.startswith("LAKE_") and name != "LAKE_CACHE":
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder for a lake that is not there yet."""
+    return tmp_path / "lake"
+
+
+@pytest.fixture
+def lake_command(home: Path) -> Command:
+    """Runs the real `lake` against the test's own lake."""
+    return command_for(home)
+
+
+def command_for(home: Path) -> Command:
+    """`lake` against a given lake, as a function that returns the finished process."""
+
+    def run(
+        *arguments: str, env: dict[str, str] | None = None, cwd: Path | None = None, input: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "LAKE_HOME": str(home), **(env or {})}
+        return subprocess.run(
+            [LAKE, *arguments], capture_output=True, text=True, env=environment, cwd=cwd, input=input, timeout=180
+        )
+
+    return run
+
+
+def _cache_only() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name in ("LAKE_CACHE", "XDG_CACHE_HOME")}
+
+
+def stop_spark(home: Path) -> None:
+    """Stop a lake's background Spark, if it has one."""
+    warm_spark(load_settings({"home": home}, environ=_cache_only())).shut_down()
+
+
+@pytest.fixture(scope="session")
+def shared_settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """The settings of the lake that all Spark tests share: starting Spark is the dear part."""
+    return load_settings({"home": tmp_path_factory.mktemp("shared") / "lake"}, environ=_cache_only())
+
+
+@pytest.fixture(scope="session")
+def shared_lake(shared_settings: Settings) -> Iterator[Lake]:
+    """A lake with a warm Spark; tests use namespaces of their own."""
+    with assemble(shared_settings) as lake:
+        yield lake
+    stop_spark(shared_settings.home)
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest) -> str:
+    """A namespace that no other test uses."""
+    return "t_" + "".join(letter if letter.isalnum() else "_" for letter in request.node.name.lower())[:80]
