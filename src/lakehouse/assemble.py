@@ -48,18 +48,18 @@ def open_lake(profile: str | None = None, home: str | Path | None = None, *, set
     return assemble(settings or load_settings({"profile": profile, "home": home}))
 
 
-def assemble(settings: Settings, *, as_arrow: bool = True, waiting: Waiting = nullcontext) -> Lake:
+def assemble(settings: Settings, *, arrow: bool = True, waiting: Waiting = nullcontext) -> Lake:
     """A lake as `assemble_rooms` puts it together."""
-    return Lake(assemble_rooms(settings, as_arrow=as_arrow, waiting=waiting))
+    return Lake(assemble_rooms(settings, arrow=arrow, waiting=waiting))
 
 
 def assemble_rooms(
-    settings: Settings, *, as_arrow: bool = True, waiting: Waiting = nullcontext, class_list: Path | None = None
+    settings: Settings, *, arrow: bool = True, waiting: Waiting = nullcontext, class_list: Path | None = None
 ) -> Rooms:
     """Put the parts of a lake together.
 
     Args:
-        as_arrow: results are for programs; otherwise for people, who need not wait for Arrow to load.
+        arrow: results are for programs; otherwise for people, who need not wait for Arrow to load.
         waiting: opened around anything that may take more than a moment, with a word on what it is.
         class_list: have a Spark of this process list the classes it loads (how `lake setup` trains the archive).
     """
@@ -72,10 +72,10 @@ def assemble_rooms(
         with waiting("Starting Spark"):
             return start_spark(settings, home, catalog, class_list)
 
-    session = LocalSession(start, HUDI_SETTINGS, as_arrow)
+    session = LocalSession(start, HUDI_SETTINGS)
     spark: SparkEngine
     if settings.spark.master == WARM:
-        spark = warm_spark(settings, as_arrow=as_arrow, waiting=waiting)
+        spark = warm_spark(settings, waiting)
     else:
         spark = SparkQueries(tables, session, catalog.ensure_namespace, home.check_room)
     return Rooms(
@@ -85,10 +85,11 @@ def assemble_rooms(
         queries=Queries(tables, duckdb, spark, _bytes("query.largest_scan", settings.query.largest_scan)),
         session=session,
         default_engine=settings.query.engine,
+        arrow=arrow,
     )
 
 
-def warm_spark(settings: Settings, *, as_arrow: bool = True, waiting: Waiting = nullcontext) -> WarmSpark:
+def warm_spark(settings: Settings, waiting: Waiting = nullcontext) -> WarmSpark:
     """The lake's background Spark, running or not."""
     home = LocalHome(settings.home)
     in_process = replace(settings, spark=replace(settings.spark, master=_IN_PROCESS))
@@ -97,7 +98,6 @@ def warm_spark(settings: Settings, *, as_arrow: bool = True, waiting: Waiting = 
         log=home.logs / "spark.log",
         start=[sys.executable, "-m", "lakehouse.api.daemon"],
         handover=to_text(in_process),
-        as_arrow=as_arrow,
         waiting=waiting,
     )
 

@@ -39,6 +39,7 @@ class Rooms:
     queries: Queries
     session: LocalSession
     default_engine: str
+    arrow: bool
 
 
 class Lake:
@@ -65,7 +66,10 @@ class Lake:
             limit: the most rows to give.
             explain: also tell how it was run, in `result.explain`.
         """
-        request = Request(query, as_of, limit, explain)
+        return self.run(Request(query, as_of, limit, explain, self._rooms.arrow), engine)
+
+    def run(self, request: Request, engine: str | None = None) -> Result:
+        """`sql` for those who have a Request already."""
         return self._rooms.queries.run(request, engine or self._rooms.default_engine)
 
     @property

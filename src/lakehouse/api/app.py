@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from lakehouse import __version__
 from lakehouse.core.errors import LakeError
 from lakehouse.core.jsonable import jsonable
+from lakehouse.core.ports import Request as Asked
 from lakehouse.core.result import Result
 from lakehouse.engines.spark.session import LocalSession
 from lakehouse.engines.spark.warm import ARROW
@@ -71,7 +72,8 @@ def create_app(lake: Lake, session: LocalSession, fingerprint: str, activity: Ac
     async def query(body: Query, request: Request) -> Response:
         activity.running += 1
         tag = uuid.uuid4().hex
-        run = functools.partial(_run, lake, session, body, tag, ARROW in request.headers.get("accept", ""))
+        asked = Asked(body.sql, body.as_of, body.limit, body.explain, ARROW in request.headers.get("accept", ""))
+        run = functools.partial(_run, lake, session, asked, body, tag)
         try:
             return await _until_hang_up(request, run, lambda: session.cancel(tag))
         finally:
@@ -81,14 +83,14 @@ def create_app(lake: Lake, session: LocalSession, fingerprint: str, activity: Ac
     return app
 
 
-def _run(lake: Lake, session: LocalSession, body: Query, tag: str, as_arrow: bool) -> Response:
+def _run(lake: Lake, session: LocalSession, asked: Asked, body: Query, tag: str) -> Response:
     with session.cancellable(tag):
-        result = lake.sql(body.sql, engine=body.engine, as_of=body.as_of, limit=body.limit, explain=body.explain)
+        result = lake.run(asked, body.engine)
     told = {
         "columns": [asdict(column) for column in result.columns],
         "explain": {**asdict(result.explain), "reason": body.reason},
     }
-    return _arrow(result, told) if as_arrow else _rows(result, told)
+    return _arrow(result, told) if asked.arrow else _rows(result, told)
 
 
 def _rows(result: Result, told: dict[str, Any]) -> Response:

@@ -61,7 +61,7 @@ def main() -> None:
 
         sys.stdout.write(f"lakehouse {__version__}\n")
         return
-    if arguments[0] == "sql" and "--help" not in arguments:
+    if arguments[0] == "sql" and not {"--help", "spark"} & set(arguments):
         # The longest wait of a cold query goes on while the command line is read.
         from lakehouse.engines.duckdb import start_loading
 

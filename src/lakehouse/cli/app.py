@@ -41,7 +41,7 @@ class Context:
             from lakehouse.assemble import assemble
             from lakehouse.cli.show import waiting
 
-            self._lake = assemble(self.settings(), as_arrow=False, waiting=waiting)
+            self._lake = assemble(self.settings(), arrow=False, waiting=waiting)
         return self._lake
 
 

@@ -56,5 +56,5 @@ def nearest(given: str, known: Iterable[str], most: int = 3) -> list[str]:
     names = sorted(known)
     last = given.rsplit(".", 1)[-1]
     same_table = [name for name in names if name.rsplit(".", 1)[-1] == last]
-    alike = difflib.get_close_matches(given, names, n=most, cutoff=0.5)
+    alike = difflib.get_close_matches(given, names, n=most, cutoff=0.7)
     return list(dict.fromkeys([*same_table, *alike]))[:most]

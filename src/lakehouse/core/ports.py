@@ -142,6 +142,8 @@ class Request:
     as_of: str = ""
     limit: int | None = None
     explain: bool = False
+    arrow: bool = True
+    """The result is for a program; otherwise for a person, who need not wait for Arrow to load."""
 
 
 class SparkEngine(Protocol):

@@ -46,10 +46,11 @@ class SparkQueries:
         names = {use.start: self._spark_name(use, statement, request.as_of) for use in statement.uses}
         sql = for_spark(statement, names)
         setup, versions = self._setup(statement)
-        # A limit is for reading: on a command, Spark would run it and then look at its (tiny) answer anyway.
-        limit = request.limit if statement.kind == "read" else None
+        if statement.kind != "read":
+            # A limit is for reading: the answers of commands are short, and Spark runs a limited one twice.
+            request = replace(request, limit=None)
         try:
-            result = self.session.run(sql, reason, setup, limit, keeps_state=statement.kind == "session")
+            result = self.session.run(sql, request, reason, setup, keeps_state=statement.kind == "session")
         except QueryRejectedError as exc:
             raise pointed_back(exc, statement) from exc
         self._known.update(versions)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.ports import Column
+from lakehouse.core.ports import Column, Request
 from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result, Row
 from lakehouse.engines.spark.errors import translated
 
@@ -23,8 +23,8 @@ _STOP_TIMEOUT_S = 30
 class LocalSession:
     """One Spark, started on first use, lent out as sessions that do not see each other's settings and temp views."""
 
-    def __init__(self, start: Callable[[], Started], settings: Mapping[str, str], as_arrow: bool = True) -> None:
-        self._start, self._settings, self.as_arrow = start, settings, as_arrow
+    def __init__(self, start: Callable[[], Started], settings: Mapping[str, str]) -> None:
+        self._start, self._settings = start, settings
         self._lock = threading.Lock()
         self._started: Started | None = None
         self._idle: list[SparkSession] = []
@@ -44,22 +44,22 @@ class LocalSession:
         return started is not None and started.jvm is not None and started.jvm.poll() is not None
 
     def run(
-        self, sql: str, reason: str, setup: Sequence[str] = (), limit: int | None = None, keeps_state: bool = False
+        self, sql: str, request: Request, reason: str, setup: Sequence[str] = (), keeps_state: bool = False
     ) -> Result:
         """Run one statement whose names Spark knows.
 
         Args:
+            sql: the statement of the request, in Spark's names.
             setup: statements to run first in the same session.
-            limit: the most rows to give; None for all.
             keeps_state: the statement changes its session (SET, USE, …), which is then not used again.
         """
         with translated(sql), self._borrowed(keep=not keeps_state) as session:
             for statement in setup:
                 session.sql(statement)
             frame = session.sql(sql)
-            if limit is not None:
-                frame = frame.limit(limit)
-            return self._result(frame, reason)
+            if request.limit is not None:
+                frame = frame.limit(request.limit)
+            return _result(frame, reason, request.arrow)
 
     def plan(self, sql: str, setup: Sequence[str] = ()) -> str:
         """Spark's plan of a statement, without running it."""
@@ -115,13 +115,14 @@ class LocalSession:
         for key, value in self._settings.items():
             session.conf.set(key, value)
 
-    def _result(self, frame: DataFrame, reason: str) -> Result:
-        columns = tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
-        explain = Explain("spark", reason)
-        if self.as_arrow:
-            return Result(columns, ArrowRows(_to_arrow(frame)), explain)
-        rows = [tuple(_plain(value) for value in row) for row in frame.collect()]
-        return Result(columns, ListedRows([column.name for column in columns], _in_utc(columns, rows)), explain)
+
+def _result(frame: DataFrame, reason: str, arrow: bool) -> Result:
+    columns = tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
+    explain = Explain("spark", reason)
+    if arrow:
+        return Result(columns, ArrowRows(_to_arrow(frame)), explain)
+    rows = [tuple(_plain(value) for value in row) for row in frame.collect()]
+    return Result(columns, ListedRows([column.name for column in columns], _in_utc(columns, rows)), explain)
 
 
 def _stop(started: Started) -> None:

@@ -33,19 +33,16 @@ _STOP_TIMEOUT_S = 15.0
 class WarmSpark:
     """Speaks to the lake's background process, starting it when needed."""
 
-    def __init__(
-        self, run_folder: Path, log: Path, start: list[str], handover: str, as_arrow: bool, waiting: Waiting
-    ) -> None:
+    def __init__(self, run_folder: Path, log: Path, start: list[str], handover: str, waiting: Waiting) -> None:
         """
         Args:
             start: the command that starts the process.
             handover: what it reads from its input: all settings, so that none is ever in an argument list.
-            as_arrow: whether results are for programs (Arrow) or for people (rows, without loading Arrow).
         """
         self._socket, self._lock_file = run_folder / SOCKET, run_folder / "start.lock"
         self._log, self._start_command, self._handover = log, start, handover
         self._fingerprint = fingerprint(handover)
-        self._as_arrow, self._waiting = as_arrow, waiting
+        self._waiting = waiting
 
     def query(self, request: Request, reason: str) -> Result:
         self._ensure_running()
@@ -57,7 +54,7 @@ class WarmSpark:
             "reason": reason,
         }
         with self._waiting("Running on Spark"):
-            status, kind, data = self._ask("POST", "/query", body, accept=ARROW if self._as_arrow else "")
+            status, kind, data = self._ask("POST", "/query", body, accept=ARROW if request.arrow else "")
         if status != 200:
             raise error_from_dict(json.loads(data), request.sql)
         return _arrow_result(data) if kind == ARROW else _listed_result(json.loads(data))

@@ -1,0 +1,51 @@
+"""The folder tree is the architecture: imports point down, and the public names are few."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import lakehouse
+
+ROOT = Path(__file__).parents[1]
+LINT = Path(sys.executable).parent / "lint-imports"
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [LINT, "--no-cache", "--config", "pyproject.toml"],
+        cwd=folder,
+        env={"PYTHONPATH": str(folder / "src"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_imports_point_down() -> None:
+    checked = lint(ROOT)
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_an_import_that_points_up_is_found(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    wrong = tmp_path / "src" / "lakehouse" / "core" / "names.py"
+    wrong.write_text("from lakehouse.serve.tables import Tables\n" + wrong.read_text())
+    checked = lint(tmp_path)
+    assert checked.returncode != 0
+    assert "lakehouse.core.names -> lakehouse.serve.tables (l.1)" in checked.stdout
+
+
+def test_the_public_names_are_these() -> None:
+    assert lakehouse.__all__ == ["LakeError", "Settings", "open_lake"]
+    for name in lakehouse.__all__:
+        assert getattr(lakehouse, name).__name__ == name
+
+
+def test_every_module_says_what_it_is_for_and_stays_small() -> None:
+    for file in (ROOT / "src").rglob("*.py"):
+        text = file.read_text()
+        assert text.startswith('"""'), f"{file} has no first sentence"
+        assert text.count("\n") <= 400, f"{file} has grown too large"
