@@ -99,6 +99,10 @@ class LocalSession:
     def _borrowed(self, keep: bool = True) -> Iterator[SparkSession]:
         """A session of one's own. They are used again, since a new one opens the catalog anew."""
         root = self.spark
+        if self._started is not None and self._started.jvm is None:
+            # A Spark Connect client is a session of its own already, and cannot fork another.
+            yield root
+            return
         with self._lock:
             session = self._idle.pop() if self._idle else None
         if session is None:
@@ -148,10 +152,14 @@ def _to_arrow(frame: DataFrame) -> Any:
     import pyarrow
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    schema = _utc(to_arrow_schema(frame.schema))
     collect = getattr(frame, "_collect_as_arrow", None)  # the public toArrow() comes with Spark 4
-    if collect is None:
-        return frame.toArrow()
-    return pyarrow.Table.from_batches(collect(), schema=_utc(to_arrow_schema(frame.schema)))
+    if collect is not None:
+        return pyarrow.Table.from_batches(collect(), schema=schema)
+    # A Spark Connect client has neither.
+    columns = tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
+    rows = _in_utc(columns, [tuple(_plain(value) for value in row) for row in frame.collect()])
+    return pyarrow.table([[row[place] for row in rows] for place in range(len(schema))], schema=schema)
 
 
 def _utc(schema: Any) -> Any:
