@@ -31,9 +31,11 @@ from lakehouse.serve.tables import Tables
 from lakehouse.storage.local import LocalHome
 
 if TYPE_CHECKING:
+    from lakehouse.engines.spark.java import Java
     from lakehouse.engines.spark.launch import Started
 
 Waiting = Callable[[str], AbstractContextManager[object]]
+Fetching = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
 _IN_PROCESS = "local[*]"
 
 
@@ -48,19 +50,31 @@ def open_lake(profile: str | None = None, home: str | Path | None = None, *, set
     return assemble(settings or load_settings({"profile": profile, "home": home}))
 
 
-def assemble(settings: Settings, *, arrow: bool = True, waiting: Waiting = nullcontext) -> Lake:
+def _in_silence(text: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def assemble(
+    settings: Settings, *, arrow: bool = True, waiting: Waiting = _in_silence, fetching: Fetching = _in_silence
+) -> Lake:
     """A lake as `assemble_rooms` puts it together."""
-    return Lake(assemble_rooms(settings, arrow=arrow, waiting=waiting))
+    return Lake(assemble_rooms(settings, arrow=arrow, waiting=waiting, fetching=fetching))
 
 
 def assemble_rooms(
-    settings: Settings, *, arrow: bool = True, waiting: Waiting = nullcontext, class_list: Path | None = None
+    settings: Settings,
+    *,
+    arrow: bool = True,
+    waiting: Waiting = _in_silence,
+    fetching: Fetching = _in_silence,
+    class_list: Path | None = None,
 ) -> Rooms:
     """Put the parts of a lake together.
 
     Args:
         arrow: results are for programs; otherwise for people, who need not wait for Arrow to load.
         waiting: opened around anything that may take more than a moment, with a word on what it is.
+        fetching: the same around a download; gives a function that is called with (bytes so far, bytes in all).
         class_list: have a Spark of this process list the classes it loads (how `lake setup` trains the archive).
     """
     home = LocalHome(settings.home).ready()
@@ -75,7 +89,7 @@ def assemble_rooms(
     session = LocalSession(start, HUDI_SETTINGS)
     spark: SparkEngine
     if settings.spark.master == WARM:
-        spark = warm_spark(settings, waiting)
+        spark = warm_spark(settings, waiting, fetching)
     else:
         spark = SparkQueries(tables, session, catalog.ensure_namespace, home.check_room)
     return Rooms(
@@ -89,7 +103,7 @@ def assemble_rooms(
     )
 
 
-def warm_spark(settings: Settings, waiting: Waiting = nullcontext) -> WarmSpark:
+def warm_spark(settings: Settings, waiting: Waiting = _in_silence, fetching: Fetching = _in_silence) -> WarmSpark:
     """The lake's background Spark, running or not."""
     home = LocalHome(settings.home)
     in_process = replace(settings, spark=replace(settings.spark, master=_IN_PROCESS))
@@ -99,22 +113,31 @@ def warm_spark(settings: Settings, waiting: Waiting = nullcontext) -> WarmSpark:
         start=[sys.executable, "-m", "lakehouse.api.daemon"],
         handover=to_text(in_process),
         waiting=waiting,
+        before_start=lambda: fetch_runtime(settings, fetching),
     )
+
+
+def fetch_runtime(settings: Settings, fetching: Fetching = _in_silence) -> tuple[Java, list[Path]]:
+    """The Java and the jars that Spark runs on, fetched if they are missing."""
+    from lakehouse.engines.spark.jars import ensure_jars
+    from lakehouse.engines.spark.java import find_java
+
+    java = find_java(settings.spark.java_home)
+    with fetching("Fetching jars") as progress:
+        return java, ensure_jars(settings.cache, lambda: java, settings.maven_repo, progress)
 
 
 def start_spark(settings: Settings, home: LocalHome, catalog: SqlCatalog, class_list: Path | None = None) -> Started:
     """A session on whatever spark.master names; what it needs on this machine is fetched first."""
     from lakehouse.engines.spark.archive import find_archive
-    from lakehouse.engines.spark.jars import ensure_jars
-    from lakehouse.engines.spark.java import find_java, heap_for
+    from lakehouse.engines.spark.java import heap_for
     from lakehouse.engines.spark.launch import Launch, connect, start_session
 
     master = _IN_PROCESS if settings.spark.master == WARM else settings.spark.master
     if master.startswith("sc://"):
         return connect(master)
     catalog.ready()
-    java = find_java(settings.spark.java_home)
-    jars = ensure_jars(settings.cache, lambda: java, settings.maven_repo)
+    java, jars = fetch_runtime(settings)
     conf = {**spark_conf(catalog, home), "spark.master": master, **settings.spark.conf}
     if not master.startswith("local"):
         # Executors on other machines get the jars from the driver.

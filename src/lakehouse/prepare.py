@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from lakehouse.assemble import Waiting, assemble_rooms
+from lakehouse.assemble import Fetching, Waiting, assemble_rooms, fetch_runtime
 from lakehouse.config.settings import Settings
 from lakehouse.engines.spark.archive import find_archive, make_archive
-from lakehouse.engines.spark.jars import ensure_jars
-from lakehouse.engines.spark.java import find_java
 from lakehouse.lake import Lake
 
 # What people do in a first session. The classes that these statements load are the ones worth archiving.
@@ -31,12 +27,9 @@ _TRAINING = (
 )
 
 
-def prepare(
-    settings: Settings, progress: Callable[[int, int], None] | None = None, waiting: Waiting = nullcontext
-) -> Path | None:
+def prepare(settings: Settings, waiting: Waiting, fetching: Fetching) -> Path | None:
     """Fetch the jars and make the class archive, unless both are there. The archive, or None if Java cannot make one."""
-    java = find_java(settings.spark.java_home)
-    jars = ensure_jars(settings.cache, lambda: java, settings.maven_repo, progress)
+    java, jars = fetch_runtime(settings, fetching)
     if archive := find_archive(settings.cache, java, jars):
         return archive
     with tempfile.TemporaryDirectory(prefix="lake-setup-") as scratch:

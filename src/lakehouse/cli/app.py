@@ -39,9 +39,9 @@ class Context:
     def lake(self) -> Lake:
         if self._lake is None:
             from lakehouse.assemble import assemble
-            from lakehouse.cli.show import waiting
+            from lakehouse.cli.show import byte_progress, waiting
 
-            self._lake = assemble(self.settings(), arrow=False, waiting=waiting)
+            self._lake = assemble(self.settings(), arrow=False, waiting=waiting, fetching=byte_progress)
         return self._lake
 
 

@@ -7,11 +7,13 @@ import os
 import re
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 from lakehouse.core.errors import (
     DiskFullError,
@@ -108,12 +110,12 @@ class DuckDB:
         except duckdb.Error as exc:
             raise _translate(_with_place(cursor, sql, exc), sql) from exc
         if relation is None:
-            return Result((), DuckDBRows(None, limit, sql), told)
+            return Result((), DuckDBRows(None, limit, sql, cursor), told)
         columns = tuple(
             Column(_spark_name(name), str(kind).lower())
             for name, kind in zip(relation.columns, relation.types, strict=True)
         )
-        return Result(columns, DuckDBRows(relation, limit, sql), told)
+        return Result(columns, DuckDBRows(relation, limit, sql, cursor), told)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         self.begin()
@@ -126,6 +128,8 @@ class DuckDB:
         cursor = self._connection.cursor()
         name = f"statement_{next(self._numbers)}"
         cursor.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
+        # Forgotten with the last result that reads from it, so that a long-lived process does not collect them.
+        finalize(cursor, _detach, self._connection, name)
         return cursor
 
     def _explained(
@@ -161,6 +165,13 @@ def _connect() -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def _detach(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    import duckdb
+
+    with suppress(duckdb.Error):
+        connection.cursor().execute(f"DETACH {name}")
+
+
 @dataclass
 class DuckDBRows:
     """The rows of a relation, fetched when somebody looks."""
@@ -168,6 +179,8 @@ class DuckDBRows:
     relation: Any
     limit: int | None
     sql: str
+    cursor: Any
+    """Kept, because what the relation reads from goes with it."""
 
     def fetch(self) -> list[Row]:
         import duckdb

@@ -30,6 +30,11 @@ class Diff:
     rows: Result
     """`change` (added, removed, before, after), then the columns of both schemas."""
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        counts = f"{self.added} added, {self.removed} removed, {self.changed} changed"
+        return f"<p>{self.table}: {counts}</p>{self.rows._repr_html_()}"
+
 
 @dataclass(frozen=True)
 class Wanted:

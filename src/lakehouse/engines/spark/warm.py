@@ -26,6 +26,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 SOCKET = "spark.sock"
 #: How the process ends when another one already serves the lake.
 ALREADY_SERVED = 75
+_LARGEST_LOG = 10_000_000
 _CONNECT_TIMEOUT_S = 5.0
 _STOP_TIMEOUT_S = 15.0
 
@@ -33,16 +34,26 @@ _STOP_TIMEOUT_S = 15.0
 class WarmSpark:
     """Speaks to the lake's background process, starting it when needed."""
 
-    def __init__(self, run_folder: Path, log: Path, start: list[str], handover: str, waiting: Waiting) -> None:
+    def __init__(
+        self,
+        run_folder: Path,
+        log: Path,
+        start: list[str],
+        handover: str,
+        waiting: Waiting,
+        before_start: Callable[[], object],
+    ) -> None:
         """
         Args:
             start: the command that starts the process.
             handover: what it reads from its input: all settings, so that none is ever in an argument list.
+            waiting: opened around a wait, with a word on what for.
+            before_start: called before a process is started, to fetch what it will need while somebody watches.
         """
         self._socket, self._lock_file = run_folder / SOCKET, run_folder / "start.lock"
         self._log, self._start_command, self._handover = log, start, handover
         self._fingerprint = fingerprint(handover)
-        self._waiting = waiting
+        self._waiting, self._before_start = waiting, before_start
 
     def query(self, request: Request, reason: str) -> Result:
         self._ensure_running()
@@ -78,6 +89,7 @@ class WarmSpark:
     def _ensure_running(self) -> None:
         if self._is_right(self.health()):
             return
+        self._before_start()
         with self._waiting("Starting Spark"), self._locked():
             health = self.health()
             if self._is_right(health):
@@ -95,6 +107,8 @@ class WarmSpark:
         from lakehouse.engines.spark.launch import START_TIMEOUT_S, last_words
 
         self._log.parent.mkdir(parents=True, exist_ok=True)
+        if self._log.is_file() and self._log.stat().st_size > _LARGEST_LOG:
+            self._log.replace(self._log.with_suffix(".log.1"))
         with self._log.open("ab") as log:
             process = subprocess.Popen(
                 self._start_command,
