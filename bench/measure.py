@@ -36,7 +36,9 @@ class Ratio:
 
     def __str__(self) -> str:
         limit = "" if self.limit is None else f" (at most {self.limit:g}) {self.verdict}"
-        return f"{self.what} {self.seconds:.3f} s / {self.against} {self.against_seconds:.3f} s = {self.ratio:.2f}{limit}"
+        return (
+            f"{self.what} {self.seconds:.3f} s / {self.against} {self.against_seconds:.3f} s = {self.ratio:.2f}{limit}"
+        )
 
 
 def run(command: Sequence[str], env: Mapping[str, str] | None = None) -> None:

@@ -7,9 +7,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.conftest import command_for, stop_spark
 
 from lakehouse.config.load import all_settings
+from tests.conftest import command_for, stop_spark
 
 ROOT = Path(__file__).parents[1]
 

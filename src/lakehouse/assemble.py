@@ -17,6 +17,7 @@ from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.names import CATALOG
 from lakehouse.core.ports import SparkEngine
+from lakehouse.core.uris import file_uri
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.engines.spark.session import LocalSession
 from lakehouse.engines.spark.settings import WARM
@@ -24,6 +25,7 @@ from lakehouse.engines.spark.warm import WarmSpark
 from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
 from lakehouse.formats.hudi import HudiTables
 from lakehouse.formats.iceberg import IcebergTables
+from lakehouse.ingest.run import Ingester
 from lakehouse.lake import Lake, Rooms
 from lakehouse.serve.on_spark import SparkQueries
 from lakehouse.serve.query import Queries
@@ -91,8 +93,10 @@ def assemble_rooms(
     if settings.spark.master == WARM:
         spark = warm_spark(settings, waiting, fetching)
     else:
-        spark = SparkQueries(tables, session, catalog.ensure_namespace, home.check_room)
+        spark = SparkQueries(tables, session, catalog, home.check_room)
+    memory = _bytes("query.memory_limit", settings.query.memory_limit)
     return Rooms(
+        ingester=Ingester(tables, catalog, duckdb, spark, home.run / "ingest", memory),
         tables=tables,
         duckdb=duckdb,
         spark=spark,
@@ -163,7 +167,7 @@ def spark_conf(catalog: SqlCatalog, home: LocalHome) -> Mapping[str, str]:
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,"
         "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
-        "spark.sql.warehouse.dir": home.warehouse.as_uri(),
+        "spark.sql.warehouse.dir": file_uri(home.warehouse),
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.session.timeZone": "UTC",

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lakehouse.core.errors import TableError
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Request, Snapshot, SparkEngine, TableInfo
+from lakehouse.core.ports import Request, Snapshot, SparkEngine, TableFormat, TableInfo
 from lakehouse.core.result import Result, html_table
 from lakehouse.serve.diff import Diff, Wanted, diff_table
+from lakehouse.serve.export import export_scan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakehouse.engines.duckdb import DuckDB
     from lakehouse.engines.spark.session import LocalSession
+    from lakehouse.ingest.model import Report
+    from lakehouse.ingest.run import Ingester
     from lakehouse.serve.query import Queries
     from lakehouse.serve.tables import Tables
 
@@ -33,6 +38,7 @@ class History(list[Snapshot]):
 class Rooms:
     """The parts a lake is made of, as `assemble` put them together."""
 
+    ingester: Ingester
     tables: Tables
     duckdb: DuckDB
     spark: SparkEngine
@@ -77,11 +83,33 @@ class Lake:
         """A PySpark session in this process with the lake's catalogs, started on first use."""
         return self._rooms.session.spark
 
+    # ---- files --------------------------------------------------------------------------------------------------
+
+    def ingest(self, *sources: str | Path, into: str, dry_run: bool = False, **options: Any) -> Report:
+        """Bring files into a table: one atomic commit, each file once.
+
+        Args:
+            sources: files, patterns and folders of CSV, TSV, JSON lines or Parquet, plain or compressed.
+            into: the table; it is made if it is not there.
+            dry_run: only tell what would be done.
+            options: the fields of `lakehouse.ingest.model.Wanted`: mode, key, order_by, format, contract, …
+        """
+        from lakehouse.ingest.model import Wanted as Files
+
+        wanted = Files(tuple(str(source) for source in sources), TableName.parse(into), **options)
+        return self._rooms.ingester.run(wanted, dry_run)
+
+    def export(self, name: str, file: str | Path, as_of: str = "") -> int:
+        """Write a table to a file: CSV, JSON lines, Parquet or Arrow, by the file's name. Says how many rows."""
+        table = TableName.parse(name)
+        scan = self._rooms.tables.format_of(table).scan(table, self._rooms.tables.snapshot_at(table, as_of))
+        return export_scan(self._rooms.duckdb, scan, Path(file))
+
     # ---- tables -------------------------------------------------------------------------------------------------
 
     def tables(self) -> list[TableInfo]:
-        """Every table of the lake."""
-        return [table_format.describe(name) for name, table_format in self._rooms.tables.all()]
+        """Every table of the lake; one that cannot be read says why in `problem`."""
+        return [_described(name, table_format) for name, table_format in self._rooms.tables.all()]
 
     def table(self, name: str) -> Table:
         """A handle on one table; NoSuchTableError names the nearest ones."""
@@ -144,6 +172,13 @@ class Lake:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _described(name: TableName, table_format: TableFormat) -> TableInfo:
+    try:
+        return table_format.describe(name)
+    except TableError as exc:
+        return TableInfo(name, table_format.name, "", (), problem=exc.message)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,9 @@ class Query(BaseModel):
     as_of: str = ""
     limit: int | None = None
     explain: bool = False
+    branch: str = ""
+    files: dict[str, str] = {}
+    settings: dict[str, str] = {}
     reason: str = "asked for"
 
 
@@ -72,7 +75,8 @@ def create_app(lake: Lake, session: LocalSession, fingerprint: str, activity: Ac
     async def query(body: Query, request: Request) -> Response:
         activity.running += 1
         tag = uuid.uuid4().hex
-        asked = Asked(body.sql, body.as_of, body.limit, body.explain, ARROW in request.headers.get("accept", ""))
+        wants_arrow = ARROW in request.headers.get("accept", "")
+        asked = Asked(**body.model_dump(exclude={"engine", "reason"}), arrow=wants_arrow)
         run = functools.partial(_run, lake, session, asked, body, tag)
         try:
             return await _until_hang_up(request, run, lambda: session.cancel(tag))

@@ -16,7 +16,7 @@ from lakehouse.assemble import assemble_rooms
 from lakehouse.config.handover import from_text
 from lakehouse.config.settings import Settings
 from lakehouse.core.ports import Request
-from lakehouse.engines.spark.session import LocalSession
+from lakehouse.engines.spark.session import LocalSession, Prepared
 from lakehouse.engines.spark.unix_http import short_path
 from lakehouse.engines.spark.warm import ALREADY_SERVED, SOCKET, fingerprint
 from lakehouse.lake import Lake
@@ -51,7 +51,7 @@ def _be_the_only_one(lock: IO[str]) -> None:
 
 def _start(session: LocalSession) -> None:
     try:
-        session.run(_WARM_UP, Request(_WARM_UP, arrow=False), "warm-up")
+        session.run(Prepared(_WARM_UP), Request(_WARM_UP, arrow=False), "warm-up")
     except Exception as exc:  # noqa: BLE001 - whoever asks for the session next gets it told; here is only the log
         sys.stderr.write(f"Spark did not start: {exc}\n")
 

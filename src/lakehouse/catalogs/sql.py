@@ -8,12 +8,14 @@ pointers. That is how a dropped table is kept (its row moves to the catalog `lak
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from lakehouse.core.errors import HomeError, TableExistsError
 from lakehouse.core.names import CATALOG, TableName
+from lakehouse.core.uris import file_uri
 
 #: A writer that finds the file busy waits this long; the slowest commit of eight writers took under a second.
 BUSY_TIMEOUT_MS = 30_000
@@ -54,7 +56,7 @@ class SqlCatalog:
             f"{prefix}.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
             f"{prefix}.uri": f"jdbc:sqlite:{self.file}?journal_mode=WAL&busy_timeout={BUSY_TIMEOUT_MS}",
             f"{prefix}.jdbc.schema-version": "V1",
-            f"{prefix}.warehouse": self.warehouse.as_uri(),
+            f"{prefix}.warehouse": file_uri(self.warehouse),
             # Spark's cache would hide commits of PyIceberg and of other sessions.
             f"{prefix}.cache-enabled": "false",
             # Version 2, because PyIceberg reads version 3 but cannot write it.
@@ -65,7 +67,7 @@ class SqlCatalog:
 
     def pyiceberg_properties(self) -> Mapping[str, str]:
         """What `pyiceberg.catalog.load_catalog` needs."""
-        return {"type": "sql", "uri": f"sqlite:///{self.file}", "warehouse": self.warehouse.as_uri()}
+        return {"type": "sql", "uri": f"sqlite:///{self.file}", "warehouse": file_uri(self.warehouse)}
 
     def ready(self) -> None:
         """Make the tables, unless they are there: two Spark sessions that both find none would get in each other's way."""
@@ -109,6 +111,53 @@ class SqlCatalog:
                 "INSERT OR IGNORE INTO iceberg_namespace_properties VALUES (?, ?, 'exists', 'true')",
                 (self.name, namespace),
             )
+
+    # ---- branches: the same tables under another catalog name ------------------------------------------------------
+
+    def on(self, branch: str) -> SqlCatalog:
+        """The catalog as a branch has it."""
+        return SqlCatalog(self.file, self.warehouse, branch)
+
+    def fork(self, branch: str, tables: Sequence[TableName]) -> dict[TableName, str | None]:
+        """Give a branch these tables as they are now; says where each pointed, None for one that is not there yet."""
+        base: dict[TableName, str | None] = {}
+        with self._connect() as db:
+            db.execute("BEGIN IMMEDIATE")
+            for table in tables:
+                key = (self.name, table.namespace, table.table)
+                row = db.execute(f"SELECT metadata_location FROM iceberg_tables WHERE {_KEY}", key).fetchone()
+                base[table] = row[0] if row else None
+                db.execute(f"INSERT INTO iceberg_tables {_COPY} WHERE {_KEY}", (branch, *key))
+                db.execute(
+                    "INSERT OR IGNORE INTO iceberg_namespace_properties VALUES (?, ?, 'exists', 'true')",
+                    (branch, table.namespace),
+                )
+        return base
+
+    def move(self, table: TableName, start: str, end: str) -> None:
+        """Point a table elsewhere, if it still points where it did."""
+        with self._connect() as db:
+            db.execute(
+                f"UPDATE iceberg_tables SET metadata_location = ? WHERE {_KEY} AND metadata_location = ?",
+                (end, self.name, table.namespace, table.table, start),
+            )
+
+    def publish(self, branch: str, base: Mapping[TableName, str | None]) -> bool:
+        """Make a branch's tables those of this catalog: all of them or, if any has moved since `base`, none."""
+        try:
+            with self._connect() as db:
+                db.execute("BEGIN IMMEDIATE")
+                for table, start in base.items():
+                    _publish_one(db, branch, self.name, table, start)
+                _forget(db, branch)
+        except _Moved:
+            return False
+        return True
+
+    def discard(self, branch: str) -> None:
+        """Forget a branch; its files are nobody's then."""
+        with self._connect() as db:
+            _forget(db, branch)
 
     # ---- soft drop ----------------------------------------------------------------------------------------------
 
@@ -173,8 +222,7 @@ class SqlCatalog:
         try:
             # user_version says that the tables are there, so that a read costs one page and not three DDLs.
             if not db.execute("PRAGMA user_version").fetchone()[0]:
-                db.execute("PRAGMA journal_mode=WAL")
-                db.executescript(_SCHEMA + "PRAGMA user_version=1;")
+                _make_tables(db)
             with db:
                 yield db
         except sqlite3.DatabaseError as exc:
@@ -186,5 +234,51 @@ class SqlCatalog:
             db.close()
 
 
+def _make_tables(db: sqlite3.Connection) -> None:
+    """Make the tables. Changing the journal's mode does not wait for a busy file by itself, so this does."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.executescript("BEGIN IMMEDIATE;" + _SCHEMA + "PRAGMA user_version=1; COMMIT;")
+            return
+        except sqlite3.OperationalError as exc:
+            if "locked" not in str(exc) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+class _Moved(Exception):
+    """A table no longer points where a publisher thinks; undoes the transaction it is raised in."""
+
+
+def _publish_one(db: sqlite3.Connection, branch: str, name: str, table: TableName, start: str | None) -> None:
+    key = (name, table.namespace, table.table)
+    row = db.execute(f"SELECT metadata_location FROM iceberg_tables WHERE {_KEY}", (branch, *key[1:])).fetchone()
+    if row is None or row[0] == start:
+        return
+    if start is None:
+        done = db.execute(f"INSERT OR IGNORE INTO iceberg_tables {_COPY} WHERE {_KEY}", (name, branch, *key[1:]))
+        db.execute("INSERT OR IGNORE INTO iceberg_namespace_properties VALUES (?, ?, 'exists', 'true')", (name, key[1]))
+    else:
+        done = db.execute(
+            "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ?"
+            f" WHERE {_KEY} AND metadata_location = ?",
+            (row[0], start, *key, start),
+        )
+    if done.rowcount != 1:
+        raise _Moved
+
+
+def _forget(db: sqlite3.Connection, branch: str) -> None:
+    db.execute("DELETE FROM iceberg_tables WHERE catalog_name = ?", (branch,))
+    db.execute("DELETE FROM iceberg_namespace_properties WHERE catalog_name = ?", (branch,))
+
+
+_KEY = "catalog_name = ? AND table_namespace = ? AND table_name = ?"
+_COPY = (
+    "SELECT ?, table_namespace, table_name, metadata_location, previous_metadata_location, iceberg_type"
+    " FROM iceberg_tables"
+)
 # Rows written by schema V0 or by PyIceberg have no type; they are all tables.
 _IS_TABLE = "(iceberg_type = 'TABLE' OR iceberg_type IS NULL)"

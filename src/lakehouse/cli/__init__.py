@@ -12,6 +12,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "setup": ("setup", "fetch what Spark needs and make its start fast"),
         "doctor": ("doctor", "check this machine and this lake, and say what to do"),
     },
+    "Files": {
+        "ingest": ("files", "bring files into a table: one atomic commit, each file once"),
+        "export": ("files", "write a table to a file"),
+    },
     "Ask": {
         "sql": ("sql", "run one SQL statement"),
         "tables": ("tables", "list the tables"),
@@ -53,15 +57,11 @@ First steps:
 def main() -> None:
     """The entry point of `lake`."""
     arguments = sys.argv[1:]
-    if arguments in ([], ["--help"], ["-h"]) and not _completing():
-        sys.stdout.write(help_text())
+    quick = None if _completing() else _quick_answer(arguments)
+    if quick is not None:
+        _write(quick)
         return
-    if arguments == ["--version"]:
-        from lakehouse import __version__
-
-        sys.stdout.write(f"lakehouse {__version__}\n")
-        return
-    if arguments[0] == "sql" and not {"--help", "spark"} & set(arguments):
+    if arguments[:1] == ["sql"] and not {"--help", "spark"} & set(arguments):
         # The longest wait of a cold query goes on while the command line is read.
         from lakehouse.engines.duckdb import start_loading
 
@@ -69,6 +69,27 @@ def main() -> None:
     from lakehouse.cli.app import run
 
     sys.exit(run(arguments))
+
+
+def _quick_answer(arguments: list[str]) -> str | None:
+    if arguments in ([], ["--help"], ["-h"]):
+        return help_text()
+    if arguments == ["--version"]:
+        from lakehouse import __version__
+
+        return f"lakehouse {__version__}\n"
+    return None
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        import os
+
+        # Whoever reads has heard enough; without this Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def help_text() -> str:

@@ -148,23 +148,39 @@ table_argument = click.argument("table", shell_complete=complete_table)
 def run(arguments: list[str]) -> int:
     """Run one command and give its exit code: 0 done, 1 failed, 2 asked wrongly, 130 stopped."""
     context = Context()
+    if _wants_json(arguments):
+        context.output = "json"  # also for mistakes that stand before `-o json`
     try:
-        lake.main(arguments, prog_name="lake", standalone_mode=False, obj=context)
+        if "_LAKE_COMPLETE" in os.environ:
+            lake.main(prog_name="lake")
+        # Not lake.main(): it has ideas of its own about broken pipes and Ctrl-C.
+        with lake.make_context("lake", list(arguments), obj=context) as ctx:
+            lake.invoke(ctx)
+        sys.stdout.flush()
     except click.exceptions.Exit as exc:
         return exc.exit_code
-    except click.Abort:
-        return _stopped()
-    except KeyboardInterrupt:
+    except (click.Abort, KeyboardInterrupt):
         return _stopped()
     except click.ClickException as exc:
         return _usage(exc, context)
     except LakeError as exc:
         return _explain(exc, context)
-    except BrokenPipeError:
-        # `lake sql … | head` closed its end: not our error. Keep Python from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except OSError as exc:
+        return _cannot_print(exc, context)
     return 0
+
+
+def _wants_json(arguments: list[str]) -> bool:
+    pairs = zip(arguments, arguments[1:], strict=False)
+    return any(option in {"-o", "--output"} and value == "json" for option, value in pairs)
+
+
+def _cannot_print(exc: OSError, context: Context) -> int:
+    # Whatever is still buffered goes nowhere, or Python would complain about it at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(exc, BrokenPipeError):
+        return 0  # `lake sql … | head` has heard enough
+    return _explain(LakeError(f"The output cannot be written: {exc.strerror or exc}.", "Is the disk full?"), context)
 
 
 def _stopped() -> int:
@@ -173,6 +189,9 @@ def _stopped() -> int:
 
 
 def _usage(exc: click.ClickException, context: Context) -> int:
+    if isinstance(exc, click.exceptions.NoArgsIsHelpError):
+        sys.stdout.write(exc.format_message() + "\n")
+        return 2
     told = LakeError(exc.format_message(), "lake --help")
     told.code = "bad_usage"
     if isinstance(exc, click.UsageError) and exc.ctx is not None:
@@ -182,7 +201,7 @@ def _usage(exc: click.ClickException, context: Context) -> int:
 
 
 def _explain(exc: LakeError, context: Context) -> int:
-    if "LAKE_DEBUG" in os.environ:
+    if os.environ.get("LAKE_DEBUG", "0").lower() not in {"", "0", "false", "no", "off"}:
         import traceback
 
         traceback.print_exception(exc)

@@ -109,7 +109,16 @@ def _csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(names)
     for row in rows:
-        writer.writerow(["" if value is None else cell(value) for value in row])
+        writer.writerow([_csv_cell(value) for value in row])
+
+
+def _csv_cell(value: Any) -> str:
+    """A value as other tools read it from CSV."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(jsonable(value)) if isinstance(value, bytes | bytearray) else cell(value)
 
 
 def _rich_table(names: Sequence[str], rows: Sequence[Sequence[Any]], title: str) -> None:

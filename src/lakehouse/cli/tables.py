@@ -37,6 +37,9 @@ def tables(context: Context, dropped: bool) -> None:
             )
         )
     show_rows(names, rows, context.output)
+    for info in found:
+        if info.problem:
+            note(f"{info.name}: {info.problem}")
     if not rows:
         note('No tables yet. Try: lake demo, or lake sql "create table shop.orders (id int, item string)"')
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import reduce
 from pathlib import Path
 
@@ -13,9 +14,17 @@ from lakehouse.config.settings import Settings
 def to_text(settings: Settings) -> str:
     """All settings as JSON, always in the same order."""
     values = {name: reduce(getattr, name.split("."), settings) for name, _, _ in all_settings()}
-    return json.dumps({name: str(value) if isinstance(value, Path) else value for name, value in values.items()})
+    return json.dumps({name: _plain(value) for name, value in values.items()})
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Path):
+        return str(value)
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def from_text(text: str) -> Settings:
     """The settings that `to_text` wrote."""
-    return settings_from({name: (value, "handed over") for name, value in json.loads(text).items()}, Path("/"))
+    return settings_from(
+        {name: (value, "handed over") for name, value in json.loads(text).items()}, Path("/"), Path("/")
+    )

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from lakehouse.config.settings import Settings
@@ -43,7 +44,7 @@ def load_settings(
     found.update(_from_environment(_read_env_file(base / ".env"), str(base / ".env")))
     found.update(_from_environment(environ, "environment"))
     found.update({name: (value, "flag") for name, value in (flags or {}).items() if value is not None})
-    return settings_from(found, base)
+    return settings_from(found, base, folder)
 
 
 def find_file(folder: Path) -> Path | None:
@@ -90,7 +91,11 @@ def _flatten(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
 def _read_env_file(file: Path) -> dict[str, str]:
     if not file.is_file():
         return {}
-    pairs = (line.split("=", 1) for line in file.read_text().splitlines() if "=" in line and line.strip()[0] != "#")
+    try:
+        lines = file.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise BadSettingError(f"{file} cannot be read: {exc}.", "It holds lines such as LAKE_HOME=/data/lake.") from exc
+    pairs = (line.split("=", 1) for line in lines if "=" in line and line.strip()[0] != "#")
     return {key.removeprefix("export ").strip(): value.strip().strip("\"'") for key, value in pairs}
 
 
@@ -104,8 +109,8 @@ def _from_environment(environ: Mapping[str, str], source: str) -> Flat:
     return found
 
 
-def settings_from(found: Flat, base: Path) -> Settings:
-    """Settings from dotted names; relative folders are taken from `base`."""
+def settings_from(found: Flat, base: Path, here: Path) -> Settings:
+    """Settings from dotted names. Relative folders are taken from `base`, but if they were typed in a shell from `here`."""
     known = {name: (part, kind) for name, part, kind in all_settings()}
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
@@ -121,8 +126,9 @@ def settings_from(found: Flat, base: Path) -> Settings:
         if choices and values[name] not in choices:
             raise UnknownChoiceError(name, values[name], choices)
     for name in ("home", "cache"):
-        default = known[name][0].default
-        values[name] = (base / Path(values.get(name, default)).expanduser()).absolute()
+        given = Path(values.get(name, known[name][0].default)).expanduser()
+        typed = sources.get(name, "").startswith(("flag", "environment"))
+        values[name] = ((here if typed else base) / given).absolute()
     built: Settings = _nest(Settings, values, "", sources=sources)
     return built
 
@@ -143,20 +149,28 @@ def _typed(name: str, value: Any, kind: Any, source: str) -> Any:
     try:
         if kind is bool and isinstance(value, str):
             return _boolean(value)
-        if kind in (int, float):
-            return kind(value)
-        if kind is Path:
+        if kind in (int, float) and not isinstance(value, bool):
+            return _amount(kind(value))
+        if kind is Path and isinstance(value, str | Path):
             return Path(value)
         if kind is str and isinstance(value, str | Path):
             return str(value)
         if getattr(kind, "__origin__", None) is not None and isinstance(value, Mapping):
-            return {str(key): _property(item) for key, item in value.items()}
+            return MappingProxyType({str(key): _property(item) for key, item in value.items()})
         if isinstance(kind, type) and isinstance(value, kind):
             return value
     except (TypeError, ValueError):
         pass
-    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}.get(kind, "a table")
+    words = {bool: "true or false", int: "a whole number", float: "a number from 0", str: "a text", Path: "a path"}
+    wanted = words.get(kind, "a table")
     raise BadSettingError(f"{name} = {value!r} ({source}) is not {wanted}.", "lake config show")
+
+
+def _amount(number: float) -> float:
+    """Every number among the settings is an amount of something."""
+    if not 0 <= number < float("inf"):
+        raise ValueError(number)
+    return number
 
 
 def _property(item: Any) -> str:

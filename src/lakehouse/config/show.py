@@ -11,8 +11,11 @@ from typing import Any
 from lakehouse.config.load import all_settings
 from lakehouse.config.settings import Settings
 
-_SECRET_NAME = re.compile(r"password|secret|token|credential|access[._-]?key|api[._-]?key", re.IGNORECASE)
-_PASSWORD_IN_URL = re.compile(r"(://[^/@\s:]*:)[^/@\s]*@")
+_SECRET_NAME = re.compile(r"passw|pwd|secret|token|credential|(?<![a-z])key(?![a-z])", re.IGNORECASE)
+_BEFORE_HOST = re.compile(r"://(\S*)@")
+#: `host:8080/a@b`: what stands before the @ is a host and a path, not a user.
+_HOST_AND_PATH = re.compile(r"[^/:@]*(:\d+)?/")
+_PARAMETER = re.compile(r"((?:passw\w*|pwd|secret|token)=)[^&\s]+", re.IGNORECASE)
 HIDDEN = "********"
 
 
@@ -45,5 +48,12 @@ def _safe(name: str, value: Any) -> str:
 
 
 def hide_passwords(text: str) -> str:
-    """The text with passwords in URLs made unreadable."""
-    return _PASSWORD_IN_URL.sub(rf"\1{HIDDEN}@", text)
+    """The text with passwords in addresses and parameters made unreadable."""
+    return _PARAMETER.sub(rf"\1{HIDDEN}", _BEFORE_HOST.sub(_without_password, text))
+
+
+def _without_password(found: re.Match[str]) -> str:
+    if _HOST_AND_PATH.match(found[1]):
+        return found[0]
+    user, colon, _ = found[1].partition(":")
+    return f"://{user}:{HIDDEN}@" if colon else f"://{HIDDEN}@"

@@ -4,7 +4,7 @@ LakeError
 ├── ConfigError          UnknownChoiceError, NotInstalledError, BadSettingError, HomeError
 ├── BadNameError
 ├── NotSupportedError
-├── TableError           NoSuchTableError, TableExistsError, WhenError
+├── TableError           NoSuchTableError, NotDroppedError, TableExistsError, WhenError
 ├── EngineError          EngineUnreachableError, QueryRejectedError, StatementLostError
 ├── RuntimeMissingError  JavaError, JarError, DiskFullError
 └── Retryable            mixed in where trying again may help: EngineUnreachableError, StatementLostError
@@ -27,6 +27,10 @@ class LakeError(Exception):
     def __init__(self, message: str, hint: str = "") -> None:
         self.message, self.hint = message, hint
         super().__init__(message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Subclasses have constructors of their own, which pickle would call with the message.
+        return _rebuilt, (type(self), self.__dict__, self.args)
 
     def as_dict(self) -> dict[str, object]:
         """The one JSON shape of every error."""
@@ -104,6 +108,13 @@ class NoSuchTableError(TableError):
         super().__init__(f"There is no table {name}.", hint)
 
 
+class NotDroppedError(TableError):
+    """A table was to be brought back that nobody dropped."""
+
+    code = "not_dropped"
+    asked_wrongly = True
+
+
 class TableExistsError(TableError):
     """A table would be put where one already stands."""
 
@@ -136,6 +147,9 @@ class QueryRejectedError(EngineError):
 
     code = "bad_sql"
     asked_wrongly = True
+    sql: str = ""
+    line: int | None = None
+    column: int | None = None
 
     def __init__(
         self, message: str, hint: str = "", sql: str = "", line: int | None = None, column: int | None = None
@@ -198,10 +212,15 @@ def error_from_dict(told: dict[str, object], sql: str = "") -> LakeError:
     kind = _by_code(LakeError).get(str(told.get("error")), LakeError)
     error = kind.__new__(kind)
     LakeError.__init__(error, message, hint)
+    error.__dict__.update({name: fact for name, fact in told.items() if name not in {"error", "message", "hint"}})
     if isinstance(error, QueryRejectedError):
-        line, column = told.get("line"), told.get("column")
         error.sql = sql
-        error.line, error.column = (line, column) if isinstance(line, int) and isinstance(column, int) else (None, None)
+    return error
+
+
+def _rebuilt(kind: type[LakeError], facts: dict[str, object], args: tuple[object, ...]) -> LakeError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(facts)
     return error
 
 

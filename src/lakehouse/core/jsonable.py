@@ -25,6 +25,8 @@ def jsonable(value: Any) -> Any:
 
 def _number_or_text(value: Decimal) -> float | str:
     """A number where a double holds it to the last digit, as money does; text where it would be rounded."""
+    if not value.is_finite():
+        return str(value)
     number = float(value)
     return number if Decimal(repr(number)) == value else str(value)
 

@@ -19,7 +19,7 @@ _PART = re.compile(r"[a-z_][a-z0-9_]*")
 
 def check_part(text: str, what: str) -> str:
     """One part of a name in lower case, or a BadNameError that says what a name may be."""
-    folded = text.lower()
+    folded = text.lower() if text.isascii() else text  # some letters of other alphabets fold into ours
     if not _PART.fullmatch(folded) or len(folded) > LONGEST_NAME:
         raise BadNameError(
             f"{text!r} cannot be the name of a {what}.",

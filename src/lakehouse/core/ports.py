@@ -42,6 +42,8 @@ class Snapshot:
     refs: tuple[str, ...] = ()
     is_current: bool = False
     """False for what was rolled back as well as for what came before the present."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What our own commits wrote down with it: source, content hashes, …"""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ class TableInfo:
     key: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     current: Snapshot | None = None
+    problem: str = ""
+    """Why the rest could not be found out, where one broken table must not hide the others."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,9 @@ class TableFormat(Protocol):
 
     name: str
     can: FormatCan
+
+    def on(self, branch: str) -> TableFormat:
+        """The same format's tables on a branch; a format without branches has only one state to show."""
 
     def tables(self) -> Sequence[TableName]:
         """Every table of this format in the lake."""
@@ -144,6 +151,12 @@ class Request:
     explain: bool = False
     arrow: bool = True
     """The result is for a program; otherwise for a person, who need not wait for Arrow to load."""
+    branch: str = ""
+    """Where the tables are; nothing means `main`."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Folders (or single files) of Parquet that the statement reads under a name."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Spark's settings for this statement alone."""
 
 
 class SparkEngine(Protocol):

@@ -37,6 +37,14 @@ class Version:
 
 def parse(text: str, now: datetime) -> datetime | None:
     """The moment that the text means, or None when it is not a time (then it is an id or a reference)."""
+    try:
+        return _moment(text, now)
+    except OverflowError:
+        # Before the year 1 or after the year 9999: no table was there, and saying so is all that is wanted.
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def _moment(text: str, now: datetime) -> datetime | None:
     words = " ".join(text.lower().split())
     if words in {"now", "latest", "today"}:
         return now

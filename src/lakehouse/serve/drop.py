@@ -12,7 +12,7 @@ def drop_softly(statement: Statement, tables: Tables) -> Result:
     """Run a DROP TABLE statement."""
     tree = statement.tree
     assert tree is not None
-    if statement.text.lower().split()[-1] == "purge":
+    if tree.args.get("purge"):
         raise NotSupportedError("PURGE would delete files for good.", "Leave it away: lake undrop can then undo it.")
     for use in statement.uses:
         if tree.args.get("exists") and tables.find(use.name) is None:

@@ -2,112 +2,156 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from lakehouse.core.errors import NotSupportedError, QueryRejectedError, TableExistsError, UnknownChoiceError
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Request, TableFormat
 from lakehouse.core.result import Result
-from lakehouse.engines.spark.session import LocalSession
+from lakehouse.engines.spark.session import LocalSession, Prepared
 from lakehouse.serve.drop import drop_softly
 from lakehouse.serve.sql import Statement, TableUse, parse
 from lakehouse.serve.sql.render import for_spark, pointed_back
 from lakehouse.serve.tables import Tables
 
 
+class Catalog(Protocol):
+    """The part of a catalog that running statements needs."""
+
+    name: str
+
+    def on(self, branch: str) -> Catalog: ...
+    def spark_conf(self) -> Mapping[str, str]: ...
+    def ensure_namespace(self, namespace: str) -> None: ...
+
+
 class SparkQueries:
     """Runs statements in a session of this process."""
 
-    def __init__(
-        self,
-        tables: Tables,
-        session: LocalSession,
-        ensure_namespace: Callable[[str], None],
-        check_room: Callable[[], None],
-    ) -> None:
+    def __init__(self, tables: Tables, session: LocalSession, catalog: Catalog, check_room: Callable[[], None]) -> None:
         """
         Args:
-            ensure_namespace: makes the namespace of a table that is about to be created.
             check_room: raises if there is no room left to write.
         """
-        self._tables, self.session = tables, session
-        self._ensure_namespace, self._check_room = ensure_namespace, check_room
+        self._tables, self.session, self._catalog, self._check_room = tables, session, catalog, check_room
         self._known: dict[TableName, str] = {}
 
     def query(self, request: Request, reason: str) -> Result:
-        statement = parse(request.sql)
+        statement = parse(request.sql, local=request.files)
+        tables = self._tables.on(request.branch)
         if statement.kind == "drop":
-            return drop_softly(statement, self._tables)
+            return drop_softly(statement, tables)
         if statement.kind == "write":
             self._check_room()
-        self._refuse_renaming_folders(statement)
-        self._prepare_new_table(statement)
-        names = {use.start: self._spark_name(use, statement, request.as_of) for use in statement.uses}
-        sql = for_spark(statement, names)
-        setup, versions = self._setup(statement)
         if statement.kind != "read":
             # A limit is for reading: the answers of commands are short, and Spark runs a limited one twice.
             request = replace(request, limit=None)
+        names = _Names(statement, tables)
+        names.refuse_renaming_folders()
+        if names.check_new_table():
+            catalog = self._catalog.on(request.branch) if request.branch else self._catalog
+            catalog.ensure_namespace(names.target.namespace)
+        versions = names.versions()
+        prepared = self._prepared(request, statement, names, versions)
         try:
-            result = self.session.run(sql, request, reason, setup, keeps_state=statement.kind == "session")
+            result = self.session.run(prepared, request, reason)
         except QueryRejectedError as exc:
             raise pointed_back(exc, statement) from exc
         self._known.update(versions)
         if request.explain and statement.kind == "read":
-            result.explain = replace(result.explain, plan=self.session.plan(sql, setup))
+            result.explain = replace(result.explain, plan=self.session.plan(prepared))
         return result
 
-    def _refuse_renaming_folders(self, statement: Statement) -> None:
-        if statement.renames and self._tables.format_of(statement.uses[0].name).name == "hudi":
+    def _prepared(
+        self, request: Request, statement: Statement, names: _Names, versions: Mapping[TableName, str]
+    ) -> Prepared:
+        stale = [name for name, version in versions.items() if not version or self._known.get(name) != version]
+        setup = [line for name in stale for line in names.format_of(name).spark_setup(name)]
+        setup += [_view(name, folder) for name, folder in request.files.items()]
+        settings = dict(request.settings)
+        if request.branch:
+            settings |= self._catalog.on(request.branch).spark_conf()
+            setup.append(f"USE {request.branch}")
+        return Prepared(
+            sql=for_spark(statement, names.in_spark(request.as_of)),
+            setup=setup,
+            settings=settings,
+            changes_session=statement.kind == "session" or bool(settings or request.files),
+        )
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The tables of one statement."""
+
+    statement: Statement
+    tables: Tables
+
+    @property
+    def target(self) -> TableName:
+        return next(use.name for use in self.statement.uses if use.is_target)
+
+    def refuse_renaming_folders(self) -> None:
+        statement = self.statement
+        if statement.renames and self.tables.format_of(statement.uses[0].name).name == "hudi":
             raise NotSupportedError(
                 f"{statement.uses[0].name} is a Hudi table, whose name is its folder.",
                 "Copy it: create table NEW using hudi … as select * from OLD, then lake drop OLD",
             )
 
-    def _prepare_new_table(self, statement: Statement) -> None:
-        """One name, one table: an Iceberg and a Hudi table may not share one, though their catalogs would let them.
-        The namespace of a new table is made with it."""
-        for use in statement.uses:
-            if use.is_target and statement.creates:
-                found = self._tables.find(use.name)
-                if found is not None and found.name != statement.creates:
-                    raise TableExistsError(
-                        f"{use.name} is already a table, in {found.name}.", f"lake describe {use.name}"
-                    )
-                if statement.creates not in self._tables.formats:
-                    raise UnknownChoiceError("USING", statement.creates, self._tables.formats)
-                self._ensure_namespace(use.name.namespace)
+    def check_new_table(self) -> bool:
+        """Whether a table will be made. One name, one table: Iceberg's and Hudi's catalogs would let both have it."""
+        creates = self.statement.creates
+        if not creates:
+            return False
+        found = self.tables.find(self.target)
+        if found is not None and found.name != creates:
+            raise TableExistsError(
+                f"{self.target} is already a table, in {found.name}.", f"lake describe {self.target}"
+            )
+        if creates not in self.tables.formats:
+            raise UnknownChoiceError("USING", creates, self.tables.formats)
+        return True
 
-    def _format(self, use: TableUse, statement: Statement) -> TableFormat | None:
-        if use.is_target and statement.creates in self._tables.formats:
-            return self._tables.formats[statement.creates]
-        return self._tables.find(use.name)
+    def versions(self) -> dict[TableName, str]:
+        """The state of each table, as far as a session may have to be told of it."""
+        found = ((use.name, self._format(use)) for use in self.statement.uses)
+        return {name: table_format.version(name) for name, table_format in found if table_format is not None}
 
-    def _spark_name(self, use: TableUse, statement: Statement, as_of: str) -> str:
-        table_format = self._format(use, statement)
+    def format_of(self, name: TableName) -> TableFormat:
+        use = next(use for use in self.statement.uses if use.name == name)
+        found = self._format(use)
+        assert found is not None
+        return found
+
+    def in_spark(self, as_of: str) -> dict[int, str]:
+        """What stands for each table in Spark's SQL, by its place in the text."""
+        return {use.start: self._in_spark(use, as_of) for use in self.statement.uses}
+
+    def _format(self, use: TableUse) -> TableFormat | None:
+        if use.is_target and self.statement.creates in self.tables.formats:
+            return self.tables.formats[self.statement.creates]
+        return self.tables.find(use.name)
+
+    def _in_spark(self, use: TableUse, as_of: str) -> str:
+        table_format = self._format(use)
         if table_format is None:
-            # A view, a table about to be created or dropped, or a mistake. Reads say which names are near.
-            if statement.kind == "read" and not self._tables.is_view(use.name):
-                self._tables.format_of(use.name)
+            # A view, a table about to be created, or a mistake. Reads say which names are near.
+            if self.statement.kind == "read" and not self.tables.is_view(use.name):
+                self.tables.format_of(use.name)
             return f"`{use.name.namespace}`.`{use.name.table}`"
         if use.metadata_table:
             return f"{table_format.spark_name(use.name)}.{use.metadata_table}"
-        if use.is_target or statement.kind == "other":
+        if use.is_target or self.statement.kind == "other":
             return table_format.spark_name(use.name)
-        rows = table_format.spark_rows(use.name, self._tables.snapshot_at(use.name, use.as_of or as_of))
+        rows = table_format.spark_rows(use.name, self.tables.snapshot_at(use.name, use.as_of or as_of))
         # Columns may be qualified with the table's own name, so what replaces the name keeps it.
         return rows if use.alias else f"{rows} AS `{use.name.table}`"
 
-    def _setup(self, statement: Statement) -> tuple[list[str], dict[TableName, str]]:
-        """Statements that make the session know the tables as they are now, and which state of them that is."""
-        setup: list[str] = []
-        versions: dict[TableName, str] = {}
-        for use in statement.uses:
-            table_format = self._format(use, statement)
-            if table_format is None:
-                continue
-            versions[use.name] = version = table_format.version(use.name)
-            if not version or self._known.get(use.name) != version:
-                setup += table_format.spark_setup(use.name)
-        return setup, versions
+
+def _view(name: str, folder: str) -> str:
+    """The Parquet files of a folder as a view of the session."""
+    quoted = folder.replace("\\", "\\\\").replace("'", "\\'")
+    return f"CREATE OR REPLACE TEMPORARY VIEW `{name}` USING parquet OPTIONS (path '{quoted}')"

@@ -8,7 +8,7 @@ from lakehouse.core.errors import NotSupportedError, QueryRejectedError, Unknown
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Request, Scan, SparkEngine
 from lakehouse.core.result import Result
-from lakehouse.engines.duckdb import DuckDB
+from lakehouse.engines.duckdb import OWN_NAMESPACES, DuckDB
 from lakehouse.serve.drop import drop_softly
 from lakehouse.serve.sql import Statement, TableUse, parse
 from lakehouse.serve.sql.render import for_duckdb, pointed_back
@@ -73,9 +73,10 @@ class Queries:
         views: dict[TableName | str, Scan] = {}
         names: dict[int, str] = {}
         for number, (use, scan) in enumerate(scans.items()):
-            # The same table may be used now and at two other times; each time gets a view of its own.
-            if use.as_of:
-                names[use.start] = f"{use.name.table}_at_{number}"
+            # The same table may be used now and at two other times; each time gets a view of its own,
+            # under a name that nobody can write, as do tables whose names DuckDB would take for its own.
+            if use.as_of or use.name.namespace in OWN_NAMESPACES:
+                names[use.start] = f"{use.name.table} {number}"
                 views[names[use.start]] = scan
             else:
                 views[use.name] = scan

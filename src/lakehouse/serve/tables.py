@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from lakehouse.core.errors import NoSuchTableError, TableError, TableExistsError
+from lakehouse.core.errors import NoSuchTableError, NotDroppedError, TableExistsError
 from lakehouse.core.names import TableName, nearest
 from lakehouse.core.ports import TableFormat, TableInfo
 
@@ -16,6 +16,10 @@ class Tables:
     def __init__(self, formats: Sequence[TableFormat], is_view: Callable[[TableName], bool]) -> None:
         self.formats: Mapping[str, TableFormat] = {each.name: each for each in formats}
         self.is_view = is_view
+
+    def on(self, branch: str) -> Tables:
+        """The tables as a branch has them."""
+        return Tables([each.on(branch) for each in self.formats.values()], self.is_view) if branch else self
 
     def all(self) -> list[tuple[TableName, TableFormat]]:
         """Every table with its format, by name."""
@@ -50,7 +54,7 @@ class Tables:
                 return each
         known = [str(each) for each in self.dropped()]
         hint = f"Dropped and kept: {', '.join(known)}." if known else "Nothing was dropped."
-        raise TableError(f"No dropped table {name} is kept.", hint)
+        raise NotDroppedError(f"No dropped table {name} is kept.", hint)
 
     def dropped(self) -> list[TableName]:
         """What `undrop` could bring back."""

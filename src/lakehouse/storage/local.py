@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from threading import get_ident
 
 from lakehouse.core.errors import DiskFullError, HomeError
 
@@ -28,10 +29,11 @@ class LocalHome:
         """Make what is missing. A folder that is somebody else's, or of a newer layout, is refused untouched."""
         marker = self.folder / _MARKER
         try:
-            if not marker.exists():
+            found = marker.read_text().strip() if marker.is_file() else ""
+            if not found:
                 self._refuse_a_strange_folder()
                 self.folder.mkdir(parents=True, exist_ok=True)
-            elif (found := marker.read_text().strip()) != _LAYOUT_VERSION:
+            elif found != _LAYOUT_VERSION:
                 raise HomeError(
                     f"{self.folder} is a lake of layout {found!r}; this lakehouse knows {_LAYOUT_VERSION!r}.",
                     "Use the version of lakehouse that made it, or another LAKE_HOME.",
@@ -39,8 +41,11 @@ class LocalHome:
             for part in (self.warehouse, self.run, self.logs):
                 part.mkdir(exist_ok=True)
             self.run.chmod(0o700)
-            if not marker.exists():
-                marker.write_text(_LAYOUT_VERSION + "\n")
+            if not found:
+                # Complete or not at all: a marker that is there but empty would shut the lake's owner out.
+                whole = self.run / f"{_MARKER}.{os.getpid()}.{get_ident()}"
+                whole.write_text(_LAYOUT_VERSION + "\n")
+                whole.replace(marker)
         except OSError as exc:
             raise _explain(exc, self.folder) from exc
         return self
@@ -49,7 +54,7 @@ class LocalHome:
         """An empty folder may become a lake, and so may one whose making was interrupted; nothing else may."""
         if not self.folder.exists():
             return
-        ours = {"catalog.db", "warehouse", "run", "logs", "dropped"}
+        ours = {_MARKER, "catalog.db", "catalog.db-wal", "catalog.db-shm", "warehouse", "run", "logs", "dropped"}
         strange = sorted(entry.name for entry in self.folder.iterdir() if entry.name not in ours)
         if strange:
             raise HomeError(
@@ -73,7 +78,8 @@ def _explain(exc: OSError, folder: Path) -> HomeError | DiskFullError:
     if exc.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFullError(f"The disk of {folder} is full.", "Free some space or move the lake: LAKE_HOME.")
     if exc.errno in (errno.ENOTDIR, errno.EEXIST):
-        return HomeError(f"{folder} cannot be a lake: {exc.filename} is a file.", "Point LAKE_HOME at a folder.")
+        file = next((str(place) for place in (folder, *folder.parents) if place.is_file()), exc.filename)
+        return HomeError(f"{folder} cannot be a lake: {file} is a file.", "Point LAKE_HOME at a folder.")
     who = "" if os.name != "posix" else f" by user {os.getuid()}"
     return HomeError(
         f"{folder} cannot be written{who}: {exc.strerror}.", "Point LAKE_HOME (or --home) at a folder of your own."

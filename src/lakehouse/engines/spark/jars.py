@@ -134,10 +134,11 @@ def _fetch(jars: Sequence[Jar], folder: Path, java: Java, repo: str, progress: P
             f"The jars need {2 * wanted // 1024 // 1024} MB in {folder.parent} and only {free // 1024 // 1024} are free.",
             "Free some space, or set LAKE_CACHE to a folder on a larger disk.",
         )
+    for left_behind in folder.parent.glob("fetch-*"):  # by a fetch that was killed: we hold the lock, so nobody uses it
+        shutil.rmtree(left_behind, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="fetch-", dir=folder.parent) as scratch:
         work = Path(scratch)
         _run_ivy(jars, work, java, repo, progress)
-        folder.mkdir(exist_ok=True)
         for jar in jars:
             arrived = work / "out" / jar.file
             if not arrived.is_file():
@@ -147,7 +148,9 @@ def _fetch(jars: Sequence[Jar], folder: Path, java: Java, repo: str, progress: P
                     f"{jar.coordinates} is not the pinned file: SHA-256 {found[:16]}…, wanted {jar.sha256[:16]}….",
                     "The mirror serves another file. Nothing was kept; try again or set LAKE_MAVEN_REPO.",
                 )
-            os.replace(arrived, folder / jar.file)
+        folder.mkdir(exist_ok=True)
+        for jar in jars:
+            os.replace(work / "out" / jar.file, folder / jar.file)
 
 
 def _run_ivy(jars: Sequence[Jar], work: Path, java: Java, repo: str, progress: Progress | None) -> None:

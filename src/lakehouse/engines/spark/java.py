@@ -51,12 +51,15 @@ def _bundled() -> Path:
 def _version(home: Path) -> str:
     # The release file tells without starting a JVM, which would take longer than everything else we check.
     release = home / "release"
-    if release.is_file() and (stated := re.search(r'JAVA_VERSION="([\d.]+)', release.read_text())):
+    program = home / "bin" / "java"
+    if (
+        program.is_file()
+        and release.is_file()
+        and (stated := re.search(r'JAVA_VERSION="([\d.]+)', release.read_text()))
+    ):
         return stated[1]
     try:
-        asked = subprocess.run(
-            [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=30, check=True
-        )
+        asked = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError) as exc:
         raise JavaError(
             f"There is no working Java in {home}.", "Point spark.java_home (LAKE_SPARK__JAVA_HOME) at a Java 17."

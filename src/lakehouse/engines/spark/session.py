@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,17 @@ if TYPE_CHECKING:
     from lakehouse.engines.spark.launch import Started
 
 _STOP_TIMEOUT_S = 30
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A statement whose names Spark knows, and what its session needs first."""
+
+    sql: str
+    setup: Sequence[str] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    changes_session: bool = False
+    """The session is not used again afterwards: the statement, or what it needs, changes it."""
 
 
 class LocalSession:
@@ -43,30 +55,20 @@ class LocalSession:
         started = self._started
         return started is not None and started.jvm is not None and started.jvm.poll() is not None
 
-    def run(
-        self, sql: str, request: Request, reason: str, setup: Sequence[str] = (), keeps_state: bool = False
-    ) -> Result:
-        """Run one statement whose names Spark knows.
-
-        Args:
-            sql: the statement of the request, in Spark's names.
-            setup: statements to run first in the same session.
-            keeps_state: the statement changes its session (SET, USE, …), which is then not used again.
-        """
-        with translated(sql), self._borrowed(keep=not keeps_state) as session:
-            for statement in setup:
-                session.sql(statement)
-            frame = session.sql(sql)
+    def run(self, prepared: Prepared, request: Request, reason: str) -> Result:
+        """Run one statement of a request."""
+        with translated(prepared.sql), self._borrowed(keep=not prepared.changes_session) as session:
+            _set_up(session, prepared)
+            frame = session.sql(prepared.sql)
             if request.limit is not None:
                 frame = frame.limit(request.limit)
             return _result(frame, reason, request.arrow)
 
-    def plan(self, sql: str, setup: Sequence[str] = ()) -> str:
+    def plan(self, prepared: Prepared) -> str:
         """Spark's plan of a statement, without running it."""
-        with translated(sql), self._borrowed() as session:
-            for statement in setup:
-                session.sql(statement)
-            return str(session.sql("EXPLAIN FORMATTED " + sql).collect()[0][0])
+        with translated(prepared.sql), self._borrowed(keep=not prepared.changes_session) as session:
+            _set_up(session, prepared)
+            return str(session.sql("EXPLAIN FORMATTED " + prepared.sql).collect()[0][0])
 
     @contextmanager
     def cancellable(self, tag: str) -> Iterator[None]:
@@ -118,6 +120,13 @@ class LocalSession:
     def _configure(self, session: SparkSession) -> None:
         for key, value in self._settings.items():
             session.conf.set(key, value)
+
+
+def _set_up(session: SparkSession, prepared: Prepared) -> None:
+    for key, value in prepared.settings.items():
+        session.conf.set(key, value)
+    for statement in prepared.setup:
+        session.sql(statement)
 
 
 def _result(frame: DataFrame, reason: str, arrow: bool) -> Result:

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +58,7 @@ class WarmSpark:
 
     def query(self, request: Request, reason: str) -> Result:
         self._ensure_running()
-        body = {
-            "sql": request.sql,
-            "as_of": request.as_of,
-            "limit": request.limit,
-            "explain": request.explain,
-            "reason": reason,
-        }
+        body = {**asdict(request), "reason": reason}
         with self._waiting("Running on Spark"):
             status, kind, data = self._ask("POST", "/query", body, accept=ARROW if request.arrow else "")
         if status != 200:

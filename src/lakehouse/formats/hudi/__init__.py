@@ -10,6 +10,7 @@ from pathlib import Path
 from lakehouse.core.errors import NoSuchTableError, NotSupportedError, TableExistsError
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Column, FormatCan, Scan, Snapshot, TableInfo
+from lakehouse.core.uris import file_uri
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.hudi import timeline
 from lakehouse.formats.hudi.timeline import Instant
@@ -44,6 +45,9 @@ class HudiTables:
     def __init__(self, warehouse: Path, trash: Path) -> None:
         self._warehouse, self._trash = warehouse, trash
 
+    def on(self, branch: str) -> HudiTables:
+        return self
+
     def tables(self) -> Sequence[TableName]:
         found = sorted(path.parents[1] for path in self._warehouse.glob("*/*/.hoodie/hoodie.properties"))
         return [TableName(folder.parent.name, folder.name) for folder in found]
@@ -61,7 +65,7 @@ class HudiTables:
         return TableInfo(
             name=table,
             format=self.name,
-            location=self.folder(table).as_uri(),
+            location=file_uri(self.folder(table)),
             columns=timeline.columns(instants[-1]) if instants else _columns_at_creation(properties),
             partitioning=_listed(properties.get("hoodie.table.partition.fields", "")),
             key=_listed(properties.get("hoodie.table.recordkey.fields", "")),
@@ -112,12 +116,12 @@ class HudiTables:
     def spark_setup(self, table: TableName) -> Sequence[str]:
         """What a session must run to know the table as it is now, or to be ready for a new one of that name."""
         name = self.spark_name(table)
-        place = (self._warehouse / table.namespace).as_uri()
-        database = f"CREATE DATABASE IF NOT EXISTS {SPARK_CATALOG}.`{table.namespace}` LOCATION '{place}'"
+        place = _quoted(file_uri(self._warehouse / table.namespace))
+        database = f"CREATE DATABASE IF NOT EXISTS {SPARK_CATALOG}.`{table.namespace}` LOCATION {place}"
         if not self.has(table):
             # The session may remember a table that has been dropped since; there are no files left to lose.
             return (database, f"DROP TABLE IF EXISTS {name}")
-        known = f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION '{self.folder(table).as_uri()}'"
+        known = f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION {_quoted(file_uri(self.folder(table)))}"
         return (database, known, f"REFRESH TABLE {name}")
 
     def version(self, table: TableName) -> str:
@@ -172,6 +176,11 @@ class HudiTables:
         lines = (self.folder(table) / ".hoodie" / "hoodie.properties").read_text().splitlines()
         pairs = (line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
         return {key: value.replace("\\:", ":") for key, value in pairs}
+
+
+def _quoted(text: str) -> str:
+    """A text in Spark's SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _columns_at_creation(properties: dict[str, str]) -> tuple[Column, ...]:

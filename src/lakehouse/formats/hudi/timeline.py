@@ -12,6 +12,9 @@ from typing import Any
 from lakehouse.core.errors import NotInstalledError, TableError
 from lakehouse.core.ports import Column, Snapshot
 
+#: What our own commits write down in the commit metadata starts so.
+NOTES = "hoodie.lake."
+
 _OPERATIONS = {"upsert": "upsert", "insert": "append", "bulk_insert": "append", "delete": "delete"}
 _AVRO_WORDS = {"long": "bigint", "bytes": "binary", "boolean": "boolean"}
 _AVRO_TIMES = {"timestamp-micros": "timestamp", "timestamp-millis": "timestamp", "date": "date"}
@@ -104,7 +107,8 @@ def _snapshot(
         rows_total=sum(rows_of_file.values()),
         files_total=len(rows_of_file),
         bytes_total=sum(size_of_file.values()),
-        source=instant.extra.get("lake.source", ""),
+        source=instant.extra.get(f"{NOTES}source", ""),
+        notes={key.removeprefix(NOTES): value for key, value in instant.extra.items() if key.startswith(NOTES)},
     )
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from lakehouse.core.errors import NoSuchTableError
-from lakehouse.core.names import CATALOG, TableName
+from lakehouse.core.names import TableName
 from lakehouse.core.ports import FormatCan, Scan, Snapshot, TableInfo
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.iceberg.metadata import Metadata, read_metadata
@@ -16,6 +16,9 @@ from lakehouse.formats.iceberg.metadata import Metadata, read_metadata
 class Pointers(Protocol):
     """The part of a catalog that this format needs."""
 
+    name: str
+
+    def on(self, branch: str) -> Pointers: ...
     def tables(self) -> Sequence[TableName]: ...
     def pointer(self, table: TableName) -> str | None: ...
     def drop(self, table: TableName, at: str) -> bool: ...
@@ -31,6 +34,9 @@ class IcebergTables:
 
     def __init__(self, catalog: Pointers) -> None:
         self._catalog = catalog
+
+    def on(self, branch: str) -> IcebergTables:
+        return IcebergTables(self._catalog.on(branch))
 
     def tables(self) -> Sequence[TableName]:
         return self._catalog.tables()
@@ -77,7 +83,7 @@ class IcebergTables:
     def spark_name(self, table: TableName, snapshot: str = "") -> str:
         # `VERSION AS OF` fails beside Hudi's SQL extension; the name of the snapshot does the same and does not.
         at = f".snapshot_id_{snapshot}" if snapshot else ""
-        return f"{CATALOG}.`{table.namespace}`.`{table.table}`{at}"
+        return f"{self._catalog.name}.`{table.namespace}`.`{table.table}`{at}"
 
     def spark_rows(self, table: TableName, snapshot: str = "") -> str:
         return self.spark_name(table, snapshot)
@@ -89,7 +95,9 @@ class IcebergTables:
         return ""
 
     def rollback_sql(self, table: TableName, snapshot: str) -> str:
-        return f"CALL {CATALOG}.system.set_current_snapshot(table => '{table}', snapshot_id => {int(snapshot)})"
+        return (
+            f"CALL {self._catalog.name}.system.set_current_snapshot(table => '{table}', snapshot_id => {int(snapshot)})"
+        )
 
     def drop(self, table: TableName) -> None:
         if not self._catalog.drop(table, datetime.now(UTC).isoformat()):

@@ -7,15 +7,14 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 from lakehouse.core.errors import TableError
 from lakehouse.core.ports import Column, Snapshot
+from lakehouse.core.uris import local_path
 
-#: Where our own commits say which source they came from.
-SOURCE_KEY = "lake.source"
+#: What our own commits write down in a snapshot's summary starts so.
+NOTES = "lake."
 KEY_PROPERTY = "lake.key"
 
 _SPARK_WORDS = {"long": "bigint", "timestamptz": "timestamp", "timestamp": "timestamp_ntz", "uuid": "string"}
@@ -69,7 +68,8 @@ class Metadata:
             rows_total=None if total is None else total - marked_deleted,
             files_total=_count(summary, "total-data-files"),
             bytes_total=_count(summary, "total-files-size"),
-            source=summary.get(SOURCE_KEY) or summary.get("engine-name", ""),
+            source=summary.get(f"{NOTES}source") or summary.get("engine-name", ""),
+            notes={key.removeprefix(NOTES): value for key, value in summary.items() if key.startswith(NOTES)},
             refs=refs,
             is_current=str(entry["snapshot-id"]) == self.current_id,
         )
@@ -111,7 +111,7 @@ class Metadata:
 @lru_cache(maxsize=256)
 def read_metadata(uri: str) -> Metadata:
     """Read a metadata file, plain or gzipped."""
-    path = _local_path(uri)
+    path = local_path(uri)
     try:
         data = path.read_bytes()
     except OSError as exc:
@@ -119,7 +119,10 @@ def read_metadata(uri: str) -> Metadata:
             f"The catalog points at {uri}, which cannot be read: {exc.strerror}.",
             "The warehouse folder was moved or damaged: restore it, or drop the table with: lake drop",
         ) from exc
-    return Metadata(json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data))
+    try:
+        return Metadata(json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data))
+    except (ValueError, EOFError, gzip.BadGzipFile) as exc:
+        raise TableError(f"The metadata file {uri} is damaged: {exc}.", "Restore it from a backup.") from exc
 
 
 def spark_type(kind: str | dict[str, Any]) -> str:
@@ -141,10 +144,6 @@ def _transform(transform: str, column: str) -> str:
     if width:
         return f"{name}({width.rstrip(']')}, {column})"
     return f"{name}s({column})"
-
-
-def _local_path(uri: str) -> Path:
-    return Path(unquote(urlparse(uri).path)) if uri.startswith("file:") else Path(uri)
 
 
 def _moment(milliseconds: int) -> datetime:

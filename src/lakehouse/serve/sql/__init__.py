@@ -8,24 +8,38 @@ skip sqlglot, whose import alone would take as long as the rest of the query (me
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from lakehouse.core.errors import QueryRejectedError
-from lakehouse.serve.sql.model import Statement, TableUse
+from lakehouse.serve.sql.model import NO_STATEMENT, Statement, TableUse
 from lakehouse.serve.sql.plain import parse_plain
 
 __all__ = ["Statement", "TableUse", "parse"]
 
-#: Spark and Trino users also write FOR VERSION AS OF; sqlglot only reads it without the FOR.
-_FOR_AS_OF = re.compile(r"\b(for\s+(?:system_)?)((?:version|timestamp|time)\s+as\s+of)\b", re.IGNORECASE)
+#: Texts, quoted names and comments, which are left alone, or one of Spark's spellings of AS OF.
+_AS_OF = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/"""
+    r"|(?P<for>\bfor\s+)?\b(?P<what>(?:system_)?version|system_time|timestamp)(?=\s+as\s+of\b)",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
-def parse(text: str) -> Statement:
-    """Understand a statement, or say where it is wrong."""
-    text = _FOR_AS_OF.sub(lambda found: " " * len(found[1]) + found[2], text.strip().removesuffix(";").rstrip())
+def parse(text: str, local: Collection[str] = ()) -> Statement:
+    """Understand a statement, or say where it is wrong. `local` are names that are not tables of the lake."""
+    text = _AS_OF.sub(_as_sqlglot_reads_it, text.strip().removesuffix(";").rstrip())
     if not text:
-        raise QueryRejectedError("There is no statement.", 'Try: lake sql "select 1"')
+        raise QueryRejectedError(*NO_STATEMENT)
     if plain := parse_plain(text):
         return plain
     from lakehouse.serve.sql.parsed import parse_with_sqlglot
 
-    return parse_with_sqlglot(text)
+    return parse_with_sqlglot(text, local)
+
+
+def _as_sqlglot_reads_it(found: re.Match[str]) -> str:
+    """`VERSION` or `TIMESTAMP` without FOR, as long as what it replaces so that all places stay where they are."""
+    what = found["what"]
+    if what is None:
+        return found[0]
+    word = "version" if what.lower().endswith("version") else "timestamp"
+    return re.sub(r"\S", " ", found["for"] or "") + word.rjust(len(what))

@@ -10,6 +10,9 @@ from lakehouse.core.names import TableName
 if TYPE_CHECKING:
     from sqlglot import exp
 
+#: The message and the hint.
+NO_STATEMENT = ("There is no statement.", 'Try: lake sql "select 1"')
+
 
 @dataclass(frozen=True)
 class TableUse:

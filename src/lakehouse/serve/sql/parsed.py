@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import QueryRejectedError
 from lakehouse.core.names import CATALOG, TableName
-from lakehouse.serve.sql.model import Statement, TableUse
+from lakehouse.serve.sql.model import NO_STATEMENT, Statement, TableUse
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -18,7 +19,7 @@ METADATA_TABLES = {
 }  # fmt: skip
 
 
-def parse_with_sqlglot(text: str) -> Statement:
+def parse_with_sqlglot(text: str, local: Collection[str] = ()) -> Statement:
     import logging
 
     import sqlglot
@@ -28,7 +29,7 @@ def parse_with_sqlglot(text: str) -> Statement:
     # What sqlglot does not know it hands on as a Command, and so do we: Spark may know it. No need to warn.
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
-        trees = [tree for tree in sqlglot.parse(text, dialect="spark") if tree is not None]
+        trees = [tree for tree in sqlglot.parse(text, dialect="spark") if tree and not isinstance(tree, exp.Semicolon)]
     except ParseError as exc:
         found = exc.errors[0]
         # sqlglot counts to the end of the word it stumbled over.
@@ -38,11 +39,12 @@ def parse_with_sqlglot(text: str) -> Statement:
         raise QueryRejectedError(message.rstrip(".") + near + ".", sql=text, line=found["line"], column=column) from exc
     except TokenError as exc:
         raise QueryRejectedError(str(exc).splitlines()[0], "Is a quote or a comment left open?", sql=text) from exc
+    if not trees:
+        raise QueryRejectedError(*NO_STATEMENT)
     if len(trees) != 1 or isinstance(trees[0], exp.Block):
         raise QueryRejectedError("One statement at a time.", "Run them one after the other.", sql=text)
     tree = trees[0]
-    target = _target(tree)
-    uses = tuple(_use(table, text, table is target) for table in tables_of(tree))
+    uses = tuple(_use(table, text, _is_target(table, tree)) for table in tables_of(tree, local))
     renames = isinstance(tree, exp.Alter) and tree.find(exp.AlterRename) is not None
     return Statement(text, _kind(tree), uses, _created_format(tree), renames, tree)
 
@@ -50,7 +52,7 @@ def parse_with_sqlglot(text: str) -> Statement:
 def _kind(tree: exp.Expr) -> str:
     from sqlglot import exp
 
-    if isinstance(tree, exp.Query):
+    if isinstance(tree, exp.Query | exp.Values):
         return "read"
     if isinstance(tree, exp.Set | exp.Use | exp.Cache | exp.Uncache | exp.Refresh):
         return "session"
@@ -59,36 +61,44 @@ def _kind(tree: exp.Expr) -> str:
         return "session" if word in {"reset", "add", "declare", "use", "set", "clear"} else "other"
     if isinstance(tree, exp.Drop) and tree.args.get("kind") == "TABLE":
         return "drop"
-    if isinstance(tree, exp.Create) and any(
-        isinstance(part, exp.TemporaryProperty) for part in tree.find_all(exp.Property)
-    ):
+    if _is_temporary(tree):
         return "session"
     return "other" if isinstance(tree, exp.Describe | exp.Show) else "write"
 
 
-def tables_of(tree: exp.Expr) -> list[exp.Table]:
+def _is_temporary(tree: exp.Expr) -> bool:
+    from sqlglot import exp
+
+    return isinstance(tree, exp.Create) and any(
+        isinstance(part, exp.TemporaryProperty) for part in tree.find_all(exp.Property)
+    )
+
+
+def tables_of(tree: exp.Expr, local: Collection[str] = ()) -> list[exp.Table]:
     """Tables of the lake: not the names of common table expressions, functions or schemas."""
     from sqlglot import exp
 
-    if isinstance(tree, exp.Create | exp.Drop) and tree.args.get("kind") in {"SCHEMA", "DATABASE", "FUNCTION"}:
+    kind = str(tree.args.get("kind")).upper()
+    if isinstance(tree, exp.Use) or kind in {"SCHEMA", "DATABASE", "NAMESPACE", "FUNCTION"}:
         return []
-    local = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    not_ours = {*local, *(cte.alias.lower() for cte in tree.find_all(exp.CTE))}
+    if _is_temporary(tree):
+        not_ours.add(tree.this.name.lower())
     return [
         table
         for table in tree.find_all(exp.Table)
-        if isinstance(table.this, exp.Identifier)
-        and not (not table.args.get("db") and table.name.lower() in local)
-        and "start" in table.this.meta
+        if table.this
+        and all(isinstance(part, exp.Identifier) and "start" in part.meta for part in table.parts)
+        and not (not table.args.get("db") and table.name.lower() in not_ours)
     ]
 
 
-def _target(tree: exp.Expr) -> exp.Table | None:
+def _is_target(table: exp.Table, tree: exp.Expr) -> bool:
+    """Whether only a table's name may stand there; otherwise anything with rows may."""
     from sqlglot import exp
 
-    if isinstance(tree, exp.Create | exp.Insert | exp.Merge | exp.Update | exp.Delete | exp.Drop | exp.Alter):
-        first = tree.this
-        return first.this if isinstance(first, exp.Schema) else first if isinstance(first, exp.Table) else None
-    return None
+    named: exp.Expr = table.parent if isinstance(table.parent, exp.Schema) else table
+    return named.parent is tree and named.arg_key != "using" and not isinstance(tree, exp.Describe)
 
 
 def _use(table: exp.Table, text: str, is_target: bool) -> TableUse:
@@ -123,7 +133,7 @@ def _as_of(table: exp.Table, text: str, end: int) -> tuple[str, int]:
 
 
 _AS_OF_CLAUSE = re.compile(
-    r"\s+(?:version|timestamp)\s+as\s+of\s+(?:'(?P<quoted>[^']*)'|(?P<number>\d+))", re.IGNORECASE
+    r"\s+(?:version|timestamp)\s+as\s+of\s+(?:(?P<quote>['\"])(?P<quoted>.*?)(?P=quote)|(?P<number>\d+))", re.IGNORECASE
 )
 
 

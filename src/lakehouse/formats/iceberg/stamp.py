@@ -1,0 +1,46 @@
+"""Write who and what into the newest snapshot of a table that nobody else sees yet.
+
+Spark takes such notes from a DataFrame's writer, but not from MERGE or UPDATE. A snapshot's summary lives only in the
+metadata file, so before a branch is published its newest metadata file is written once more with the notes in it.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from lakehouse.core.uris import local_path
+from lakehouse.formats.iceberg.metadata import read_metadata
+
+
+def stamp(pointer: str, notes: Mapping[str, str], base: str | None) -> str:
+    """The same table with notes in its newest snapshot's summary; says where its metadata is now.
+
+    What happened since the metadata file `base` becomes one snapshot: nobody has seen the ones in between.
+    """
+    raw = copy.deepcopy(read_metadata(pointer).raw)
+    current = next(entry for entry in raw["snapshots"] if entry["snapshot-id"] == raw["current-snapshot-id"])
+    current["summary"].update(notes)
+    _make_one(raw, current, base)
+    raw.setdefault("metadata-log", []).append({"metadata-file": pointer, "timestamp-ms": raw["last-updated-ms"]})
+    folder, _, name = pointer.rpartition("/")
+    number = int(found[1]) + 1 if (found := re.match(r"(\d+)-", name)) else 0
+    stamped = f"{folder}/{number:05}-{uuid.uuid4()}.metadata.json"
+    local_path(stamped).write_text(json.dumps(raw))
+    return stamped
+
+
+def _make_one(raw: dict[str, Any], current: dict[str, Any], base: str | None) -> None:
+    before = read_metadata(base).raw if base else {"snapshots": [], "snapshot-log": []}
+    seen = {entry["snapshot-id"] for entry in before.get("snapshots", [])} | {current["snapshot-id"]}
+    raw["snapshots"] = [entry for entry in raw["snapshots"] if entry["snapshot-id"] in seen]
+    raw["snapshot-log"] = [entry for entry in raw["snapshot-log"] if entry["snapshot-id"] in seen]
+    parent = before.get("current-snapshot-id")
+    if parent in (None, -1):
+        current.pop("parent-snapshot-id", None)
+    else:
+        current["parent-snapshot-id"] = parent

@@ -1,0 +1,64 @@
+"""The table's schema beside the files': what has to change in the table, and what may."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakehouse.core.ports import Column
+from lakehouse.ingest.model import ContractError
+from lakehouse.sources.files import PlannedColumn
+
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+#: What Iceberg lets a column become in place.
+_WIDER = {("int", "bigint"), ("float", "double")}
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """The changes that bring a table to the schema of the files."""
+
+    added: tuple[PlannedColumn, ...] = ()
+    widened: tuple[PlannedColumn, ...] = ()
+    rewritten: tuple[PlannedColumn, ...] = ()
+    """The column changes to a type that its old values have to be converted to: text, mostly."""
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.widened or self.rewritten)
+
+    def words(self) -> tuple[str, ...]:
+        return (
+            *(f"column added: {column.name} {column.type}" for column in self.added),
+            *(f"column changed: {c.name} {c.recorded} -> {c.type}" for c in (*self.widened, *self.rewritten)),
+        )
+
+
+def evolution(planned: Sequence[PlannedColumn], table: Sequence[Column], contract: str) -> Evolution:
+    """What has to change in the table for the planned columns to fit; refused if the contract is to freeze."""
+    types = {column.name: column.type for column in table}
+    added = tuple(column for column in planned if column.name not in types)
+    differing = [c for c in planned if c.name in types and not _fits(c.type, types[c.name])]
+    found = Evolution(
+        added=added,
+        widened=tuple(column for column in differing if _widens(types[column.name], column.type)),
+        rewritten=tuple(column for column in differing if not _widens(types[column.name], column.type)),
+    )
+    if found and contract == "freeze":
+        raise ContractError(
+            f"The files do not keep to the table's schema: {'; '.join(found.words())}.",
+            "Mend the files, or let the table follow them with --contract evolve.",
+        )
+    return found
+
+
+def _fits(planned: str, held: str) -> bool:
+    """Whether values of the planned type go into the column as they are."""
+    return planned == held or held == "string" or (planned, held) in {("bigint", "int"), ("bigint", "double")}
+
+
+def _widens(old: str, new: str) -> bool:
+    if (old, new) in _WIDER:
+        return True
+    before, after = _DECIMAL.fullmatch(old), _DECIMAL.fullmatch(new)
+    return bool(before and after and before[2] == after[2] and int(before[1]) <= int(after[1]))

@@ -1,0 +1,206 @@
+"""Where an ingest writes: an Iceberg table on a branch of its own, or a Hudi table by one commit of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.names import TableName
+from lakehouse.core.ports import Column, Request, Scan, SparkEngine, TableInfo
+from lakehouse.formats.iceberg.stamp import stamp
+from lakehouse.ingest import statements
+from lakehouse.ingest.changes import Changes
+from lakehouse.ingest.model import Wanted
+from lakehouse.ingest.schema import Evolution
+from lakehouse.serve.tables import Tables
+from lakehouse.sources.files import PlannedColumn
+
+_REJECTED = (
+    "CREATE TABLE {table} (file STRING, line BIGINT, reason STRING, raw STRING, ingested_at TIMESTAMP) USING iceberg"
+)
+
+
+class Target(Protocol):
+    """A table that is being written to; nothing of it is seen before `publish`."""
+
+    def columns(self) -> Sequence[Column]:
+        """The table's columns as they will be."""
+
+    def before(self) -> Scan | None:
+        """The table's rows as they were; None if it was not there."""
+
+    def insert(self, folder: Path, brought: Sequence[str], overwrite: bool) -> None: ...
+    def upsert(self, changes: Changes, key: Sequence[str]) -> None: ...
+    def keep_rejects(self, folder: Path) -> None: ...
+
+    def publish(self, notes: Mapping[str, str]) -> str | None:
+        """Make it the table everybody sees; the new snapshot, or None if the table moved meanwhile."""
+
+    def discard(self) -> None:
+        """Forget what was not published."""
+
+
+class IcebergTarget:
+    """An Iceberg table, and the table of its rejected rows, on a branch."""
+
+    def __init__(
+        self, tables: Tables, catalog: Any, spark: SparkEngine, table: TableName, info: TableInfo | None
+    ) -> None:
+        self._catalog, self._spark, self._table, self._info = catalog, spark, table, info
+        self._rejected = TableName(table.namespace, f"{table.table}__rejected")
+        # Named after the table, into which one ingest runs at a time: what a killed one left is replaced by the next.
+        self._branch = f"ingest_{table.namespace}__{table.table}"
+        self._main = tables.formats["iceberg"]
+        self._here = tables.formats["iceberg"].on(self._branch)
+        catalog.discard(self._branch)
+        self._base = catalog.fork(self._branch, [table, self._rejected])
+
+    def open(
+        self,
+        planned: Sequence[PlannedColumn],
+        key: Sequence[str],
+        wanted: Wanted,
+        changes: Evolution,
+        replace_all: bool,
+    ) -> None:
+        """Bring the table on the branch to the schema that the files need."""
+        kept = {statements.COLUMNS_PROPERTY: statements.recorded_text(planned), "lake.key": ",".join(key)}
+        kept = {name: value for name, value in kept.items() if value}
+        if self._info is None:
+            self._run(statements.create(self._table, planned, "iceberg", wanted.partition_by, kept))
+            if wanted.sort_by:
+                self._run(f"ALTER TABLE {self._table} WRITE ORDERED BY {wanted.sort_by}")
+            return
+        if replace_all:
+            # The rows go anyway, so columns may change to whatever the files have.
+            changes = Evolution(changes.added, (*changes.widened, *changes.rewritten))
+        for statement in statements.evolve(self._table, changes, [column.name for column in self._info.columns]):
+            self._run(statement)
+        listed = ", ".join(f"{statements.text(name)} = {statements.text(value)}" for name, value in kept.items())
+        if any(self._info.properties.get(name) != value for name, value in kept.items()):
+            self._run(f"ALTER TABLE {self._table} SET TBLPROPERTIES ({listed})")
+
+    def columns(self) -> Sequence[Column]:
+        return self._here.describe(self._table).columns
+
+    def before(self) -> Scan | None:
+        return self._main.scan(self._table) if self._info is not None else None
+
+    def insert(self, folder: Path, brought: Sequence[str], overwrite: bool) -> None:
+        self._run(statements.insert(self._table, self.columns(), brought, overwrite), folder)
+
+    def upsert(self, changes: Changes, key: Sequence[str]) -> None:
+        columns = self.columns()
+        names = [column.name for column in columns]
+        if changes.updated:
+            self._run(statements.merge(self._table, columns, key), changes.folder)
+        else:
+            self._run(statements.insert(self._table, columns, names), changes.folder)
+
+    def keep_rejects(self, folder: Path) -> None:
+        if self._base[self._rejected] is None:
+            self._run(_REJECTED.format(table=self._rejected))
+        self._run(
+            f"INSERT INTO {self._rejected} SELECT file, line, reason, raw, current_timestamp() FROM {statements.STAGED}",
+            folder,
+        )
+
+    def publish(self, notes: Mapping[str, str]) -> str | None:
+        here = self._catalog.on(self._branch)
+        pointer = here.pointer(self._table)
+        stamped = stamp(
+            pointer,
+            {f"lake.{name}": value for name, value in notes.items() if name != "columns"},
+            self._base[self._table],
+        )
+        here.move(self._table, pointer, stamped)
+        current = self._here.describe(self._table).current
+        assert current is not None
+        return current.id if self._catalog.publish(self._branch, self._base) else None
+
+    def publish_rejects(self) -> None:
+        """Make only the rejected rows seen."""
+        self._catalog.publish(self._branch, self._base)
+
+    def discard(self) -> None:
+        self._catalog.discard(self._branch)
+
+    def _run(self, sql: str, folder: Path | None = None) -> None:
+        files = {statements.STAGED: str(folder)} if folder else {}
+        self._spark.query(Request(sql, arrow=False, branch=self._branch, files=files), "an ingest")
+
+
+class HudiTarget:
+    """A Hudi table. It has no branches: the rows are one commit, which is what makes them seen."""
+
+    def __init__(
+        self, tables: Tables, catalog: Any, spark: SparkEngine, table: TableName, info: TableInfo | None
+    ) -> None:
+        self._catalog, self._spark, self._table, self._info = catalog, spark, table, info
+        self._tables, self._format = tables, tables.formats["hudi"]
+        self._rejected: Path | None = None
+        self._write: tuple[str, str, Path] | None = None
+
+    def open(
+        self,
+        planned: Sequence[PlannedColumn],
+        key: Sequence[str],
+        wanted: Wanted,
+        changes: Evolution,
+        replace_all: bool,
+    ) -> None:
+        if changes.widened or changes.rewritten:
+            raise NotSupportedError(
+                f"A Hudi table cannot change the type of a column: {'; '.join(changes.words())}.",
+                "Use --contract quarantine to set such rows aside, or an Iceberg table.",
+            )
+        if self._info is None:
+            properties = {"primaryKey": ",".join(key)} if key else {}
+            if wanted.order_by and key:
+                properties["preCombineField"] = wanted.order_by
+            self._query(
+                statements.create(self._table, planned, "hudi", wanted.partition_by, properties or {"type": "cow"})
+            )
+        for statement in statements.evolve(self._table, changes, []):
+            self._query(statement)
+
+    def columns(self) -> Sequence[Column]:
+        return self._format.describe(self._table).columns
+
+    def before(self) -> Scan | None:
+        return self._format.scan(self._table) if self._info is not None else None
+
+    def insert(self, folder: Path, brought: Sequence[str], overwrite: bool) -> None:
+        self._write = (statements.insert(self._table, self.columns(), brought, overwrite), "insert", folder)
+
+    def upsert(self, changes: Changes, key: Sequence[str]) -> None:
+        columns = self.columns()
+        names = [column.name for column in columns]
+        self._write = (statements.insert(self._table, columns, names), "upsert", changes.folder)
+
+    def keep_rejects(self, folder: Path) -> None:
+        self._rejected = folder
+
+    def publish(self, notes: Mapping[str, str]) -> str | None:
+        assert self._write is not None
+        sql, operation, folder = self._write
+        settings = {f"hoodie.lake.{name}": value for name, value in notes.items()}
+        settings["hoodie.datasource.write.commitmeta.key.prefix"] = "hoodie.lake."
+        settings["hoodie.spark.sql.insert.into.operation"] = operation
+        self._query(sql, folder, settings)
+        if self._rejected:
+            # Last, so that a kill in between loses the note of a bad row and never a good row.
+            keeper = IcebergTarget(self._tables, self._catalog, self._spark, self._table, None)
+            keeper.keep_rejects(self._rejected)
+            keeper.publish_rejects()
+        current = self._format.describe(self._table).current
+        return current.id if current else ""
+
+    def discard(self) -> None:
+        """There is nothing that would have to be forgotten."""
+
+    def _query(self, sql: str, folder: Path | None = None, settings: Mapping[str, str] | None = None) -> None:
+        files = {statements.STAGED: str(folder)} if folder else {}
+        self._spark.query(Request(sql, arrow=False, files=files, settings=settings or {}), "an ingest")

@@ -1,0 +1,58 @@
+"""A table into a file, by DuckDB, row by row: the file appears complete or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lakehouse.core.errors import LakeError, UnknownChoiceError
+from lakehouse.core.names import TableName
+from lakehouse.core.ports import Scan
+from lakehouse.engines.duckdb import DuckDB
+
+_COPY = {
+    ".csv": "FORMAT csv, HEADER true",
+    ".tsv": "FORMAT csv, HEADER true, DELIMITER '\t'",
+    ".jsonl": "FORMAT json",
+    ".ndjson": "FORMAT json",
+    ".parquet": "FORMAT parquet, COMPRESSION zstd",
+}
+_ARROW = (".arrow", ".feather")
+_PACKED = {".gz": "gzip", ".zst": "zstd"}
+_BATCH_ROWS = 100_000
+
+
+def export_scan(duckdb: DuckDB, scan: Scan, file: Path) -> int:
+    """Write what a scan reads; says how many rows."""
+    packed = _PACKED.get(file.suffix.lower(), "")
+    kind = (file.with_suffix("") if packed else file).suffix.lower()
+    if kind not in _COPY and kind not in _ARROW:
+        raise UnknownChoiceError("the file's ending", file.suffix or file.name, [*_COPY, *_ARROW, ".csv.gz"])
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    views: dict[TableName | str, Scan] = {"exported": scan}
+    try:
+        rows = _arrow(duckdb, views, part) if kind in _ARROW else _copy(duckdb, views, part, _COPY[kind], packed)
+        part.replace(file)
+    except OSError as exc:
+        raise LakeError(f"{file} cannot be written: {exc.strerror}.", "Choose another place.") from exc
+    finally:
+        part.unlink(missing_ok=True)
+    return rows
+
+
+def _copy(duckdb: DuckDB, views: dict[TableName | str, Scan], part: Path, options: str, packed: str) -> int:
+    if packed and "parquet" not in options:
+        options += f", COMPRESSION {packed}"
+    quoted = str(part).replace("'", "''")
+    done = duckdb.run(f"COPY (SELECT * FROM exported) TO '{quoted}' ({options}, RETURN_FILES false)", views, "export")
+    rows = done.rows()
+    return int(rows[0][0]) if rows else duckdb.run("SELECT count(*) FROM exported", views, "export").rows()[0][0]
+
+
+def _arrow(duckdb: DuckDB, views: dict[TableName | str, Scan], part: Path) -> int:
+    import pyarrow
+
+    table = duckdb.run("SELECT * FROM exported", views, "export").to_arrow()
+    with pyarrow.OSFile(str(part), "wb") as sink, pyarrow.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, _BATCH_ROWS)
+    return int(table.num_rows)

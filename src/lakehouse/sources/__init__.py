@@ -1,0 +1,1 @@
+"""Where data comes from: what was published, and how to read it."""

@@ -1,0 +1,277 @@
+"""What commands print: values in each form, errors in one shape, exit codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LAKE = Path(sys.executable).parent / "lake"
+
+
+# ---- values -----------------------------------------------------------------------------------------------------
+
+
+def test_json_is_one_array_of_row_objects(call: Any) -> None:
+    told = call("sql", "select * from shop.orders order by id", "-o", "json")
+    assert (told.code, told.err) == (0, "")
+    first, second, third = told.rows()
+    assert first == {
+        "id": 1,
+        "item": "tea",
+        "price": 2.5,
+        "weight": 1.5,
+        "day": "2026-01-31",
+        "at": "2026-01-31T12:30:00Z",
+        "paid": True,
+        "raw": "AP8=",
+        "tags": ["a", "b"],
+    }
+    assert (second["price"], second["weight"], second["tags"]) == ("12345678901234567890.12", "nan", [])
+    assert set(third.values()) == {3, None}
+
+
+def test_no_rows_are_an_empty_array(call: Any) -> None:
+    assert call("sql", "select * from shop.empty", "-o", "json").out == "[]\n"
+    assert call("sql", "select id from shop.empty", "-o", "csv").out == "id\n"
+
+
+def test_csv_can_be_read_back(call: Any) -> None:
+    told = call("sql", "select id, item, price, weight, day, at from shop.orders order by id", "-o", "csv")
+    rows = list(csv.reader(io.StringIO(told.out)))
+    assert rows == [
+        ["id", "item", "price", "weight", "day", "at"],
+        ["1", "tea", "2.50", "1.5", "2026-01-31", "2026-01-31 12:30:00Z"],
+        ["2", 'a "quoted", one', "12345678901234567890.12", "nan", "", ""],
+        ["3", "", "", "", "", ""],
+    ]
+
+
+@pytest.mark.parametrize(("column", "expected"), [("raw", "AP8="), ("paid", "true")])
+def test_csv_has_values_that_other_tools_read(call: Any, column: str, expected: str) -> None:
+    assert call("sql", f"select {column} from shop.orders where id = 1", "-o", "csv").out.split()[1] == expected
+
+
+def test_a_table_for_people_is_plain_when_it_is_not_a_terminal(call: Any) -> None:
+    told = call("sql", "select id, item, price from shop.orders where id <> 2 order by id")
+    assert told.out.splitlines() == ["id  item  price", "--  ----  -----", "1   tea   2.50", "3   NULL  NULL"]
+    assert "\x1b" not in told.out
+
+
+def test_people_get_the_first_hundred_and_programs_all(call: Any) -> None:
+    many = "select explode(sequence(1, 150)) as n"
+    told = call("sql", many)
+    assert len(told.out.splitlines()) == 102
+    assert "--limit" in told.err
+    assert len(call("sql", many, "-o", "json").rows()) == 150
+    assert len(call("sql", many, "--limit", "120").out.splitlines()) == 122
+
+
+def test_options_may_stand_before_the_command(call: Any) -> None:
+    assert call("-o", "json", "tables").rows() == call("tables", "-o", "json").rows()
+
+
+def test_explain_goes_to_people_and_not_into_the_result(call: Any) -> None:
+    told = call("sql", "select count(*) as n from shop.orders", "--explain", "-o", "json")
+    assert told.rows() == [{"n": 3}]
+    assert "engine: duckdb (a read of" in told.err
+    assert "of 2 read" in told.err
+
+
+@pytest.mark.parametrize(
+    ("command", "fields"),
+    [
+        pytest.param(["tables"], {"table", "format", "rows", "files", "bytes", "changed_at"}, id="tables"),
+        pytest.param(["describe", "shop.orders"], {"table", "format", "columns", "key", "current"}, id="describe"),
+        pytest.param(["history", "shop.orders"], {"id", "at", "operation", "rows_added", "branch"}, id="history"),
+        pytest.param(["travel", "shop.orders", "now"], {"id", "item"}, id="travel"),
+        pytest.param(["diff", "shop.orders", "--from", "now", "--key", "id"], set(), id="diff"),
+        pytest.param(["status"], {"service", "state", "url", "pid", "memory_mb"}, id="status"),
+        pytest.param(["config", "show"], {"setting", "value", "from", "meaning"}, id="config-show"),
+        pytest.param(["tables", "--dropped"], set(), id="dropped"),
+    ],
+)
+def test_every_listing_speaks_json(call: Any, command: list[str], fields: set[str]) -> None:
+    told = call(*command, "-o", "json")
+    assert told.code == 0
+    rows = told.rows()
+    if fields:
+        assert fields <= set(rows[0])
+    else:
+        assert rows == []
+    if command[0] not in {"travel", "diff"}:  # those load DuckDB each time
+        assert call(*command, "-o", "csv").code == call(*command).code == 0
+
+
+def test_the_history_lists_snapshots_oldest_first(call: Any) -> None:
+    rows = call("history", "shop.orders", "-o", "json").rows()
+    assert [row["rows_total"] for row in rows] == [1, 3]
+    assert [row["current"] for row in rows] == [False, True]
+    first = rows[0]["id"]
+    assert call("travel", "shop.orders", first, "-o", "json").rows()[0]["id"] == 1
+    changes = call("diff", "shop.orders", "--from", first, "--key", "id", "-o", "json")
+    assert [row["change"] for row in changes.rows()] == ["added", "added"]
+    assert "2 added, 0 removed, 0 changed by key id" in changes.err
+
+
+# ---- errors -----------------------------------------------------------------------------------------------------
+
+ERRORS = [
+    pytest.param(["sql", "select * from shop.ordrs"], "no_such_table", 2, id="unknown-table"),
+    pytest.param(["sql", "select nope from shop.orders"], "bad_sql", 2, id="unknown-column"),
+    pytest.param(["sql", "select 1; select 2"], "bad_sql", 2, id="two-statements"),
+    pytest.param(["sql", ""], "bad_sql", 2, id="no-statement"),
+    pytest.param(["sql", "select 1 / from x"], "bad_sql", 2, id="syntax"),
+    pytest.param(["sql", "drop table shop.orders purge"], "not_supported", 2, id="purge"),
+    pytest.param(["sql", "insert into shop.orders select 1", "--engine", "duckdb"], "not_supported", 2, id="engine"),
+    pytest.param(["sql", "select * from shop.orders", "--as-of", "2020-01-01"], "bad_when", 2, id="before-the-first"),
+    pytest.param(["describe", "shop.ordrs"], "no_such_table", 2, id="describe"),
+    pytest.param(["history", "../x"], "bad_name", 2, id="bad-name"),
+    pytest.param(["travel", "shop.orders", "2999-01-01"], "bad_when", 2, id="future"),
+    pytest.param(["diff", "shop.orders", "--from", "nope"], "bad_when", 2, id="diff"),
+    pytest.param(["rollback", "shop.orders", "--to", "nope"], "bad_when", 2, id="rollback"),
+    pytest.param(["drop", "shop.nothing"], "no_such_table", 2, id="drop"),
+    pytest.param(["undrop", "shop.nothing"], "not_dropped", 2, id="undrop"),
+    pytest.param(["tables", "--profile", "stak"], "unknown_choice", 2, id="profile"),
+    pytest.param(["tables", "--home", "/proc/lake"], "bad_home", 2, id="home"),
+]
+
+
+@pytest.mark.parametrize(("command", "code", "exit_code"), ERRORS)
+def test_an_error_has_one_shape_in_json(call: Any, command: list[str], code: str, exit_code: int) -> None:
+    told = call(*command, "-o", "json")
+    assert (told.code, told.out) == (exit_code, "")
+    error = json.loads(told.err)
+    assert error["error"] == code
+    assert error["message"]
+    assert set(error) <= {"error", "message", "hint", "line", "column"}
+    assert {"error", "message", "hint"} <= set(error)
+
+
+@pytest.mark.parametrize(("command", "code", "exit_code"), [error for error in ERRORS if error.values[0][0] != "sql"])
+def test_an_error_for_people_is_what_and_what_to_do(call: Any, command: list[str], code: str, exit_code: int) -> None:
+    told = call(*command)
+    assert (told.code, told.out) == (exit_code, "")
+    assert told.err.startswith("Error: ")
+    assert "Traceback" not in told.err
+
+
+def test_a_usage_error_has_the_same_shape(call: Any) -> None:
+    told = call("-o", "json", "sql", "--nope", "x")
+    assert (told.code, told.out) == (2, "")
+    assert json.loads(told.err) == {
+        "error": "bad_usage",
+        "message": json.loads(told.err)["message"],
+        "hint": "lake sql --help",
+    }
+
+
+@pytest.mark.parametrize("command", [["sql", "--nope", "x"], ["nosuch"]], ids=["option", "command"])
+def test_a_usage_error_has_the_same_shape_wherever_o_json_stands(call: Any, command: list[str]) -> None:
+    assert json.loads(call(*command, "-o", "json").err)["error"] == "bad_usage"
+
+
+def test_a_sql_error_points_at_the_place(call: Any) -> None:
+    told = call("sql", "select id,\n  naem\nfrom shop.orders")
+    assert told.err.splitlines()[1:3] == ["    naem", "    ^"]
+    place = json.loads(call("sql", "select 1 /\n  from x", "-o", "json").err)
+    assert (place["line"], place["column"]) == (2, 3)
+
+
+def test_an_unknown_table_names_the_nearest(call: Any) -> None:
+    assert "Nearest: shop.orders" in call("sql", "select * from shop.ordrs").err
+
+
+def test_a_wrong_profile_lists_the_valid_ones(call: Any) -> None:
+    assert "Choose one of: embedded" in call("tables", "--profile", "stak").err
+
+
+def test_debug_adds_the_traceback(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_DEBUG", "1")
+    told = call("describe", "shop.ordrs")
+    assert told.code == 2
+    assert "Traceback (most recent call last)" in told.err
+    assert "NoSuchTableError" in told.err
+    assert "Error: There is no table shop.ordrs." in told.err
+
+
+def test_debug_can_be_turned_off(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_DEBUG", "0")
+    assert "Traceback" not in call("describe", "shop.ordrs").err
+
+
+# ---- as a process -----------------------------------------------------------------------------------------------
+
+
+def test_the_process_says_the_same_as_the_function(lake_command: Any, shop_home: Path) -> None:
+    right = lake_command("sql", "select count(*) as n from shop.orders", "-o", "json", "--home", str(shop_home))
+    assert (right.returncode, right.stdout, right.stderr) == (0, '[{"n": 3}]\n', "")
+    wrong = lake_command("sql", "select * from shop.ordrs", "-o", "json", "--home", str(shop_home))
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert json.loads(wrong.stderr)["error"] == "no_such_table"
+
+
+def test_a_statement_comes_from_standard_input(lake_command: Any) -> None:
+    told = lake_command("sql", "-", "-o", "csv", input="select 1 as n,\n  'a' as t;\n")
+    assert (told.returncode, told.stdout) == (0, "n,t\n1,a\n")
+
+
+def test_a_damaged_catalog_fails_clearly_and_stays(lake_command: Any, home: Path) -> None:
+    lake_command("tables")
+    damaged = b"not a database" * 1000
+    (home / "catalog.db").write_bytes(damaged)
+    told = lake_command("tables", "-o", "json")
+    assert (told.returncode, told.stdout) == (2, "")
+    assert json.loads(told.stderr)["error"] == "bad_home"
+    assert (home / "catalog.db").read_bytes() == damaged
+
+
+def with_nobody_reading(*arguments: str, home: Path, buffered: bool) -> tuple[int, str]:
+    """Exit code and stderr of a command whose reader has already gone, as `| head` goes."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {**os.environ, "LAKE_HOME": str(home)}
+    environment.pop("PYTHONUNBUFFERED", None)
+    if not buffered:
+        environment["PYTHONUNBUFFERED"] = "1"
+    told = subprocess.run([LAKE, *arguments], stdout=writer, stderr=subprocess.PIPE, text=True, env=environment)
+    os.close(writer)
+    return told.returncode, told.stderr
+
+
+@pytest.mark.parametrize("buffered", [True, False], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("arguments", [["--help"], ["config", "show"]], ids=["help", "command"])
+def test_a_reader_that_has_gone_is_no_error(home: Path, arguments: list[str], buffered: bool) -> None:
+    assert with_nobody_reading(*arguments, home=home, buffered=buffered) == (0, "")
+
+
+def test_head_of_a_long_result_is_no_error(home: Path) -> None:
+    command = f"{LAKE} sql 'select explode(sequence(1, 100000)) as n' -o csv | head -1"
+    told = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "LAKE_HOME": str(home)},
+    )
+    assert (told.stdout, told.stderr) == ("n\n", "")
+    assert told.returncode == 0
+
+
+def test_a_full_disk_behind_a_redirection_is_told_in_one_line(home: Path) -> None:
+    with open("/dev/full", "w") as full:
+        told = subprocess.run(
+            [LAKE, "config", "show"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "LAKE_HOME": str(home)},
+        )
+    assert told.returncode == 1
+    assert told.stderr.startswith("Error: ")

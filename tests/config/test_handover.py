@@ -1,0 +1,31 @@
+"""Settings handed to another process are the same settings there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from lakehouse.config.handover import from_text, to_text
+from lakehouse.config.load import load_settings
+
+
+def test_settings_come_back_as_they_were(tmp_path: Path) -> None:
+    (tmp_path / "lake.toml").write_text(
+        'home = "here"\nmaven_repo = "https://me:secret@mirror"\n[spark]\nidle_minutes = 0.5\njava_home = "/j"\n'
+        '[spark.conf]\n"a.b" = "c"\n[query]\nengine = "duckdb"\nlargest_scan = "1GB"\n'
+    )
+    settings = load_settings({"spark.master": "local[1]"}, tmp_path, {"LAKE_CACHE": "/some/cache"})
+    back = from_text(to_text(settings))
+    assert replace(back, sources={}) == replace(settings, sources={})
+    assert back.home == tmp_path / "here"
+    assert back.maven_repo == "https://me:secret@mirror"
+    assert set(back.sources.values()) == {"handed over"}
+
+
+def test_the_same_settings_are_the_same_text(tmp_path: Path) -> None:
+    first = load_settings({"home": tmp_path, "query.engine": "spark"}, tmp_path, {})
+    again = load_settings({"query.engine": "spark", "home": str(tmp_path)}, tmp_path, {})
+    assert to_text(first) == to_text(again)
+    assert to_text(first) != to_text(replace(first, profile="other"))
+    assert json.loads(to_text(first))["home"] == str(tmp_path)

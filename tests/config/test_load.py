@@ -1,0 +1,231 @@
+"""Settings from four places: who wins, where each came from, and what is refused."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakehouse.config.load import all_settings, load_settings
+from lakehouse.config.settings import PROFILES, Settings
+from lakehouse.core.errors import BadSettingError, ConfigError, UnknownChoiceError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "project"
+    place.mkdir()
+    return place
+
+
+def load(folder: Path, environ: dict[str, str] | None = None, **flags: Any) -> Settings:
+    dotted = {name.replace("__", "."): value for name, value in flags.items()}
+    return load_settings(dotted, folder, environ or {})
+
+
+def test_without_anything_the_defaults_hold(folder: Path) -> None:
+    settings = load(folder)
+    assert settings.profile == "embedded"
+    assert settings.home == folder / ".lake"
+    assert settings.cache == Path.home() / ".cache" / "lakehouse"
+    assert settings.spark.master == "warm"
+    assert settings.spark.conf == {}
+    assert settings.sources == {}
+
+
+def test_each_place_wins_over_the_one_before_it(folder: Path) -> None:
+    (folder / "lake.toml").write_text(
+        '[spark]\nmaster = "toml"\ndriver_memory = "toml"\nidle_minutes = 1\njava_home = "toml"\n'
+    )
+    (folder / ".env").write_text(
+        "LAKE_SPARK__MASTER=file\nLAKE_SPARK__DRIVER_MEMORY=file\nLAKE_SPARK__IDLE_MINUTES=2\n"
+    )
+    settings = load(
+        folder,
+        {"LAKE_SPARK__MASTER": "variable", "LAKE_SPARK__DRIVER_MEMORY": "variable", "OTHER_LAKE_HOME": "no"},
+        spark__master="flag",
+        home=None,
+    )
+    spark = settings.spark
+    assert (spark.master, spark.driver_memory, spark.idle_minutes, spark.java_home) == ("flag", "variable", 2.0, "toml")
+    assert settings.sources == {
+        "spark.master": "flag",
+        "spark.driver_memory": "environment: LAKE_SPARK__DRIVER_MEMORY",
+        "spark.idle_minutes": str(folder / ".env"),
+        "spark.java_home": str(folder / "lake.toml"),
+    }
+
+
+def test_the_processes_own_environment_is_read_by_default(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_QUERY__ENGINE", "spark")
+    assert load_settings(folder=folder).query.engine == "spark"
+    assert load_settings(folder=folder, environ={}).query.engine == "auto"
+
+
+def test_a_lake_toml_is_found_in_a_parent_and_gives_relative_folders_their_place(folder: Path) -> None:
+    (folder / "lake.toml").write_text('home = "data/lake"\ncache = "jars"\n')
+    (folder / ".env").write_text("LAKE_QUERY__ENGINE=duckdb\n")
+    below = folder / "a" / "b"
+    below.mkdir(parents=True)
+    settings = load(below)
+    assert settings.home == folder / "data" / "lake"
+    assert settings.cache == folder / "jars"
+    assert settings.query.engine == "duckdb"
+
+
+def test_the_nearest_lake_toml_wins(folder: Path) -> None:
+    (folder / "lake.toml").write_text('[query]\nengine = "spark"\n')
+    below = folder / "below"
+    below.mkdir()
+    (below / "lake.toml").write_text('[query]\nengine = "duckdb"\n')
+    assert load(below).query.engine == "duckdb"
+
+
+def test_without_a_lake_toml_a_relative_home_is_below_the_working_folder(folder: Path) -> None:
+    assert load(folder, {"LAKE_HOME": "x/y"}).home == folder / "x" / "y"
+
+
+@pytest.mark.parametrize("by", ["flag", "variable"])
+def test_a_relative_home_typed_in_a_shell_is_taken_from_the_shells_folder(folder: Path, by: str) -> None:
+    (folder / "lake.toml").write_text("")
+    below = folder / "below"
+    below.mkdir()
+    settings = load(below, home="mine") if by == "flag" else load(below, {"LAKE_HOME": "mine"})
+    assert settings.home == below / "mine"
+
+
+def test_a_tilde_is_the_users_folder(folder: Path) -> None:
+    assert load(folder, home="~/lake").home == Path.home() / "lake"
+
+
+def test_the_cache_goes_where_the_machine_keeps_caches_unless_told(folder: Path) -> None:
+    settings = load(folder, {"XDG_CACHE_HOME": "/caches"})
+    assert settings.cache == Path("/caches/lakehouse")
+    assert settings.sources["cache"] == "environment: XDG_CACHE_HOME"
+    assert load(folder, {"XDG_CACHE_HOME": "/caches", "LAKE_CACHE": "/mine"}).cache == Path("/mine")
+
+
+def test_an_env_file_may_have_comments_exports_and_quotes(folder: Path) -> None:
+    (folder / ".env").write_text(
+        "# a comment = not a setting\n\n  # LAKE_PROFILE=nope\nexport LAKE_SPARK__MASTER='local[2]'\n"
+        'LAKE_MAVEN_REPO="https://mirror/?a=b"\nSOMETHING_ELSE=1\nnot a pair\n'
+    )
+    settings = load(folder)
+    assert settings.spark.master == "local[2]"
+    assert settings.maven_repo == "https://mirror/?a=b"
+
+
+def test_a_debug_variable_is_not_a_setting(folder: Path) -> None:
+    assert load(folder, {"LAKE_DEBUG": "1"}).sources == {}
+
+
+def test_spark_properties_come_as_a_table_of_texts(folder: Path) -> None:
+    (folder / "lake.toml").write_text(
+        '[spark.conf]\n"spark.sql.ansi.enabled" = true\n"spark.task.cpus" = 2\n"spark.x" = "y"\n'
+    )
+    assert load(folder).spark.conf == {"spark.sql.ansi.enabled": "true", "spark.task.cpus": "2", "spark.x": "y"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "hint"),
+    [
+        pytest.param("profile = ", "is not TOML", "lake init", id="broken-toml"),
+        pytest.param("\xff\xfe", "is not TOML", "lake init", id="not-utf-8"),
+        pytest.param('profil = "embedded"', "profil (", "Did you mean profile?", id="unknown-setting"),
+        pytest.param("[spark]\nmastr = 1", "spark.mastr (", "Did you mean spark.master?", id="unknown-nested"),
+        pytest.param('spark = "local"', "spark (", "lake config show", id="a-value-where-a-table-belongs"),
+        pytest.param("[profile]\nname = 1", "profile.name (", "Did you mean profile?", id="a-table-for-a-value"),
+        pytest.param('[spark]\nidle_minutes = "soon"', "is not a number", "lake config show", id="text-for-a-number"),
+        pytest.param("[spark]\nidle_minutes = [1]", "is not a number", "lake config show", id="list-for-a-number"),
+        pytest.param("[spark]\nmaster = 3", "is not a text", "lake config show", id="number-for-a-text"),
+        pytest.param('[spark]\nconf = "a=b"', "is not a table", "lake config show", id="text-for-a-table"),
+        pytest.param("[[spark]]\nmaster = 'x'", "spark (", "lake config show", id="list-of-tables"),
+    ],
+)
+def test_a_wrong_lake_toml_says_what_is_wrong_with_it(folder: Path, content: str, message: str, hint: str) -> None:
+    file = folder / "lake.toml"
+    file.write_bytes(content.encode("latin-1"))
+    with pytest.raises(BadSettingError) as refused:
+        load(folder)
+    assert message in refused.value.message
+    assert str(file) in refused.value.message
+    assert hint in refused.value.hint
+
+
+def test_a_number_for_a_folder_says_that_a_folder_is_wanted(folder: Path) -> None:
+    (folder / "lake.toml").write_text("home = 5")
+    with pytest.raises(BadSettingError, match="is not a (path|folder)"):
+        load(folder)
+
+
+@pytest.mark.parametrize("value", ["true", "nan", "-1"])
+def test_a_number_of_minutes_is_a_number_that_makes_sense(folder: Path, value: str) -> None:
+    (folder / "lake.toml").write_text(f"[spark]\nidle_minutes = {value}")
+    with pytest.raises(BadSettingError):
+        load(folder)
+
+
+def test_an_unknown_variable_names_itself_and_the_nearest(folder: Path) -> None:
+    with pytest.raises(BadSettingError) as refused:
+        load(folder, {"LAKE_SPARK_MASTER": "x"})
+    assert "environment: LAKE_SPARK_MASTER" in refused.value.message
+    assert "Did you mean spark.master?" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("environ", "known"),
+    [
+        pytest.param({"LAKE_PROFILE": "stak"}, PROFILES, id="profile"),
+        pytest.param({"LAKE_QUERY__ENGINE": "trono"}, ("auto", "duckdb", "spark"), id="engine"),
+    ],
+)
+def test_an_unknown_choice_lists_the_valid_ones(folder: Path, environ: dict[str, str], known: tuple[str, ...]) -> None:
+    with pytest.raises(UnknownChoiceError) as refused:
+        load(folder, environ)
+    assert refused.value.known == sorted(known)
+    for choice in known:
+        assert choice in refused.value.hint
+
+
+def test_an_env_file_that_is_not_text_is_refused_with_its_name(folder: Path) -> None:
+    (folder / ".env").write_bytes(b"LAKE_PROFILE=\xff\xfe\n")
+    with pytest.raises(ConfigError, match=r"\.env"):
+        load(folder)
+
+
+def test_settings_do_not_change(folder: Path) -> None:
+    settings = load(folder)
+    with pytest.raises(FrozenInstanceError):
+        settings.profile = "other"  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        settings.spark.master = "other"  # type: ignore[misc]
+
+
+def test_a_mapping_among_the_settings_does_not_change_either(folder: Path) -> None:
+    (folder / "lake.toml").write_text('[spark.conf]\n"a" = "b"\n')
+    settings = load(folder)
+    with pytest.raises(TypeError):
+        settings.spark.conf["a"] = "c"  # type: ignore[index]
+
+
+def test_every_setting_says_what_it_means() -> None:
+    assert [name for name, part, _ in all_settings() if not part.metadata.get("help")] == []
+
+
+def test_every_setting_can_be_set_by_a_variable_except_tables(folder: Path) -> None:
+    for name, part, kind in all_settings():
+        if getattr(kind, "__origin__", None) is not None:
+            continue
+        variable = "LAKE_" + name.upper().replace(".", "__")
+        settings = load(folder, {variable: str(part.default)})
+        assert settings.sources == {name: f"environment: {variable}"}, name
+
+
+def test_reading_settings_leaves_the_environment_alone(folder: Path) -> None:
+    before = dict(os.environ)
+    (folder / ".env").write_text("LAKE_SPARK__MASTER=local[1]\n")
+    load(folder)
+    assert dict(os.environ) == before

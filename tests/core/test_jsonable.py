@@ -1,0 +1,69 @@
+"""Every SQL value has one form in JSON."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakehouse.core.jsonable import jsonable
+
+BERLIN = timezone(timedelta(hours=2))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param(None, None, id="null"),
+        pytest.param(True, True, id="boolean"),
+        pytest.param(2**63, 2**63, id="large-integer"),
+        pytest.param("it's \N{GRINNING FACE}", "it's \N{GRINNING FACE}", id="text"),
+        pytest.param(1.5, 1.5, id="double"),
+        pytest.param(float("nan"), "nan", id="nan"),
+        pytest.param(float("inf"), "inf", id="infinity"),
+        pytest.param(float("-inf"), "-inf", id="minus-infinity"),
+        pytest.param(Decimal("2.50"), 2.5, id="money-is-a-number"),
+        pytest.param(Decimal("0.1"), 0.1, id="a-tenth"),
+        pytest.param(Decimal("12345678901234567890.12"), "12345678901234567890.12", id="too-long-for-a-double"),
+        pytest.param(Decimal("0.12345678901234567890"), "0.12345678901234567890", id="too-fine-for-a-double"),
+        pytest.param(Decimal("NaN"), "NaN", id="decimal-nan"),
+        pytest.param(date(2026, 1, 31), "2026-01-31", id="date"),
+        pytest.param(time(12, 30, 1), "12:30:01", id="time"),
+        pytest.param(datetime(2026, 1, 31, 12, 30), "2026-01-31T12:30:00", id="timestamp-without-zone"),
+        pytest.param(datetime(2026, 1, 31, 12, 30, tzinfo=UTC), "2026-01-31T12:30:00Z", id="utc"),
+        pytest.param(datetime(2026, 1, 31, 12, 30, tzinfo=BERLIN), "2026-01-31T10:30:00Z", id="other-zones-become-utc"),
+        pytest.param(datetime(2026, 1, 31, 0, 0, 0, 1, tzinfo=UTC), "2026-01-31T00:00:00.000001Z", id="microseconds"),
+        pytest.param(timedelta(minutes=1, milliseconds=500), 60.5, id="interval-in-seconds"),
+        pytest.param(b"\x00\xff", "AP8=", id="bytes-in-base64"),
+        pytest.param(bytearray(b"\x00\xff"), "AP8=", id="bytearray"),
+        pytest.param(memoryview(b"\x00\xff"), "AP8=", id="memoryview"),
+        pytest.param(
+            UUID("12345678-1234-5678-1234-567812345678"), "12345678-1234-5678-1234-567812345678", id="uuid-is-text"
+        ),
+        pytest.param({1: [Decimal("0.5"), {"at": date(2026, 1, 1)}], None: ()}, {
+            "1": [0.5, {"at": "2026-01-01"}],
+            "None": [],
+        }, id="nested"),
+    ],
+)  # fmt: skip
+def test_a_value_has_its_form(value: Any, expected: Any) -> None:
+    found = jsonable(value)
+    assert found == expected
+    assert type(found) is type(expected)
+    json.dumps(found, allow_nan=False)
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False))
+def test_no_decimal_loses_a_digit(value: Decimal) -> None:
+    assert Decimal(str(jsonable(value))) == value
+
+
+def test_an_infinite_decimal_is_text() -> None:
+    assert jsonable(Decimal("Infinity")) == "Infinity"
+    assert jsonable(Decimal("NaN")) == "NaN"

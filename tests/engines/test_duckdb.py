@@ -1,0 +1,250 @@
+"""DuckDB in process: its limits, its extensions, and its complaints in our words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from lakehouse.core.errors import EngineError, QueryRejectedError
+from lakehouse.core.names import TableName
+from lakehouse.core.ports import Column, Scan
+from lakehouse.engines.duckdb import DuckDB, duckdb_type
+
+ONE = TableName("shop", "one")
+
+
+@pytest.fixture(scope="module")
+def duckdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDB]:
+    yield DuckDB(200 * 2**20, tmp_path_factory.mktemp("spill") / "it's here")
+
+
+def setting(duckdb: DuckDB, name: str) -> str:
+    return str(duckdb.run(f"SELECT current_setting('{name}')", {}, "test").rows()[0][0])
+
+
+def test_the_memory_limit_and_the_spill_folder_are_applied(duckdb: DuckDB) -> None:
+    assert setting(duckdb, "memory_limit") == "200.0 MiB"
+    assert setting(duckdb, "temp_directory").endswith("it's here")
+
+
+def test_nothing_is_fetched_from_the_network(duckdb: DuckDB) -> None:
+    assert setting(duckdb, "autoinstall_known_extensions") == "False"
+    assert setting(duckdb, "autoload_known_extensions") == "False"
+
+
+def test_many_threads_may_be_the_first(tmp_path: Path) -> None:
+    fresh = DuckDB(200 * 2**20, tmp_path)
+    found: list[object] = []
+    barrier = threading.Barrier(8)
+
+    def ask(number: int) -> None:
+        barrier.wait()
+        try:
+            found.append(fresh.run(f"SELECT {number}", {}, "test").rows()[0][0])
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the test tells
+            found.append(repr(exc))
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(str, found)) == [str(number) for number in range(8)]
+
+
+def test_more_than_the_memory_limit_says_what_to_raise(tmp_path: Path) -> None:
+    small = DuckDB(10 * 2**20, tmp_path)
+    # One list cannot be spilled, so it has to fit.
+    result = small.run("SELECT len(list(repeat('x', 100) || range)) FROM range(3000000)", {}, "test")
+    with pytest.raises(EngineError, match="out of memory") as refused:
+        result.rows()
+    assert "query.memory_limit" in refused.value.hint
+
+
+def test_an_error_while_reading_is_ours_too(duckdb: DuckDB) -> None:
+    for read in ("rows", "to_arrow"):
+        result = duckdb.run("SELECT CAST(v AS INTEGER) FROM (VALUES ('1'), ('x')) t(v)", {}, "test")
+        with pytest.raises(QueryRejectedError, match="x"):
+            getattr(result, read)()
+
+
+def test_files_are_read_by_column_name_and_the_missing_are_null(duckdb: DuckDB, tmp_path: Path) -> None:
+    old, new = tmp_path / "it's old.parquet", tmp_path / "new.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"id": [1], "gone": [9]}), old)
+    pyarrow.parquet.write_table(pyarrow.table({"note": ["n"], "id": [2]}), new)
+    scan = Scan((Column("id", "bigint"), Column("note", "string")), files=(str(old), str(new)))
+    result = duckdb.run("SELECT * FROM shop.one ORDER BY id", {ONE: scan}, "test")
+    assert (result.names, result.rows()) == (["id", "note"], [(1, None), (2, "n")])
+
+
+def test_a_column_that_no_file_has_yet_is_null(duckdb: DuckDB, tmp_path: Path) -> None:
+    for number, name in enumerate(("a.parquet", "b.parquet")):
+        ids = pyarrow.array(range(number * 10, number * 10 + 10), pyarrow.int32())
+        pyarrow.parquet.write_table(pyarrow.table({"id": ids, "gone": ids}), tmp_path / name)
+    columns = (Column("id", "int"), Column("price", "decimal(10,2)"), Column("tags", "array<struct<a:int>>"))
+    scan = Scan(columns, files=(str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")), total_files=2)
+    result = duckdb.run("SELECT * FROM shop.one WHERE id = 12", {ONE: scan}, "test", explain=True)
+    assert [(column.name, column.type) for column in result.columns] == [(each.name, each.type) for each in columns]
+    assert result.rows() == [(12, None, None)]
+    assert "Filters: id=12" in result.explain.plan
+    assert "gone" not in result.explain.plan
+    assert duckdb.run("SELECT count(*), count(price) FROM shop.one", {ONE: scan}, "test").rows() == [(20, 0)]
+
+
+def test_a_file_that_cannot_be_read_is_told_of(duckdb: DuckDB, tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_text("not parquet")
+    with pytest.raises(EngineError):
+        duckdb.run(
+            "SELECT * FROM shop.one", {ONE: Scan((Column("id", "int"),), files=(str(tmp_path / "a.parquet"),))}, "test"
+        )
+
+
+def test_a_partition_in_a_path_is_not_a_column(duckdb: DuckDB, tmp_path: Path) -> None:
+    folder = tmp_path / "day=2026-01-01"
+    folder.mkdir()
+    pyarrow.parquet.write_table(pyarrow.table({"id": [1]}), folder / "a.parquet")
+    scan = Scan((Column("id", "bigint"),), files=(str(folder / "a.parquet"),))
+    assert duckdb.run("SELECT * FROM shop.one", {ONE: scan}, "test").names == ["id"]
+
+
+def test_a_table_without_files_has_columns_and_no_rows(duckdb: DuckDB) -> None:
+    kinds = ["int", "bigint", "string", "timestamp", "timestamp_ntz", "date", "decimal(10,2)", "boolean", "binary"]
+    kinds += ["array<int>", "struct<a:int>", "float", "double"]
+    scan = Scan(tuple(Column(f"c{number}", kind) for number, kind in enumerate(kinds)))
+    result = duckdb.run("SELECT * FROM shop.one", {ONE: scan}, "test")
+    assert len(result.names) == len(kinds)
+    assert result.rows() == []
+
+
+@pytest.mark.parametrize(
+    ("spark", "duck"),
+    [
+        ("string", "VARCHAR"),
+        ("timestamp", "TIMESTAMPTZ"),
+        ("timestamp_ntz", "TIMESTAMP"),
+        ("binary", "BLOB"),
+        ("decimal(10,2)", "DECIMAL(10,2)"),
+        ("array<int>", "INT[]"),
+        ("map<string,int>", "MAP(VARCHAR, INT)"),
+        ("struct<a:decimal(10,2),b c:array<timestamp>>", 'STRUCT("a" DECIMAL(10,2), "b c" TIMESTAMPTZ[])'),
+        ("map<string,struct<a:map<int,string>,b:int>>", 'MAP(VARCHAR, STRUCT("a" MAP(INT, VARCHAR), "b" INT))'),
+        ("STRUCT(Name VARCHAR)[]", "STRUCT(Name VARCHAR)[]"),
+    ],
+)
+def test_a_type_is_carried_over(spark: str, duck: str) -> None:
+    assert duckdb_type(spark) == duck
+
+
+@pytest.mark.parametrize(
+    ("sql", "spark"),
+    [
+        ("1::TINYINT", "tinyint"),
+        ("1::INTEGER", "int"),
+        ("1::BIGINT", "bigint"),
+        ("1::HUGEINT", "bigint"),
+        ("[1::HUGEINT]", "array<decimal(38,0)>"),
+        ("1::UINTEGER", "bigint"),
+        ("1::FLOAT", "float"),
+        ("1::DOUBLE", "double"),
+        ("1.50", "decimal(3,2)"),
+        ("'a'", "string"),
+        ("true", "boolean"),
+        ("'a'::BLOB", "binary"),
+        ("DATE '2026-01-01'", "date"),
+        ("TIMESTAMP '2026-01-01'", "timestamp_ntz"),
+        ("TIMESTAMPTZ '2026-01-01'", "timestamp"),
+        ("{'a': 1, 'b': [DATE '2026-01-01']}", "struct<a:int,b:array<date>>"),
+        ("MAP {'a': {'b': 1.5}}", "map<string,struct<b:decimal(2,1)>>"),
+        ("[1, 2]::INTEGER[2]", "array<int>"),
+    ],
+)
+def test_a_result_has_sparks_types(duckdb: DuckDB, sql: str, spark: str) -> None:
+    assert [column.type for column in duckdb.run(f"SELECT {sql}", {}, "test").columns] == [spark]
+
+
+def test_a_name_with_quotes_is_only_a_name(duckdb: DuckDB) -> None:
+    scan = Scan((Column('a"b', "int"),))
+    assert duckdb.run('SELECT * FROM "x""y"', {'x"y': scan}, "test").names == ["ab"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "line", "column"),
+    [
+        pytest.param("SELECT nope", 1, 8, id="column"),
+        pytest.param("SELECT\n\n  nope(1)", 3, 3, id="function"),
+        pytest.param("SELECT * FROM nope", 1, 15, id="table"),
+        pytest.param("SELECT 1 +", None, None, id="end-of-text"),
+    ],
+)
+def test_a_mistake_is_pointed_at(duckdb: DuckDB, sql: str, line: int | None, column: int | None) -> None:
+    with pytest.raises(QueryRejectedError) as refused:
+        duckdb.run(sql, {}, "test")
+    if line:
+        assert (refused.value.line, refused.value.column) == (line, column)
+    assert "LINE" not in refused.value.message
+    assert "\n" not in refused.value.message
+
+
+ASK = """
+from pathlib import Path
+from lakehouse.core.errors import LakeError
+from lakehouse.engines.duckdb import DuckDB
+try:
+    DuckDB(2**28, Path("/tmp")).run("SELECT 1", {}, "test")
+except LakeError as exc:
+    print(type(exc).__name__, "|", exc.message, "|", exc.hint)
+"""
+
+
+SITE = Path(pyarrow.__file__).parent.parent
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def ask_with(*paths: Path) -> subprocess.CompletedProcess[str]:
+    """Ask for a query in a Python that finds packages in these folders only."""
+    places = [str(path) for path in (*paths, SOURCE)]
+    program = f"import sys; sys.path = [p for p in sys.path if 'site-packages' not in p] + {places!r}\n"
+    return subprocess.run([sys.executable, "-I", "-S", "-c", program + ASK], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("package", "expected"),
+    [
+        pytest.param(
+            "duckdb_extension_iceberg",
+            "NotInstalledError | This needs duckdb-extension-iceberg, which is not installed."
+            " | pip install 'lakehouse[duckdb]'",
+            id="extension",
+        ),
+        pytest.param(
+            "duckdb",
+            "NotInstalledError | This needs duckdb, which is not installed. | pip install 'lakehouse[duckdb]'",
+            id="duckdb-itself",
+        ),
+    ],
+)
+def test_a_missing_part_says_what_to_install(tmp_path: Path, package: str, expected: str) -> None:
+    for entry in SITE.iterdir():
+        if entry.name != package and not entry.name.endswith(".pth"):
+            (tmp_path / entry.name).symlink_to(entry)
+    asked = ask_with(tmp_path)
+    assert asked.stdout.strip() == expected, asked.stderr
+
+
+def test_an_extension_of_another_version_says_which_is_wanted(tmp_path: Path) -> None:
+    import duckdb as library
+
+    other = tmp_path / "duckdb_extension_avro"
+    (other / "extensions" / "v0.0.1").mkdir(parents=True)
+    (other / "__init__.py").touch()
+    asked = ask_with(tmp_path, SITE)
+    wanted = f"EngineError | duckdb-extension-avro is not the one for DuckDB {library.__version__}."
+    assert asked.stdout.startswith(wanted), asked.stderr
+    assert f"=={library.__version__}" in asked.stdout
