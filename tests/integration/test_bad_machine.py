@@ -75,6 +75,8 @@ def test_a_wrong_java_is_named_with_what_to_do(tmp_path: Path, lake_command: Com
     java = tmp_path / "java"
     java.mkdir()
     (java / "release").write_text('JAVA_VERSION="11.0.2"\n')
+    (java / "bin").mkdir()
+    (java / "bin" / "java").touch(mode=0o755)
     told = lake_command("sql", "select 1", "--engine", "spark", env={"LAKE_SPARK__JAVA_HOME": str(java)})
     assert told.returncode == 1
     assert "is Java 11.0.2, but Spark needs Java 17" in told.stderr

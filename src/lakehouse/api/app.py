@@ -39,6 +39,7 @@ class Query(BaseModel):
     branch: str = ""
     files: dict[str, str] = {}
     settings: dict[str, str] = {}
+    lock: str = ""
     reason: str = "asked for"
 
 

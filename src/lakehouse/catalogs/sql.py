@@ -154,6 +154,16 @@ class SqlCatalog:
             return False
         return True
 
+    def branches_of(self, table: TableName, prefix: str) -> list[str]:
+        """The branches with such a name that have a table."""
+        query = (
+            "SELECT DISTINCT catalog_name FROM iceberg_tables"
+            " WHERE substr(catalog_name, 1, ?) = ? AND table_namespace = ? AND table_name = ?"
+        )
+        with self._connect() as db:
+            rows = db.execute(query, (len(prefix), prefix, table.namespace, table.table)).fetchall()
+        return [row[0] for row in rows]
+
     def discard(self, branch: str) -> None:
         """Forget a branch; its files are nobody's then."""
         with self._connect() as db:

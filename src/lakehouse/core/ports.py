@@ -39,6 +39,8 @@ class Snapshot:
     files_total: int | None = None
     bytes_total: int | None = None
     source: str = ""
+    parent: str = ""
+    """The snapshot that this one was made from; nothing for a first one."""
     refs: tuple[str, ...] = ()
     is_current: bool = False
     """False for what was rolled back as well as for what came before the present."""
@@ -157,6 +159,8 @@ class Request:
     """Folders (or single files) of Parquet that the statement reads under a name."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Spark's settings for this statement alone."""
+    lock: str = ""
+    """A file that is locked while the statement runs, wherever it runs: whoever asked may be dead before it ends."""
 
 
 class SparkEngine(Protocol):

@@ -34,8 +34,8 @@ class Changes:
 class Upsert:
     """What came, what it meets, and by which columns they are the same row."""
 
-    staged: Mapping[Path, str]
-    """The staged files, and which file each came from."""
+    staged: Mapping[Path, tuple[str, int]]
+    """The staged files: which file each came from, and on which line of that its first row stands."""
     planned: Sequence[PlannedColumn]
     table: Sequence[Column]
     """The table's columns as they will be."""
@@ -70,7 +70,7 @@ def find_changes(duckdb: DuckDB, upsert: Upsert, work: Path) -> Changes:
     ).rows()[0]
     if keyless:
         rejects.mkdir()
-        _keep_keyless(duckdb, f"SELECT * FROM {came} WHERE NOT ({has_key})", upsert.staged, rejects / "part.parquet")
+        _keep_keyless(duckdb, f"SELECT * FROM {came} WHERE NOT ({has_key})", upsert, rejects / "part.parquet")
     return Changes(folder, new, written - new, distinct - written, keyless, rejects if keyless else None)
 
 
@@ -84,7 +84,10 @@ def _changed(last: str, upsert: Upsert) -> str:
     picked = ", ".join(
         _picked(column, "s" if column.name in brought else "t", brought | held) for column in upsert.table
     )
-    same = " AND ".join(f"s.{_name(name)} = t.{_name(name)}" for name in upsert.key)
+    types = {column.name: duckdb_type(column.type) for column in upsert.table}
+    same = " AND ".join(f"s.{_name(name)} = CAST(t.{_name(name)} AS {types[name]})" for name in upsert.key)
+    # A table may hold a key twice (it was not always one); what came is written once all the same.
+    once = ", ".join(f"s.{_name(name)}" for name in upsert.key)
     compared = [column for column in upsert.table if column.name in brought and column.name not in upsert.key]
     differs = " OR ".join(
         f"s.{_name(column.name)} IS DISTINCT FROM "
@@ -93,7 +96,7 @@ def _changed(last: str, upsert: Upsert) -> str:
     )
     missing = f"t.{_name(upsert.key[0])} IS NULL"
     return (
-        f"SELECT {picked}, {missing} AS {NEW} FROM ({last}) s LEFT JOIN target t ON {same}"
+        f"SELECT DISTINCT ON ({once}) {picked}, {missing} AS {NEW} FROM ({last}) s LEFT JOIN target t ON {same}"
         f" WHERE {missing} OR {differs or 'false'}"
     )
 
@@ -103,13 +106,16 @@ def _picked(column: Column, side: str, there: set[str]) -> str:
     return f"CAST({value} AS {duckdb_type(column.type)}) AS {_name(column.name)}"
 
 
-def _keep_keyless(duckdb: DuckDB, rows: str, names: Mapping[Path, str], file: Path) -> None:
-    """Rows that no key identifies, in the form of rejected rows."""
-    paths = ", ".join(_text(str(path)) for path in names)
-    came_from = ", ".join(_text(name) for name in names.values())
+def _keep_keyless(duckdb: DuckDB, rows: str, upsert: Upsert, file: Path) -> None:
+    """Rows that no key identifies, in the form of rejected rows. Their line is counted by rows."""
+    paths = ", ".join(_text(str(path)) for path in upsert.staged)
+    came_from = ", ".join(_text(name) for name, _ in upsert.staged.values())
+    first_lines = ", ".join(str(line) for _, line in upsert.staged.values())
+    values = ", ".join(f"{_text(c.name)}: {_name(c.name)}" for c in upsert.planned if not c.missing)
     told = (
-        f"SELECT MAP([{paths}], [{came_from}])[filename] AS file, file_row_number + 1 AS line, 'null_key' AS reason,"
-        f" CAST(to_json(r) AS VARCHAR) AS raw FROM ({rows}) r"
+        f"SELECT MAP([{paths}], [{came_from}])[filename] AS file, "
+        f" MAP([{paths}], [{first_lines}])[filename] + file_row_number AS line, 'null_key' AS reason,"
+        f" CAST(to_json({{{values}}}) AS VARCHAR) AS raw FROM ({rows})"
     )
     duckdb.run(f"COPY ({told}) TO {_text(str(file))} (FORMAT parquet)", {}, "upsert")
 

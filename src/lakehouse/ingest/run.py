@@ -23,7 +23,7 @@ from lakehouse.ingest import statements
 from lakehouse.ingest.changes import Changes, Upsert, find_changes
 from lakehouse.ingest.model import Report, Wanted
 from lakehouse.ingest.schema import Evolution, evolution
-from lakehouse.ingest.targets import HudiTarget, IcebergTarget, Target
+from lakehouse.ingest.targets import HudiTarget, IcebergTarget, Place, Target
 from lakehouse.serve.tables import Tables
 from lakehouse.sources.files import (
     PlannedColumn,
@@ -47,6 +47,20 @@ class CommitConflictError(Retryable, TableError):
     """Somebody else changed the table again and again while it was being written to."""
 
     code = "commit_conflict"
+
+
+class NoSuchColumnError(TableError):
+    """A column was named that neither the files nor the table have."""
+
+    code = "no_such_column"
+    asked_wrongly = True
+
+
+class NothingToLearnFromError(TableError):
+    """A table is to be made from files without a row."""
+
+    code = "no_rows"
+    asked_wrongly = True
 
 
 class Branches(Protocol):
@@ -73,14 +87,11 @@ class Ingester:
         """Bring the files in, or only tell what that would do."""
         files = discover(wanted.sources)
         with self._alone(wanted.table), self._workplace() as work:
-            hashes = {file: content_hash(file) for file in files}
-            known = set() if wanted.force else self._ledger(wanted.table)
-            new = [file for file in files if hashes[file] not in known]
-            skipped = tuple(file.name for file in files if hashes[file] in known)
-            if not new:
-                return Report(wanted.table, wanted.mode or "append", skipped=skipped, dry_run=dry_run)
+            new, skipped = self._not_yet_in(wanted, files)
             for attempt in range(_TRIES):
-                job = _Job(self, wanted, new, [hashes[file] for file in new], work / str(attempt))
+                job = _Job(self, wanted, list(new.values()), list(new), work / str(attempt))
+                if not new:
+                    return Report(wanted.table, job.mode_of_table(), skipped=skipped, dry_run=dry_run)
                 report = job.plan() if dry_run else job.load()
                 if report is not None:
                     return replace(report, skipped=skipped)
@@ -89,13 +100,35 @@ class Ingester:
             "Nothing was written. Try again when it is quieter.",
         )
 
+    def writing_lock(self, table: TableName) -> Path:
+        """Held, wherever Spark is, while one of an ingest's statements runs."""
+        return self.folder / f"{table}.writing.lock"
+
+    def _not_yet_in(self, wanted: Wanted, files: Sequence[SourceFile]) -> tuple[dict[str, SourceFile], tuple[str, ...]]:
+        """The files to bring in, by their content's hash, each content once; and the names of the others."""
+        known = set() if wanted.force else self._ledger(wanted.table)
+        new: dict[str, SourceFile] = {}
+        skipped: list[str] = []
+        for file in files:
+            digest = content_hash(file)
+            if digest in known or digest in new:
+                skipped.append(file.name)
+            else:
+                new[digest] = file
+        return new, tuple(skipped)
+
     def _ledger(self, table: TableName) -> set[str]:
-        """The content hashes of everything that was ingested into a table."""
+        """The content hashes of everything that is in a table: what a replace or a rollback took out may come again."""
         found = self.tables.find(table)
-        if found is None:
-            return set()
-        noted = (snapshot.notes.get("sha256", "") for snapshot in found.history(table))
-        return {each for note in noted for each in note.split(",") if each}
+        history = {snapshot.id: snapshot for snapshot in found.history(table)} if found else {}
+        at = next((snapshot for snapshot in history.values() if snapshot.is_current), None)
+        hashes: set[str] = set()
+        while at is not None:
+            hashes.update(filter(None, at.notes.get("sha256", "").split(",")))
+            if at.notes.get("mode") == "replace" or "overwrite" in at.operation and at.operation != "overwrite":
+                break
+            at = history.get(at.parent)
+        return hashes
 
     @contextmanager
     def _alone(self, table: TableName) -> Iterator[None]:
@@ -105,6 +138,9 @@ class Ingester:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / f"{table}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            # An ingest that was killed may have left a statement running; what it will have written must be seen.
+            with self.writing_lock(table).open("w") as writing:
+                fcntl.flock(writing, fcntl.LOCK_EX)
             yield
 
     @contextmanager
@@ -116,11 +152,13 @@ class Ingester:
             with suppress(OSError), (left_behind / "lock").open("r+") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(left_behind, ignore_errors=True)
-        work = self.folder / f"work-{uuid.uuid4().hex[:12]}"
-        work.mkdir()
+        name = uuid.uuid4().hex[:12]
+        making, work = self.folder / f"making-{name}", self.folder / f"work-{name}"
+        making.mkdir()
         try:
-            with (work / "lock").open("w") as lock:
+            with (making / "lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
+                making.rename(work)  # only now can others see it, and it is locked already
                 yield work
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -175,22 +213,21 @@ class _Job:
         found = self.rooms.tables.format_of(self.wanted.table).history(self.wanted.table)
         return next((snapshot.notes["columns"] for snapshot in reversed(found) if "columns" in snapshot.notes), "")
 
+    def mode_of_table(self) -> str:
+        """What would be done, as far as that is clear without a file."""
+        return self.wanted.mode or ("upsert" if self.wanted.key or (self.info and self.info.key) else "append")
+
     def _key(self, columns: Sequence[PlannedColumn]) -> tuple[str, ...]:
         """The key's columns by their clean names; asked for by header or name, or the table's own."""
         asked = self.wanted.key
         if not asked:
             return self.info.key if self.info and self.wanted.mode != "append" else ()
-        by_header = {column.header.lower(): column.name for column in columns}
-        names = [by_header.get(each.lower(), clean_names([each])[0]) for each in asked]
-        there = [column.name for column in columns]
-        if missing := [each for each, name in zip(asked, names, strict=True) if name not in there]:
-            raise TableError(f"{', '.join(missing)} is not a column to key by.", f"Columns: {', '.join(there)}.")
-        return tuple(names)
+        return tuple(_column(each, columns, "key") for each in asked)
 
     def _mode(self, key: Sequence[str]) -> str:
         mode = self.wanted.mode or ("upsert" if key else "append")
         if mode == "upsert" and not key:
-            raise TableError("An upsert needs a key.", "Name the columns that identify a row: --key id")
+            raise NoSuchColumnError("An upsert needs a key.", "Name the columns that identify a row: --key id")
         return mode
 
     def _evolution(self, columns: Sequence[PlannedColumn]) -> Evolution:
@@ -206,13 +243,18 @@ class _Job:
         bad = "fail" if self.wanted.contract == "freeze" else "reject"
         options = StageOptions(memory_limit=self.rooms.memory_limit, on_bad=bad)  # type: ignore[arg-type]
         staged = stage_files(plan, self.work / "staged", options)
+        if self.info is None and not staged.rows:
+            raise NothingToLearnFromError(
+                f"There is not one good row in {', '.join(file.name for file in self.files)}, so no types can be told.",
+                f"{staged.rejected} rows could not be read: lake ingest … --dry-run shows how the file was understood.",
+            )
         key = self._key(staged.plan.columns)
         mode = self._mode(key)
         changes = self._evolution(staged.plan.columns)
         target = self._target(staged, mode, key, changes)
         try:
             done = self._write(target, staged, mode, key)
-            snapshot = target.publish(self._notes(staged))
+            snapshot = target.publish(self._notes(staged, mode))
         finally:
             target.discard()
         if snapshot is None:
@@ -236,7 +278,9 @@ class _Job:
 
     def _target(self, staged: StagedFiles, mode: str, key: Sequence[str], changes: Evolution) -> Target:
         kind = HudiTarget if self.format == "hudi" else IcebergTarget
-        target = kind(self.rooms.tables, self.rooms.catalog, self.rooms.spark, self.wanted.table, self.info)
+        rooms = self.rooms
+        lock = str(rooms.writing_lock(self.wanted.table))
+        target = kind(Place(rooms.tables, rooms.catalog, rooms.spark, self.wanted.table, self.info, lock))
         target.open(staged.plan.columns, key, self.wanted, changes, replace_all=mode == "replace")
         return target
 
@@ -245,12 +289,15 @@ class _Job:
         done: Changes | None = None
         if mode == "upsert":
             upsert = Upsert(
-                {file.path: file.file.name for file in staged.files},
+                {
+                    file.path: (file.file.name, 2 if read.kind == "csv" and read.dialect.header else 1)
+                    for file, read in zip(staged.files, staged.plan.files, strict=True)
+                },
                 staged.plan.columns,
                 target.columns(),
                 target.before(),
                 key,
-                clean_names([self.wanted.order_by])[0] if self.wanted.order_by else "",
+                _column(self.wanted.order_by, staged.plan.columns, "order") if self.wanted.order_by else "",
             )
             done = find_changes(self.rooms.duckdb, upsert, self.work)
             target.upsert(done, key)
@@ -264,15 +311,26 @@ class _Job:
             target.keep_rejects(_gathered(rejects, self.work / "rejects"))
         return done
 
-    def _notes(self, staged: StagedFiles) -> dict[str, str]:
+    def _notes(self, staged: StagedFiles, mode: str) -> dict[str, str]:
         names = [file.name for file in self.files]
         more = f" and {len(names) - _SHOWN_FILES} more" if len(names) > _SHOWN_FILES else ""
         return {
             "source": ", ".join(names[:_SHOWN_FILES]) + more,
             "bytes": str(sum(file.size for file in self.files)),
             "sha256": ",".join(self.hashes),
+            "mode": mode,
             "columns": statements.recorded_text(staged.plan.columns),
         }
+
+
+def _column(asked: str, columns: Sequence[PlannedColumn], what_for: str) -> str:
+    """A column by its clean name; asked for by that or by its header."""
+    by_header = {column.header.lower(): column.name for column in columns}
+    name = by_header.get(asked.lower(), clean_names([asked])[0])
+    there = [column.name for column in columns]
+    if name not in there:
+        raise NoSuchColumnError(f"{asked} is not a column to {what_for} by.", f"Columns: {', '.join(there)}.")
+    return name
 
 
 def _only_data(staged: StagedFiles, folder: Path) -> Path:

@@ -54,7 +54,7 @@ def evolution(planned: Sequence[PlannedColumn], table: Sequence[Column], contrac
 
 def _fits(planned: str, held: str) -> bool:
     """Whether values of the planned type go into the column as they are."""
-    return planned == held or held == "string" or (planned, held) in {("bigint", "int"), ("bigint", "double")}
+    return planned == held or held == "string" or (planned, held) in {("bigint", "double")}
 
 
 def _widens(old: str, new: str) -> bool:

@@ -32,8 +32,8 @@ def create(
     return f"CREATE TABLE {table} ({listed}) USING {table_format}{parts} TBLPROPERTIES ({props})"
 
 
-def evolve(table: TableName, changes: Evolution, order: Sequence[str]) -> Iterator[str]:
-    """ALTER TABLE, as often as it takes."""
+def evolve(table: TableName, changes: Evolution, order: Sequence[str], keep_rows: bool = True) -> Iterator[str]:
+    """ALTER TABLE, as often as it takes; `keep_rows` is False where all rows are about to be replaced."""
     if changes.added:
         listed = ", ".join(f"`{column.name}` {column.type} COMMENT {text(column.header)}" for column in changes.added)
         yield f"ALTER TABLE {table} ADD COLUMNS ({listed})"
@@ -42,8 +42,11 @@ def evolve(table: TableName, changes: Evolution, order: Sequence[str]) -> Iterat
     for column in changes.rewritten:
         # Iceberg converts no values in place: fill a second column, then let it take the first one's name and place.
         other = f"{column.name}__new"
+        while other in order:
+            other += "_"
         yield f"ALTER TABLE {table} ADD COLUMNS (`{other}` {column.type} COMMENT {text(column.header)})"
-        yield f"UPDATE {table} SET `{other}` = CAST(`{column.name}` AS {column.type})"
+        if keep_rows:
+            yield f"UPDATE {table} SET `{other}` = CAST(`{column.name}` AS {column.type})"
         yield f"ALTER TABLE {table} DROP COLUMN `{column.name}`"
         yield f"ALTER TABLE {table} RENAME COLUMN `{other}` TO `{column.name}`"
         place = order.index(column.name)

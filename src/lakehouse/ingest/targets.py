@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +19,7 @@ from lakehouse.ingest.schema import Evolution
 from lakehouse.serve.tables import Tables
 from lakehouse.sources.files import PlannedColumn
 
+_PREFIX = "ingest_"
 _REJECTED = (
     "CREATE TABLE {table} (file STRING, line BIGINT, reason STRING, raw STRING, ingested_at TIMESTAMP) USING iceberg"
 )
@@ -42,19 +45,36 @@ class Target(Protocol):
         """Forget what was not published."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """A table to be written to, and what that takes."""
+
+    tables: Tables
+    catalog: Any
+    spark: SparkEngine
+    table: TableName
+    info: TableInfo | None
+    """The table as it is; None if it is not there yet."""
+    lock: str
+    """Locked while a statement runs, so that the next ingest waits for one whose own ingest was killed."""
+
+    def run(self, request: Request) -> None:
+        self.spark.query(replace(request, lock=self.lock), "an ingest")
+
+
 class IcebergTarget:
     """An Iceberg table, and the table of its rejected rows, on a branch."""
 
-    def __init__(
-        self, tables: Tables, catalog: Any, spark: SparkEngine, table: TableName, info: TableInfo | None
-    ) -> None:
-        self._catalog, self._spark, self._table, self._info = catalog, spark, table, info
+    def __init__(self, place: Place) -> None:
+        self._place, self._table, self._info = place, place.table, place.info
+        table, tables, catalog = place.table, place.tables, place.catalog
+        self._catalog = catalog
         self._rejected = TableName(table.namespace, f"{table.table}__rejected")
-        # Named after the table, into which one ingest runs at a time: what a killed one left is replaced by the next.
-        self._branch = f"ingest_{table.namespace}__{table.table}"
+        self._branch = f"{_PREFIX}{uuid.uuid4().hex[:12]}"
         self._main = tables.formats["iceberg"]
         self._here = tables.formats["iceberg"].on(self._branch)
-        catalog.discard(self._branch)
+        for left_behind in catalog.branches_of(table, _PREFIX):
+            catalog.discard(left_behind)  # by an ingest that was killed: into one table only one runs at a time
         self._base = catalog.fork(self._branch, [table, self._rejected])
 
     def open(
@@ -75,10 +95,8 @@ class IcebergTarget:
             if wanted.sort_by:
                 self._run(f"ALTER TABLE {self._table} WRITE ORDERED BY {wanted.sort_by}")
             return
-        if replace_all:
-            # The rows go anyway, so columns may change to whatever the files have.
-            changes = Evolution(changes.added, (*changes.widened, *changes.rewritten))
-        for statement in statements.evolve(self._table, changes, [column.name for column in self._info.columns]):
+        order = [column.name for column in self._info.columns]
+        for statement in statements.evolve(self._table, changes, order, keep_rows=not replace_all):
             self._run(statement)
         listed = ", ".join(f"{statements.text(name)} = {statements.text(value)}" for name, value in kept.items())
         if any(self._info.properties.get(name) != value for name, value in kept.items()):
@@ -134,17 +152,15 @@ class IcebergTarget:
         # Rows go to the files of the task that reads them: moving them to one task per partition first took five times
         # as long for a million rows, and saves files only where a task meets many partitions.
         settings = {"spark.sql.iceberg.distribution-mode": "none"} if folder else {}
-        self._spark.query(Request(sql, arrow=False, branch=self._branch, files=files, settings=settings), "an ingest")
+        self._place.run(Request(sql, arrow=False, branch=self._branch, files=files, settings=settings))
 
 
 class HudiTarget:
     """A Hudi table. It has no branches: the rows are one commit, which is what makes them seen."""
 
-    def __init__(
-        self, tables: Tables, catalog: Any, spark: SparkEngine, table: TableName, info: TableInfo | None
-    ) -> None:
-        self._catalog, self._spark, self._table, self._info = catalog, spark, table, info
-        self._tables, self._format = tables, tables.formats["hudi"]
+    def __init__(self, place: Place) -> None:
+        self._place, self._table, self._info = place, place.table, place.info
+        self._format = place.tables.formats["hudi"]
         self._rejected: Path | None = None
         self._write: tuple[str, str, Path] | None = None
 
@@ -161,10 +177,13 @@ class HudiTarget:
                 f"A Hudi table cannot change the type of a column: {'; '.join(changes.words())}.",
                 "Use --contract quarantine to set such rows aside, or an Iceberg table.",
             )
+        if key and self._info is not None and set(key) != set(self._info.key):
+            raise NotSupportedError(
+                f"{self._table} is a Hudi table with the key {', '.join(self._info.key) or '(none)'}, which cannot change.",
+                "Leave --key away, or ingest into a new table.",
+            )
         if self._info is None:
             properties = {"primaryKey": ",".join(key)} if key else {}
-            if wanted.order_by and key:
-                properties["preCombineField"] = wanted.order_by
             self._query(
                 statements.create(self._table, planned, "hudi", wanted.partition_by, properties or {"type": "cow"})
             )
@@ -197,7 +216,7 @@ class HudiTarget:
         self._query(sql, folder, settings)
         if self._rejected:
             # Last, so that a kill in between loses the note of a bad row and never a good row.
-            keeper = IcebergTarget(self._tables, self._catalog, self._spark, self._table, None)
+            keeper = IcebergTarget(self._place)
             keeper.keep_rejects(self._rejected)
             keeper.publish_rejects()
         current = self._format.describe(self._table).current
@@ -208,4 +227,4 @@ class HudiTarget:
 
     def _query(self, sql: str, folder: Path | None = None, settings: Mapping[str, str] | None = None) -> None:
         files = {statements.STAGED: str(folder)} if folder else {}
-        self._spark.query(Request(sql, arrow=False, files=files, settings=settings or {}), "an ingest")
+        self._place.run(Request(sql, arrow=False, files=files, settings=settings or {}))

@@ -28,6 +28,8 @@ def export_scan(duckdb: DuckDB, scan: Scan, file: Path) -> int:
     kind = (file.with_suffix("") if packed else file).suffix.lower()
     if kind not in _COPY and kind not in _ARROW:
         raise UnknownChoiceError("the file's ending", file.suffix or file.name, [*_COPY, *_ARROW, ".csv.gz"])
+    if not file.absolute().parent.is_dir():
+        raise LakeError(f"{file} cannot be written: there is no folder {file.parent}.", "Make it first.")
     part = file.with_name(f".{file.name}.{os.getpid()}")
     views: dict[TableName | str, Scan] = {"exported": scan}
     try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -56,7 +57,8 @@ class SparkQueries:
         versions = names.versions()
         prepared = self._prepared(request, statement, names, versions)
         try:
-            result = self.session.run(prepared, request, reason)
+            with _locked(request.lock):
+                result = self.session.run(prepared, request, reason)
         except QueryRejectedError as exc:
             raise pointed_back(exc, statement) from exc
         self._known.update(versions)
@@ -149,6 +151,18 @@ class _Names:
         rows = table_format.spark_rows(use.name, self.tables.snapshot_at(use.name, use.as_of or as_of))
         # Columns may be qualified with the table's own name, so what replaces the name keeps it.
         return rows if use.alias else f"{rows} AS `{use.name.table}`"
+
+
+@contextmanager
+def _locked(file: str) -> Iterator[None]:
+    if not file:
+        yield
+        return
+    import fcntl
+
+    with open(file, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _view(name: str, folder: str) -> str:

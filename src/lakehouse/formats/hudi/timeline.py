@@ -88,7 +88,8 @@ def snapshots(timeline: list[Instant]) -> list[Snapshot]:
             size_of_file[stat["fileId"]] = stat["fileSizeInBytes"]
             added += stat["numInserts"] + stat["numUpdateWrites"]
             removed += stat["numDeletes"] + stat["numUpdateWrites"]
-        told.append(_snapshot(instant, added, removed, rows_of_file, size_of_file))
+        made = _snapshot(instant, added, removed, rows_of_file, size_of_file)
+        told.append(replace(made, parent=told[-1].id if told else ""))
     if told:
         told[-1] = replace(told[-1], is_current=True)
     return told

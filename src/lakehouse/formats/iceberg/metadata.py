@@ -70,6 +70,7 @@ class Metadata:
             bytes_total=_count(summary, "total-files-size"),
             source=summary.get(f"{NOTES}source") or summary.get("engine-name", ""),
             notes={key.removeprefix(NOTES): value for key, value in summary.items() if key.startswith(NOTES)},
+            parent=str(entry.get("parent-snapshot-id") or ""),
             refs=refs,
             is_current=str(entry["snapshot-id"]) == self.current_id,
         )

@@ -1,0 +1,62 @@
+"""What has to change in a table for files to fit, and what may."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakehouse.core.ports import Column
+from lakehouse.ingest.model import ContractError
+from lakehouse.ingest.schema import Evolution, evolution
+from lakehouse.sources.files import PlannedColumn
+
+
+def kind_of(found: Evolution) -> str:
+    parts = {"added": found.added, "widened": found.widened, "rewritten": found.rewritten}
+    return ", ".join(name for name, columns in parts.items() if columns)
+
+
+@pytest.mark.parametrize(
+    ("held", "planned", "what"),
+    [
+        ("bigint", "bigint", ""),
+        ("string", "bigint", ""),
+        ("string", "timestamp", ""),
+        ("double", "bigint", ""),
+        ("int", "int", ""),
+        pytest.param("int", "bigint", "widened"),
+        ("float", "double", "widened"),
+        ("decimal(10,2)", "decimal(12,2)", "widened"),
+        ("decimal(10,2)", "decimal(12,3)", "rewritten"),
+        ("bigint", "double", "rewritten"),
+        ("bigint", "string", "rewritten"),
+        ("double", "string", "rewritten"),
+        ("date", "timestamp", "rewritten"),
+        ("boolean", "string", "rewritten"),
+    ],
+    ids=lambda value: value or "fits",
+)
+def test_a_column_fits_widens_or_is_rewritten(held: str, planned: str, what: str) -> None:
+    found = evolution([PlannedColumn("n", "N", planned, recorded=held)], [Column("n", held)], "evolve")
+    assert kind_of(found) == what
+    assert bool(found) == bool(what)
+
+
+def test_new_columns_are_added_in_the_order_of_the_files() -> None:
+    planned = [PlannedColumn("id", "id", "bigint"), PlannedColumn("b", "B", "string"), PlannedColumn("a", "A", "date")]
+    found = evolution(planned, [Column("id", "bigint")], "evolve")
+    assert [column.name for column in found.added] == ["b", "a"]
+    assert found.words() == ("column added: b string", "column added: a date")
+
+
+def test_a_column_that_the_files_lack_changes_nothing() -> None:
+    assert not evolution([PlannedColumn("id", "id", "bigint")], [Column("id", "bigint"), Column("v", "date")], "freeze")
+
+
+@pytest.mark.parametrize(
+    "planned", [PlannedColumn("v", "V", "string"), PlannedColumn("id", "id", "string", recorded="bigint")]
+)
+def test_a_frozen_table_names_what_would_have_to_change(planned: PlannedColumn) -> None:
+    with pytest.raises(ContractError) as caught:
+        evolution([planned], [Column("id", "bigint")], "freeze")
+    assert planned.name in caught.value.message and "--contract evolve" in caught.value.hint
+    assert caught.value.asked_wrongly

@@ -1,0 +1,65 @@
+"""The Spark statements of an ingest, as texts that Spark's grammar takes."""
+
+from __future__ import annotations
+
+import pytest
+import sqlglot
+
+from lakehouse.core.names import TableName
+from lakehouse.core.ports import Column
+from lakehouse.ingest import statements
+from lakehouse.ingest.schema import Evolution
+from lakehouse.sources.files import PlannedColumn, RecordedColumn
+
+LEADS = TableName("crm", "leads")
+ID, NAME = PlannedColumn("id", "ID", "bigint"), PlannedColumn("name", "O'Brien\\s", "string")
+COLUMNS = [Column("id", "bigint"), Column("name", "string")]
+
+
+@pytest.mark.parametrize("value", ["plain", "it's", "back\\slash", "\\'", "two\nlines", "👍", ""])
+def test_a_text_comes_back_as_it_was(value: str) -> None:
+    parsed = sqlglot.parse_one(f"SELECT {statements.text(value)}", dialect="spark").expressions[0]
+    assert parsed.this == value
+
+
+def test_a_table_is_created_with_its_headers_as_comments() -> None:
+    told = statements.create(LEADS, [ID, NAME], "iceberg", "days(ts), bucket(4, id)", {"lake.key": "id"})
+    assert told == (
+        "CREATE TABLE crm.leads (`id` bigint COMMENT 'ID', `name` string COMMENT 'O\\'Brien\\\\s') USING iceberg"
+        " PARTITIONED BY (days(ts), bucket(4, id)) TBLPROPERTIES ('lake.key' = 'id')"
+    )
+
+
+def test_a_rewritten_column_takes_its_old_place() -> None:
+    changed = PlannedColumn("name", "Name", "string", recorded="bigint")
+    told = list(statements.evolve(LEADS, Evolution(rewritten=(changed,)), ["id", "name"]))
+    assert [each.split(" ", 3)[0] for each in told] == ["ALTER", "UPDATE", "ALTER", "ALTER", "ALTER"]
+    assert told[-1] == "ALTER TABLE crm.leads ALTER COLUMN `name` AFTER `id`"
+    first = list(statements.evolve(LEADS, Evolution(rewritten=(changed,)), ["name", "id"]))
+    assert first[-1].endswith("FIRST")
+
+
+def test_a_rewritten_column_does_not_collide_with_another() -> None:
+    changed = PlannedColumn("a", "a", "string", recorded="bigint")
+    told = list(statements.evolve(LEADS, Evolution(rewritten=(changed,)), ["a", "a__new"]))
+    assert "`a__new`" not in told[0]
+
+
+def test_a_column_that_did_not_come_is_inserted_as_null() -> None:
+    assert statements.insert(LEADS, COLUMNS, ["id"]) == (
+        "INSERT INTO crm.leads SELECT CAST(`id` AS bigint) AS `id`, CAST(NULL AS string) AS `name` FROM lake_staged"
+    )
+    assert statements.insert(LEADS, COLUMNS, ["id"], overwrite=True).startswith("INSERT OVERWRITE TABLE crm.leads ")
+
+
+def test_a_merge_joins_by_every_column_of_the_key() -> None:
+    told = statements.merge(LEADS, COLUMNS, ["id", "name"])
+    assert "ON t.`id` = s.`id` AND t.`name` = s.`name` WHEN MATCHED" in told
+
+
+def test_how_files_are_read_survives_being_written_down() -> None:
+    columns = [ID, PlannedColumn("day", 'Tag "d\'"', "date", format="%d.%m.%Y")]
+    assert statements.recorded_from(statements.recorded_text(columns)) == (
+        RecordedColumn("id", "bigint", "ID"),
+        RecordedColumn("day", "date", 'Tag "d\'"', "%d.%m.%Y"),
+    )

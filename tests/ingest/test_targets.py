@@ -1,0 +1,67 @@
+"""The branch that an ingest writes on is its own: no other ingest's, and not a killed one's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
+
+from lakehouse.assemble import assemble
+from lakehouse.catalogs.sql import SqlCatalog
+from lakehouse.config.load import load_settings
+from lakehouse.core.names import TableName
+from lakehouse.ingest.targets import IcebergTarget, Place
+from lakehouse.lake import Lake
+
+ROWS = pyarrow.table({"id": [1, 2]})
+NO_SPARK = cast(Any, None)
+
+
+@pytest.fixture
+def lake(home: Path) -> Iterator[Lake]:
+    with assemble(load_settings({"home": home}, environ={})) as lake:
+        yield lake
+
+
+@pytest.fixture
+def catalog(lake: Lake, home: Path) -> SqlCatalog:
+    return SqlCatalog(home / "catalog.db", home / "warehouse")
+
+
+def made(catalog: SqlCatalog, *names: str) -> None:
+    theirs = PyIceberg("lake", **catalog.pyiceberg_properties())
+    for name in names:
+        theirs.create_namespace_if_not_exists(name.split(".")[0])
+        theirs.create_table(name, schema=ROWS.schema).append(ROWS)
+    theirs.close()
+
+
+def target(lake: Lake, catalog: SqlCatalog, name: str) -> IcebergTarget:
+    table = TableName.parse(name)
+    return IcebergTarget(Place(lake._rooms.tables, catalog, NO_SPARK, table, lake.describe(name), ""))
+
+
+def test_two_tables_never_share_a_branch(lake: Lake, catalog: SqlCatalog) -> None:
+    made(catalog, "a__b.c", "a.b__c")
+    first = target(lake, catalog, "a__b.c")
+    target(lake, catalog, "a.b__c")
+    assert [column.name for column in first.columns()] == ["id"], "the second one discarded the first one's branch"
+
+
+def test_what_a_killed_ingest_still_writes_stays_out_of_the_next_one(lake: Lake, catalog: SqlCatalog) -> None:
+    made(catalog, "crm.leads")
+    killed = target(lake, catalog, "crm.leads")
+    spark = PyIceberg(killed._branch, **catalog.pyiceberg_properties())
+    still_running = spark.load_table("crm.leads")
+    again = target(lake, catalog, "crm.leads")
+    try:
+        still_running.append(ROWS)
+    except Exception:  # noqa: BLE001 - that it fails is fine, however it does
+        pass
+    finally:
+        spark.close()
+    assert again._here.describe(TableName("crm", "leads")).current.rows_total == 2  # type: ignore[union-attr]
