@@ -25,7 +25,6 @@ from lakehouse.engines.spark.warm import WarmSpark
 from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
 from lakehouse.formats.hudi import HudiTables
 from lakehouse.formats.iceberg import IcebergTables
-from lakehouse.ingest.run import Ingester
 from lakehouse.lake import Lake, Rooms
 from lakehouse.serve.on_spark import SparkQueries
 from lakehouse.serve.query import Queries
@@ -35,6 +34,7 @@ from lakehouse.storage.local import LocalHome
 if TYPE_CHECKING:
     from lakehouse.engines.spark.java import Java
     from lakehouse.engines.spark.launch import Started
+    from lakehouse.ingest.run import Ingester
 
 Waiting = Callable[[str], AbstractContextManager[object]]
 Fetching = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
@@ -94,9 +94,16 @@ def assemble_rooms(
         spark = warm_spark(settings, waiting, fetching)
     else:
         spark = SparkQueries(tables, session, catalog, home.check_room)
-    memory = _bytes("query.memory_limit", settings.query.memory_limit)
+
+    def ingester() -> Ingester:
+        # Imported when files come: a cold query need not wait for what reads them.
+        from lakehouse.ingest.run import Ingester
+
+        memory = _bytes("query.memory_limit", settings.query.memory_limit)
+        return Ingester(tables, catalog, duckdb, spark, home.run / "ingest", memory)
+
     return Rooms(
-        ingester=Ingester(tables, catalog, duckdb, spark, home.run / "ingest", memory),
+        ingester=ingester,
         tables=tables,
         duckdb=duckdb,
         spark=spark,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -38,7 +38,7 @@ class History(list[Snapshot]):
 class Rooms:
     """The parts a lake is made of, as `assemble` put them together."""
 
-    ingester: Ingester
+    ingester: Callable[[], Ingester]
     tables: Tables
     duckdb: DuckDB
     spark: SparkEngine
@@ -97,7 +97,7 @@ class Lake:
         from lakehouse.ingest.model import Wanted as Files
 
         wanted = Files(tuple(str(source) for source in sources), TableName.parse(into), **options)
-        return self._rooms.ingester.run(wanted, dry_run)
+        return self._rooms.ingester().run(wanted, dry_run)
 
     def export(self, name: str, file: str | Path, as_of: str = "") -> int:
         """Write a table to a file: CSV, JSON lines, Parquet or Arrow, by the file's name. Says how many rows."""

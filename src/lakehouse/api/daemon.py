@@ -15,8 +15,7 @@ from typing import IO
 from lakehouse.assemble import assemble_rooms
 from lakehouse.config.handover import from_text
 from lakehouse.config.settings import Settings
-from lakehouse.core.ports import Request
-from lakehouse.engines.spark.session import LocalSession, Prepared
+from lakehouse.engines.spark.session import LocalSession
 from lakehouse.engines.spark.unix_http import short_path
 from lakehouse.engines.spark.warm import ALREADY_SERVED, SOCKET, fingerprint
 from lakehouse.lake import Lake
@@ -25,8 +24,6 @@ from lakehouse.storage.local import LocalHome
 #: Seconds without work after which the class archive is made, if it is missing.
 _QUIET_S = 60.0
 _FINISH_S = 10
-# Loads what every statement needs, on the core that the first statement leaves idle while it asks the catalog.
-_WARM_UP = "SELECT id % 2 AS k, count(*) FROM range(10) GROUP BY 1"
 
 
 def main() -> None:
@@ -51,7 +48,7 @@ def _be_the_only_one(lock: IO[str]) -> None:
 
 def _start(session: LocalSession) -> None:
     try:
-        session.run(Prepared(_WARM_UP), Request(_WARM_UP, arrow=False), "warm-up")
+        _ = session.spark
     except Exception as exc:  # noqa: BLE001 - whoever asks for the session next gets it told; here is only the log
         sys.stderr.write(f"Spark did not start: {exc}\n")
 

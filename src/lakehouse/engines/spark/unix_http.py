@@ -1,8 +1,11 @@
-"""HTTP over a Unix socket, with the standard library."""
+"""HTTP over a Unix socket, as much of it as two processes of ours need.
+
+The standard library's client would do, but loading it (and with it the email package) takes 40 ms, a tenth of what a
+statement on the warm Spark takes in all.
+"""
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import socket
@@ -26,24 +29,30 @@ class Broken(Exception):
 
 def ask(path: Path, method: str, target: str, body: Any, accept: str, timeout: float | None) -> tuple[int, str, bytes]:
     """One request; the answer's status, content type and body."""
-    connection = http.client.HTTPConnection("lake", timeout=timeout)
-    connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.sock.settimeout(timeout)
-    try:
-        with short_path(path) as name:
-            connection.sock.connect(name)
-    except OSError as exc:
-        connection.close()
-        raise Unreachable from exc
-    try:
-        headers = {"Content-Type": "application/json", "Accept": accept}
-        connection.request(method, target, None if body is None else json.dumps(body), headers)
-        response = connection.getresponse()
-        return response.status, response.headers.get("Content-Type", ""), response.read()
-    except (OSError, http.client.HTTPException) as exc:
-        raise Broken from exc
-    finally:
-        connection.close()
+    content = b"" if body is None else json.dumps(body).encode()
+    lines = [f"{method} {target} HTTP/1.1", "Host: lake", f"Accept: {accept}", "Connection: close"]
+    lines += ["Content-Type: application/json", f"Content-Length: {len(content)}", "", ""]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(timeout)
+        try:
+            with short_path(path) as name:
+                connection.connect(name)
+        except OSError as exc:
+            raise Unreachable from exc
+        try:
+            connection.sendall("\r\n".join(lines).encode() + content)
+            return _answer(b"".join(iter(lambda: connection.recv(1 << 20), b"")))
+        except OSError as exc:
+            raise Broken from exc
+
+
+def _answer(data: bytes) -> tuple[int, str, bytes]:
+    head, _, body = data.partition(b"\r\n\r\n")
+    status, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    if len(body) != int(headers.get("content-length", -1)):
+        raise Broken  # it ended in the middle of what it wanted to say
+    return int(status.split(" ")[1]), headers.get("content-type", ""), body
 
 
 @contextmanager
