@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakehouse.core.ports import Column
-from lakehouse.ingest.model import ContractError
+from lakehouse.ingest.errors import ContractError
 from lakehouse.ingest.schema import Evolution, evolution
 from lakehouse.sources.files import PlannedColumn
 

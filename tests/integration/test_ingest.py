@@ -15,7 +15,7 @@ from tests.conftest import Command, command_for
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import LakeError, NotSupportedError, TableError
-from lakehouse.ingest.model import ContractError, Report
+from lakehouse.ingest.errors import ContractError, Report
 from lakehouse.lake import Lake
 from lakehouse.sources.files.errors import BadRowError
 

@@ -6,11 +6,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, TextIO
 
 from lakehouse.core.jsonable import jsonable
 
 _WIDEST_CELL = 60
+_WIDEST_TABLE = 100_000
 
 
 def show_rows(names: Sequence[str], rows: Sequence[Sequence[Any]], output: str, title: str = "") -> None:
@@ -71,10 +73,11 @@ def cell(value: Any) -> str:
     """A value as a person reads it."""
     if value is None:
         return "NULL"
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC).isoformat(sep=" ").replace("+00:00", "Z")
     if isinstance(value, datetime):
-        return value.isoformat(sep=" ")
+        # Microseconds only where there are any: snapshots have milliseconds.
+        finest = "auto" if value.microsecond % 1000 or not value.microsecond else "milliseconds"
+        utc = value if value.tzinfo is None else value.astimezone(UTC)
+        return utc.isoformat(sep=" ", timespec=finest).replace("+00:00", "Z")
     if isinstance(value, dict | list):
         import json
 
@@ -127,13 +130,16 @@ def _rich_table(names: Sequence[str], rows: Sequence[Sequence[Any]], title: str)
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    table = Table(title=title or None, box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
     for place, name in enumerate(names):
-        numeric = all(isinstance(row[place], int | float) or row[place] is None for row in rows)
-        table.add_column(name, justify="right" if numeric and rows else "left", overflow="fold")
+        numeric = all(isinstance(row[place], int | float | Decimal) or row[place] is None for row in rows)
+        table.add_column(name, justify="right" if numeric and rows else "left", overflow="fold", max_width=_WIDEST_CELL)
     for row in rows:
         table.add_row(*(Text(cell(value), style="dim" if value is None else "") for value in row))
-    Console().print(table)
+    console = Console()
+    # A row stays one line, whatever the terminal's width: half an id in each of two lines is no use to anybody.
+    natural = console.measure(table, options=console.options.update(max_width=_WIDEST_TABLE)).maximum
+    Console(width=max(natural, console.width)).print(table)
 
 
 def _plain_table(names: Sequence[str], rows: Sequence[Sequence[Any]], out: TextIO) -> None:

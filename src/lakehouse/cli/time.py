@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from lakehouse.cli.app import Context, command, table_argument
@@ -15,7 +17,7 @@ _WHEN = "WHEN is a snapshot id, a tag, an ISO time, or words such as yesterday a
 def history(context: Context, table: str) -> None:
     """List a table's snapshots (Iceberg) or instants (Hudi), oldest first."""
     names = ["id", "at", "operation", "rows_added", "rows_removed", "rows_total", "source", "branch", "current"]
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (
             snapshot.id,
             snapshot.at,
@@ -25,10 +27,12 @@ def history(context: Context, table: str) -> None:
             snapshot.rows_total,
             snapshot.source,
             ", ".join(snapshot.refs) or ("main" if snapshot.is_current else ""),
-            snapshot.is_current if context.output == "json" else "*" * snapshot.is_current,
+            snapshot.is_current,
         )
         for snapshot in context.lake.history(table)
     ]
+    if context.output == "table":  # for people: shorter words, and the mark of the present is its branch
+        names, rows = [name.removeprefix("rows_") for name in names[:-1]], [row[:-1] for row in rows]
     show_rows(names, rows, context.output)
 
 

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lakehouse.core.errors import TableError, UnknownChoiceError
+from lakehouse.core.errors import UnknownChoiceError
 from lakehouse.core.names import TableName
 from lakehouse.sources.files import PlannedColumn, ReadSettings
 
 MODES = ("append", "upsert", "replace")
 CONTRACTS = ("evolve", "freeze", "quarantine")
-
-
-class ContractError(TableError):
-    """A file does not keep to the table's schema, and the contract does not let the table give way."""
-
-    code = "contract_broken"
-    asked_wrongly = True
 
 
 @dataclass(frozen=True)

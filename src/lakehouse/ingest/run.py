@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from lakehouse.core.errors import Retryable, TableError
+from lakehouse.core.errors import TableError
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import SparkEngine, TableInfo
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.ingest import statements
 from lakehouse.ingest.changes import Changes, Upsert, find_changes
+from lakehouse.ingest.errors import CommitConflictError, NoSuchColumnError, NothingToLearnFromError
 from lakehouse.ingest.model import Report, Wanted
 from lakehouse.ingest.schema import Evolution, evolution
 from lakehouse.ingest.targets import HudiTarget, IcebergTarget, Place, Target
@@ -41,26 +42,6 @@ from lakehouse.sources.files import (
 
 _TRIES = 5
 _SHOWN_FILES = 5
-
-
-class CommitConflictError(Retryable, TableError):
-    """Somebody else changed the table again and again while it was being written to."""
-
-    code = "commit_conflict"
-
-
-class NoSuchColumnError(TableError):
-    """A column was named that neither the files nor the table have."""
-
-    code = "no_such_column"
-    asked_wrongly = True
-
-
-class NothingToLearnFromError(TableError):
-    """A table is to be made from files without a row."""
-
-    code = "no_rows"
-    asked_wrongly = True
 
 
 class Branches(Protocol):

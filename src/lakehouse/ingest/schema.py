@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakehouse.core.ports import Column
-from lakehouse.ingest.model import ContractError
+from lakehouse.ingest.errors import ContractError
 from lakehouse.sources.files import PlannedColumn
 
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
