@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,3 +23,9 @@ def test_the_demo_tells_its_story_and_is_safe_to_run_twice(lake_command: Command
         assert "files:  1 of 2 read" in told.stderr
         assert "again: 4 rows" in told.stderr, "the rollback"
         assert "demo.customers is back, with 3 rows" in told.stderr
+        for table in ("demo.leads", "demo.leads_hudi"):
+            assert re.search(rf"{table} +upsert +3 +1 +1 +1 +0 ", told.stdout), (
+                "Tuesday: one inserted, updated, unchanged"
+            )
+            assert f"is in {table} already" in told.stderr
+        assert told.stderr.count("column added: city string") >= 4, "while ingesting, and in the diff, for each format"

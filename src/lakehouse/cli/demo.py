@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from lakehouse.cli.app import Context, command, lake
 
@@ -84,12 +85,40 @@ _CHAPTERS: list[tuple[str, list[list[str]]]] = [
 ]
 
 
+_LEADS = {
+    "leads_monday.csv": "Id,Full Name,E-Mail,Score\n1,Ada Lovelace,ada@example.org,10\n2,Edsger,edsger@example.org,7\n",
+    "leads_tuesday.csv": "Id,Full Name,E-Mail,Score,City\n2,Edsger,edsger@example.org,9,Austin\n"
+    "1,Ada Lovelace,ada@example.org,10,\n3,Grace,grace@example.org,8,New York\n",
+}
+
+
+def _leads(table: str, more: list[str]) -> list[list[str]]:
+    """Monday's leads, Tuesday's (an update, an insert, a new column), Tuesday's again, and what that made."""
+    into = ["--into", table]
+    return [
+        ["ingest", "{file:leads_monday.csv}", *into, "--key", "id", *more],
+        ["ingest", "{file:leads_tuesday.csv}", *into],
+        ["ingest", "{file:leads_tuesday.csv}", *into],
+        ["history", table],
+        ["diff", table, "--from", f"{{first:{table}}}"],
+    ]
+
+
+_CHAPTERS += [
+    ("Files: a CSV of leads, and the next day's, merged by key, each once", _leads("demo.leads", [])),
+    ("The same into Hudi", _leads("demo.leads_hudi", ["--format", "hudi"])),
+]
+_TABLES = ("demo.orders", "demo.customers", "demo.leads", "demo.leads_hudi")
+
+
 @command("lake demo\nLAKE_HOME=/tmp/tour lake demo")
 def demo(context: Context) -> None:
-    """A narrated tour of a small lake: both formats, a join, changes, time travel, undoing. Safe to run twice."""
-    for name in ("demo.orders", "demo.customers"):
-        if name in [str(info.name) for info in context.lake.tables()]:
-            context.lake.drop(name)
+    """A narrated tour of a small lake: both formats, a join, changes, time travel, undoing, files. Safe to run twice."""
+    there = {str(info.name) for info in context.lake.tables()}
+    for name in there & set(_TABLES):
+        context.lake.drop(name)
+    for name, content in _LEADS.items():
+        _file(context, name).write_text(content)
     for number, (title, commands) in enumerate(_CHAPTERS, start=1):
         _say(f"\n{number}. {title}", "1")
         for arguments in commands:
@@ -109,11 +138,20 @@ def _quoted(argument: str) -> str:
 
 
 def _filled(context: Context, argument: str) -> str:
-    """Put the id of a table's first snapshot, or of the one before the present, into its place."""
+    """Put a file of the demo, or the id of a table's first snapshot or of the one before the present, in its place."""
     kind, _, table = argument.strip("{}").partition(":")
     if not argument.startswith("{"):
         return argument
+    if kind == "file":
+        return str(_file(context, table))
     return context.lake.history(table)[0 if kind == "first" else -2].id
+
+
+def _file(context: Context, name: str) -> Path:
+    """Where a file of the demo lies: beside the lake's own files, so that nothing else is written to."""
+    folder = context.settings().home / "run" / "demo"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
 
 
 def _say(text: str, style: str) -> None:
