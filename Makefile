@@ -28,7 +28,7 @@ test: setup lint ## lint, then every test, against real Spark, SQLite, DuckDB an
 	@start=$$(date +%s); $(BIN)/python -m pytest -q --durations=10 $(PYTEST_ARGS); code=$$?; echo "make test: $$(( $$(date +%s) - start )) s of tests"; exit $$code
 
 test-fast: .venv/ready ## the tests that need no JVM: under a minute
-	$(BIN)/python -m pytest -q -n auto -m "not spark" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n auto -m "not spark and not slow" $(PYTEST_ARGS)
 
 lint: .venv/ready ## ruff, ruff format, mypy strict, import-linter
 	$(BIN)/ruff check .

@@ -15,7 +15,8 @@ from tests.conftest import Command, command_for
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import LakeError, NotSupportedError, TableError
-from lakehouse.ingest.errors import ContractError, Report
+from lakehouse.ingest.errors import ContractError
+from lakehouse.ingest.model import Report
 from lakehouse.lake import Lake
 from lakehouse.sources.files.errors import BadRowError
 

@@ -20,6 +20,8 @@ from lakehouse.engines.spark.java import Java, find_java
 
 CONTENT = b"PK not really a jar, but Ivy does not look inside" + bytes(200_000)
 
+pytestmark = pytest.mark.slow
+
 
 def pinned(name: str, content: bytes = CONTENT) -> Jar:
     return Jar("org.test", name, "1.0", hashlib.sha256(content).hexdigest(), len(content))

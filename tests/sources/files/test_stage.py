@@ -37,6 +37,7 @@ def test_rows_keep_their_order_and_get_their_number(read: Reader) -> None:
     assert told.rows == [(number, "x", number + 1) for number in range(300_000)]
 
 
+@pytest.mark.slow
 def test_ten_thousand_columns_are_read(read: Reader) -> None:
     headers = ",".join(f"Column {number}" for number in range(10_000))
     told = read(f"{headers}\n" + (",".join(["1"] * 9_999) + ",x\n") * 3)
@@ -59,6 +60,7 @@ def test_a_huge_cell_that_comes_late_is_read(read: Reader) -> None:
     assert told.rejects == []
 
 
+@pytest.mark.slow
 def test_a_file_of_ten_times_the_memory_is_staged(tmp_path: Path) -> None:
     block = "".join(f"{at},{at * 7919 % 100_003},some text to fill line {at}\n" * 10 for at in range(2_000)) * 20
     with open(tmp_path / "big.csv", "w") as out:
