@@ -71,7 +71,7 @@ def test_the_written_env_example_holds_the_defaults(call: Any, tmp_path: Path) -
 
 def test_the_written_script_is_python(call: Any, tmp_path: Path) -> None:
     call("init", str(tmp_path))
-    ast.parse((tmp_path / "first.py").read_text())
+    assert ast.parse((tmp_path / "first.py").read_text()).body
 
 
 def test_init_where_nothing_can_be_written_says_so(call: Any, tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def test_a_home_that_lost_only_its_marker_is_completed_while_its_catalog_is_open
         (home / name).touch()
     (home / "lake.version").unlink()
     LocalHome(home).ready()
+    assert (home / "lake.version").read_text() == "1\n"
 
 
 def test_a_folder_with_strange_files_is_refused_untouched(home: Path) -> None:

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from lakehouse.assemble import assemble_rooms
 from lakehouse.config.handover import from_text
@@ -20,6 +20,11 @@ from lakehouse.engines.spark.unix_http import short_path
 from lakehouse.engines.spark.warm import ALREADY_SERVED, SOCKET, fingerprint
 from lakehouse.lake import Lake
 from lakehouse.storage.local import LocalHome
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from lakehouse.api.app import Activity
 
 #: Seconds without work after which the class archive is made, if it is missing.
 _QUIET_S = 60.0
@@ -93,7 +98,7 @@ def _listen(path: Path) -> socket.socket:
     return listener
 
 
-def _watch(server: object, activity: object, settings: Settings, session: LocalSession) -> None:
+def _watch(server: uvicorn.Server, activity: Activity, settings: Settings, session: LocalSession) -> None:
     """Stop when nobody has asked for anything for long; use a quiet minute to make the next start faster."""
     may_archive = True
     while True:
@@ -102,9 +107,9 @@ def _watch(server: object, activity: object, settings: Settings, session: LocalS
             # Whoever waits for an answer learns it from the broken connection; the next command starts anew.
             sys.stderr.write("Spark's JVM has ended, and so does this process.\n")
             os._exit(1)
-        idle = activity.idle_seconds  # type: ignore[attr-defined]
+        idle = activity.idle_seconds
         if idle > settings.spark.idle_minutes * 60 or not settings.home.is_dir():
-            server.should_exit = True  # type: ignore[attr-defined]
+            server.should_exit = True
             return
         if may_archive and idle > _QUIET_S:
             may_archive = False

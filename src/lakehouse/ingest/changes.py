@@ -12,6 +12,8 @@ from pathlib import Path
 
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Column, Scan
+from lakehouse.core.quoting import name as _name
+from lakehouse.core.quoting import text as _text
 from lakehouse.engines.duckdb import DuckDB, duckdb_type
 from lakehouse.sources.files import PlannedColumn
 
@@ -118,11 +120,3 @@ def _keep_keyless(duckdb: DuckDB, rows: str, upsert: Upsert, file: Path) -> None
         f" CAST(to_json({{{values}}}) AS VARCHAR) AS raw FROM ({rows})"
     )
     duckdb.run(f"COPY ({told}) TO {_text(str(file))} (FORMAT parquet)", {}, "upsert")
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _name(value: str) -> str:
-    return '"' + value.replace('"', '""') + '"'

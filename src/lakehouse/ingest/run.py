@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from lakehouse.core.errors import TableError
+from lakehouse.core.locks import locked
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import SparkEngine, TableInfo
 from lakehouse.engines.duckdb import DuckDB
@@ -24,7 +24,7 @@ from lakehouse.ingest.changes import Changes, Upsert, find_changes
 from lakehouse.ingest.errors import CommitConflictError, NoSuchColumnError, NothingToLearnFromError
 from lakehouse.ingest.model import Report, Wanted
 from lakehouse.ingest.schema import Evolution, evolution
-from lakehouse.ingest.targets import HudiTarget, IcebergTarget, Place, Target
+from lakehouse.ingest.targets import Branches, HudiTarget, IcebergTarget, Place, Target
 from lakehouse.serve.tables import Tables
 from lakehouse.sources.files import (
     PlannedColumn,
@@ -42,14 +42,6 @@ from lakehouse.sources.files import (
 
 _TRIES = 5
 _SHOWN_FILES = 5
-
-
-class Branches(Protocol):
-    """The part of a catalog that publishing needs."""
-
-    def fork(self, branch: str, tables: Sequence[TableName]) -> dict[TableName, str | None]: ...
-    def publish(self, branch: str, base: Mapping[TableName, str | None]) -> bool: ...
-    def discard(self, branch: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -106,7 +98,7 @@ class Ingester:
         hashes: set[str] = set()
         while at is not None:
             hashes.update(filter(None, at.notes.get("sha256", "").split(",")))
-            if at.notes.get("mode") == "replace" or "overwrite" in at.operation and at.operation != "overwrite":
+            if at.notes.get("mode") == "replace" or at.operation == "insert_overwrite":
                 break
             at = history.get(at.parent)
         return hashes
@@ -114,14 +106,11 @@ class Ingester:
     @contextmanager
     def _alone(self, table: TableName) -> Iterator[None]:
         """One ingest into a table at a time; the others wait. The lock goes with its process, however that ends."""
-        import fcntl
-
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / f"{table}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(self.folder / f"{table}.lock"):
             # An ingest that was killed may have left a statement running; what it will have written must be seen.
-            with self.writing_lock(table).open("w") as writing:
-                fcntl.flock(writing, fcntl.LOCK_EX)
+            with locked(self.writing_lock(table)):
+                pass
             yield
 
     @contextmanager

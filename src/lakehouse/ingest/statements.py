@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Column
+from lakehouse.core.quoting import spark_text as text
 from lakehouse.ingest.schema import Evolution
 from lakehouse.sources.files import PlannedColumn, RecordedColumn
 
@@ -85,8 +86,3 @@ def recorded_text(columns: Sequence[PlannedColumn]) -> str:
 def recorded_from(told: str) -> tuple[RecordedColumn, ...]:
     """What `recorded_text` wrote."""
     return tuple(RecordedColumn(*each) for each in json.loads(told))
-
-
-def text(value: str) -> str:
-    """A text in Spark's SQL."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

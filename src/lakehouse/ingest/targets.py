@@ -6,11 +6,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Column, Request, Scan, SparkEngine, TableInfo
+from lakehouse.core.quoting import spark_text
 from lakehouse.formats.iceberg.stamp import stamp
 from lakehouse.ingest import statements
 from lakehouse.ingest.changes import Changes
@@ -23,6 +24,18 @@ _PREFIX = "ingest_"
 _REJECTED = (
     "CREATE TABLE {table} (file STRING, line BIGINT, reason STRING, raw STRING, ingested_at TIMESTAMP) USING iceberg"
 )
+
+
+class Branches(Protocol):
+    """The part of a catalog that writing beside a table and publishing needs."""
+
+    def on(self, branch: str) -> Branches: ...
+    def pointer(self, table: TableName) -> str | None: ...
+    def move(self, table: TableName, start: str, end: str) -> None: ...
+    def fork(self, branch: str, tables: Sequence[TableName]) -> dict[TableName, str | None]: ...
+    def publish(self, branch: str, base: Mapping[TableName, str | None]) -> bool: ...
+    def branches_of(self, table: TableName, prefix: str) -> list[str]: ...
+    def discard(self, branch: str) -> None: ...
 
 
 class Target(Protocol):
@@ -50,7 +63,7 @@ class Place:
     """A table to be written to, and what that takes."""
 
     tables: Tables
-    catalog: Any
+    catalog: Branches
     spark: SparkEngine
     table: TableName
     info: TableInfo | None
@@ -98,7 +111,7 @@ class IcebergTarget:
         order = [column.name for column in self._info.columns]
         for statement in statements.evolve(self._table, changes, order, keep_rows=not replace_all):
             self._run(statement)
-        listed = ", ".join(f"{statements.text(name)} = {statements.text(value)}" for name, value in kept.items())
+        listed = ", ".join(f"{spark_text(name)} = {spark_text(value)}" for name, value in kept.items())
         if any(self._info.properties.get(name) != value for name, value in kept.items()):
             self._run(f"ALTER TABLE {self._table} SET TBLPROPERTIES ({listed})")
 
@@ -130,6 +143,7 @@ class IcebergTarget:
     def publish(self, notes: Mapping[str, str]) -> str | None:
         here = self._catalog.on(self._branch)
         pointer = here.pointer(self._table)
+        assert pointer is not None
         stamped = stamp(
             pointer,
             {f"lake.{name}": value for name, value in notes.items() if name != "columns"},

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lakehouse.core.errors import BadNameError, NotSupportedError
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Column, Scan
+from lakehouse.core.quoting import name as _name
 from lakehouse.core.result import Result
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.serve.tables import Tables
@@ -159,7 +160,3 @@ class _Comparison:
 
 def _list(names: Sequence[str]) -> str:
     return ", ".join(map(_name, names))
-
-
-def _name(value: str) -> str:
-    return '"' + value.replace('"', '""') + '"'

@@ -8,6 +8,7 @@ from pathlib import Path
 from lakehouse.core.errors import LakeError, UnknownChoiceError
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Scan
+from lakehouse.core.quoting import text
 from lakehouse.engines.duckdb import DuckDB
 
 _COPY = {
@@ -45,8 +46,9 @@ def export_scan(duckdb: DuckDB, scan: Scan, file: Path) -> int:
 def _copy(duckdb: DuckDB, views: dict[TableName | str, Scan], part: Path, options: str, packed: str) -> int:
     if packed and "parquet" not in options:
         options += f", COMPRESSION {packed}"
-    quoted = str(part).replace("'", "''")
-    done = duckdb.run(f"COPY (SELECT * FROM exported) TO '{quoted}' ({options}, RETURN_FILES false)", views, "export")
+    done = duckdb.run(
+        f"COPY (SELECT * FROM exported) TO {text(str(part))} ({options}, RETURN_FILES false)", views, "export"
+    )
     rows = done.rows()
     return int(rows[0][0]) if rows else duckdb.run("SELECT count(*) FROM exported", views, "export").rows()[0][0]
 

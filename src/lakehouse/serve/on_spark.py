@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 from lakehouse.core.errors import NotSupportedError, QueryRejectedError, TableExistsError, UnknownChoiceError
+from lakehouse.core.locks import locked
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Request, TableFormat
+from lakehouse.core.quoting import spark_text
 from lakehouse.core.result import Result
 from lakehouse.engines.spark.session import LocalSession, Prepared
 from lakehouse.serve.drop import drop_softly
@@ -57,7 +60,7 @@ class SparkQueries:
         versions = names.versions()
         prepared = self._prepared(request, statement, names, versions)
         try:
-            with _locked(request.lock):
+            with locked(Path(request.lock)) if request.lock else nullcontext():
                 result = self.session.run(prepared, request, reason)
         except QueryRejectedError as exc:
             raise pointed_back(exc, statement) from exc
@@ -153,19 +156,6 @@ class _Names:
         return rows if use.alias else f"{rows} AS `{use.name.table}`"
 
 
-@contextmanager
-def _locked(file: str) -> Iterator[None]:
-    if not file:
-        yield
-        return
-    import fcntl
-
-    with open(file, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _view(name: str, folder: str) -> str:
     """The Parquet files of a folder as a view of the session."""
-    quoted = folder.replace("\\", "\\\\").replace("'", "\\'")
-    return f"CREATE OR REPLACE TEMPORARY VIEW `{name}` USING parquet OPTIONS (path '{quoted}')"
+    return f"CREATE OR REPLACE TEMPORARY VIEW `{name}` USING parquet OPTIONS (path {spark_text(folder)})"

@@ -16,6 +16,8 @@ from weakref import finalize
 from lakehouse.core.errors import EngineError, NotInstalledError
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Column, Scan
+from lakehouse.core.quoting import name as _name
+from lakehouse.core.quoting import text as _text
 from lakehouse.core.result import Explain, Result, Row
 from lakehouse.engines.duckdb.errors import translate, with_place
 from lakehouse.engines.duckdb.types import duckdb_type, spark_type
@@ -287,11 +289,3 @@ def _extension(name: str, version: str) -> Path:
             f"pip install 'duckdb-extension-{name}=={version}'",
         )
     return file
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _name(value: str) -> str:
-    return '"' + value.replace('"', '""') + '"'

@@ -11,13 +11,13 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from lakehouse.core.errors import EngineUnreachableError, StatementLostError, error_from_dict
+from lakehouse.core.locks import locked
 from lakehouse.core.ports import Column, Request
 from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result
 
@@ -85,7 +85,7 @@ class WarmSpark:
         if self._is_right(self.health()):
             return
         self._before_start()
-        with self._waiting("Starting Spark"), self._locked():
+        with self._waiting("Starting Spark"), locked(self._lock_file):
             health = self.health()
             if self._is_right(health):
                 return
@@ -127,14 +127,6 @@ class WarmSpark:
                 raise EngineUnreachableError(f"Spark did not start in {START_TIMEOUT_S} s.", f"The log: {self._log}")
             time.sleep(0.02)
         process.returncode = 0  # it is meant to outlive us, so Python need not warn that it still runs
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        import fcntl
-
-        with self._lock_file.open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
     def _ask(
         self, method: str, path: str, body: Any = None, accept: str = "", timeout: float | None = None

@@ -10,6 +10,7 @@ from pathlib import Path
 from lakehouse.core.errors import NoSuchTableError, NotSupportedError, TableExistsError
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Column, FormatCan, Scan, Snapshot, TableInfo
+from lakehouse.core.quoting import spark_text
 from lakehouse.core.uris import file_uri
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.hudi import timeline
@@ -110,18 +111,18 @@ class HudiTables:
 
     def spark_rows(self, table: TableName, snapshot: str = "") -> str:
         # Spark would show Hudi's own five columns; a table looks the same in every engine.
-        names = ", ".join(f"`{column.name}`" for column in self.scan(table, snapshot).columns)
+        names = ", ".join(f"`{column.name}`" for column in self._columns(table, snapshot))
         return f"(SELECT {names} FROM {self.spark_name(table, snapshot)})"
 
     def spark_setup(self, table: TableName) -> Sequence[str]:
         """What a session must run to know the table as it is now, or to be ready for a new one of that name."""
         name = self.spark_name(table)
-        place = _quoted(file_uri(self._warehouse / table.namespace))
+        place = spark_text(file_uri(self._warehouse / table.namespace))
         database = f"CREATE DATABASE IF NOT EXISTS {SPARK_CATALOG}.`{table.namespace}` LOCATION {place}"
         if not self.has(table):
             # The session may remember a table that has been dropped since; there are no files left to lose.
             return (database, f"DROP TABLE IF EXISTS {name}")
-        known = f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION {_quoted(file_uri(self.folder(table)))}"
+        known = f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION {spark_text(file_uri(self.folder(table)))}"
         return (database, known, f"REFRESH TABLE {name}")
 
     def version(self, table: TableName) -> str:
@@ -132,7 +133,7 @@ class HudiTables:
     def rollback_sql(self, table: TableName, snapshot: str) -> str:
         """A new commit that holds the old rows. Hudi's own restore would delete the commits in between for good."""
         now = self.describe(table).columns
-        then = {column.name for column in self.scan(table, snapshot).columns}
+        then = {column.name for column in self._columns(table, snapshot)}
         picked = ", ".join(
             f"`{column.name}`" if column.name in then else f"CAST(NULL AS {column.type}) AS `{column.name}`"
             for column in now
@@ -168,6 +169,11 @@ class HudiTables:
         if not self.has(table):
             raise NoSuchTableError(str(table))
 
+    def _columns(self, table: TableName, snapshot: str) -> tuple[Column, ...]:
+        """The schema now or at a snapshot, without looking for the files that hold the rows."""
+        instants = [instant for instant in self._instants(table) if not snapshot or instant.id <= snapshot]
+        return timeline.columns(instants[-1]) if instants else _columns_at_creation(self._properties(table))
+
     def _instants(self, table: TableName) -> list[Instant]:
         self._check(table)
         return timeline.instants(timeline.open_table(self.folder(table)))
@@ -176,11 +182,6 @@ class HudiTables:
         lines = (self.folder(table) / ".hoodie" / "hoodie.properties").read_text().splitlines()
         pairs = (line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
         return {key: value.replace("\\:", ":") for key, value in pairs}
-
-
-def _quoted(text: str) -> str:
-    """A text in Spark's SQL."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _columns_at_creation(properties: dict[str, str]) -> tuple[Column, ...]:

@@ -68,7 +68,8 @@ class IcebergTables:
         return resolve(when, versions, metadata.refs(), now, str(table), kept)
 
     def scan(self, table: TableName, snapshot: str = "") -> Scan:
-        pointer, metadata = self._pointer(table), self._metadata(table)
+        pointer = self._pointer(table)
+        metadata = read_metadata(pointer)
         wanted = snapshot or metadata.current_id
         facts = next((entry for entry in metadata.snapshots() if entry.id == wanted), None)
         return Scan(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.core import quoting
 from lakehouse.sources.files import duck
 from lakehouse.sources.files.casts import MISFIT, Cast, cast_of, duckdb_type, is_nested
 from lakehouse.sources.files.model import LINE_COLUMN, FilePlan, PlannedColumn, ReadPlan, Reject
@@ -41,7 +42,7 @@ class _Field:
 
     @property
     def select(self) -> str:
-        return f"{self.cast.value if self.cast else self.text} AS {duck.name(self.column.name)}"
+        return f"{self.cast.value if self.cast else self.text} AS {quoting.name(self.column.name)}"
 
 
 def copy_text(space: Workspace, file: FilePlan, plan: ReadPlan, path: Path, rejects: RejectsFile) -> int:
@@ -105,7 +106,7 @@ def _copy(space: Workspace, file: FilePlan, plan: ReadPlan, rows: Rows, path: Pa
 
 def _write(space: Workspace, query: str, path: Path, group: int) -> int:
     options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group}"
-    copied = space.connection.execute(f"COPY ({query}) TO {duck.text(str(path))} ({options})").fetchone()
+    copied = space.connection.execute(f"COPY ({query}) TO {quoting.text(str(path))} ({options})").fetchone()
     return int(copied[0]) if copied else 0
 
 
@@ -126,7 +127,7 @@ def _parquet_field(file: FilePlan, column: PlannedColumn) -> _Field:
     if column.name not in file.names:
         return _Field(column, _nothing(column), None)
     place = file.names.index(column.name)
-    text = duck.name(file.fields[place])
+    text = quoting.name(file.fields[place])
     if file.types[place] == column.type:
         # Casting to its own type still turns what Spark cannot read (nanoseconds, unsigned numbers) into what it can.
         value = text if is_nested(column.type) else f"CAST({text} AS {duckdb_type(column.type)})"
@@ -176,7 +177,7 @@ def _any_misfit(rows: Rows, fields: Sequence[_Field]) -> str:
 def _reasons(fields: Sequence[_Field]) -> str:
     cases = [
         f"WHEN {field.cast.misfit(field.text)} THEN "
-        + duck.text(f"{field.column.name}: ")
+        + quoting.text(f"{field.column.name}: ")
         + f" || '''' || left(CAST({field.text} AS VARCHAR), {_SHOWN}) || ''' is no {field.column.type}'"
         for field in fields
         if field.cast

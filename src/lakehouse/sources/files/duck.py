@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import DiskFullError, EngineError, NotInstalledError
+from lakehouse.core.quoting import text
 from lakehouse.sources.files.discover import SourceFile
 from lakehouse.sources.files.errors import DamagedFileError
 from lakehouse.sources.files.model import Dialect
@@ -63,14 +64,6 @@ def reachable(path: str, folder: Path) -> str:
     if not link.is_symlink():
         link.symlink_to(path)
     return str(link)
-
-
-def text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
-def name(value: str) -> str:
-    return '"' + value.replace('"', '""') + '"'
 
 
 def field(place: int) -> str:

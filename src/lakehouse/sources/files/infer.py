@@ -10,6 +10,7 @@ from io import BytesIO
 from itertools import islice
 from pathlib import Path
 
+from lakehouse.core import quoting
 from lakehouse.sources.files import duck
 from lakehouse.sources.files.casts import common_type
 from lakehouse.sources.files.dialect import csv_rows
@@ -44,7 +45,7 @@ def features_of_head(space: Workspace, plan: FilePlan, head: str, whole: bool) -
     nulls = frozenset(space.settings.null_words)
     cells = [cell for row in _first_rows(plan, head, whole) for cell in enumerate(row) if cell[1] not in nulls]
     # As JSON in the query: handed over in any other way, DuckDB imports pandas, which takes longer than all the rest.
-    given = duck.text(json.dumps([{"i": place, "t": text} for place, text in cells]))
+    given = quoting.text(json.dumps([{"i": place, "t": text} for place, text in cells]))
     listed = f"""unnest(from_json({given}, '[{{"i": "BIGINT", "t": "VARCHAR"}}]'))"""
     query = features_sql(f"SELECT c.i AS i, c.t AS r, c.t AS t FROM (SELECT {listed} AS c)")
     found = {place: features_of(counted) for place, *counted in space.connection.execute(query).fetchall()}
@@ -87,8 +88,8 @@ def settle_open(space: Workspace, plan: ReadPlan, staged: Sequence[Path]) -> Rea
     names = [column.name for column in plan.columns if column.open]
     if not names:
         return plan
-    files = ", ".join(duck.text(str(path)) for path in staged)
-    picked = ", ".join(f"{duck.name(name)} AS {duck.field(place)}" for place, name in enumerate(names))
+    files = ", ".join(quoting.text(str(path)) for path in staged)
+    picked = ", ".join(f"{quoting.name(name)} AS {duck.field(place)}" for place, name in enumerate(names))
     rows = Rows(f"SELECT {picked} FROM read_parquet([{files}])", duck.field, duck.field)
     counted = count_features(space, rows, range(len(names)))
     return _decided(plan, {names[place]: seen for place, seen in counted.items()})

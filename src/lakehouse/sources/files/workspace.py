@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lakehouse.core import quoting
 from lakehouse.sources.files import duck
 from lakehouse.sources.files.casts import MISFIT
 from lakehouse.sources.files.errors import DamagedFileError
@@ -203,7 +204,7 @@ def rows_of(plan: FilePlan, ready: Ready, space: Workspace) -> Rows:
 
 def _json_rows(plan: FilePlan, lines: str) -> Rows:
     pointers = ("/" + key.replace("~", "~0").replace("/", "~1") for key in plan.fields)
-    paths = "[" + ", ".join(duck.text(pointer) for pointer in pointers) + "]::VARCHAR[]"
+    paths = "[" + ", ".join(quoting.text(pointer) for pointer in pointers) + "]::VARCHAR[]"
     query = f"""SELECT f0, CAST(json_extract(j, {paths}) AS VARCHAR[]) AS r, json_extract_string(j, {paths}) AS t, ok
       FROM (SELECT f0, j, coalesce(json_type(j) = 'OBJECT', false) AS ok
             FROM (SELECT f0, TRY_CAST(f0 AS JSON) AS j FROM ({lines})))"""
