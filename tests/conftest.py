@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +15,13 @@ from lakehouse.assemble import assemble, warm_spark
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.lake import Lake
+from tests.servers.postgres import postgres, postgres_server
+from tests.servers.s3 import s3_server
+
+__all__ = ["postgres", "postgres_server", "s3_server"]
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LAKE = Path(sys.executable).parent / "lake"
 
@@ -54,19 +62,20 @@ def command_for(home: Path) -> Command:
     return run
 
 
-def _cache_only() -> dict[str, str]:
+def cache_only() -> dict[str, str]:
+    """The environment of lakes made in this process: nothing but where the jars are kept."""
     return {name: value for name, value in os.environ.items() if name in ("LAKE_CACHE", "XDG_CACHE_HOME")}
 
 
 def stop_spark(home: Path) -> None:
     """Stop a lake's background Spark, if it has one."""
-    warm_spark(load_settings({"home": home}, environ=_cache_only())).shut_down()
+    warm_spark(load_settings({"home": home}, environ=cache_only())).shut_down()
 
 
 @pytest.fixture(scope="session")
 def shared_settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """The settings of the lake that all Spark tests share: starting Spark is the dear part."""
-    return load_settings({"home": tmp_path_factory.mktemp("shared") / "lake"}, environ=_cache_only())
+    return load_settings({"home": tmp_path_factory.mktemp("shared") / "lake"}, environ=cache_only())
 
 
 @pytest.fixture(scope="session")
@@ -81,3 +90,18 @@ def shared_lake(shared_settings: Settings) -> Iterator[Lake]:
 def namespace(request: pytest.FixtureRequest) -> str:
     """A namespace that no other test uses."""
     return "t_" + "".join(letter if letter.isalnum() else "_" for letter in request.node.name.lower())[:80]
+
+
+@pytest.fixture(scope="session")
+def local_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """A lake whose Spark runs in this process, for tests that hold DataFrames."""
+    home = tmp_path_factory.mktemp("local") / "lake"
+    settings = load_settings({"home": home, "spark.master": "local[2]"}, environ=cache_only())
+    with assemble(settings) as lake:
+        yield lake
+
+
+@pytest.fixture(scope="session")
+def spark(local_lake: Lake) -> SparkSession:
+    """One session for all tests of transformations: UTC, few partitions, no UI."""
+    return local_lake.spark

@@ -22,6 +22,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
         if getattr(kind, "__origin__", None) is None:
             assert f"`LAKE_{name.upper().replace('.', '__')}`" in row[0]
             default = f"{part.default:g}" if isinstance(part.default, float) else str(part.default)
+            default = default.lower() if isinstance(part.default, bool) else default
             assert not default or f"`{default}`" in row[0], f"{name}: its default is {default}"
 
 

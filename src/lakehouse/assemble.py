@@ -16,7 +16,7 @@ from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.names import CATALOG
-from lakehouse.core.ports import SparkEngine
+from lakehouse.core.ports import RemoteFiles, SparkEngine
 from lakehouse.core.uris import file_uri
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.engines.spark.session import LocalSession
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from lakehouse.engines.spark.java import Java
     from lakehouse.engines.spark.launch import Started
     from lakehouse.ingest.run import Ingester
+    from lakehouse.pipelines import Pipeline
+    from lakehouse.runs.run import Runner
 
 Waiting = Callable[[str], AbstractContextManager[object]]
 Fetching = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
@@ -81,7 +83,9 @@ def assemble_rooms(
     """
     home = LocalHome(settings.home).ready()
     catalog = SqlCatalog(home.catalog_file, home.warehouse)
-    tables = Tables([IcebergTables(catalog), HudiTables(home.warehouse, home.dropped)], catalog.has_view)
+    tables = Tables(
+        [IcebergTables(catalog), HudiTables(home.warehouse, home.dropped)], catalog.has_view, catalog.branches
+    )
     duckdb = DuckDB(_bytes("query.memory_limit", settings.query.memory_limit), home.run / "spill")
 
     def start() -> Started:
@@ -95,15 +99,35 @@ def assemble_rooms(
     else:
         spark = SparkQueries(tables, session, catalog, home.check_room)
 
-    def ingester() -> Ingester:
+    def ingester(branch: str = "") -> Ingester:
         # Imported when files come: a cold query need not wait for what reads them.
         from lakehouse.ingest.run import Ingester
+        from lakehouse.storage.s3 import S3
 
         memory = _bytes("query.memory_limit", settings.query.memory_limit)
-        return Ingester(tables, catalog, duckdb, spark, home.run / "ingest", memory)
+        here = catalog.on(branch) if branch else catalog
+        return Ingester(tables.on(branch), here, duckdb, spark, home.run / "ingest", memory, S3(settings.s3))
+
+    def runner() -> Runner:
+        from lakehouse.runs.log import RunLog
+        from lakehouse.runs.run import Runner
+
+        return Runner(
+            tables=tables,
+            catalog=catalog,
+            session=session.own,
+            ingester=ingester,
+            settings=settings.sources,
+            store=lambda own: _store(settings, own),
+            raw=home.folder / "raw",
+            log=RunLog(home.folder / "runs"),
+        )
 
     return Rooms(
         ingester=ingester,
+        runner=runner,
+        pipelines=lambda: all_pipelines(settings),
+        folder=home.folder,
         tables=tables,
         duckdb=duckdb,
         spark=spark,
@@ -112,6 +136,22 @@ def assemble_rooms(
         default_engine=settings.query.engine,
         arrow=arrow,
     )
+
+
+def all_pipelines(settings: Settings) -> dict[str, Pipeline]:
+    """Every pipeline that there is: ours, and those of the modules that lake.toml names."""
+    from lakehouse.pipelines.registry import find_pipelines
+
+    file = settings.origins.get("pipelines", "")
+    return find_pipelines(settings.pipelines, Path(file).parent if file.endswith(".toml") else Path.cwd())
+
+
+def _store(settings: Settings, own: Mapping[str, str]) -> RemoteFiles:
+    """The object store of a pipeline's source: the lake's own, unless the pipeline's settings say otherwise."""
+    from lakehouse.storage.s3 import S3
+
+    known = {name: own[name] for name in ("endpoint", "region", "access_key", "secret_key") if own.get(name)}
+    return S3(replace(settings.s3, **known))  # type: ignore[arg-type]
 
 
 def warm_spark(settings: Settings, waiting: Waiting = _in_silence, fetching: Fetching = _in_silence) -> WarmSpark:
@@ -188,6 +228,8 @@ def spark_conf(catalog: SqlCatalog, home: LocalHome) -> Mapping[str, str]:
         "spark.local.dir": str(home.run / "spark"),
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
+        # Each session would remember a Hudi table's schema and files, and only one of them is told when they change.
+        "spark.sql.filesourceTableRelationCacheSize": "0",
     }
 
 

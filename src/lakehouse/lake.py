@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.errors import TableError
-from lakehouse.core.names import TableName
+from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.ports import Request, Snapshot, SparkEngine, TableFormat, TableInfo
 from lakehouse.core.result import Result, html_table
 from lakehouse.serve.diff import Diff, Wanted, diff_table
 from lakehouse.serve.export import export_scan
+from lakehouse.serve.report import TableReport, report_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from lakehouse.engines.spark.session import LocalSession
     from lakehouse.ingest.model import Report
     from lakehouse.ingest.run import Ingester
+    from lakehouse.pipelines import Pipeline
+    from lakehouse.runs.model import RunRecord
+    from lakehouse.runs.run import Runner
     from lakehouse.serve.query import Queries
     from lakehouse.serve.tables import Tables
 
@@ -39,6 +43,9 @@ class Rooms:
     """The parts a lake is made of, as `assemble` put them together."""
 
     ingester: Callable[[], Ingester]
+    runner: Callable[[], Runner]
+    pipelines: Callable[[], Mapping[str, Pipeline]]
+    folder: Path
     tables: Tables
     duckdb: DuckDB
     spark: SparkEngine
@@ -61,7 +68,14 @@ class Lake:
     # ---- SQL ----------------------------------------------------------------------------------------------------
 
     def sql(
-        self, query: str, *, engine: str | None = None, as_of: str = "", limit: int | None = None, explain: bool = False
+        self,
+        query: str,
+        *,
+        engine: str | None = None,
+        as_of: str = "",
+        limit: int | None = None,
+        explain: bool = False,
+        branch: str = "",
     ) -> Result:
         """Run one statement of Spark SQL.
 
@@ -71,10 +85,13 @@ class Lake:
             as_of: read every table as of this WHEN, unless the statement says its own.
             limit: the most rows to give.
             explain: also tell how it was run, in `result.explain`.
+            branch: where the tables are; `main` by default.
         """
-        return self.run(Request(query, as_of, limit, explain, self._rooms.arrow), engine)
+        self._rooms.tables.on_existing(branch)
+        here = "" if branch == MAIN else branch
+        return self.answer(Request(query, as_of, limit, explain, self._rooms.arrow, here), engine)
 
-    def run(self, request: Request, engine: str | None = None) -> Result:
+    def answer(self, request: Request, engine: str | None = None) -> Result:
         """`sql` for those who have a Request already."""
         return self._rooms.queries.run(request, engine or self._rooms.default_engine)
 
@@ -89,7 +106,7 @@ class Lake:
         """Bring files into a table: one atomic commit, each file once.
 
         Args:
-            sources: files, patterns and folders of CSV, TSV, JSON lines or Parquet, plain or compressed.
+            sources: files, patterns and folders, here or in s3://, of CSV, TSV, JSON lines or Parquet, plain or compressed.
             into: the table; it is made if it is not there.
             dry_run: only tell what would be done.
             options: the fields of `lakehouse.ingest.model.Wanted`: mode, key, order_by, format, contract, …
@@ -99,11 +116,42 @@ class Lake:
         wanted = Files(tuple(str(source) for source in sources), TableName.parse(into), **options)
         return self._rooms.ingester().run(wanted, dry_run)
 
-    def export(self, name: str, file: str | Path, as_of: str = "") -> int:
+    def export(self, name: str, file: str | Path, as_of: str = "", branch: str = "") -> int:
         """Write a table to a file: CSV, JSON lines, Parquet or Arrow, by the file's name. Says how many rows."""
-        table = TableName.parse(name)
-        scan = self._rooms.tables.format_of(table).scan(table, self._rooms.tables.snapshot_at(table, as_of))
+        table, tables = TableName.parse(name), self._rooms.tables.on_existing(branch)
+        scan = tables.format_of(table).scan(table, tables.snapshot_at(table, as_of))
         return export_scan(self._rooms.duckdb, scan, Path(file))
+
+    # ---- pipelines ----------------------------------------------------------------------------------------------
+
+    def pipelines(self) -> Mapping[str, Pipeline]:
+        """Every pipeline by its name: ours, and those of the modules that the settings name."""
+        return self._rooms.pipelines()
+
+    def run(
+        self, pipeline: str | Pipeline, *partitions: str, say: Callable[[str], None] = lambda text: None, **asked: Any
+    ) -> RunRecord:
+        """Run a pipeline as a transaction: on a branch of its own, checked, published to all tables at once.
+
+        Args:
+            pipeline: its name, or a declaration that one holds.
+            partitions: make these anew; none given: those whose source is new or has changed.
+            say: called with a word on what is going on.
+            asked: the other fields of `lakehouse.runs.model.Asked`: tables, publish, id, author.
+        """
+        from lakehouse.pipelines.registry import by_name
+        from lakehouse.runs.model import Asked
+
+        declared = by_name(self.pipelines(), pipeline) if isinstance(pipeline, str) else pipeline
+        return self._rooms.runner().run(declared, Asked(partitions=partitions, **asked), say)
+
+    def runs(self) -> list[RunRecord]:
+        """Every run that there was, the newest first."""
+        return self._rooms.runner().log.all()
+
+    def run_record(self, run: str) -> RunRecord:
+        """What is known of a run, by its id or the beginning of it."""
+        return self._rooms.runner().log.get(run)
 
     # ---- tables -------------------------------------------------------------------------------------------------
 
@@ -138,6 +186,11 @@ class Lake:
         wanted = Wanted(TableName.parse(name), start, end, key, limit)
         return diff_table(self._rooms.tables, self._rooms.duckdb, wanted)
 
+    def report(self, name: str, start: str = "", end: str = "") -> TableReport:
+        """How a table grew, snapshot by snapshot; `start` and `end` are two WHENs to compare, its first and last by default."""
+        parsed = TableName.parse(name)
+        return report_table(self._rooms.tables, self._rooms.duckdb, parsed, start, end)
+
     def rollback(self, name: str, when: str) -> Snapshot:
         """Make a table what it was at a WHEN. Its history stays, so a rollback can be rolled back."""
         parsed = TableName.parse(name)
@@ -160,6 +213,11 @@ class Lake:
         return [str(name) for name in self._rooms.tables.dropped()]
 
     # ---- the lake itself ----------------------------------------------------------------------------------------
+
+    @property
+    def folder(self) -> Path:
+        """Where the lake keeps what is on this machine."""
+        return self._rooms.folder
 
     def close(self) -> None:
         """Let go of what this process opened. A warm Spark stays warm."""

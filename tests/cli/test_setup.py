@@ -24,7 +24,7 @@ def test_init_twice_keeps_what_is_there(call: Any, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "lake"
     first = call("init", str(folder))
     assert (first.code, first.out) == (0, "")
-    assert sorted(file.name for file in folder.iterdir()) == [".env.example", "first.py", "lake.toml"]
+    assert sorted(file.name for file in folder.iterdir()) == [".env.example", "first.py", "lake.toml", "shop.py"]
     (folder / "lake.toml").write_text('home = "mine"\n')
     (folder / "first.py").unlink()
     again = call("init", str(folder))
@@ -37,7 +37,7 @@ def test_init_twice_keeps_what_is_there(call: Any, tmp_path: Path) -> None:
 def test_the_written_lake_toml_changes_nothing_and_names_every_setting(call: Any, tmp_path: Path) -> None:
     call("init", str(tmp_path))
     settings = load_settings({}, tmp_path, {})
-    assert settings.sources == {}
+    assert set(settings.origins) == {"pipelines"}, "the sample pipeline"
     text = (tmp_path / "lake.toml").read_text()
     for name, part, _ in all_settings():
         assert name.rpartition(".")[2] in text
@@ -54,8 +54,10 @@ def test_the_written_lake_toml_holds_the_defaults_when_its_lines_are_taken_in(ca
     file.write_text("\n".join(taken_in))
     found = load_settings({}, tmp_path / "with", {})
     default = load_settings({}, tmp_path / "without", {})
-    assert replace(found, sources={}, home=default.home) == default
-    assert "spark.master" in found.sources
+    taken = {"origins": {}, "home": default.home, "pipelines": (), "sources": {}}
+    assert replace(found, **taken) == default
+    assert "spark.master" in found.origins
+    assert found.sources == {"market": {"path": str(tmp_path / "with" / "bars")}}
 
 
 def test_the_written_env_example_holds_the_defaults(call: Any, tmp_path: Path) -> None:
@@ -65,13 +67,14 @@ def test_the_written_env_example_holds_the_defaults(call: Any, tmp_path: Path) -
     (tmp_path / "lake.toml").unlink()
     found = load_settings({}, tmp_path, {})
     (tmp_path / ".env").unlink()
-    assert replace(found, sources={}) == load_settings({}, tmp_path, {})
-    assert "home" in found.sources
+    assert replace(found, origins={}) == load_settings({}, tmp_path, {})
+    assert "home" in found.origins
 
 
 def test_the_written_script_is_python(call: Any, tmp_path: Path) -> None:
     call("init", str(tmp_path))
     assert ast.parse((tmp_path / "first.py").read_text()).body
+    assert ast.parse((tmp_path / "shop.py").read_text()).body
 
 
 def test_init_where_nothing_can_be_written_says_so(call: Any, tmp_path: Path) -> None:

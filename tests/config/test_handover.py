@@ -14,13 +14,15 @@ def test_settings_come_back_as_they_were(tmp_path: Path) -> None:
     (tmp_path / "lake.toml").write_text(
         'home = "here"\nmaven_repo = "https://me:secret@mirror"\n[spark]\nidle_minutes = 0.5\njava_home = "/j"\n'
         '[spark.conf]\n"a.b" = "c"\n[query]\nengine = "duckdb"\nlargest_scan = "1GB"\n'
+        '[s3]\nendpoint = "http://127.0.0.1:9000"\naccess_key = "me"\nsecret_key = "hunter2"\npath_style = false\n'
     )
     settings = load_settings({"spark.master": "local[1]"}, tmp_path, {"LAKE_CACHE": "/some/cache"})
     back = from_text(to_text(settings))
-    assert replace(back, sources={}) == replace(settings, sources={})
+    assert replace(back, origins={}) == replace(settings, origins={})
     assert back.home == tmp_path / "here"
     assert back.maven_repo == "https://me:secret@mirror"
-    assert set(back.sources.values()) == {"handed over"}
+    assert (back.s3.secret_key, back.s3.path_style) == ("hunter2", False)
+    assert set(back.origins.values()) == {"handed over"}
 
 
 def test_the_same_settings_are_the_same_text(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_without_anything_the_defaults_hold(folder: Path) -> None:
     assert settings.cache == Path.home() / ".cache" / "lakehouse"
     assert settings.spark.master == "warm"
     assert settings.spark.conf == {}
-    assert settings.sources == {}
+    assert settings.origins == {}
 
 
 def test_each_place_wins_over_the_one_before_it(folder: Path) -> None:
@@ -51,7 +51,7 @@ def test_each_place_wins_over_the_one_before_it(folder: Path) -> None:
     )
     spark = settings.spark
     assert (spark.master, spark.driver_memory, spark.idle_minutes, spark.java_home) == ("flag", "variable", 2.0, "toml")
-    assert settings.sources == {
+    assert settings.origins == {
         "spark.master": "flag",
         "spark.driver_memory": "environment: LAKE_SPARK__DRIVER_MEMORY",
         "spark.idle_minutes": str(folder / ".env"),
@@ -104,7 +104,7 @@ def test_a_tilde_is_the_users_folder(folder: Path) -> None:
 def test_the_cache_goes_where_the_machine_keeps_caches_unless_told(folder: Path) -> None:
     settings = load(folder, {"XDG_CACHE_HOME": "/caches"})
     assert settings.cache == Path("/caches/lakehouse")
-    assert settings.sources["cache"] == "environment: XDG_CACHE_HOME"
+    assert settings.origins["cache"] == "environment: XDG_CACHE_HOME"
     assert load(folder, {"XDG_CACHE_HOME": "/caches", "LAKE_CACHE": "/mine"}).cache == Path("/mine")
 
 
@@ -119,7 +119,7 @@ def test_an_env_file_may_have_comments_exports_and_quotes(folder: Path) -> None:
 
 
 def test_a_debug_variable_is_not_a_setting(folder: Path) -> None:
-    assert load(folder, {"LAKE_DEBUG": "1"}).sources == {}
+    assert load(folder, {"LAKE_DEBUG": "1"}).origins == {}
 
 
 def test_spark_properties_come_as_a_table_of_texts(folder: Path) -> None:
@@ -166,6 +166,13 @@ def test_a_number_of_minutes_is_a_number_that_makes_sense(folder: Path, value: s
     (folder / "lake.toml").write_text(f"[spark]\nidle_minutes = {value}")
     with pytest.raises(BadSettingError):
         load(folder)
+
+
+def test_a_secret_of_the_wrong_kind_is_not_repeated(folder: Path) -> None:
+    (folder / "lake.toml").write_text("[s3]\nsecret_key = 8675309\n")
+    with pytest.raises(BadSettingError, match=r"s3\.secret_key .* is not a text") as refused:
+        load(folder)
+    assert "8675309" not in str(refused.value.as_dict())
 
 
 def test_an_unknown_variable_names_itself_and_the_nearest(folder: Path) -> None:
@@ -221,7 +228,7 @@ def test_every_setting_can_be_set_by_a_variable_except_tables(folder: Path) -> N
             continue
         variable = "LAKE_" + name.upper().replace(".", "__")
         settings = load(folder, {variable: str(part.default)})
-        assert settings.sources == {name: f"environment: {variable}"}, name
+        assert settings.origins == {name: f"environment: {variable}"}, name
 
 
 def test_reading_settings_leaves_the_environment_alone(folder: Path) -> None:

@@ -95,3 +95,21 @@ def test_a_mirror_with_a_password_is_shown_without_it(tmp_path: Path) -> None:
     text = shown(load_settings({}, tmp_path, {"LAKE_MAVEN_REPO": f"https://me:{SECRET}@mirror/maven2"}))
     assert SECRET not in text
     assert "https://me:" in text
+
+
+def test_the_keys_of_s3_are_shown_as_set_and_no_more(tmp_path: Path) -> None:
+    given = {"LAKE_S3__ACCESS_KEY": f"id-{SECRET}", "LAKE_S3__SECRET_KEY": SECRET}
+    settings = load_settings({}, tmp_path, given)
+    lines = {line.setting: line.value for line in show_settings(settings)}
+    assert (lines["s3.access_key"], lines["s3.secret_key"]) == (HIDDEN, HIDDEN)
+    assert SECRET not in shown(settings) + repr(settings)
+    unset = {line.setting: line.value for line in show_settings(load_settings({}, tmp_path, {}))}
+    assert unset["s3.secret_key"] == ""
+
+
+def test_every_setting_that_is_named_like_a_secret_is_one_and_stays_out_of_texts() -> None:
+    for name, part, _ in all_settings():
+        if name.endswith(("_key", "password", "secret", "token")):
+            assert part.metadata.get("secret"), name
+        if part.metadata.get("secret"):
+            assert not part.repr, name

@@ -6,7 +6,7 @@ import pytest
 
 from lakehouse.core.ports import Column
 from lakehouse.ingest.errors import ContractError
-from lakehouse.ingest.schema import Evolution, evolution
+from lakehouse.ingest.schema import Evolution, evolution, evolved
 from lakehouse.sources.files import PlannedColumn
 
 
@@ -60,3 +60,13 @@ def test_a_frozen_table_names_what_would_have_to_change(planned: PlannedColumn) 
         evolution([planned], [Column("id", "bigint")], "freeze")
     assert planned.name in caught.value.message and "--contract evolve" in caught.value.hint
     assert caught.value.asked_wrongly
+
+
+def test_the_columns_of_an_evolved_table_end_with_those_that_partition_it() -> None:
+    changes = Evolution(added=(PlannedColumn("v", "The V", "date"),), rewritten=(PlannedColumn("n", "N", "string"),))
+    columns = [Column("p", "string"), Column("n", "bigint", comment="N")]
+    assert evolved(columns, changes, last=["p"]) == (
+        Column("n", "string", comment="N"),
+        Column("v", "date", comment="The V"),
+        Column("p", "string"),
+    )

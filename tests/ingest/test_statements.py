@@ -63,3 +63,13 @@ def test_how_files_are_read_survives_being_written_down() -> None:
         RecordedColumn("id", "bigint", "ID"),
         RecordedColumn("day", "date", 'Tag "d\'"', "%d.%m.%Y"),
     )
+
+
+def test_kept_rows_come_in_the_new_types_without_those_that_are_replaced() -> None:
+    told = statements.rows_with_kept(LEADS, COLUMNS, ["id"], ["id", "name"], ["id"])
+    assert told == (
+        "SELECT CAST(`id` AS bigint) AS `id`, CAST(NULL AS string) AS `name` FROM crm.leads t"
+        " LEFT ANTI JOIN lake_staged s ON CAST(t.`id` AS bigint) = s.`id`"
+        " UNION ALL SELECT CAST(`id` AS bigint) AS `id`, CAST(`name` AS string) AS `name` FROM lake_staged"
+    )
+    assert "JOIN" not in statements.rows_with_kept(LEADS, COLUMNS, ["id"], ["id"], [])

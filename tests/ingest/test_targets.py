@@ -42,7 +42,9 @@ def made(catalog: SqlCatalog, *names: str) -> None:
 
 def target(lake: Lake, catalog: SqlCatalog, name: str) -> IcebergTarget:
     table = TableName.parse(name)
-    return IcebergTarget(Place(lake._rooms.tables, catalog, NO_SPARK, table, lake.describe(name), ""))
+    return IcebergTarget(
+        Place(lake._rooms.tables, catalog, NO_SPARK, lake._rooms.duckdb, table, lake.describe(name), "")
+    )
 
 
 def test_two_tables_never_share_a_branch(lake: Lake, catalog: SqlCatalog) -> None:

@@ -1,4 +1,4 @@
-"""`lake ingest`: modes, schema, once, layout and bad input, with the real command and a real Spark."""
+"""`lake ingest`: modes, once, layout and bad input, with the real command and a real Spark. Schema: its own file."""
 
 from __future__ import annotations
 
@@ -6,64 +6,17 @@ import gzip
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import Command, command_for
+from tests.conftest import Command
+from tests.desk import Desk, both_formats, counts
 
 from lakehouse.config.settings import Settings
-from lakehouse.core.errors import LakeError, NotSupportedError, TableError
-from lakehouse.ingest.errors import ContractError
-from lakehouse.ingest.model import Report
-from lakehouse.lake import Lake
-from lakehouse.sources.files.errors import BadRowError
+from lakehouse.core.errors import LakeError, TableError
 
 pytestmark = pytest.mark.spark
-
-both_formats = pytest.mark.parametrize("table_format", ["iceberg", "hudi"])
-
-
-@dataclass(frozen=True)
-class Desk:
-    """A folder of files and one table to bring them into."""
-
-    lake: Lake
-    table: str
-    folder: Path
-
-    def file(self, name: str, content: str) -> Path:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-        return path
-
-    def ingest(self, content: str, name: str = "in.csv", **options: Any) -> Report:
-        return self.lake.ingest(self.file(name, content), into=self.table, **options)
-
-    def rows(self, columns: str = "*", table: str = "") -> list[tuple[Any, ...]]:
-        return self.lake.sql(f"SELECT {columns} FROM {table or self.table} ORDER BY 1, 2", engine="duckdb").rows()
-
-    def types(self) -> dict[str, str]:
-        return {column.name: column.type for column in self.lake.describe(self.table).columns}
-
-    def exists(self, suffix: str = "") -> bool:
-        return self.table + suffix in [str(info.name) for info in self.lake.tables()]
-
-
-@pytest.fixture
-def desk(shared_lake: Lake, namespace: str, tmp_path: Path) -> Desk:
-    return Desk(shared_lake, f"{namespace}.things", tmp_path / "files")
-
-
-@pytest.fixture
-def command(shared_lake: Lake, shared_settings: Settings) -> Command:
-    return command_for(shared_settings.home)
-
-
-def counts(report: Report) -> tuple[int, int, int, int, int]:
-    return (report.rows_read, report.inserted, report.updated, report.unchanged, report.rejected)
 
 
 def work_folders(settings: Settings) -> list[str]:
@@ -257,106 +210,6 @@ def test_a_table_of_the_other_format_is_refused(desk: Desk) -> None:
     assert desk.rows("id, id") == [(1, 1)]
 
 
-# ---- schema -----------------------------------------------------------------------------------------------------
-
-
-def test_numbers_widen_and_text_wins_with_old_values_kept(desk: Desk) -> None:
-    desk.ingest("id,n,m\n1,10,7\n", "one.csv")
-    whole = desk.ingest("id,n,m\n2,2.5,8\n", "two.csv")
-    assert whole.changes == ("column changed: n bigint -> double",)
-    text = desk.ingest("id,n,m\n3,many,9\n", "three.csv")
-    assert text.changes == ("column changed: n double -> string",)
-    assert desk.types() == {"id": "bigint", "n": "string", "m": "bigint"}
-    # What looks like a number now is text, because the table says so.
-    assert desk.ingest("id,n,m\n4,4,10\n", "four.csv").changes == ()
-    assert desk.rows() == [(1, "10.0", 7), (2, "2.5", 8), (3, "many", 9), (4, "4", 10)]
-    history = desk.lake.history(desk.table)
-    assert len(history) == 4, "one snapshot per ingest, also where the schema changed"
-    assert desk.lake.travel(desk.table, history[0].id).rows() == [(1, 10, 7)]
-    assert desk.lake.sql(f"SELECT count(*) FROM {desk.table}", engine="spark").rows() == [(4,)]
-
-
-def test_leading_zeros_are_text_and_stay_text(desk: Desk) -> None:
-    desk.ingest("zip\n01234\n", "one.csv")
-    desk.ingest("zip\n99999\n", "two.csv")
-    assert (desk.types(), desk.rows("zip, zip")) == ({"zip": "string"}, [("01234", "01234"), ("99999", "99999")])
-
-
-def test_a_number_that_is_too_big_for_an_int_column_is_not_wrapped_around(desk: Desk) -> None:
-    desk.lake.sql(f"CREATE TABLE {desk.table} (id INT, v STRING) USING iceberg")
-    desk.ingest("id,v\n3000000000,a\n")
-    assert desk.rows() == [(3000000000, "a")]
-
-
-def test_a_key_that_becomes_text_still_finds_its_rows(desk: Desk) -> None:
-    desk.ingest("id,v\n1,a\n2,b\n", "one.csv", key=("id",))
-    report = desk.ingest("id,v\n1,z\nx9,n\n", "two.csv", key=("id",))
-    assert (report.inserted, report.updated) == (1, 1)
-    assert desk.rows() == [("1", "z"), ("2", "b"), ("x9", "n")]
-
-
-@pytest.mark.xfail(
-    strict=True, raises=LakeError, reason="targets.py: a rewritten column may not be a sort column's source"
-)
-def test_a_sorted_column_can_become_text(desk: Desk) -> None:
-    desk.ingest("id,k\n1,5\n", "one.csv", sort_by="k")
-    desk.ingest("id,k\n2,a\n", "two.csv")
-    assert desk.rows() == [(1, "5"), (2, "a")]
-
-
-def test_a_replace_may_change_the_types(desk: Desk) -> None:
-    desk.ingest("id,at\n1,2026-01-01\n", "one.csv")
-    desk.ingest("id,at\nx,hello\n", "two.csv", mode="replace")
-    assert desk.rows() == [("x", "hello")]
-
-
-def test_a_frozen_table_refuses_new_columns_and_bad_values(desk: Desk) -> None:
-    desk.ingest("id,n\n1,10\n", "one.csv")
-    before = desk.lake.describe(desk.table)
-    with pytest.raises(ContractError, match="column added: extra"):
-        desk.ingest("id,n,extra\n2,20,x\n", "two.csv", contract="freeze")
-    with pytest.raises(BadRowError, match="three.csv, line 3.*many"):
-        desk.ingest("id,n\n2,20\n3,many\n", "three.csv", contract="freeze")
-    assert desk.lake.describe(desk.table) == before
-    assert not desk.exists("__rejected")
-    assert desk.ingest("N,ID\n20,2\n", "four.csv", contract="freeze").inserted == 1
-    assert desk.rows() == [(1, 10), (2, 20)]
-
-
-@both_formats
-def test_quarantine_sets_bad_rows_aside_with_file_line_and_reason(desk: Desk, table_format: str) -> None:
-    desk.ingest("id,n\n1,10\n", "one.csv", key=("id",), format=table_format)
-    report = desk.ingest("id,n\n2,20\n3,many\n", "two.csv", contract="quarantine")
-    assert counts(report) == (2, 1, 0, 0, 1)
-    assert desk.rows() == [(1, 10), (2, 20)]
-    assert desk.rows("file, line, reason, raw", f"{desk.table}__rejected") == [
-        (str(desk.folder / "two.csv"), 3, "n: 'many' is no bigint", "3,many")
-    ]
-    desk.ingest("id,n\n4,lots\n", "three.csv", contract="quarantine")
-    assert desk.rows("line, raw", f"{desk.table}__rejected") == [(2, "4,lots"), (3, "3,many")]
-
-
-def test_a_hudi_table_says_that_it_cannot_change_a_type(desk: Desk) -> None:
-    desk.ingest("id,n\n1,10\n", "one.csv", key=("id",), format="hudi")
-    with pytest.raises(NotSupportedError, match="n bigint -> string") as caught:
-        desk.ingest("id,n\n2,many\n", "two.csv")
-    assert "--contract quarantine" in caught.value.hint
-    assert (desk.rows(), len(desk.lake.history(desk.table))) == ([(1, 10)], 1)
-
-
-def test_strange_headers_are_found_again_in_the_comments(desk: Desk) -> None:
-    desk.ingest("it's,a\\b,Größe (m²),👍,select\n1,2,3,4,5\n")
-    assert [(column.name, column.comment) for column in desk.lake.describe(desk.table).columns] == [
-        ("it_s", "it's"),
-        ("a_b", "a\\b"),
-        ("grosse_m2", "Größe (m²)"),
-        ("column_4", "👍"),
-        ("select_", "select"),
-    ]
-    assert desk.ingest("👍,it's\n40,10\n", "again.csv").changes == ()
-    assert desk.rows("it_s, column_4") == [(1, 4), (10, 40)]
-
-
 # ---- once -------------------------------------------------------------------------------------------------------
 
 
@@ -383,13 +236,6 @@ def test_the_same_content_twice_in_one_folder_counts_once(desk: Desk) -> None:
     desk.file("drop/copy of a.csv", "id\n1\n")
     desk.lake.ingest(desk.folder / "drop", into=desk.table)
     assert desk.rows("id, id") == [(1, 1)]
-
-
-@pytest.mark.xfail(strict=True, reason="targets.py:HudiTarget.open alters the schema in a commit of its own")
-def test_a_new_column_in_hudi_is_one_snapshot_too(desk: Desk) -> None:
-    desk.ingest("id\n1\n", "one.csv", key=("id",), format="hudi")
-    desk.ingest("id,v\n2,b\n", "two.csv")
-    assert len(desk.lake.history(desk.table)) == 2
 
 
 @both_formats

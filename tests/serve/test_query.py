@@ -27,7 +27,7 @@ from lakehouse.core.errors import (
 )
 from lakehouse.core.ports import Request
 from lakehouse.lake import Lake
-from lakehouse.serve.query import Choice
+from lakehouse.serve.query import Choice, _scans
 from lakehouse.serve.sql import parse
 from lakehouse.serve.sql.parsed import parse_with_sqlglot
 from lakehouse.serve.sql.render import for_duckdb
@@ -39,7 +39,7 @@ def rows(lake: Lake, sql: str, **options: Any) -> list[tuple[Any, ...]]:
 
 def choice(lake: Lake, sql: str, engine: str = "auto", as_of: str = "") -> Choice:
     """What would run it, without running it: Spark is not needed to know that it is."""
-    return lake._rooms.queries._choose(parse(sql), Request(sql, as_of), engine)[0]
+    return lake._rooms.queries._choose(parse(sql), lake._rooms.tables, Request(sql, as_of), engine)[0]
 
 
 # ---- the choice -------------------------------------------------------------------------------------------------
@@ -140,8 +140,7 @@ SAME = [
 def test_a_plain_statement_gives_the_same_rows_as_its_translation(shop: Lake, sql: str) -> None:
     assert parse(sql).tree is None, "not plain, so this test would compare a thing with itself"
     translated = for_duckdb(parse_with_sqlglot(sql), {})
-    queries = shop._rooms.queries
-    scans = {use.name: queries._scan(use, "") for use in parse(sql).uses}
+    scans = {use.name: scan for use, scan in _scans(parse(sql), shop._rooms.tables, "").items()}
     told = shop._rooms.duckdb.run(translated, scans, "test").rows()
     plain = rows(shop, sql)
     key = str if "order by" not in sql else None

@@ -20,6 +20,7 @@ from lakehouse import __version__
 from lakehouse.core.errors import LakeError
 from lakehouse.core.jsonable import jsonable
 from lakehouse.core.ports import Request as Asked
+from lakehouse.core.ports import Write
 from lakehouse.core.result import Result
 from lakehouse.engines.spark.session import LocalSession
 from lakehouse.engines.spark.warm import ARROW
@@ -39,6 +40,7 @@ class Query(BaseModel):
     branch: str = ""
     files: dict[str, str] = {}
     settings: dict[str, str] = {}
+    write: Write | None = None
     lock: str = ""
     reason: str = "asked for"
 
@@ -77,7 +79,7 @@ def create_app(lake: Lake, session: LocalSession, fingerprint: str, activity: Ac
         activity.running += 1
         tag = uuid.uuid4().hex
         wants_arrow = ARROW in request.headers.get("accept", "")
-        asked = Asked(**body.model_dump(exclude={"engine", "reason"}), arrow=wants_arrow)
+        asked = Asked(**body.model_dump(exclude={"engine", "reason", "write"}), write=body.write, arrow=wants_arrow)
         run = functools.partial(_run, lake, session, asked, body, tag)
         try:
             return await _until_hang_up(request, run, lambda: session.cancel(tag))
@@ -90,7 +92,7 @@ def create_app(lake: Lake, session: LocalSession, fingerprint: str, activity: Ac
 
 def _run(lake: Lake, session: LocalSession, asked: Asked, body: Query, tag: str) -> Response:
     with session.cancellable(tag):
-        result = lake.run(asked, body.engine)
+        result = lake.answer(asked, body.engine)
     told = {
         "columns": [asdict(column) for column in result.columns],
         "explain": {**asdict(result.explain), "reason": body.reason},

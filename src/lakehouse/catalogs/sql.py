@@ -154,6 +154,12 @@ class SqlCatalog:
             return False
         return True
 
+    def branches(self) -> list[str]:
+        """Every branch that has a table; not the place where dropped ones are kept."""
+        query = "SELECT DISTINCT catalog_name FROM iceberg_tables WHERE catalog_name NOT IN (?, ?) ORDER BY 1"
+        with self._connect() as db:
+            return [row[0] for row in db.execute(query, (CATALOG, _DROPPED)).fetchall()]
+
     def branches_of(self, table: TableName, prefix: str) -> list[str]:
         """The branches with such a name that have a table."""
         query = (

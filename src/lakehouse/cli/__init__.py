@@ -7,14 +7,21 @@ import sys
 #: Commands by theme: name -> (module in this folder, one line of help). `lake --help` prints it without loading more.
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Start here": {
-        "demo": ("demo", "a narrated tour: two formats, a join, changes, time travel"),
-        "init": ("setup", "write a commented lake.toml, .env.example and a first script"),
+        "demo": ("demo", "a narrated tour: two formats, changes, time travel, files, pipelines"),
+        "init": ("setup", "write a commented lake.toml, .env.example, a script and a sample pipeline"),
         "setup": ("setup", "fetch what Spark needs and make its start fast"),
         "doctor": ("doctor", "check this machine and this lake, and say what to do"),
     },
     "Files": {
         "ingest": ("files", "bring files into a table: one atomic commit, each file once"),
         "export": ("files", "write a table to a file"),
+    },
+    "Pipelines": {
+        "run": ("pipelines", "run a pipeline: checked on a branch, published all at once or not at all"),
+        "runs": ("pipelines", "list the runs, or show all of one"),
+        "pipelines": ("pipelines", "list the pipelines and their tables"),
+        "report": ("pipelines", "show how a table grew, in the terminal or as a page with charts"),
+        "dagster": ("dagster", "open the pipelines in Dagster: lineage, partitions, schedules"),
     },
     "Ask": {
         "sql": ("sql", "run one SQL statement"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import date
 from pathlib import Path
 
 from lakehouse.cli.app import Context, command, lake
@@ -108,22 +109,84 @@ _CHAPTERS += [
     ("Files: a CSV of leads, and the next day's, merged by key, each once", _leads("demo.leads", [])),
     ("The same into Hudi", _leads("demo.leads_hudi", ["--format", "hudi"])),
 ]
+
+#: Pipelines on made-up data: three days of minute bars, two months of taxi trips, a folder of leads.
+_DAYS = ("2026-01-14", "2026-01-15", "2026-01-16")
+_MONTHS = ("2025-12", "2026-01")
+_CHAPTERS += [
+    (
+        "A pipeline: minute bars from flat files to gold, as one transaction",
+        [
+            ["run", "market"],
+            [
+                "sql",
+                "select ticker, date, open, close, volume, vwap from gold.daily_bars order by ticker, date limit 6",
+            ],
+            [
+                "sql",
+                "select reason, count(*) as rows from silver.minute_aggs__rejected group by reason order by 2 desc",
+            ],
+        ],
+    ),
+    (
+        "Another: taxi months, with the dirt that they really have",
+        [
+            ["run", "taxi"],
+            [
+                "sql",
+                "select month, sum(trips) as trips, sum(revenue) as revenue from gold.fct_hourly_revenue group by month order by 1",
+            ],
+            ["report", "bronze.yellow_trips"],
+            ["sql", "select count(*) as trips_then from bronze.yellow_trips", "--as-of", "{first:bronze.yellow_trips}"],
+        ],
+    ),
+    (
+        "A watched folder: drop a file in, run, and it is merged once. Nothing new, nothing to do",
+        [["run", "files"], ["run", "files"], ["runs"]],
+    ),
+]
+_SOCIAL = (
+    "PostgreSQL is there, so its tables come too",
+    [["run", "social"], ["sql", "select * from gold.daily_signups order by 1 limit 5"]],
+)
 _TABLES = ("demo.orders", "demo.customers", "demo.leads", "demo.leads_hudi")
 
 
 @command("lake demo\nLAKE_HOME=/tmp/tour lake demo")
 def demo(context: Context) -> None:
-    """A narrated tour of a small lake: both formats, a join, changes, time travel, undoing, files. Safe to run twice."""
+    """A narrated tour of a small lake: both formats, a join, changes, time travel, undoing, files, pipelines.
+
+    Safe to run twice.
+    """
+    for pipeline, folder in (("market", "bars"), ("taxi", "trips"), ("files", "leads")):
+        # As lake.toml or LAKE_SOURCES__MARKET__PATH would say it.
+        context.flags[f"sources.{pipeline}.path"] = str(_file(context, folder))
     there = {str(info.name) for info in context.lake.tables()}
     for name in there & set(_TABLES):
         context.lake.drop(name)
-    for name, content in _LEADS.items():
-        _file(context, name).write_text(content)
-    for number, (title, commands) in enumerate(_CHAPTERS, start=1):
+    _write_files(context)
+    chapters = [*_CHAPTERS, *([_SOCIAL] if context.settings().sources.get("social") else [])]
+    for number, (title, commands) in enumerate(chapters, start=1):
         _say(f"\n{number}. {title}", "1")
         for arguments in commands:
             _run(context, [_filled(context, argument) for argument in arguments])
     _say(f"\nThat was a lake in {context.settings().home}. Go on with your own: lake sql, lake init, lake --help", "1")
+
+
+def _write_files(context: Context) -> None:
+    from lakehouse.samples.market import write_day
+    from lakehouse.samples.taxi import write_month
+
+    for name, content in _LEADS.items():
+        _file(context, name).write_text(content)
+    for folder in ("bars", "trips", "leads"):
+        _file(context, folder).mkdir(exist_ok=True)
+    for day in _DAYS:
+        write_day(_file(context, "bars"), date.fromisoformat(day))
+    for month in _MONTHS:
+        write_month(_file(context, "trips"), month, rows=5_000)
+    for name, content in _LEADS.items():
+        (_file(context, "leads") / name).write_text(content)
 
 
 def _run(context: Context, arguments: list[str]) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 @command("""lake ingest leads.csv --into crm.leads --key id
 lake ingest 'exports/*.csv.gz' --into shop.orders --partition-by "days(ordered_at)"
+lake ingest s3://exports/2026/ --into shop.orders
 lake ingest leads.csv --into crm.leads --dry-run""")
 @click.argument("sources", nargs=-1, required=True)
 @click.option(
@@ -52,8 +53,8 @@ lake ingest leads.csv --into crm.leads --dry-run""")
 def ingest(context: Context, sources: tuple[str, ...], dry_run: bool, **options: Any) -> None:
     """Bring files into a table in one atomic commit, each file once.
 
-    SOURCES are files, patterns and folders of CSV, TSV, JSON lines or Parquet, plain or gzip, zstd, bzip2. How a CSV is
-    written (delimiter, quotes, encoding, header) and its types are found by looking at all of it.
+    SOURCES are files, patterns and folders, here or in s3://, of CSV, TSV, JSON lines or Parquet, plain or gzip, zstd,
+    bzip2. How a CSV is written (delimiter, quotes, encoding, header) and its types are found by looking at all of it.
     """
     from lakehouse.sources.files import NULL_WORDS, ReadSettings
 
@@ -106,8 +107,9 @@ def _tell(report: Report, output: str) -> None:
 @table_argument
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--as-of", default="", metavar="WHEN", help="The table as it was then.")
-def export(context: Context, table: str, file: Path, as_of: str) -> None:
+@click.option("--branch", default="", metavar="B", help="The table as a branch has it.")
+def export(context: Context, table: str, file: Path, as_of: str, branch: str) -> None:
     """Write a table to FILE: CSV, JSON lines, Parquet or Arrow, by its ending; .gz and .zst compress text."""
     with waiting("Writing"):
-        rows = context.lake.export(table, file, as_of)
+        rows = context.lake.export(table, file, as_of, branch)
     note(f"{rows} rows written to {file}.")

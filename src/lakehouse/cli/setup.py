@@ -17,7 +17,7 @@ _SHELLS = ("bash", "zsh", "fish")
 @command("lake init\nlake init ~/my-lake && cd ~/my-lake && lake sql 'select 1'")
 @click.argument("folder", required=False, default=".", metavar="[DIR]", type=click.Path(path_type=Path))
 def init(context: Context, folder: Path) -> None:
-    """Write a commented lake.toml, a .env.example and a first script into DIR (here, unless given).
+    """Write a commented lake.toml, a .env.example, a first script and a sample pipeline into DIR (here, unless given).
 
     Files that are already there are left as they are.
     """
@@ -34,7 +34,9 @@ def init(context: Context, folder: Path) -> None:
             note(f"written  {file}")
     except OSError as exc:
         raise HomeError(f"{folder} cannot be written: {exc.strerror}.", "Choose another folder: lake init DIR") from exc
-    note(f"Next: {'cd ' + str(folder) + ' && ' if str(folder) != '.' else ''}lake demo, or python first.py")
+    note(
+        f"Next: {'cd ' + str(folder) + ' && ' if str(folder) != '.' else ''}lake demo, python first.py, or lake run shop (see shop.py)"
+    )
 
 
 @command("lake setup")

@@ -22,9 +22,10 @@ echo "select 1" | lake sql -""")
 @click.argument("query")
 @click.option("--engine", type=click.Choice(["auto", "duckdb", "spark"]), help="Which engine to use.")
 @click.option("--as-of", default="", metavar="WHEN", help="Read every table as it was then.")
+@click.option("--branch", default="", metavar="B", help="The tables as a branch has them.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most N rows.")
 @click.option("--explain", is_flag=True, help="Also show the engine, why it was chosen, and what it read.")
-def sql(context: Context, query: str, engine: str | None, as_of: str, limit: int | None, explain: bool) -> None:
+def sql(context: Context, query: str, engine: str | None, limit: int | None, explain: bool, **where: str) -> None:
     """Run one SQL statement: Spark's SQL, over Iceberg and Hudi tables alike.
 
     QUERY is the statement, or - to read it from standard input. Reads are answered by DuckDB in a moment, writes and
@@ -34,7 +35,7 @@ def sql(context: Context, query: str, engine: str | None, as_of: str, limit: int
     text = sys.stdin.read() if query == "-" else query
     people = context.output == "table"
     wanted = limit if limit is not None else (_ROWS_FOR_PEOPLE + 1 if people else None)
-    result = context.lake.sql(text, engine=engine, as_of=as_of, limit=wanted, explain=explain)
+    result = context.lake.sql(text, engine=engine, limit=wanted, explain=explain, **where)
     rows = result.rows()
     cut = people and limit is None and len(rows) > _ROWS_FOR_PEOPLE
     show_rows(result.names, rows[:_ROWS_FOR_PEOPLE] if cut else rows, context.output)

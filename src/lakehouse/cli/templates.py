@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import Field
+from typing import Any
 
 from lakehouse.config.load import all_settings
 
@@ -16,15 +18,24 @@ def lake_toml() -> str:
     section = ""
     for name, part, kind in all_settings():
         head, _, tail = name.rpartition(".")
+        if kind == tuple[str, ...]:
+            lines += [f"# {part.metadata['help']}", f'{name} = ["shop"]']
+            continue
         if getattr(kind, "__origin__", None) is not None:
             lines += ["", f"# {part.metadata['help']}", f"# [{name}]"]
             continue
         if head != section:
             section = head
             lines += ["", f"[{section}]"]
-        default = str(part.default).lower() if isinstance(part.default, bool) else part.default
-        shown = default if isinstance(default, int | float) else f'"{default}"'
+        default = _default(part)
+        shown = default if isinstance(part.default, int | float) else f'"{default}"'
         lines += [f"# {part.metadata['help']}", f"# {tail} = {shown}"]
+    lines += [
+        "",
+        "# what pipelines read; which settings there are: lake pipelines",
+        "# [sources.market]",
+        '# path = "bars"',
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -33,8 +44,12 @@ def env_example() -> str:
     lines = ["# Copy to .env, which git should ignore, and set what you need."]
     for name, part, kind in all_settings():
         if getattr(kind, "__origin__", None) is None:
-            lines.append(f"# LAKE_{name.upper().replace('.', '__')}={part.default}")
+            lines.append(f"# LAKE_{name.upper().replace('.', '__')}={_default(part)}")
     return "\n".join(lines) + "\n"
+
+
+def _default(part: Field[Any]) -> str:
+    return str(part.default).lower() if isinstance(part.default, bool) else str(part.default)
 
 
 def first_script() -> str:
@@ -55,8 +70,62 @@ with open_lake() as lake:
 '''
 
 
+def first_pipeline() -> str:
+    """A pipeline of one's own to start from."""
+    return '''"""A pipeline of your own: sales by day from CSV files. lake.toml names this module; try it with
+
+    mkdir sales && printf '1,tea,250\\n2,mate,320\\n' > sales/2026-01-14.csv
+    lake run shop
+    lake sql "select * from gold.sales_by_day"
+"""
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lakehouse.pipelines import Days, Pipeline, Reading, Source, Table
+from lakehouse.quality import at_least, not_null
+
+
+def read_day(reading: Reading) -> DataFrame:
+    file = Path(reading.settings.get("path", "sales")) / f"{reading.partition}.csv"
+    rows = reading.spark.read.schema("id bigint, item string, cents bigint").csv(str(file.absolute()))
+    return rows.withColumn("date", F.lit(reading.partition).cast("date"))
+
+
+def published(reading: Reading) -> dict[str, str]:
+    folder = Path(reading.settings.get("path", "sales"))
+    return {file.stem: f"{file.stat().st_size} {file.stat().st_mtime}" for file in folder.glob("*.csv")}
+
+
+def sales(raw: DataFrame) -> DataFrame:
+    """Sales as the tills wrote them down."""
+    return raw.select("id", "item", "cents", "date")
+
+
+def sales_by_day(sales: DataFrame) -> DataFrame:
+    """What was sold on a day."""
+    return sales.groupBy("date").agg(F.count("id").alias("sales"), F.sum("cents").alias("cents"))
+
+
+tills = Source("tills", read_day, published, settings={"path": "the folder of the tills' files"})
+
+shop = Pipeline(
+    name="shop",
+    description="Sales by day.",
+    partitions=Days("date"),
+    tables=(
+        Table("bronze.sales", sales, inputs=(tills,), partition_by="date", rules=(not_null("id"), at_least("cents", 0))),
+        Table("gold.sales_by_day", sales_by_day, inputs=("bronze.sales",), partition_by="date"),
+    ),
+)
+'''
+
+
 FILES: Mapping[str, Callable[[], str]] = {
     "lake.toml": lake_toml,
     ".env.example": env_example,
     "first.py": first_script,
+    "shop.py": first_pipeline,
 }

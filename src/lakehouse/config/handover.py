@@ -12,7 +12,7 @@ from lakehouse.config.settings import Settings
 
 
 def to_text(settings: Settings) -> str:
-    """All settings as JSON, always in the same order."""
+    """All settings as JSON, always in the same order; but those of pipelines' sources, which no other process needs."""
     values = {name: reduce(getattr, name.split("."), settings) for name, _, _ in all_settings()}
     return json.dumps({name: _plain(value) for name, value in values.items()})
 
@@ -20,7 +20,7 @@ def to_text(settings: Settings) -> str:
 def _plain(value: object) -> object:
     if isinstance(value, Path):
         return str(value)
-    return dict(value) if isinstance(value, Mapping) else value
+    return dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
 
 
 def from_text(text: str) -> Settings:

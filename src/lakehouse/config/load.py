@@ -17,6 +17,8 @@ FILE_NAME = "lake.toml"
 _PREFIX = "LAKE_"
 #: Read by the command line itself, before there are settings.
 _NOT_SETTINGS = {"LAKE_DEBUG"}
+#: Its settings are the pipelines' own: sources.NAME.SETTING, all of them texts.
+_SOURCES = "sources"
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 Flat = dict[str, tuple[Any, str]]
@@ -56,12 +58,21 @@ def all_settings(kind: Any = Settings, prefix: str = "") -> Iterator[tuple[str, 
     """Every setting as (dotted name, field, type), nested ones included."""
     types = get_type_hints(kind)
     for part in fields(kind):
-        if part.metadata.get("internal"):
+        if part.metadata.get("internal") or part.name == _SOURCES:
             continue
         if is_dataclass(types[part.name]):
             yield from all_settings(types[part.name], f"{prefix}{part.name}.")
         else:
             yield prefix + part.name, part, types[part.name]
+
+
+def source_settings(settings: Settings) -> dict[str, str]:
+    """What stands under [sources.*], by dotted names."""
+    return {
+        f"{_SOURCES}.{pipeline}.{name}": value
+        for pipeline, values in settings.sources.items()
+        for name, value in values.items()
+    }
 
 
 def _from_toml(file: Path) -> Flat:
@@ -113,23 +124,30 @@ def settings_from(found: Flat, base: Path, here: Path) -> Settings:
     """Settings from dotted names. Relative folders are taken from `base`, but if they were typed in a shell from `here`."""
     known = {name: (part, kind) for name, part, kind in all_settings()}
     values: dict[str, Any] = {}
-    sources: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    of_pipelines: dict[str, dict[str, str]] = {}
     for name, (value, source) in found.items():
+        if name.startswith(f"{_SOURCES}.") and name.count(".") == 2:
+            origins[name] = source
+            _, pipeline, setting = name.split(".")
+            place = here if source.startswith(("flag", "environment")) else base
+            of_pipelines.setdefault(pipeline, {})[setting] = _of_source(setting, value, place)
+            continue
         if name not in known:
             near = nearest(name, known)
             hint = f"Did you mean {near[0]}? " if near else ""
             raise BadSettingError(f"{name} ({source}) is not a setting.", hint + "All of them: lake config show")
         part, kind = known[name]
-        values[name] = _typed(name, value, kind, source)
-        sources[name] = source
+        values[name] = _typed(name, value, kind, source, secret=part.metadata.get("secret", False))
+        origins[name] = source
         choices = part.metadata.get("choices")
         if choices and values[name] not in choices:
             raise UnknownChoiceError(name, values[name], choices)
     for name in ("home", "cache"):
         given = Path(values.get(name, known[name][0].default)).expanduser()
-        typed = sources.get(name, "").startswith(("flag", "environment"))
+        typed = origins.get(name, "").startswith(("flag", "environment"))
         values[name] = ((here if typed else base) / given).absolute()
-    built: Settings = _nest(Settings, values, "", sources=sources)
+    built: Settings = _nest(Settings, values, "", origins=origins, sources=of_pipelines)
     return built
 
 
@@ -144,17 +162,17 @@ def _nest(kind: Any, values: Mapping[str, Any], prefix: str, **extra: Any) -> An
     return kind(**arguments)
 
 
-def _typed(name: str, value: Any, kind: Any, source: str) -> Any:
+def _typed(name: str, value: Any, kind: Any, source: str, secret: bool) -> Any:
     """The value as its setting's type, from TOML (typed already) or from text."""
     try:
         if kind is bool and isinstance(value, str):
             return _boolean(value)
         if kind in (int, float) and not isinstance(value, bool):
             return _amount(kind(value))
-        if kind is Path and isinstance(value, str | Path):
-            return Path(value)
-        if kind is str and isinstance(value, str | Path):
-            return str(value)
+        if kind in (Path, str) and isinstance(value, str | Path):
+            return kind(value)
+        if kind == tuple[str, ...]:
+            return _list(value)
         if getattr(kind, "__origin__", None) is not None and isinstance(value, Mapping):
             return MappingProxyType({str(key): _property(item) for key, item in value.items()})
         if isinstance(kind, type) and isinstance(value, kind):
@@ -162,8 +180,25 @@ def _typed(name: str, value: Any, kind: Any, source: str) -> Any:
     except (TypeError, ValueError):
         pass
     words = {bool: "true or false", int: "a whole number", float: "a number from 0", str: "a text", Path: "a path"}
+    words[tuple[str, ...]] = "a list of texts"
     wanted = words.get(kind, "a table")
-    raise BadSettingError(f"{name} = {value!r} ({source}) is not {wanted}.", "lake config show")
+    told = name if secret else f"{name} = {value!r}"
+    raise BadSettingError(f"{told} ({source}) is not {wanted}.", "lake config show")
+
+
+def _list(value: Any) -> tuple[str, ...]:
+    """A list of TOML, or a text with commas in it."""
+    listed = value.split(",") if isinstance(value, str) else value
+    if not isinstance(listed, list):
+        raise TypeError(value)
+    return tuple(str(each).strip() for each in listed if str(each).strip())
+
+
+def _of_source(setting: str, value: Any, place: Path) -> str:
+    """A setting of a pipeline's source as text; a path as it is meant where it stands."""
+    text = _property(value)
+    is_local = setting == "path" and text and "://" not in text
+    return str(place / Path(text).expanduser()) if is_local else text
 
 
 def _amount(number: float) -> float:

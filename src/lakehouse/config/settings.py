@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lakehouse.engines.spark.settings import SparkSettings
+from lakehouse.storage.s3 import S3Settings
 
 PROFILES = ("embedded",)
 ENGINES = ("auto", "duckdb", "spark")
@@ -38,6 +39,15 @@ class Settings:
     maven_repo: str = field(
         default="", metadata={"help": "a Maven mirror to fetch jars from instead of the resolver's own default"}
     )
+    pipelines: tuple[str, ...] = field(
+        default=(), metadata={"help": "modules with pipelines of your own, found beside lake.toml or installed"}
+    )
     spark: SparkSettings = field(default_factory=SparkSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
-    sources: Mapping[str, str] = field(default_factory=dict, metadata={"internal": True})
+    s3: S3Settings = field(default_factory=S3Settings)
+    sources: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict,
+        repr=False,  # there may be passwords among them
+        metadata={"help": "what pipelines read, under [sources.NAME]; which settings those are, each pipeline says"},
+    )
+    origins: Mapping[str, str] = field(default_factory=dict, metadata={"internal": True})

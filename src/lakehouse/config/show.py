@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from lakehouse.config.load import all_settings
+from lakehouse.config.load import all_settings, source_settings
 from lakehouse.config.settings import Settings
 
 _SECRET_NAME = re.compile(r"passw|pwd|secret|token|credential|(?<![a-z])key(?![a-z])", re.IGNORECASE)
@@ -34,8 +34,11 @@ def show_settings(settings: Settings) -> list[Shown]:
     lines: list[Shown] = []
     for name, part, _ in all_settings():
         value = reduce(getattr, name.split("."), settings)
-        source = settings.sources.get(name, "default")
-        lines.append(Shown(name, _safe(name, value), source, part.metadata.get("help", "")))
+        source = settings.origins.get(name, "default")
+        shown = HIDDEN if part.metadata.get("secret") and value else _safe(name, value)
+        lines.append(Shown(name, shown, source, part.metadata.get("help", "")))
+    for name, text in source_settings(settings).items():
+        lines.append(Shown(name, _safe(name, text), settings.origins.get(name, "default"), ""))
     return lines
 
 

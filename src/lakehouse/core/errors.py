@@ -4,10 +4,14 @@ LakeError
 ├── ConfigError          UnknownChoiceError, NotInstalledError, BadSettingError, HomeError
 ├── BadNameError
 ├── NotSupportedError
-├── TableError           NoSuchTableError, NotDroppedError, TableExistsError, WhenError
+├── TableError           NoSuchTableError, NoSuchBranchError, NotDroppedError, TableExistsError, WhenError
 ├── EngineError          EngineUnreachableError, QueryRejectedError, StatementLostError
 ├── RuntimeMissingError  JavaError, JarError, DiskFullError
-└── Retryable            mixed in where trying again may help: EngineUnreachableError, StatementLostError
+├── StorageError         NoSuchBucketError, AccessDeniedError, StorageUnreachableError
+├── PipelineError        BadDeclarationError, BadPartitionError, NoSuchPipelineError, SourceError, NoSuchRunError,
+│                        RunBlockedError, RunConflictError
+└── Retryable            mixed in where trying again may help: EngineUnreachableError, StatementLostError,
+                         StorageUnreachableError
 
 An error says what, which value and what to do next. `code` is the machine's word for it, `hint` the next step,
 `asked_wrongly` decides between exit code 2 (the request was wrong) and 1 (it failed).
@@ -108,6 +112,13 @@ class NoSuchTableError(TableError):
         super().__init__(f"There is no table {name}.", hint)
 
 
+class NoSuchBranchError(TableError):
+    """A branch was named that is not there."""
+
+    code = "no_such_branch"
+    asked_wrongly = True
+
+
 class NotDroppedError(TableError):
     """A table was to be brought back that nobody dropped."""
 
@@ -204,6 +215,84 @@ class DiskFullError(RuntimeMissingError):
     """There is no room left where the lake or its cache lives."""
 
     code = "disk_full"
+
+
+class PipelineError(LakeError):
+    """Something is wrong with a pipeline or with a run of one."""
+
+    code = "pipeline_failed"
+
+
+class BadDeclarationError(PipelineError):
+    """A pipeline is declared in a way that cannot work."""
+
+    code = "bad_pipeline"
+    asked_wrongly = True
+
+
+class BadPartitionError(PipelineError):
+    """A partition was named that the pipeline cannot have."""
+
+    code = "bad_partition"
+    asked_wrongly = True
+
+
+class NoSuchPipelineError(PipelineError):
+    """A pipeline was named that nobody declared."""
+
+    code = "no_such_pipeline"
+    asked_wrongly = True
+
+
+class SourceError(PipelineError):
+    """A source does not have, or does not give, what a run needs."""
+
+    code = "source_failed"
+
+
+class NoSuchRunError(PipelineError):
+    """A run was named that never was."""
+
+    code = "no_such_run"
+    asked_wrongly = True
+
+
+class RunBlockedError(PipelineError):
+    """A rule or check with the severity `block` was broken, so nothing was published."""
+
+    code = "run_blocked"
+
+
+class RunConflictError(Retryable, PipelineError):
+    """Others changed the same tables again and again while a run was going on."""
+
+    code = "run_conflict"
+
+
+class StorageError(LakeError):
+    """An object store could not give what was asked of it."""
+
+    code = "storage_failed"
+
+
+class NoSuchBucketError(StorageError):
+    """A bucket was named that the object store does not have."""
+
+    code = "no_such_bucket"
+    asked_wrongly = True
+
+
+class AccessDeniedError(StorageError):
+    """The object store does not know the keys, or does not let them read."""
+
+    code = "access_denied"
+    asked_wrongly = True
+
+
+class StorageUnreachableError(Retryable, StorageError):
+    """Nobody answers where the object store should be."""
+
+    code = "storage_unreachable"
 
 
 def error_from_dict(told: dict[str, object], sql: str = "") -> LakeError:

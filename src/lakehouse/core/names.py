@@ -11,6 +11,8 @@ from lakehouse.core.errors import BadNameError
 
 #: The catalog's name in SQL and the key of `main` in a SQL catalog's tables.
 CATALOG = "lake"
+#: The branch that everybody sees who asks for no other.
+MAIN = "main"
 DEFAULT_NAMESPACE = "default"
 LONGEST_NAME = 128
 

@@ -6,9 +6,10 @@ a format and no format an engine. What a room can do is stated as data (`FormatC
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ class Snapshot:
     """False for what was rolled back as well as for what came before the present."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """What our own commits wrote down with it: source, content hashes, …"""
+    changed_partitions: tuple[str, ...] = ()
+    """The partitions it touched, as `date=2026-01-14`, if the format told; `changed_partition_count` says how many."""
+    changed_partition_count: int = 0
 
 
 @dataclass(frozen=True)
@@ -74,11 +78,24 @@ class TableInfo:
     location: str
     columns: tuple[Column, ...]
     partitioning: tuple[str, ...] = ()
+    sorting: tuple[str, ...] = ()
+    """The order that writers keep rows in, as one would write it."""
     key: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     current: Snapshot | None = None
     problem: str = ""
     """Why the rest could not be found out, where one broken table must not hide the others."""
+
+
+@dataclass(frozen=True)
+class SchemaCopy:
+    """The schema of a table that Spark keeps a copy of in its own catalog, where the copy may be out of date."""
+
+    table: TableName
+    format: str
+    location: str
+    columns: tuple[Column, ...]
+    partitioning: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -127,6 +144,9 @@ class TableFormat(Protocol):
     def spark_setup(self, table: TableName) -> Sequence[str]:
         """Statements that a Spark session must have run before it can use the table; none if it just knows it."""
 
+    def spark_copy(self, table: TableName) -> SchemaCopy | None:
+        """What Spark's own catalog must hold of the table; None where it asks the lake's catalog every time."""
+
     def version(self, table: TableName) -> str:
         """Changes whenever `spark_setup` has to run again."""
 
@@ -141,6 +161,20 @@ class TableFormat(Protocol):
 
     def dropped(self) -> Sequence[TableName]:
         """What `undrop` could bring back."""
+
+
+@dataclass(frozen=True)
+class Write:
+    """Where the rows of a query go when a format's own writer takes them, which may bring a schema with them.
+
+    SQL's INSERT writes in the schema that a table has; a writer makes a new one and the rows one commit.
+    """
+
+    format: str
+    location: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    comments: Mapping[str, str] = field(default_factory=dict)
+    """What the columns' comments will be, by the columns' names."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +193,8 @@ class Request:
     """Folders (or single files) of Parquet that the statement reads under a name."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Spark's settings for this statement alone."""
+    write: Write | None = None
+    """The statement is a query, and its rows are written there instead of given back."""
     lock: str = ""
     """A file that is locked while the statement runs, wherever it runs: whoever asked may be dead before it ends."""
 
@@ -168,3 +204,28 @@ class SparkEngine(Protocol):
 
     def query(self, request: Request, reason: str) -> Result:
         """Resolve the statement's names, run it and give its result; `reason` says why Spark was chosen."""
+
+    def wake(self) -> None:
+        """Begin to start, if that takes long: a statement will come soon."""
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file in an object store: its whole name (`s3://bucket/key`), its size, and a mark that changes with its content."""
+
+    name: str
+    size: int
+    etag: str = ""
+
+
+class RemoteFiles(Protocol):
+    """An object store, as far as files that users bring lie there."""
+
+    def list(self, folder: str, deep: bool) -> Sequence[str]:
+        """The sorted names of all files below a folder, or only of those right in it; none if there is no such folder."""
+
+    def stat(self, name: str) -> RemoteFile | None:
+        """What is known of a file, or None if there is none of that name."""
+
+    def fetch(self, file: RemoteFile, into: Path, stop: Callable[[], bool]) -> None:
+        """Copy a file here; it arrives as it was looked at, or an error says that it did not, or `stop` said so."""

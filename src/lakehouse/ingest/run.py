@@ -17,14 +17,15 @@ from pathlib import Path
 from lakehouse.core.errors import TableError
 from lakehouse.core.locks import locked
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import SparkEngine, TableInfo
+from lakehouse.core.ports import RemoteFiles, SparkEngine, TableInfo
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.ingest import statements
 from lakehouse.ingest.changes import Changes, Upsert, find_changes
 from lakehouse.ingest.errors import CommitConflictError, NoSuchColumnError, NothingToLearnFromError
+from lakehouse.ingest.hudi import HudiTarget
 from lakehouse.ingest.model import Report, Wanted
-from lakehouse.ingest.schema import Evolution, evolution
-from lakehouse.ingest.targets import Branches, HudiTarget, IcebergTarget, Place, Target
+from lakehouse.ingest.schema import Evolution, evolution, with_layout
+from lakehouse.ingest.targets import Branches, IcebergTarget, Place, Target
 from lakehouse.serve.tables import Tables
 from lakehouse.sources.files import (
     PlannedColumn,
@@ -36,6 +37,7 @@ from lakehouse.sources.files import (
     clean_names,
     content_hash,
     discover,
+    fetched,
     plan_files,
     stage_files,
 )
@@ -55,12 +57,14 @@ class Ingester:
     folder: Path
     """Where files are staged and locks are kept."""
     memory_limit: int
+    store: RemoteFiles | None = None
+    """Where files with s3:// names are; without one there are only local files."""
 
     def run(self, wanted: Wanted, dry_run: bool = False) -> Report:
         """Bring the files in, or only tell what that would do."""
-        files = discover(wanted.sources)
+        files = discover(wanted.sources, self.store)
         with self._alone(wanted.table), self._workplace() as work:
-            new, skipped = self._not_yet_in(wanted, files)
+            new, skipped = self._not_yet_in(wanted, files, work / "fetched")
             for attempt in range(_TRIES):
                 job = _Job(self, wanted, list(new.values()), list(new), work / str(attempt))
                 if not new:
@@ -77,12 +81,14 @@ class Ingester:
         """Held, wherever Spark is, while one of an ingest's statements runs."""
         return self.folder / f"{table}.writing.lock"
 
-    def _not_yet_in(self, wanted: Wanted, files: Sequence[SourceFile]) -> tuple[dict[str, SourceFile], tuple[str, ...]]:
+    def _not_yet_in(
+        self, wanted: Wanted, files: Sequence[SourceFile], into: Path
+    ) -> tuple[dict[str, SourceFile], tuple[str, ...]]:
         """The files to bring in, by their content's hash, each content once; and the names of the others."""
         known = set() if wanted.force else self._ledger(wanted.table)
         new: dict[str, SourceFile] = {}
-        skipped: list[str] = []
-        for file in files:
+        skipped = [file.name for file in files if file.mark in known]  # without fetching them again
+        for file in fetched([file for file in files if file.mark not in known], self.store, into):
             digest = content_hash(file)
             if digest in known or digest in new:
                 skipped.append(file.name)
@@ -91,14 +97,16 @@ class Ingester:
         return new, tuple(skipped)
 
     def _ledger(self, table: TableName) -> set[str]:
-        """The content hashes of everything that is in a table: what a replace or a rollback took out may come again."""
+        """The hashes and marks of everything that is in a table: what a replace or a rollback took out may come again."""
         found = self.tables.find(table)
         history = {snapshot.id: snapshot for snapshot in found.history(table)} if found else {}
         at = next((snapshot for snapshot in history.values() if snapshot.is_current), None)
         hashes: set[str] = set()
         while at is not None:
-            hashes.update(filter(None, at.notes.get("sha256", "").split(",")))
-            if at.notes.get("mode") == "replace" or at.operation == "insert_overwrite":
+            for note in ("sha256", "objects"):
+                hashes.update(filter(None, at.notes.get(note, "").split(",")))
+            # Without a mode it is a rollback or somebody's own statement; an upsert may have had to rewrite all rows.
+            if at.notes.get("mode", at.operation) in ("replace", "insert_overwrite"):
                 break
             at = history.get(at.parent)
         return hashes
@@ -201,12 +209,16 @@ class _Job:
         return mode
 
     def _evolution(self, columns: Sequence[PlannedColumn]) -> Evolution:
-        return evolution(columns, self.info.columns, self.wanted.contract) if self.info else Evolution()
+        if self.info is None:
+            return Evolution()
+        return with_layout(evolution(columns, self.info.columns, self.wanted.contract), self.info)
 
     # ---- doing --------------------------------------------------------------------------------------------------
 
     def load(self) -> Report | None:
         """Stage, write, publish; None if the table moved meanwhile."""
+        if self.info is None or self.format == "hudi" or self.mode_of_table() != "append":
+            self.rooms.spark.wake()  # it starts while the files are read; a plain append may do without it
         plan = self._read_plan()
         if self.wanted.contract == "freeze":
             self._evolution(plan.columns)
@@ -250,7 +262,7 @@ class _Job:
         kind = HudiTarget if self.format == "hudi" else IcebergTarget
         rooms = self.rooms
         lock = str(rooms.writing_lock(self.wanted.table))
-        target = kind(Place(rooms.tables, rooms.catalog, rooms.spark, self.wanted.table, self.info, lock))
+        target = kind(Place(rooms.tables, rooms.catalog, rooms.spark, rooms.duckdb, self.wanted.table, self.info, lock))
         target.open(staged.plan.columns, key, self.wanted, changes, replace_all=mode == "replace")
         return target
 
@@ -283,6 +295,7 @@ class _Job:
 
     def _notes(self, staged: StagedFiles, mode: str) -> dict[str, str]:
         names = [file.name for file in self.files]
+        marks = [file.mark for file in self.files if file.mark]
         more = f" and {len(names) - _SHOWN_FILES} more" if len(names) > _SHOWN_FILES else ""
         return {
             "source": ", ".join(names[:_SHOWN_FILES]) + more,
@@ -290,6 +303,7 @@ class _Job:
             "sha256": ",".join(self.hashes),
             "mode": mode,
             "columns": statements.recorded_text(staged.plan.columns),
+            **({"objects": ",".join(marks)} if marks else {}),
         }
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lakehouse.core.ports import Column
+from lakehouse.core.ports import Column, TableInfo
+from lakehouse.ingest import layout
 from lakehouse.ingest.errors import ContractError
 from lakehouse.sources.files import PlannedColumn
 
@@ -23,14 +24,24 @@ class Evolution:
     widened: tuple[PlannedColumn, ...] = ()
     rewritten: tuple[PlannedColumn, ...] = ()
     """The column changes to a type that its old values have to be converted to: text, mostly."""
+    unpartitioned: tuple[str, ...] = ()
+    unsorted: tuple[str, ...] = ()
+    """Parts of the table's layout that a column's new type does not allow."""
 
     def __bool__(self) -> bool:
         return bool(self.added or self.widened or self.rewritten)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The new types of the columns that change theirs."""
+        return {column.name: column.type for column in (*self.widened, *self.rewritten)}
 
     def words(self) -> tuple[str, ...]:
         return (
             *(f"column added: {column.name} {column.type}" for column in self.added),
             *(f"column changed: {c.name} {c.recorded} -> {c.type}" for c in (*self.widened, *self.rewritten)),
+            *(f"no longer partitioned by {field}" for field in self.unpartitioned),
+            *(f"no longer sorted by {field}" for field in self.unsorted),
         )
 
 
@@ -50,6 +61,21 @@ def evolution(planned: Sequence[PlannedColumn], table: Sequence[Column], contrac
             "Mend the files, or let the table follow them with --contract evolve.",
         )
     return found
+
+
+def with_layout(found: Evolution, info: TableInfo) -> Evolution:
+    """The same changes, with what they mean for the table's partitioning and sort order."""
+    types = {column.name: column.type for column in found.rewritten}
+    return replace(
+        found, unpartitioned=layout.lost(info.partitioning, types), unsorted=layout.lost(info.sorting, types)
+    )
+
+
+def evolved(columns: Sequence[Column], changes: Evolution, last: Sequence[str] = ()) -> tuple[Column, ...]:
+    """The columns of a table after the changes, those named `last` at the end."""
+    kept = [replace(column, type=changes.types.get(column.name, column.type)) for column in columns]
+    kept += [Column(column.name, column.type, comment=column.header) for column in changes.added]
+    return (*(c for c in kept if c.name not in last), *(c for c in kept if c.name in last))
 
 
 def _fits(planned: str, held: str) -> bool:

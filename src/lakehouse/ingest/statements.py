@@ -58,7 +58,22 @@ def evolve(table: TableName, changes: Evolution, order: Sequence[str], keep_rows
 def insert(table: TableName, columns: Sequence[Column], brought: Sequence[str], overwrite: bool = False) -> str:
     """INSERT of the staged rows; columns that they do not have become null."""
     verb = "INSERT OVERWRITE TABLE" if overwrite else "INSERT INTO"
-    return f"{verb} {table} SELECT {_picked(columns, brought)} FROM {STAGED}"
+    return f"{verb} {table} {rows(columns, brought)}"
+
+
+def rows(columns: Sequence[Column], brought: Sequence[str]) -> str:
+    """The staged rows, in the table's types; columns that they do not have are null."""
+    return f"SELECT {_picked(columns, brought)} FROM {STAGED}"
+
+
+def rows_with_kept(
+    table: TableName, columns: Sequence[Column], held: Sequence[str], brought: Sequence[str], key: Sequence[str]
+) -> str:
+    """The staged rows and those that the table has, in its new types, except for those that the staged ones replace."""
+    types = {column.name: column.type for column in columns}
+    same = " AND ".join(f"CAST(t.`{name}` AS {types[name]}) = s.`{name}`" for name in key)
+    replaced = f" LEFT ANTI JOIN {STAGED} s ON {same}" if key else ""
+    return f"SELECT {_picked(columns, held)} FROM {table} t{replaced} UNION ALL {rows(columns, brought)}"
 
 
 def merge(table: TableName, columns: Sequence[Column], key: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Where an ingest writes: an Iceberg table on a branch of its own, or a Hudi table by one commit of its own."""
+"""Where an ingest writes, and how it does into an Iceberg table: on a branch of its own. Hudi is in hudi.py."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Column, Request, Scan, SparkEngine, TableInfo
 from lakehouse.core.quoting import spark_text
+from lakehouse.engines.duckdb import DuckDB
 from lakehouse.formats.iceberg.stamp import stamp
-from lakehouse.ingest import statements
+from lakehouse.ingest import layout, statements
 from lakehouse.ingest.changes import Changes
 from lakehouse.ingest.model import Wanted
+from lakehouse.ingest.native import NativeAppend, Rows
 from lakehouse.ingest.schema import Evolution
 from lakehouse.serve.tables import Tables
 from lakehouse.sources.files import PlannedColumn
@@ -31,6 +33,7 @@ class Branches(Protocol):
 
     def on(self, branch: str) -> Branches: ...
     def pointer(self, table: TableName) -> str | None: ...
+    def pyiceberg_properties(self) -> Mapping[str, str]: ...
     def move(self, table: TableName, start: str, end: str) -> None: ...
     def fork(self, branch: str, tables: Sequence[TableName]) -> dict[TableName, str | None]: ...
     def publish(self, branch: str, base: Mapping[TableName, str | None]) -> bool: ...
@@ -65,6 +68,7 @@ class Place:
     tables: Tables
     catalog: Branches
     spark: SparkEngine
+    duckdb: DuckDB
     table: TableName
     info: TableInfo | None
     """The table as it is; None if it is not there yet."""
@@ -109,7 +113,13 @@ class IcebergTarget:
                 self._run(f"ALTER TABLE {self._table} WRITE ORDERED BY {wanted.sort_by}")
             return
         order = [column.name for column in self._info.columns]
-        for statement in statements.evolve(self._table, changes, order, keep_rows=not replace_all):
+        types = {column.name: column.type for column in changes.rewritten}
+        self._refuse_leaving_files(types)
+        for statement in (
+            *layout.taken_off(self._table, self._info, types),
+            *statements.evolve(self._table, changes, order, keep_rows=not replace_all),
+            *layout.put_back(self._table, self._info, types),
+        ):
             self._run(statement)
         listed = ", ".join(f"{spark_text(name)} = {spark_text(value)}" for name, value in kept.items())
         if any(self._info.properties.get(name) != value for name, value in kept.items()):
@@ -122,15 +132,20 @@ class IcebergTarget:
         return self._main.scan(self._table) if self._info is not None else None
 
     def insert(self, folder: Path, brought: Sequence[str], overwrite: bool) -> None:
-        self._run(statements.insert(self._table, self.columns(), brought, overwrite), folder)
+        columns = self.columns()
+        if overwrite or not self._native().append(Rows(folder, brought), columns):
+            self._run(statements.insert(self._table, columns, brought, overwrite), folder)
 
     def upsert(self, changes: Changes, key: Sequence[str]) -> None:
         columns = self.columns()
-        names = [column.name for column in columns]
         if changes.updated:
             self._run(statements.merge(self._table, columns, key), changes.folder)
         else:
-            self._run(statements.insert(self._table, columns, names), changes.folder)
+            self.insert(changes.folder, [column.name for column in columns], overwrite=False)
+
+    def _native(self) -> NativeAppend:
+        properties = self._catalog.on(self._branch).pyiceberg_properties()
+        return NativeAppend(self._place.duckdb, self._branch, properties, self._table)
 
     def keep_rejects(self, folder: Path) -> None:
         if self._base[self._rejected] is None:
@@ -154,12 +169,22 @@ class IcebergTarget:
         assert current is not None
         return current.id if self._catalog.publish(self._branch, self._base) else None
 
-    def publish_rejects(self) -> None:
-        """Make only the rejected rows seen."""
-        self._catalog.publish(self._branch, self._base)
+    def publish_rejects(self) -> bool:
+        """Make only the rejected rows seen; False if somebody else wrote to their table meanwhile."""
+        return self._catalog.publish(self._branch, self._base)
 
     def discard(self) -> None:
         self._catalog.discard(self._branch)
+
+    def _refuse_leaving_files(self, types: Mapping[str, str]) -> None:
+        """A merge-on-read update leaves the old files in place, partitioned by a column that is gone: DuckDB dies of it."""
+        assert self._info is not None
+        merges = self._info.properties.get("write.update.mode") == "merge-on-read"
+        if merges and any(layout.Field.read(each).column in types for each in self._info.partitioning):
+            raise NotSupportedError(
+                f"{self._table} is partitioned by a column whose type would change, and updates are merged on read.",
+                f"First: ALTER TABLE {self._table} SET TBLPROPERTIES ('write.update.mode' = 'copy-on-write')",
+            )
 
     def _run(self, sql: str, folder: Path | None = None) -> None:
         files = {statements.STAGED: str(folder)} if folder else {}
@@ -167,78 +192,3 @@ class IcebergTarget:
         # as long for a million rows, and saves files only where a task meets many partitions.
         settings = {"spark.sql.iceberg.distribution-mode": "none"} if folder else {}
         self._place.run(Request(sql, arrow=False, branch=self._branch, files=files, settings=settings))
-
-
-class HudiTarget:
-    """A Hudi table. It has no branches: the rows are one commit, which is what makes them seen."""
-
-    def __init__(self, place: Place) -> None:
-        self._place, self._table, self._info = place, place.table, place.info
-        self._format = place.tables.formats["hudi"]
-        self._rejected: Path | None = None
-        self._write: tuple[str, str, Path] | None = None
-
-    def open(
-        self,
-        planned: Sequence[PlannedColumn],
-        key: Sequence[str],
-        wanted: Wanted,
-        changes: Evolution,
-        replace_all: bool,
-    ) -> None:
-        if changes.widened or changes.rewritten:
-            raise NotSupportedError(
-                f"A Hudi table cannot change the type of a column: {'; '.join(changes.words())}.",
-                "Use --contract quarantine to set such rows aside, or an Iceberg table.",
-            )
-        if key and self._info is not None and set(key) != set(self._info.key):
-            raise NotSupportedError(
-                f"{self._table} is a Hudi table with the key {', '.join(self._info.key) or '(none)'}, which cannot change.",
-                "Leave --key away, or ingest into a new table.",
-            )
-        if self._info is None:
-            properties = {"primaryKey": ",".join(key)} if key else {}
-            self._query(
-                statements.create(self._table, planned, "hudi", wanted.partition_by, properties or {"type": "cow"})
-            )
-        for statement in statements.evolve(self._table, changes, []):
-            self._query(statement)
-
-    def columns(self) -> Sequence[Column]:
-        return self._format.describe(self._table).columns
-
-    def before(self) -> Scan | None:
-        return self._format.scan(self._table) if self._info is not None else None
-
-    def insert(self, folder: Path, brought: Sequence[str], overwrite: bool) -> None:
-        self._write = (statements.insert(self._table, self.columns(), brought, overwrite), "insert", folder)
-
-    def upsert(self, changes: Changes, key: Sequence[str]) -> None:
-        columns = self.columns()
-        names = [column.name for column in columns]
-        self._write = (statements.insert(self._table, columns, names), "upsert", changes.folder)
-
-    def keep_rejects(self, folder: Path) -> None:
-        self._rejected = folder
-
-    def publish(self, notes: Mapping[str, str]) -> str | None:
-        assert self._write is not None
-        sql, operation, folder = self._write
-        settings = {f"hoodie.lake.{name}": value for name, value in notes.items()}
-        settings["hoodie.datasource.write.commitmeta.key.prefix"] = "hoodie.lake."
-        settings["hoodie.spark.sql.insert.into.operation"] = operation
-        self._query(sql, folder, settings)
-        if self._rejected:
-            # Last, so that a kill in between loses the note of a bad row and never a good row.
-            keeper = IcebergTarget(self._place)
-            keeper.keep_rejects(self._rejected)
-            keeper.publish_rejects()
-        current = self._format.describe(self._table).current
-        return current.id if current else ""
-
-    def discard(self) -> None:
-        """There is nothing that would have to be forgotten."""
-
-    def _query(self, sql: str, folder: Path | None = None, settings: Mapping[str, str] | None = None) -> None:
-        files = {statements.STAGED: str(folder)} if folder else {}
-        self._place.run(Request(sql, arrow=False, files=files, settings=settings or {}))

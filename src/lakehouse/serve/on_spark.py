@@ -42,14 +42,17 @@ class SparkQueries:
         self._tables, self.session, self._catalog, self._check_room = tables, session, catalog, check_room
         self._known: dict[TableName, str] = {}
 
+    def wake(self) -> None:
+        """A session of this process starts with its first statement."""
+
     def query(self, request: Request, reason: str) -> Result:
         statement = parse(request.sql, local=request.files)
         tables = self._tables.on(request.branch)
         if statement.kind == "drop":
             return drop_softly(statement, tables)
-        if statement.kind == "write":
+        if statement.kind == "write" or request.write:
             self._check_room()
-        if statement.kind != "read":
+        if statement.kind != "read" or request.write:
             # A limit is for reading: the answers of commands are short, and Spark runs a limited one twice.
             request = replace(request, limit=None)
         names = _Names(statement, tables)
@@ -74,6 +77,7 @@ class SparkQueries:
     ) -> Prepared:
         stale = [name for name, version in versions.items() if not version or self._known.get(name) != version]
         setup = [line for name in stale for line in names.format_of(name).spark_setup(name)]
+        copies = [names.format_of(name).spark_copy(name) for name in stale]
         setup += [_view(name, folder) for name, folder in request.files.items()]
         settings = dict(request.settings)
         if request.branch:
@@ -83,6 +87,7 @@ class SparkQueries:
             sql=for_spark(statement, names.in_spark(request.as_of)),
             setup=setup,
             settings=settings,
+            copies=[copy for copy in copies if copy is not None],
             changes_session=statement.kind == "session" or bool(settings or request.files),
         )
 

@@ -39,21 +39,24 @@ class Queries:
             return self._spark.query(request, "asked for")
         self._duckdb.begin()
         statement = parse(request.sql)
+        tables = self._tables.on(request.branch)
         if statement.kind == "drop":
-            return drop_softly(statement, self._tables)
-        choice, scans = self._choose(statement, request, engine)
+            return drop_softly(statement, tables)
+        choice, scans = self._choose(statement, tables, request, engine)
         if choice.engine == "spark":
             return self._spark.query(request, choice.reason)
         return self._on_duckdb(statement, scans, request, choice.reason)
 
-    def _choose(self, statement: Statement, request: Request, engine: str) -> tuple[Choice, dict[TableUse, Scan]]:
-        needs_spark = _needs_spark(statement, self._tables)
+    def _choose(
+        self, statement: Statement, tables: Tables, request: Request, engine: str
+    ) -> tuple[Choice, dict[TableUse, Scan]]:
+        needs_spark = _needs_spark(statement, tables)
         if needs_spark and engine == "duckdb":
             raise NotSupportedError(f"DuckDB cannot run this: {needs_spark}.", "Leave --engine away, or say spark.")
         if needs_spark:
             return Choice("spark", needs_spark), {}
         try:
-            scans = {use: self._scan(use, request.as_of) for use in statement.uses}
+            scans = _scans(statement, tables, request.as_of)
         except NotSupportedError as exc:
             if engine == "duckdb":
                 raise
@@ -64,10 +67,6 @@ class Queries:
         if size > self._largest_scan:
             return Choice("spark", f"the tables are {_mb(size)}, more than query.largest_scan allows DuckDB"), {}
         return Choice("duckdb", f"a read of {_mb(size)}, which fits in memory"), scans
-
-    def _scan(self, use: TableUse, as_of: str) -> Scan:
-        table_format = self._tables.format_of(use.name)
-        return table_format.scan(use.name, self._tables.snapshot_at(use.name, use.as_of or as_of))
 
     def _on_duckdb(self, statement: Statement, scans: dict[TableUse, Scan], request: Request, reason: str) -> Result:
         views: dict[TableName | str, Scan] = {}
@@ -88,8 +87,16 @@ class Queries:
             careful = _read_carefully(statement)
             if careful is None:
                 raise pointed_back(exc, statement) from exc
-        scans = {use: self._scan(use, request.as_of) for use in careful.uses}
+        scans = _scans(careful, self._tables.on(request.branch), request.as_of)
         return self._on_duckdb(careful, scans, request, reason)
+
+
+def _scans(statement: Statement, tables: Tables, as_of: str) -> dict[TableUse, Scan]:
+    """How each use of a table is read."""
+    return {
+        use: tables.format_of(use.name).scan(use.name, tables.snapshot_at(use.name, use.as_of or as_of))
+        for use in statement.uses
+    }
 
 
 def _read_carefully(statement: Statement) -> Statement | None:

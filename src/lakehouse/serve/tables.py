@@ -5,21 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from lakehouse.core.errors import NoSuchTableError, NotDroppedError, TableExistsError
-from lakehouse.core.names import TableName, nearest
+from lakehouse.core.errors import NoSuchBranchError, NoSuchTableError, NotDroppedError, TableExistsError
+from lakehouse.core.names import MAIN, TableName, nearest
 from lakehouse.core.ports import TableFormat, TableInfo
 
 
 class Tables:
     """Every format's tables under one roof."""
 
-    def __init__(self, formats: Sequence[TableFormat], is_view: Callable[[TableName], bool]) -> None:
+    def __init__(
+        self,
+        formats: Sequence[TableFormat],
+        is_view: Callable[[TableName], bool],
+        branches: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        """
+        Args:
+            branches: the names of all branches there are.
+        """
         self.formats: Mapping[str, TableFormat] = {each.name: each for each in formats}
-        self.is_view = is_view
+        self.is_view, self.branches = is_view, branches
 
     def on(self, branch: str) -> Tables:
-        """The tables as a branch has them."""
-        return Tables([each.on(branch) for each in self.formats.values()], self.is_view) if branch else self
+        """The tables as a branch has them; whether there is such a branch is not asked."""
+        if not branch or branch == MAIN:
+            return self
+        return Tables([each.on(branch) for each in self.formats.values()], self.is_view, self.branches)
+
+    def on_existing(self, branch: str) -> Tables:
+        """The tables as a branch has them; NoSuchBranchError if there is none."""
+        if branch and branch != MAIN and branch not in self.branches():
+            known = [MAIN, *self.branches()]
+            raise NoSuchBranchError(f"There is no branch {branch}.", f"There are: {', '.join(known[:10])}.")
+        return self.on(branch)
 
     def all(self) -> list[tuple[TableName, TableFormat]]:
         """Every table with its format, by name."""

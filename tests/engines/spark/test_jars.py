@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -79,10 +79,10 @@ class Mirror:
         return f"http://127.0.0.1:{self.server.server_port}/maven2"
 
     def add(self, jar: Jar, content: bytes = CONTENT) -> None:
-        folder = f"/maven2/org/test/{jar.name}/1.0/{jar.name}-1.0"
+        folder = f"/maven2/org/test/{jar.name}/1.0"
         pom = f"<artifactId>{jar.name}</artifactId><version>1.0</version>"
-        self.files[f"{folder}.jar"] = content
-        self.files[f"{folder}.pom"] = (
+        self.files[f"{folder}/{jar.file}"] = content
+        self.files[f"{folder}/{jar.name}-1.0.pom"] = (
             f"<project><modelVersion>4.0.0</modelVersion><groupId>org.test</groupId>{pom}</project>".encode()
         )
 
@@ -118,6 +118,14 @@ def in_cache(cache: Path) -> list[str]:
 
 def scratch(cache: Path) -> list[Path]:
     return [path for path in cache.iterdir() if path.name.startswith("fetch-")]
+
+
+def test_a_jar_with_a_classifier_is_another_jar(mirror: Mirror, cache: Path) -> None:
+    everything = replace(A, classifier="all", sha256=hashlib.sha256(b"all").hexdigest(), size=3)
+    mirror.add(everything, b"all")
+    paths = ensure_jars(cache, find_java, mirror.address, jars=[B, everything])
+    assert [path.name for path in paths] == ["b-1.0.jar", "a-1.0-all.jar"]
+    assert paths[1].read_bytes() == b"all"
 
 
 def test_jars_are_fetched_once_with_progress(mirror: Mirror, cache: Path) -> None:

@@ -179,6 +179,7 @@ def test_these_are_not_plain_either(text: str) -> None:
         pytest.param("describe n.t", "other", ["n.t"], None, id="describe"),
         pytest.param("describe namespace n", "other", [], None, id="describe-namespace"),
         pytest.param("show tables in n", "other", None, None, id="show"),
+        pytest.param("alter table n.t drop partition field days(ts)", "other", [], None, id="drop-partition-field"),
         pytest.param("call lake.system.expire_snapshots(table => 'n.t')", "other", [], None, id="call"),
     ],
 )  # fmt: skip

@@ -95,9 +95,10 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest
         discover([str(path)])
 
 
-def test_object_stores_are_not_there_yet() -> None:
-    with pytest.raises(NotSupportedError, match="s3://bucket"):
-        discover(["s3://bucket/leads.csv"])
+@pytest.mark.parametrize("source", ["gs://bucket/leads.csv", "https://host/leads.csv", "s3://bucket/leads.csv"])
+def test_what_lies_elsewhere_needs_a_store_that_knows_it(source: str) -> None:
+    with pytest.raises(NotSupportedError, match=source):
+        discover([source])
 
 
 def test_every_error_has_one_shape(tmp_path: Path) -> None:

@@ -36,10 +36,12 @@ class Jar:
     version: str
     sha256: str
     size: int
+    classifier: str = ""
+    """Which of several jars of one version; nothing for the plain one."""
 
     @property
     def file(self) -> str:
-        return f"{self.name}-{self.version}.jar"
+        return "-".join(filter(None, (self.name, self.version, self.classifier))) + ".jar"
 
     @property
     def coordinates(self) -> str:
@@ -67,6 +69,13 @@ EMBEDDED = (
         "3.53.4.0",
         "bcb1f51e36f940867e83342f9efbf5968ac44a6bef4d397bb4af7b17b45cd2fb",
         12_002_370,
+    ),
+    Jar(
+        "org.postgresql",
+        "postgresql",
+        "42.7.12",
+        "31fbf6f06b2217fb51d5100cee51b22625cc81640da0679b47914e54c1e6377c",
+        1_142_967,
     ),
 )
 
@@ -157,7 +166,7 @@ def _run_ivy(jars: Sequence[Jar], work: Path, java: Java, repo: str, progress: P
     (work / "ivy.xml").write_text(_ivy_file(jars))
     command = [str(java.program), *java_trust_options(work), "-cp", str(_ivy_jar()), "org.apache.ivy.Main"]
     command += ["-cache", str(work / "cache"), "-ivy", str(work / "ivy.xml")]
-    command += ["-retrieve", str(work / "out" / "[artifact]-[revision].[ext]")]
+    command += ["-retrieve", str(work / "out" / "[artifact]-[revision](-[classifier]).[ext]")]
     if repo:
         (work / "settings.xml").write_text(_ivy_settings(repo))
         command += ["-settings", str(work / "settings.xml")]
@@ -219,13 +228,17 @@ def _ivy_file(jars: Sequence[Jar]) -> str:
     # Naming the artefact keeps Ivy from fetching sources and javadoc as well.
     parts = "".join(
         f'<dependency org="{jar.group}" name="{jar.name}" rev="{jar.version}" transitive="false">'
-        f'<artifact name="{jar.name}" type="jar" ext="jar"/></dependency>'
+        f'<artifact name="{jar.name}" type="jar" ext="jar"{_classified(jar)}/></dependency>'
         for jar in jars
     )
     return (
-        '<ivy-module version="2.0"><info organisation="lakehouse" module="jars"/>'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven"><info organisation="lakehouse" module="jars"/>'
         f"<dependencies>{parts}</dependencies></ivy-module>"
     )
+
+
+def _classified(jar: Jar) -> str:
+    return f' m:classifier="{jar.classifier}"' if jar.classifier else ""
 
 
 def _ivy_settings(repo: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.ports import Column, Request
+from lakehouse.core.ports import Column, Request, SchemaCopy, Write
 from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result, Row
 from lakehouse.engines.spark.errors import translated
 
@@ -28,6 +28,8 @@ class Prepared:
     sql: str
     setup: Sequence[str] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+    copies: Sequence[SchemaCopy] = ()
+    """Tables whose schema Spark's own catalog may hold an old copy of."""
     changes_session: bool = False
     """The session is not used again afterwards: the statement, or what it needs, changes it."""
 
@@ -60,6 +62,9 @@ class LocalSession:
         with translated(prepared.sql), self._borrowed(keep=not prepared.changes_session) as session:
             _set_up(session, prepared)
             frame = session.sql(prepared.sql)
+            if request.write:
+                _write(frame, request.write)
+                return Result((), ListedRows([], []), Explain("spark", reason))
             if request.limit is not None:
                 frame = frame.limit(request.limit)
             return _result(frame, reason, request.arrow)
@@ -117,6 +122,14 @@ class LocalSession:
                 with self._lock:
                     self._idle.append(session)
 
+    @contextmanager
+    def own(self, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+        """A session with settings of its own, used by nobody else, for as long as the block lasts."""
+        with self._borrowed(keep=False) as session:
+            for key, value in settings.items():
+                session.conf.set(key, value)
+            yield session
+
     def _configure(self, session: SparkSession) -> None:
         for key, value in self._settings.items():
             session.conf.set(key, value)
@@ -127,6 +140,44 @@ def _set_up(session: SparkSession, prepared: Prepared) -> None:
         session.conf.set(key, value)
     for statement in prepared.setup:
         session.sql(statement)
+    for copy in prepared.copies:
+        _bring_up_to_date(session, copy)
+
+
+def _bring_up_to_date(session: SparkSession, copy: SchemaCopy) -> None:
+    """Give Spark's own catalog the schema that a table has now, if it remembers another.
+
+    REFRESH TABLE leaves the copy as it is, ALTER TABLE would be a commit, and dropping the entry to make it anew could
+    delete the table's files: Spark takes a table that was made in this process for its own.
+    """
+    name = f"spark_catalog.`{copy.table.namespace}`.`{copy.table.table}`"
+    held = {row["col_name"]: row["data_type"] for row in session.sql(f"DESCRIBE TABLE {name}").collect()}
+    java = getattr(session, "_jsparkSession", None)  # a Spark Connect server keeps a catalog of its own
+    if java is None or all(held.get(column.name) == column.type for column in copy.columns):
+        return
+    frame = session.read.format(copy.format).load(copy.location).drop(*copy.partitioning)
+    frame = _commented(frame, {column.name: column.comment for column in copy.columns})
+    catalog = java.sharedState().externalCatalog()
+    catalog.alterTableDataSchema(copy.table.namespace, copy.table.table, frame._jdf.schema())
+    session.catalog.refreshTable(name)
+
+
+def _write(frame: DataFrame, write: Write) -> None:
+    rows = _commented(frame, write.comments)
+    rows.write.format(write.format).options(**write.options).mode("append").save(write.location)
+
+
+def _commented(frame: DataFrame, comments: Mapping[str, str]) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    return frame.select(
+        *(
+            F.col(f"`{name}`").alias(name, metadata={"comment": comment})
+            if (comment := comments.get(name))
+            else F.col(f"`{name}`")
+            for name in frame.columns
+        )
+    )
 
 
 def _result(frame: DataFrame, reason: str, arrow: bool) -> Result:

@@ -10,13 +10,15 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lakehouse.core.errors import EngineUnreachableError, StatementLostError, error_from_dict
+from lakehouse.core.errors import EngineUnreachableError, LakeError, StatementLostError, error_from_dict
 from lakehouse.core.locks import locked
 from lakehouse.core.ports import Column, Request
 from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result
@@ -65,6 +67,17 @@ class WarmSpark:
             raise error_from_dict(json.loads(data), request.sql)
         return _arrow_result(data) if kind == ARROW else _listed_result(json.loads(data))
 
+    def wake(self) -> None:
+        """Start the process, if it does not run, while the caller does something else; errors are left to `query`."""
+        if self._is_right(self.health()):
+            return
+        self._before_start()
+        threading.Thread(target=self._start_quietly, daemon=True).start()
+
+    def _start_quietly(self) -> None:
+        with suppress(LakeError), locked(self._lock_file):
+            self._start_if_needed()
+
     def health(self) -> dict[str, Any] | None:
         """What the process says of itself, or None if it does not run."""
         try:
@@ -86,12 +99,16 @@ class WarmSpark:
             return
         self._before_start()
         with self._waiting("Starting Spark"), locked(self._lock_file):
-            health = self.health()
-            if self._is_right(health):
-                return
-            if health is not None:
-                _end(int(health["pid"]))
-            self._start()
+            self._start_if_needed()
+
+    def _start_if_needed(self) -> None:
+        """Called with the lock held."""
+        health = self.health()
+        if self._is_right(health):
+            return
+        if health is not None:
+            _end(int(health["pid"]))
+        self._start()
 
     def _is_right(self, health: dict[str, Any] | None) -> bool:
         return health is not None and health["fingerprint"] == self._fingerprint

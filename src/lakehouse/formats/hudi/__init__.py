@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lakehouse.core.errors import NoSuchTableError, NotSupportedError, TableExistsError
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Column, FormatCan, Scan, Snapshot, TableInfo
+from lakehouse.core.ports import Column, FormatCan, Scan, SchemaCopy, Snapshot, TableInfo
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.uris import file_uri
 from lakehouse.core.when import Version, resolve
@@ -124,6 +124,14 @@ class HudiTables:
             return (database, f"DROP TABLE IF EXISTS {name}")
         known = f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION {spark_text(file_uri(self.folder(table)))}"
         return (database, known, f"REFRESH TABLE {name}")
+
+    def spark_copy(self, table: TableName) -> SchemaCopy | None:
+        instants = self._instants(table) if self.has(table) else []
+        if not instants:
+            return None  # nobody can have changed the schema that it was made with
+        fields = _listed(self._properties(table).get("hoodie.table.partition.fields", ""))
+        place = file_uri(self.folder(table))
+        return SchemaCopy(table, self.name, place, timeline.columns(instants[-1]), fields)
 
     def version(self, table: TableName) -> str:
         """Changes whenever the table does; cheap."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from lakehouse.core.errors import NoSuchTableError
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import FormatCan, Scan, Snapshot, TableInfo
+from lakehouse.core.ports import FormatCan, Scan, SchemaCopy, Snapshot, TableInfo
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.iceberg.metadata import Metadata, read_metadata
 
@@ -53,6 +53,7 @@ class IcebergTables:
             location=metadata.location,
             columns=metadata.columns(),
             partitioning=metadata.partitioning(),
+            sorting=metadata.sorting(),
             key=metadata.key(),
             properties=metadata.properties,
             current=current,
@@ -92,10 +93,25 @@ class IcebergTables:
     def spark_setup(self, table: TableName) -> Sequence[str]:
         return ()
 
+    def spark_copy(self, table: TableName) -> SchemaCopy | None:
+        return None
+
     def version(self, table: TableName) -> str:
         return ""
 
     def rollback_sql(self, table: TableName, snapshot: str) -> str:
+        """The old snapshot made the present one, or its rows as a new one where today's columns are not those of then.
+
+        A column that changed its type is another one to Iceberg: in the old files it would be null.
+        """
+        metadata = self._metadata(table)
+        if not metadata.same_columns(snapshot):
+            then = {column.name for column in metadata.columns(snapshot)}
+            picked = ", ".join(
+                f"CAST({f'`{column.name}`' if column.name in then else 'NULL'} AS {column.type}) AS `{column.name}`"
+                for column in metadata.columns()
+            )
+            return f"INSERT OVERWRITE TABLE {table} SELECT {picked} FROM {table} VERSION AS OF '{snapshot}'"
         return (
             f"CALL {self._catalog.name}.system.set_current_snapshot(table => '{table}', snapshot_id => {int(snapshot)})"
         )

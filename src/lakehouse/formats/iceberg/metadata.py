@@ -73,6 +73,10 @@ class Metadata:
             parent=str(entry.get("parent-snapshot-id") or ""),
             refs=refs,
             is_current=str(entry["snapshot-id"]) == self.current_id,
+            changed_partitions=tuple(
+                key.removeprefix("partitions.") for key in summary if key.startswith("partitions.")
+            ),
+            changed_partition_count=_count(summary, "changed-partition-count") or 0,
         )
 
     def columns(self, snapshot_id: str = "") -> tuple[Column, ...]:
@@ -85,6 +89,16 @@ class Metadata:
             Column(field["name"], spark_type(field["type"]), field["required"], field.get("doc", ""))
             for field in self._schema(schema_id)["fields"]
         )
+
+    def same_columns(self, snapshot_id: str) -> bool:
+        """Whether a snapshot's columns are today's as far as their names are: else they were made anew since."""
+        entry = next(entry for entry in self.raw["snapshots"] if str(entry["snapshot-id"]) == snapshot_id)
+        current = self.raw["current-schema-id"]
+        then, now = (
+            {field["name"]: field["id"] for field in self._schema(number)["fields"]}
+            for number in (entry.get("schema-id", current), current)
+        )
+        return all(now.get(name, number) == number for name, number in then.items())
 
     def key(self) -> tuple[str, ...]:
         """The columns that identify a row: Iceberg's identifier fields, or those that our upserts recorded."""
@@ -102,6 +116,17 @@ class Metadata:
             _transform(part["transform"], names.get(part["source-id"], "?"))
             for part in spec["fields"]
             if part["transform"] != "void"
+        )
+
+    def sorting(self) -> tuple[str, ...]:
+        """The present sort order, as WRITE ORDERED BY would have it."""
+        names = {field["id"]: field["name"] for field in self._schema(self.raw["current-schema-id"])["fields"]}
+        default = self.raw.get("default-sort-order-id")
+        orders = [each["fields"] for each in self.raw.get("sort-orders", []) if each["order-id"] == default]
+        return tuple(
+            f"{_transform(part['transform'], names.get(part['source-id'], '?'))} {part['direction'].upper()}"
+            f" {part['null-order'].upper().replace('-', ' ')}"
+            for part in (orders[0] if orders else [])
         )
 
     def _schema(self, schema_id: int) -> dict[str, Any]:

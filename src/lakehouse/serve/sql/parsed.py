@@ -19,6 +19,10 @@ METADATA_TABLES = {
 }  # fmt: skip
 
 
+#: Iceberg's; sqlglot takes it for Hive's DROP PARTITION (…) and stops at the missing bracket.
+_DROP_FIELD = re.compile(r"alter\s+table\s+\S+\s+drop\s+partition\s+field\b", re.IGNORECASE)
+
+
 def parse_with_sqlglot(text: str, local: Collection[str] = ()) -> Statement:
     import logging
 
@@ -26,6 +30,8 @@ def parse_with_sqlglot(text: str, local: Collection[str] = ()) -> Statement:
     from sqlglot import exp
     from sqlglot.errors import ParseError, TokenError
 
+    if _DROP_FIELD.match(text):
+        return Statement(text, "other")
     # What sqlglot does not know it hands on as a Command, and so do we: Spark may know it. No need to warn.
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:

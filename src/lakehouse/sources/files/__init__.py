@@ -5,7 +5,7 @@ plan = plan_files(files)
 staged = stage_files(plan, into=Path("..."))     # staged.plan has the final types
 """
 
-from lakehouse.sources.files.discover import SourceFile, content_hash, discover
+from lakehouse.sources.files.discover import SourceFile, content_hash, discover, fetched
 from lakehouse.sources.files.model import (
     LINE_COLUMN,
     NULL_WORDS,
@@ -41,6 +41,7 @@ __all__ = [
     "clean_names",
     "content_hash",
     "discover",
+    "fetched",
     "plan_files",
     "read_rejects",
     "stage_files",

@@ -1,4 +1,4 @@
-"""Which files were meant: single files, patterns and whole folders."""
+"""Which files were meant: single files, patterns and whole folders, here and in an object store."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import glob
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.ports import RemoteFile, RemoteFiles
+from lakehouse.sources.files import remote
 from lakehouse.sources.files.errors import EmptyGlobError, NoDataFilesError, NoSuchFileError, UnreadableFileError
 
 _CHUNK = 1 << 20
@@ -17,23 +19,50 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, order=True)
 class SourceFile:
-    """A file to read: its absolute path, its name as the user would say it, and its size in bytes."""
+    """A file to read: its absolute path, its name as the user would say it, and its size in bytes.
+
+    One that lies in an object store has no path before it was fetched, and an `etag` if the store tells contents apart.
+    """
 
     path: str
     name: str
     size: int
+    etag: str = ""
+
+    @property
+    def mark(self) -> str:
+        """Stands for a remote file with the content that it has now; nothing if only reading it would tell."""
+        told = f"{self.name}\n{self.etag}\n{self.size}"
+        return hashlib.sha256(told.encode()).hexdigest() if self.etag else ""
 
 
-def discover(sources: Sequence[str]) -> list[SourceFile]:
+def discover(sources: Sequence[str], store: RemoteFiles | None = None) -> list[SourceFile]:
     """Every file that the sources name, each once, in the order given; folders and patterns in sorted order.
 
     In folders, hidden files and those that start with `_` (as Spark's `_SUCCESS`) are left out.
     """
     found: dict[str, SourceFile] = {}
     for source in sources:
+        if store is not None and source.startswith(remote.SCHEME):
+            for far in remote.find(source, store):
+                found.setdefault(far.name, SourceFile("", far.name, far.size, far.etag))
+            continue
         for path, name in _paths(source):
             found.setdefault(path, _checked(path, name))
     return list(found.values())
+
+
+def fetched(files: Sequence[SourceFile], store: RemoteFiles | None, into: Path) -> list[SourceFile]:
+    """The same files in the same order, all of them on this machine: remote ones are copied into a folder."""
+    if store is None or all(file.path for file in files):
+        return list(files)
+    into.mkdir(parents=True, exist_ok=True)
+    here = [file if file.path else replace(file, path=str(into / f"{at:05}")) for at, file in enumerate(files)]
+    missing = [(file, copy) for file, copy in zip(files, here, strict=True) if not file.path]
+    remote.fetch_all(
+        store, [(RemoteFile(file.name, file.size, file.etag), Path(copy.path)) for file, copy in missing], into
+    )
+    return here
 
 
 def content_hash(file: SourceFile) -> str:
@@ -57,7 +86,7 @@ def unreadable(name: str, exc: OSError) -> UnreadableFileError:
 def _paths(source: str) -> Iterator[tuple[str, str]]:
     if "://" in source and not source.startswith("file://"):
         raise NotSupportedError(
-            f"{source} is not on this machine; only local files can be ingested yet.", "Copy it here first."
+            f"{source} is not on this machine, and only s3:// is read from elsewhere.", "Copy it here first."
         )
     plain = os.path.expanduser(source.removeprefix("file://"))
     if os.path.isdir(plain):

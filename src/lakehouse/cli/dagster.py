@@ -1,0 +1,36 @@
+"""`lake dagster`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+
+import click
+
+from lakehouse.cli.app import Context, command
+from lakehouse.cli.show import note
+from lakehouse.core.errors import NotInstalledError
+
+
+@command("lake dagster\nlake dagster --port 3001")
+@click.option("--port", default=3000, show_default=True, help="Where the pages are served, on this machine only.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Another address lets others in: there is no login."
+)
+def dagster(context: Context, port: int, host: str) -> None:
+    """Open the pipelines in Dagster: one lineage from source to gold, partitions, backfills, checks, schedules."""
+    if find_spec("dagster_webserver") is None:
+        raise NotInstalledError("Dagster", "orchestrate")
+    home = context.lake.folder / "dagster"
+    home.mkdir(exist_ok=True)
+    settings = home / "dagster.yaml"
+    if not settings.exists():
+        settings.write_text("telemetry:\n  enabled: false\n")
+    environment = {**os.environ, "DAGSTER_HOME": str(home), "LAKE_HOME": str(context.lake.folder)}
+    note(f"Dagster on http://{host}:{port} (Ctrl-C ends it)")
+    sys.stderr.flush()
+    module = "lakehouse.orchestrate.definitions"
+    arguments = [sys.executable, "-m", "dagster", "dev", "-m", module, "-h", host, "-p", str(port)]
+    # In this process's place, so that Ctrl-C and signals reach Dagster and nobody else.
+    os.execve(sys.executable, arguments, environment)

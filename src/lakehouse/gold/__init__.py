@@ -1,0 +1,1 @@
+"""The answers: facts and statistics."""

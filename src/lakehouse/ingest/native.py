@@ -1,0 +1,212 @@
+"""New rows into an Iceberg table without the JVM's Parquet writer: DuckDB writes the data files, PyIceberg commits them.
+
+Spark's writer takes rows one by one and needs three times the CPU of this for the same file (bench/ingest.py). It is
+still what writes when rows are updated, when a partition needs a hash that only Iceberg's own code computes, and when a
+batch meets so many partitions that files would be better made by a shuffle.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lakehouse.core.names import TableName
+from lakehouse.core.ports import Column
+from lakehouse.core.quoting import name as _name
+from lakehouse.core.quoting import text as _text
+from lakehouse.core.uris import file_uri, local_path
+from lakehouse.engines.duckdb import DuckDB, duckdb_type
+
+#: Every partition keeps a file open on each thread; beyond that many, Spark's shuffle makes better files.
+_MOST_PARTITIONS = 256
+_ROW_GROUP = 122_880
+#: Where a table is not partitioned, a file is ended when it has grown to that.
+_FILE_BYTES = 512 << 20
+#: A partition field as SQL that gives the text which Iceberg has in its paths. Buckets need a hash that DuckDB lacks.
+_TRANSFORMS = {
+    "identity": "CAST({0} AS VARCHAR)",
+    "year": "strftime(CAST({0} AS TIMESTAMP), '%Y')",
+    "month": "strftime(CAST({0} AS TIMESTAMP), '%Y-%m')",
+    "day": "strftime(CAST({0} AS TIMESTAMP), '%Y-%m-%d')",
+    "hour": "strftime(CAST({0} AS TIMESTAMP), '%Y-%m-%d-%H')",
+}
+#: Types whose text in a path is the same in DuckDB as in Iceberg, so that identity partitions can be named by it.
+_PLAIN = re.compile(r"(tinyint|smallint|int|bigint|string|date|boolean)")
+_FLAT = re.compile(
+    r"(tinyint|smallint|int|bigint|float|double|string|date|boolean|timestamp|timestamp_ntz|decimal\(.*\))"
+)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Parquet files whose rows are to be added to a table."""
+
+    folder: Path
+    brought: Sequence[str]
+    """The columns that they have; the table's others are null."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A field of the table's partitioning, and the SQL of the text that stands for a value."""
+
+    name: str
+    alias: str
+    """What the text is called beside the table's columns, one of which may have the field's name."""
+    sql: str
+
+
+class NativeAppend:
+    """Adds rows to one table of a catalog that PyIceberg reaches."""
+
+    def __init__(self, duckdb: DuckDB, catalog: str, properties: Mapping[str, str], table: TableName) -> None:
+        self._duckdb, self._catalog, self._properties, self._name = duckdb, catalog, properties, table
+
+    def append(self, rows: Rows, columns: Sequence[Column]) -> bool:
+        """Add the rows in one snapshot; False, with nothing done, if this table or these rows need Spark."""
+        if not all(_FLAT.fullmatch(column.type) for column in columns):
+            return False
+        table = self._load()
+        if not table.sort_order().is_unsorted:
+            return False  # which may be by an expression; Spark knows them all
+        parts = _parts(table, {column.name: column.type for column in columns})
+        source = f"read_parquet({_text(str(rows.folder / '*.parquet'))}, union_by_name = true)"
+        if parts is None or not self._few_partitions(source, parts):
+            return False
+        files = self._write(table, rows, columns, parts, source)
+        with table.transaction() as change, change.update_snapshot().fast_append() as append:
+            for file in files:
+                append.append_data_file(file)
+        return True
+
+    def _load(self) -> Any:
+        from pyiceberg.catalog import load_catalog
+
+        return load_catalog(self._catalog, **self._properties).load_table((self._name.namespace, self._name.table))
+
+    def _few_partitions(self, source: str, parts: Sequence[_Part]) -> bool:
+        if not parts:
+            return True
+        listed = ", ".join(part.sql for part in parts)
+        counted = self._duckdb.run(
+            f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM {source})", {}, "ingest"
+        ).rows()
+        return int(counted[0][0]) <= _MOST_PARTITIONS
+
+    def _write(
+        self, table: Any, rows: Rows, columns: Sequence[Column], parts: Sequence[_Part], source: str
+    ) -> list[Any]:
+        """Write the data files, and describe them as Iceberg wants them described."""
+        picked = [_picked(column, rows.brought) for column in columns] + [f"{p.sql} AS {_name(p.alias)}" for p in parts]
+        ids = {field.name: field.field_id for field in table.schema().fields}
+        folder = local_path(table.location()) / "data"
+        folder.mkdir(parents=True, exist_ok=True)
+        options = {
+            "FORMAT": "parquet",
+            "COMPRESSION": "zstd",
+            "ROW_GROUP_SIZE": str(_ROW_GROUP),
+            "FIELD_IDS": "{" + ", ".join(f"{_name(each)}: {number}" for each, number in ids.items()) + "}",
+            "FILENAME_PATTERN": "'{uuid}'",
+            "OVERWRITE_OR_IGNORE": "true",
+            "RETURN_STATS": "true",
+        }
+        if parts:
+            options["PARTITION_BY"] = "(" + ", ".join(_name(part.alias) for part in parts) + ")"
+        else:
+            options["FILE_SIZE_BYTES"] = str(_FILE_BYTES)
+        listed = ", ".join(f"{key} {value}" for key, value in options.items())
+        copied = self._duckdb.run(
+            f"COPY (SELECT {', '.join(picked)} FROM {source}) TO {_text(str(folder))} ({listed})", {}, "ingest"
+        )
+        return [
+            _data_file(table, Path(row[0]), {part.name: (row[5] or {})[part.alias] for part in parts})
+            for row in copied.rows()
+        ]
+
+
+def _parts(table: Any, types: Mapping[str, str]) -> list[_Part] | None:
+    """The table's partitioning in DuckDB's words; None if it has no words for it."""
+    found = []
+    for field in table.spec().fields:
+        column = table.schema().find_column_name(field.source_id)
+        transform = str(field.transform)
+        if transform not in _TRANSFORMS or (transform == "identity" and not _PLAIN.fullmatch(types.get(column, ""))):
+            return None
+        alias = field.name
+        while alias in types:
+            alias += "_"
+        found.append(_Part(field.name, alias, _TRANSFORMS[transform].format(_name(column))))
+    return found
+
+
+def _picked(column: Column, brought: Sequence[str]) -> str:
+    value = _name(column.name) if column.name in brought else "NULL"
+    return f"CAST({value} AS {duckdb_type(column.type)}) AS {_name(column.name)}"
+
+
+def _data_file(table: Any, path: Path, partition: Mapping[str, str | None]) -> Any:
+    """A data file with the counts and bounds that let readers skip it."""
+    from pyarrow import parquet
+    from pyiceberg.io.pyarrow import (
+        compute_statistics_plan,
+        data_file_statistics_from_parquet_metadata,
+        parquet_path_to_id_mapping,
+    )
+    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+
+    schema = table.schema()
+    metadata = parquet.read_metadata(path)
+    statistics = data_file_statistics_from_parquet_metadata(
+        parquet_metadata=metadata,
+        stats_columns=compute_statistics_plan(schema, table.properties),
+        parquet_column_mapping=parquet_path_to_id_mapping(schema),
+    )
+    return DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=file_uri(path),
+        file_format=FileFormat.PARQUET,
+        partition=_record(table, partition),
+        file_size_in_bytes=path.stat().st_size,
+        sort_order_id=None,
+        spec_id=table.spec().spec_id,
+        equality_ids=None,
+        key_metadata=None,
+        **statistics.to_serialized_dict(),
+    )
+
+
+def _record(table: Any, texts: Mapping[str, str | None]) -> Any:
+    """The partition's values, from the texts that stand for them."""
+    from pyiceberg.typedef import Record
+
+    return Record(*(_value(str(field.transform), texts.get(field.name), table, field) for field in table.spec().fields))
+
+
+def _value(transform: str, text: str | None, table: Any, field: Any) -> Any:
+    from datetime import date, datetime
+
+    if text is None:
+        return None
+    if transform == "identity":
+        return _identity(text, str(table.schema().find_type(field.source_id)))
+    if transform == "year":
+        return int(text) - 1970
+    if transform == "month":
+        year, month = text.split("-")
+        return (int(year) - 1970) * 12 + int(month) - 1
+    if transform == "day":
+        return (date.fromisoformat(text) - date(1970, 1, 1)).days
+    since = datetime.strptime(text, "%Y-%m-%d-%H") - datetime(1970, 1, 1)
+    return since.days * 24 + since.seconds // 3600
+
+
+def _identity(text: str, kind: str) -> Any:
+    from datetime import date
+
+    if kind == "date":
+        return (date.fromisoformat(text) - date(1970, 1, 1)).days
+    return text if kind == "string" else json.loads(text)

@@ -1,0 +1,1 @@
+"""Dagster: the same pipelines as assets with partitions, checks, schedules and one lineage."""

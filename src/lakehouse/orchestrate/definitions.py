@@ -1,0 +1,97 @@
+"""The one code location: every pipeline's assets, checks, schedules and sensors. `dagster dev -m lakehouse.orchestrate.definitions`."""
+
+# Dagster looks at the annotations of what it decorates, so they must not be texts here.
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+
+import dagster as dg
+
+from lakehouse.assemble import all_pipelines, assemble
+from lakehouse.config.load import load_settings
+from lakehouse.config.settings import Settings
+from lakehouse.core.errors import LakeError
+from lakehouse.orchestrate.assets import partitions_of, pipeline_assets
+from lakehouse.orchestrate.door import RESOURCE, Door
+from lakehouse.orchestrate.report import snapshot_report
+from lakehouse.pipelines import Days, FilesTable, Pipeline
+from lakehouse.sources.files import discover
+
+#: When a pipeline looks for what is new, unless its owner says otherwise: after the day, after the month, every hour.
+_DAILY, _MONTHLY, _HOURLY = "30 6 * * *", "0 7 5 * *", "0 * * * *"
+
+
+def build_definitions(settings: Settings) -> dg.Definitions:
+    """Everything that Dagster is told of a lake."""
+    pipelines = list(all_pipelines(settings).values())
+    return dg.Definitions(
+        assets=[*(pipeline_assets(pipeline) for pipeline in pipelines), snapshot_report(pipelines)],
+        resources={RESOURCE: _lake(settings)},
+        jobs=[_job(pipeline) for pipeline in pipelines],
+        schedules=[_schedule(pipeline) for pipeline in pipelines],
+        sensors=[
+            _folder_sensor(settings, pipeline, table)
+            for pipeline in pipelines
+            for table in pipeline.tables
+            if isinstance(table, FilesTable)
+        ],
+    )
+
+
+def _lake(settings: Settings) -> dg.ResourceDefinition:
+    """A lake that is open while a step runs."""
+
+    @dg.resource(description="The lake that the settings describe.")
+    def opened(_: dg.InitResourceContext) -> Iterator[Door]:
+        with assemble(settings) as lake:
+            yield Door(lake)
+
+    return opened
+
+
+def _job(pipeline: Pipeline) -> Any:
+    return dg.define_asset_job(
+        f"{pipeline.name}_job",
+        selection=dg.AssetSelection.groups(pipeline.name),
+        partitions_def=partitions_of(pipeline.partitions),
+        description=f"What is new for {pipeline.name}, as one transaction.",
+    )
+
+
+def _schedule(pipeline: Pipeline) -> dg.ScheduleDefinition:
+    cron = _HOURLY if pipeline.partitions is None else _DAILY if isinstance(pipeline.partitions, Days) else _MONTHLY
+    # Without a partition: a run then takes whatever is new or changed at the source, late corrections included.
+    return dg.ScheduleDefinition(
+        name=f"{pipeline.name}_schedule",
+        cron_schedule=cron,
+        target=dg.AssetSelection.groups(pipeline.name),
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.STOPPED,
+    )
+
+
+def _folder_sensor(settings: Settings, pipeline: Pipeline, table: FilesTable) -> dg.SensorDefinition:
+    @dg.sensor(
+        name=f"{table.name.replace('.', '_')}_folder",
+        target=dg.AssetSelection.groups(pipeline.name),
+        minimum_interval_seconds=30,
+        description=f"Runs {pipeline.name} when a file arrives.",
+    )
+    def look(context: dg.SensorEvaluationContext) -> Iterator[Any]:
+        folder = settings.sources.get(pipeline.name, {}).get(table.folder, "")
+        if not folder or "://" in folder:
+            yield dg.SkipReason(f"sources.{pipeline.name}.{table.folder} names no folder of this machine.")
+            return
+        try:
+            seen = [f"{file.name} {file.size}" for file in discover([folder])]
+        except LakeError as exc:
+            yield dg.SkipReason(exc.message)
+            return
+        # The same files again make the same key, for which Dagster starts no second run.
+        yield dg.RunRequest(run_key=sha256("\n".join(seen).encode()).hexdigest())
+
+    return look
+
+
+defs = build_definitions(load_settings())

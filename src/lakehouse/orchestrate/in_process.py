@@ -1,0 +1,68 @@
+"""`lake run`: the same assets, materialised in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from getpass import getuser
+from typing import TYPE_CHECKING
+
+from lakehouse.core.errors import LakeError, NotInstalledError, PipelineError
+from lakehouse.lake import Lake
+from lakehouse.orchestrate.door import RESOURCE, Door
+from lakehouse.pipelines import Pipeline
+from lakehouse.runs.model import new_run_id
+
+if TYPE_CHECKING:
+    from lakehouse.runs.model import RunRecord
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A run as the command line asks for it."""
+
+    pipeline: Pipeline
+    partitions: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    publish: bool = True
+    light: bool = False
+    run_id: str = ""
+
+
+def run_in_process(lake: Lake, wanted: Wanted, say: Callable[[str], None]) -> RunRecord:
+    """Materialise a pipeline's assets here and now; the record of the run, or the error that stopped it."""
+    try:
+        import dagster as dg
+    except ImportError as exc:
+        raise NotInstalledError("Dagster", "orchestrate") from exc
+    from lakehouse.orchestrate.assets import asset_key, pipeline_assets
+
+    door = Door(lake, getuser(), say)
+    assets = pipeline_assets(wanted.pipeline)
+    config = {
+        "partitions": list(wanted.partitions),
+        "publish": wanted.publish,
+        "light": wanted.light,
+        "run_id": wanted.run_id or new_run_id(),
+    }
+    with dg.DagsterInstance.ephemeral() as instance:
+        done = dg.materialize(
+            [assets],
+            selection=[asset_key(name) for name in wanted.tables] or None,
+            resources={RESOURCE: door},
+            run_config={
+                "ops": {wanted.pipeline.name: {"config": config}},
+                # The person is told by `say`, and of errors by the command.
+                "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+            },
+            instance=instance,
+            raise_on_error=False,
+        )
+    if isinstance(door.error, LakeError):
+        raise door.error
+    if not door.records:
+        told = next((event.message for event in done.all_events if event.is_failure), "")
+        raise PipelineError(
+            f"The run of {wanted.pipeline.name} failed. {told or ''}".strip(), "LAKE_DEBUG=1 tells more."
+        )
+    return door.records[-1]

@@ -1,0 +1,97 @@
+"""What must hold for rows and tables, how severe it is if it does not, and what came of looking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from lakehouse.core.errors import UnknownChoiceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+Severity = Literal["warn", "quarantine", "block"]
+SEVERITIES = ("warn", "quarantine", "block")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Something that must hold for each row. A row for which it is not true, and not null, breaks it."""
+
+    name: str
+    holds: Callable[[], Column]
+    """Made when it is used: a Column needs a Spark that runs."""
+    severity: Severity = "quarantine"
+    """warn: counted. quarantine: the row goes to `<table>__rejected`. block: nothing of the run is published."""
+
+    def __post_init__(self) -> None:
+        if self.severity not in SEVERITIES:
+            raise UnknownChoiceError("severity", self.severity, SEVERITIES)
+
+
+@dataclass(frozen=True)
+class Looking:
+    """What a check of a whole table may look at, on the run's branch."""
+
+    rows: DataFrame
+    """The table's rows that this run wrote: its partitions, or all of them if it has none."""
+    table: Callable[[str], DataFrame]
+    """Any table of the lake as the run's branch has it: its rows of the run's partitions, if it has such."""
+    before: Mapping[str, Any]
+    """Facts of the table before the run: `rows`, or nothing at all if it was not there."""
+    total: int | None
+    """How many rows the whole table has now."""
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check saw."""
+
+    passed: bool
+    broken: int = 0
+    """How many rows, keys or whatever it counts are wrong."""
+    told: str = ""
+
+
+@dataclass(frozen=True)
+class Check:
+    """Something that must hold for a table as a whole, looked at before the run is published."""
+
+    name: str
+    look: Callable[[Looking], Finding]
+    severity: Literal["warn", "block"] = "block"
+
+    def __post_init__(self) -> None:
+        if self.severity not in ("warn", "block"):
+            raise UnknownChoiceError("severity of a check", self.severity, ("warn", "block"))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one rule or check in one run."""
+
+    table: str
+    name: str
+    severity: str
+    passed: bool
+    broken: int = 0
+    looked_at: int | None = None
+    told: str = ""
+
+    @property
+    def blocks(self) -> bool:
+        return not self.passed and self.severity == "block"
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Everything that was looked at in a run."""
+
+    all: Sequence[Outcome] = field(default_factory=tuple)
+
+    @property
+    def blocking(self) -> list[Outcome]:
+        return [each for each in self.all if each.blocks]

@@ -1,0 +1,79 @@
+"""Rules on rows and checks on tables, looked at before anything is published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+from lakehouse.quality.model import Check, Looking, Outcome, Rule
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pyspark.sql import Column, DataFrame
+
+#: How many rules are named in the row of a rejected-table's `reason`.
+REJECTED_SUFFIX = "__rejected"
+
+
+def good_rows(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
+    """The rows that break no rule that quarantines."""
+    bad = _any_broken([rule for rule in rules if rule.severity == "quarantine"])
+    return rows if bad is None else rows.where(~bad)
+
+
+def count_broken(table: str, rows: DataFrame, rules: Sequence[Rule]) -> list[Outcome]:
+    """How many rows break each rule: one pass over the columns that the rules name."""
+    from pyspark.sql import functions as F
+
+    if not rules:
+        return []
+    counts = [F.count(F.when(_broken(rule), F.lit(1))).alias(f"r{at}") for at, rule in enumerate(rules)]
+    found = rows.agg(F.count(F.lit(1)).alias("all"), *counts).first()
+    assert found is not None
+    return [
+        Outcome(table, rule.name, rule.severity, found[f"r{at}"] == 0, found[f"r{at}"], found["all"])
+        for at, rule in enumerate(rules)
+    ]
+
+
+def rejected_rows(
+    rows: DataFrame, rules: Sequence[Rule], kept: Sequence[str], run: str, now: datetime
+) -> DataFrame | None:
+    """The rows that rules put aside: the reasons, the row as JSON, and the columns that say to which partition it belongs."""
+    from pyspark.sql import functions as F
+
+    ours = [rule for rule in rules if rule.severity == "quarantine"]
+    bad = _any_broken(ours)
+    if bad is None:
+        return None
+    reasons = F.concat_ws(", ", *(F.when(_broken(rule), F.lit(rule.name)) for rule in ours))
+    return rows.where(bad).select(
+        reasons.alias("reason"),
+        F.to_json(F.struct(*(F.col(name) for name in rows.columns))).alias("row"),
+        F.lit(run).alias("run"),
+        F.lit(now).cast("timestamp").alias("rejected_at"),
+        *(F.col(name) for name in kept),
+    )
+
+
+def look(table: str, checks: Sequence[Check], at: Looking) -> list[Outcome]:
+    """What came of each check."""
+    outcomes = []
+    for check in checks:
+        finding = check.look(at)
+        outcomes.append(Outcome(table, check.name, check.severity, finding.passed, finding.broken, None, finding.told))
+    return outcomes
+
+
+def _any_broken(rules: Sequence[Rule]) -> Column | None:
+    return reduce(or_, (_broken(rule) for rule in rules)) if rules else None
+
+
+def _broken(rule: Rule) -> Column:
+    """True where the rule does not hold; a condition that is null (nothing to look at) is not broken."""
+    from pyspark.sql import functions as F
+
+    return ~F.coalesce(rule.holds(), F.lit(True))

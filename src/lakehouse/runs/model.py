@@ -1,0 +1,77 @@
+"""What is asked of a run, and what is kept of it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from lakehouse.quality.model import Outcome
+
+#: running: not over, or killed. nothing: there was nothing new. published: it is on main. kept: asked not to publish.
+#: blocked: a rule or check said no. failed: something broke. killed: its process is gone.
+STATES = ("running", "nothing", "published", "kept", "blocked", "failed", "killed")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A run as somebody wants it."""
+
+    partitions: tuple[str, ...] = ()
+    """The partitions to make anew; none: those whose source is new or has changed."""
+    tables: tuple[str, ...] = ()
+    """Only these tables of the pipeline; none: all."""
+    publish: bool = True
+    light: bool = False
+    """Without Spark, as far as tables can be made so."""
+    id: str = ""
+    """Given by whoever may ask twice: a run that was published is not done again."""
+    author: str = ""
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """What a run did to one table."""
+
+    table: str
+    partitions: tuple[str, ...] = ()
+    """The partitions it wrote; none for a table that has no such."""
+    rows: int = 0
+    rejected: int = 0
+    snapshot: str = ""
+    seconds: float = 0.0
+    note: str = ""
+    """Why nothing was done, if nothing was."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """All that is known of a run afterwards."""
+
+    id: str
+    pipeline: str
+    state: str
+    branch: str
+    started_at: str
+    pid: int = 0
+    ended_at: str = ""
+    partitions: tuple[str, ...] = ()
+    tables: tuple[TableReport, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    error: Mapping[str, Any] = field(default_factory=dict)
+    author: str = ""
+
+    @property
+    def rows(self) -> int:
+        return sum(table.rows for table in self.tables)
+
+    @property
+    def rejected(self) -> int:
+        return sum(table.rejected for table in self.tables)
+
+
+def new_run_id() -> str:
+    """Sorts by time, and no two runs have the same."""
+    return datetime.now(UTC).strftime("%Y%m%d_%H%M%S_") + secrets.token_hex(3)

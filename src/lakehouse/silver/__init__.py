@@ -1,0 +1,1 @@
+"""Rows we believe: typed, plausible, one per key."""

@@ -1,0 +1,156 @@
+"""Yellow taxi trips with types, names and what follows from them. Which of them are believed is for the rules to say."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+MONEY = "decimal(12,2)"
+MILES = "decimal(10,2)"
+SECONDS = "decimal(12,0)"
+MINUTES = "decimal(12,2)"
+SPEED = "decimal(14,2)"
+SHARE = "decimal(16,4)"
+
+#: Published are all of these columns, so rows that agree in them are one trip that was published twice. A refund of it
+#: has the opposite amounts, so it is a row of its own.
+TRIP_KEY = (
+    "vendor_id",
+    "pickup_at",
+    "dropoff_at",
+    "pickup_location_id",
+    "dropoff_location_id",
+    "trip_distance",
+    "payment_type_id",
+    "total_amount",
+)
+
+PAYMENT_TYPES = {
+    0: "flex fare",
+    1: "credit card",
+    2: "cash",
+    3: "no charge",
+    4: "dispute",
+    5: "unknown",
+    6: "voided",
+}
+RATE_CODES = {
+    1: "standard",
+    2: "JFK",
+    3: "Newark",
+    4: "Nassau or Westchester",
+    5: "negotiated",
+    6: "group ride",
+    99: "unknown",
+}
+
+AMOUNTS = (
+    "fare_amount",
+    "extra",
+    "mta_tax",
+    "tip_amount",
+    "tolls_amount",
+    "improvement_surcharge",
+    "total_amount",
+    "congestion_surcharge",
+    "airport_fee",
+    "cbd_congestion_fee",
+)
+
+_LARGEST_MONEY = 9_999_999_999.0
+_LARGEST_MILES = 99_999_999.0
+_SECONDS_PER_MINUTE = 60
+_SECONDS_PER_HOUR = 3600
+_SECONDS_PER_DAY = 86_400
+
+
+def stg_yellow_trips(bronze: DataFrame) -> DataFrame:
+    """One row per trip: amounts to the cent, New York wall time, codes with their names, durations and speeds.
+
+    Rows that break a rule are in the table of the same name with __rejected, each with its reasons.
+    """
+    return bronze.transform(_typed).transform(_derived)
+
+
+def _typed(bronze: DataFrame) -> DataFrame:
+    return bronze.select(
+        F.col("VendorID").cast("int").alias("vendor_id"),
+        F.col("tpep_pickup_datetime").cast("timestamp_ntz").alias("pickup_at"),
+        F.col("tpep_dropoff_datetime").cast("timestamp_ntz").alias("dropoff_at"),
+        F.col("passenger_count").cast("int").alias("passenger_count"),
+        _fixed("trip_distance", _LARGEST_MILES, MILES),
+        F.col("RatecodeID").cast("int").alias("rate_code_id"),
+        _named("RatecodeID", RATE_CODES).alias("rate_code"),
+        _yes_or_no("store_and_fwd_flag").alias("store_and_forward"),
+        F.col("PULocationID").cast("int").alias("pickup_location_id"),
+        F.col("DOLocationID").cast("int").alias("dropoff_location_id"),
+        F.col("payment_type").cast("int").alias("payment_type_id"),
+        _named("payment_type", PAYMENT_TYPES).alias("payment_type"),
+        *[_fixed(amount, _LARGEST_MONEY, MONEY) for amount in AMOUNTS],
+        "month",
+        "source_file",
+        "ingested_at",
+    )
+
+
+def _derived(trips: DataFrame) -> DataFrame:
+    seconds = _wall_seconds_between("pickup_at", "dropoff_at")
+    # In decimals of a scale at which no quotient lies on the wrong side of a half: every engine rounds them alike.
+    long = seconds.cast(SECONDS)
+    minutes = F.round(long / F.lit(_SECONDS_PER_MINUTE), 2)
+    mph = F.when(long > 0, F.round(F.col("trip_distance") * F.lit(_SECONDS_PER_HOUR) / long, 2))
+    tip_share = F.when(F.col("fare_amount") > 0, F.round(F.col("tip_amount") / F.col("fare_amount"), 4))
+    return trips.select(
+        "vendor_id",
+        "pickup_at",
+        "dropoff_at",
+        F.to_date("pickup_at").alias("pickup_date"),
+        F.hour("pickup_at").alias("pickup_hour"),
+        seconds.alias("duration_seconds"),
+        minutes.cast(MINUTES).alias("duration_minutes"),
+        "passenger_count",
+        "trip_distance",
+        mph.cast(SPEED).alias("speed_mph"),
+        "rate_code_id",
+        "rate_code",
+        "store_and_forward",
+        "pickup_location_id",
+        "dropoff_location_id",
+        "payment_type_id",
+        "payment_type",
+        *AMOUNTS,
+        tip_share.cast(SHARE).alias("tip_share"),
+        "month",
+        "source_file",
+        "ingested_at",
+    )
+
+
+def _fixed(column: str, largest: float, kind: str) -> Column:
+    """A double as a decimal: rounded half up, and null where it is no number or too large to be one of these."""
+    return F.when(F.abs(F.col(column)) <= largest, F.col(column)).cast(kind).alias(column)
+
+
+def _yes_or_no(column: str) -> Column:
+    letter = F.upper(F.trim(F.col(column)))
+    return F.when(letter == "Y", F.lit(True)).when(letter == "N", F.lit(False))
+
+
+def _named(column: str, names: dict[int, str]) -> Column:
+    """The name of a code; null for a code that has none."""
+    named = F.lit(None).cast("string")
+    for code, name in names.items():
+        named = F.when(F.col(column) == code, F.lit(name)).otherwise(named)
+    return named
+
+
+def _wall_seconds_between(start: str, end: str) -> Column:
+    """What the clock on the wall says has passed: a night on which the clocks change is an hour off."""
+    # From the parts of both times, since a difference of timestamps would go through the zone of the session.
+    days = F.datediff(F.col(end), F.col(start)).cast("bigint")
+    return days * _SECONDS_PER_DAY + _second_of_day(end) - _second_of_day(start)
+
+
+def _second_of_day(column: str) -> Column:
+    at = F.col(column)
+    return F.hour(at) * _SECONDS_PER_HOUR + F.minute(at) * _SECONDS_PER_MINUTE + F.second(at)

@@ -1,0 +1,45 @@
+"""What the tests of `lake ingest` share: a folder of files and a table to bring them into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakehouse.ingest.model import Report
+from lakehouse.lake import Lake
+
+both_formats = pytest.mark.parametrize("table_format", ["iceberg", "hudi"])
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A folder of files and one table to bring them into."""
+
+    lake: Lake
+    table: str
+    folder: Path
+
+    def file(self, name: str, content: str) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+        return path
+
+    def ingest(self, content: str, name: str = "in.csv", **options: Any) -> Report:
+        return self.lake.ingest(self.file(name, content), into=self.table, **options)
+
+    def rows(self, columns: str = "*", table: str = "") -> list[tuple[Any, ...]]:
+        return self.lake.sql(f"SELECT {columns} FROM {table or self.table} ORDER BY 1, 2", engine="duckdb").rows()
+
+    def types(self) -> dict[str, str]:
+        return {column.name: column.type for column in self.lake.describe(self.table).columns}
+
+    def exists(self, suffix: str = "") -> bool:
+        return self.table + suffix in [str(info.name) for info in self.lake.tables()]
+
+
+def counts(report: Report) -> tuple[int, int, int, int, int]:
+    return (report.rows_read, report.inserted, report.updated, report.unchanged, report.rejected)

@@ -1,0 +1,92 @@
+"""Rows written by DuckDB and committed by PyIceberg: every engine must find them as if Spark had written them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lakehouse.lake import Lake
+
+pytestmark = pytest.mark.spark
+
+ROWS = """id,k,flag,n,d,ts,city
+1,7,true,-5,2026-01-14,2026-01-14 10:00:00,Zürich/é=x
+2,8,false,3,1969-12-31,1969-12-31 23:30:00,a b%20c
+3,,,,,,
+4,7,true,-5,2026-01-14,2026-01-14 11:00:00,"q""uote"
+"""
+NATIVE = {
+    "": 1,
+    "k": 3,
+    "flag": 3,
+    "d": 3,
+    "city": 4,
+    "hours(ts)": 4,
+    "days(ts)": 3,
+    "months(ts), k": 3,
+    "years(d)": 3,
+}
+BY_SPARK = {"bucket(4, id)": 3, "truncate(3, city)": 4}
+
+
+@pytest.mark.parametrize(("partition_by", "files"), [*NATIVE.items(), *BY_SPARK.items()])
+def test_rows_lie_in_their_partitions_and_all_engines_agree(
+    shared_lake: Lake, namespace: str, tmp_path: Path, partition_by: str, files: int
+) -> None:
+    file, name = tmp_path / "rows.csv", f"{namespace[:60]}.t"
+    file.write_text(ROWS)
+    shared_lake.ingest(file, into=name, partition_by=partition_by)
+    found = shared_lake.sql(f"select * from {name} order by id", engine="duckdb").to_arrow()
+    assert found.equals(shared_lake.sql(f"select * from {name} order by id", engine="spark").to_arrow())
+    assert found.column("city").to_pylist() == ["Zürich/é=x", "a b%20c", None, 'q"uote']
+    assert shared_lake.describe(name).current.files_total == files  # type: ignore[union-attr]
+    for engine in ("duckdb", "spark"):
+        # A wrong partition value or bound would make a reader skip the file that holds the row.
+        for condition in (
+            "k = 8",
+            "d < date '1970-01-01'",
+            "ts < timestamp '1970-01-01'",
+            "city = 'a b%20c'",
+            "not flag",
+        ):
+            rows = shared_lake.sql(f"select id from {name} where {condition}", engine=engine).rows()
+            assert [row[0] for row in rows] == [2], (engine, condition)
+        rows = shared_lake.sql(f"select id from {name} where k is null and ts is null", engine=engine).rows()
+        assert [row[0] for row in rows] == [3], engine
+
+
+@pytest.mark.parametrize("partition_by", ["days(ts)", "city"])
+def test_spark_changes_what_was_written_natively(
+    shared_lake: Lake, namespace: str, tmp_path: Path, partition_by: str
+) -> None:
+    file, name = tmp_path / "rows.csv", f"{namespace[:60]}.t"
+    file.write_text(ROWS)
+    shared_lake.ingest(file, into=name, partition_by=partition_by)
+    shared_lake.sql(f"update {name} set n = 9 where id = 2")
+    shared_lake.sql(f"delete from {name} where id = 4")
+    file.write_text(ROWS.replace("1,7,", "5,7,").replace("2,8,", "6,8,").replace("3,,", "7,,").replace("4,7,", "8,7,"))
+    shared_lake.ingest(file, into=name)
+    rows = shared_lake.sql(f"select id, n from {name} order by id").rows()
+    assert [tuple(row) for row in rows] == [(1, -5), (2, 9), (3, None), (5, -5), (6, 3), (7, None), (8, -5)]
+
+
+def test_an_append_to_a_table_that_is_there_starts_no_spark(tmp_path: Path, shared_lake: Lake, namespace: str) -> None:
+    file, name = tmp_path / "rows.csv", f"{namespace[:60]}.t"
+    file.write_text(ROWS)
+    shared_lake.ingest(file, into=name)
+    (tmp_path / "more.csv").write_text(ROWS.replace("city\n", "city\n9,1,true,1,2026-01-01,2026-01-01 00:00:00,Bern\n"))
+
+    class Refusing:
+        def query(self, *_: object) -> None:
+            raise AssertionError("Spark was asked")
+
+        wake = query
+
+    ingester = shared_lake._rooms.ingester()
+    object.__setattr__(ingester, "spark", Refusing())
+    from lakehouse.core.names import TableName
+    from lakehouse.ingest.model import Wanted
+
+    report = ingester.run(Wanted((str(tmp_path / "more.csv"),), TableName.parse(name)))
+    assert report.inserted == 5
