@@ -13,7 +13,7 @@
 
 {# Of an input with ingested_at: the months that were asked for, or else those that have rows newer than ours. #}
 {% macro months_to_make(from_relation) -%}
-  {%- if is_incremental() and not var('months') -%}
+  {%- if not var('months') and is_incremental() -%}
     month in (
       select source.month from {{ from_relation }} as source
       left join (select month, max(ingested_at) as ingested_at from {{ this }} group by month) as ours

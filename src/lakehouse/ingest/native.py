@@ -23,7 +23,10 @@ from lakehouse.engines.duckdb import DuckDB, duckdb_type
 
 #: Every partition keeps a file open on each thread; beyond that many, Spark's shuffle makes better files.
 _MOST_PARTITIONS = 256
-_ROW_GROUP = 122_880
+#: How many rows go into one row group, and how much memory it may take: every open file holds one.
+_FEWEST_ROWS, _MOST_ROWS, _GROUP_BYTES = 2_048, 122_880, 64 << 20
+#: What of the memory limit may wait to be written, for each thread.
+_WAITING_SHARE = 16
 #: Where a table is not partitioned, a file is ended when it has grown to that.
 _FILE_BYTES = 512 << 20
 #: A partition field as SQL that gives the text which Iceberg has in its paths. Buckets need a hash that DuckDB lacks.
@@ -105,10 +108,12 @@ class NativeAppend:
         ids = {field.name: field.field_id for field in table.schema().fields}
         folder = local_path(table.location()) / "data"
         folder.mkdir(parents=True, exist_ok=True)
+        row_bytes = _row_bytes(rows.folder)
+        waiting = max(self._duckdb.memory_limit // _WAITING_SHARE // row_bytes, _FEWEST_ROWS)
         options = {
             "FORMAT": "parquet",
             "COMPRESSION": "zstd",
-            "ROW_GROUP_SIZE": str(_ROW_GROUP),
+            "ROW_GROUP_SIZE": str(min(max(_GROUP_BYTES // row_bytes, _FEWEST_ROWS), waiting, _MOST_ROWS)),
             "FIELD_IDS": "{" + ", ".join(f"{_name(each)}: {number}" for each, number in ids.items()) + "}",
             "FILENAME_PATTERN": "'{uuid}'",
             "OVERWRITE_OR_IGNORE": "true",
@@ -120,7 +125,9 @@ class NativeAppend:
             options["FILE_SIZE_BYTES"] = str(_FILE_BYTES)
         listed = ", ".join(f"{key} {value}" for key, value in options.items())
         copied = self._duckdb.run(
-            f"COPY (SELECT {', '.join(picked)} FROM {source}) TO {_text(str(folder))} ({listed})", {}, "ingest"
+            f"SET partitioned_write_flush_threshold = {waiting}; COPY (SELECT {', '.join(picked)} FROM {source}) TO {_text(str(folder))} ({listed})",
+            {},
+            "ingest",
         )
         return [
             _data_file(table, Path(row[0]), {part.name: (row[5] or {})[part.alias] for part in parts})
@@ -141,6 +148,17 @@ def _parts(table: Any, types: Mapping[str, str]) -> list[_Part] | None:
             alias += "_"
         found.append(_Part(field.name, alias, _TRANSFORMS[transform].format(_name(column))))
     return found
+
+
+def _row_bytes(folder: Path) -> int:
+    """What a row takes in memory, about."""
+    from pyarrow import parquet
+
+    found = [parquet.read_metadata(file) for file in folder.glob("*.parquet")]
+    rows = sum(each.num_rows for each in found)
+    held = sum(each.row_group(at).total_byte_size for each in found for at in range(each.num_row_groups))
+    # Repeated values are stored once, but held as often as they occur.
+    return max(held // rows if rows else 0, 100)
 
 
 def _picked(column: Column, brought: Sequence[str]) -> str:

@@ -72,7 +72,7 @@ class DuckDB:
     """One DuckDB per lake, a connection of its own for each statement."""
 
     def __init__(self, memory_limit: int, spill: Path) -> None:
-        self._memory_limit, self._spill = memory_limit, spill
+        self.memory_limit, self._spill = memory_limit, spill
         self._loading: Loading | None = None
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._numbers = count()
@@ -124,7 +124,7 @@ class DuckDB:
         if self._connection is None:
             self._connection = self._loading.finish()
             self._connection.execute(f"SET temp_directory = {_text(str(self._spill))}")
-            self._connection.execute(f"SET memory_limit = '{self._memory_limit}B'")
+            self._connection.execute(f"SET memory_limit = '{self.memory_limit}B'")
         # An empty catalog per statement: results are read late, so one statement's views must outlive the next one.
         cursor = self._connection.cursor()
         # With a space in its name, which no namespace of the lake can have.

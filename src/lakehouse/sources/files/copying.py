@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: How much text goes into one row group: groups are held in memory while they are written.
 _GROUP_BYTES = 64 << 20
+#: Every thread holds one, twice while it is packed, beside what the reader needs.
+_GROUP_SHARE = 16
 _FEWEST_ROWS, _MOST_ROWS = 2_048, 122_880
 #: A value is quoted in a reason up to here.
 _SHOWN = 60
@@ -92,7 +94,8 @@ def _copy(space: Workspace, file: FilePlan, plan: ReadPlan, rows: Rows, path: Pa
     bad = _any_misfit(rows, fields)
     # One condition for the whole row: the same in every column's own expression takes minutes to plan in a wide file.
     good = f"CASE WHEN {bad} THEN error('{MISFIT}') ELSE true END" if strict else f"NOT ({bad})"
-    group = min(max(_GROUP_BYTES // file.dialect.row_bytes, _FEWEST_ROWS), _MOST_ROWS)
+    bytes_held = min(_GROUP_BYTES, space.options.memory_limit // _GROUP_SHARE)
+    group = min(max(bytes_held // file.dialect.row_bytes, _FEWEST_ROWS), _MOST_ROWS)
     try:
         return _write(space, f"SELECT {picked} FROM ({query}) WHERE {good}", path, group)
     except duckdb.InvalidInputException as exc:
