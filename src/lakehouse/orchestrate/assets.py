@@ -11,7 +11,7 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.core.errors import LakeError
+from lakehouse.core.errors import LakeError, Retryable
 from lakehouse.orchestrate.door import RESOURCE, Door
 from lakehouse.pipelines import Days, FilesTable, Pipeline, Table
 from lakehouse.pipelines.partitions import Partitions
@@ -19,6 +19,8 @@ from lakehouse.quality.model import Check, Outcome, Rule
 from lakehouse.runs.model import RunRecord, TableReport
 
 _PREVIEWED_ROWS = 5
+#: For errors that may go away: a server that does not answer, others who change the same tables.
+_RETRIES, _RETRY_AFTER_S = 2, 5
 
 
 def asset_key(name: str) -> dg.AssetKey:
@@ -39,6 +41,7 @@ def partitions_of(partitions: Partitions | None) -> dg.PartitionsDefinition[Any]
 _CONFIG = {
     "partitions": dg.Field([str], default_value=[], description="Partitions to make anew; none: what is new."),
     "publish": dg.Field(bool, default_value=True, description="Otherwise the result stays on the run's branch."),
+    "light": dg.Field(bool, default_value=False, description="Without Spark, as far as tables can be made so."),
     "run_id": dg.Field(str, default_value="", description="A run that was published under this id is not repeated."),
 }
 
@@ -56,16 +59,16 @@ def pipeline_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
         can_subset=True,
         required_resource_keys={RESOURCE},
         config_schema=_CONFIG,
-        retry_policy=dg.RetryPolicy(max_retries=2, delay=5, backoff=dg.Backoff.EXPONENTIAL),
         description=pipeline.description,
     )
     def make(context: dg.AssetExecutionContext) -> Iterator[Any]:
         door: Door = getattr(context.resources, RESOURCE)
         config = context.op_execution_context.op_config
         chosen = [table.name for table in pipeline.tables if asset_key(table.name) in context.selected_asset_keys]
-        partitions = tuple(context.partition_keys) if context.has_partition_key_range else tuple(config["partitions"])
+        chosen_by_dagster = context.has_partition_key or context.has_partition_key_range
+        partitions = tuple(context.partition_keys if chosen_by_dagster else config["partitions"])
         say = door.say or context.log.info
-        run = config["run_id"] or f"dagster_{context.run_id.replace('-', '')[:16]}"
+        run = config["run_id"] or f"dagster_{context.run.run_id.replace('-', '')[:16]}"
         try:
             record = door.lake.run(
                 pipeline,
@@ -79,8 +82,10 @@ def pipeline_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
             )
         except LakeError as exc:
             door.error = exc
+            if isinstance(exc, Retryable):
+                raise dg.RetryRequested(max_retries=_RETRIES, seconds_to_wait=_RETRY_AFTER_S) from exc
             yield from _checks(pipeline, door.lake.run_record(run).outcomes, context)
-            raise dg.Failure(f"{exc.message} {exc.hint}", allow_retries=exc.code != "run_blocked") from exc
+            raise dg.Failure(f"{exc.message} {exc.hint}") from exc
         door.records.append(record)
         yield from _materialised(pipeline, record, door, context)
         yield from _checks(pipeline, record.outcomes, context)

@@ -12,7 +12,7 @@ from lakehouse.assemble import all_pipelines, assemble
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import LakeError
-from lakehouse.orchestrate.assets import partitions_of, pipeline_assets
+from lakehouse.orchestrate.assets import pipeline_assets
 from lakehouse.orchestrate.door import RESOURCE, Door
 from lakehouse.orchestrate.report import snapshot_report
 from lakehouse.pipelines import Days, FilesTable, Pipeline
@@ -54,7 +54,6 @@ def _job(pipeline: Pipeline) -> Any:
     return dg.define_asset_job(
         f"{pipeline.name}_job",
         selection=dg.AssetSelection.groups(pipeline.name),
-        partitions_def=partitions_of(pipeline.partitions),
         description=f"What is new for {pipeline.name}, as one transaction.",
     )
 

@@ -1,0 +1,65 @@
+"""The code location that `lake dagster` opens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from lakehouse.config.load import load_settings
+from lakehouse.orchestrate.assets import asset_key
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> dg.RepositoryDefinition:
+    from lakehouse.orchestrate.definitions import build_definitions
+
+    (tmp_path / "inbox").mkdir()
+    environ = {"LAKE_HOME": str(tmp_path / "lake"), "LAKE_SOURCES__FILES__PATH": str(tmp_path / "inbox")}
+    return build_definitions(load_settings({}, tmp_path, environ)).get_repository_def()
+
+
+def test_one_lineage_leads_from_the_download_to_gold(repository: dg.RepositoryDefinition) -> None:
+    graph = repository.asset_graph
+    above = {
+        key.to_user_string()
+        for key in dg.AssetSelection.assets(asset_key("gold.fct_daily_trips")).upstream().resolve(graph)
+    }
+    assert above >= {"raw/yellow_trips", "bronze/yellow_trips", "silver/stg_yellow_trips", "gold/fct_daily_trips"}
+
+
+def test_days_and_months_are_partitions(repository: dg.RepositoryDefinition) -> None:
+    graph = repository.asset_graph
+    days, months = (graph.get(asset_key(name)).partitions_def for name in ("gold.daily_bars", "gold.fct_daily_trips"))
+    assert days is not None and "2026-01-14" in days.get_partition_keys()
+    assert months is not None and "2026-01" in months.get_partition_keys()
+
+
+def test_blocking_rules_are_blocking_checks(repository: dg.RepositoryDefinition) -> None:
+    checks = {key.name: repository.asset_graph.get(key).blocking for key in repository.asset_graph.asset_check_keys}
+    assert checks["signups_at_least_1"] is True
+    assert checks["email_not_null"] is False
+
+
+def test_nothing_runs_by_itself_before_somebody_switches_it_on(repository: dg.RepositoryDefinition) -> None:
+    assert {each.default_status for each in repository.schedule_defs} == {dg.DefaultScheduleStatus.STOPPED}
+    assert {each.default_status for each in repository.sensor_defs} == {dg.DefaultSensorStatus.STOPPED}
+
+
+def test_the_folder_sensor_asks_for_one_run_for_the_same_files(
+    repository: dg.RepositoryDefinition, tmp_path: Path
+) -> None:
+    sensor = repository.get_sensor_def("crm_leads_folder")
+
+    def asked() -> list[str | None]:
+        with dg.build_sensor_context(repository_def=repository) as context:
+            return [request.run_key for request in sensor.evaluate_tick(context).run_requests or ()]
+
+    assert asked() == [], "an empty folder"
+    (tmp_path / "inbox" / "a.csv").write_text("id\n1\n")
+    first = asked()
+    assert len(first) == 1
+    assert asked() == first
+    (tmp_path / "inbox" / "b.csv").write_text("id\n2\n")
+    assert asked() != first
