@@ -221,6 +221,9 @@ def spark_conf(catalog: SqlCatalog, home: LocalHome) -> Mapping[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # One task per core: the default of 200 makes 200 files of 3 rows. Adaptive execution still splits large ones.
         "spark.sql.shuffle.partitions": str(max(os.cpu_count() or 1, 2)),
+        # Java does not compile methods beyond this size, and Spark makes such of a table's dozen rules: interpreted, they took
+        # three times as long. Beyond it, Spark takes smaller steps instead.
+        "spark.sql.codegen.hugeMethodLimit": "8000",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.authenticate": "true",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 
 import pytest
@@ -32,9 +33,9 @@ BY_SPARK = {"bucket(4, id)": 3, "truncate(3, city)": 4}
 
 @pytest.mark.parametrize(("partition_by", "files"), [*NATIVE.items(), *BY_SPARK.items()])
 def test_rows_lie_in_their_partitions_and_all_engines_agree(
-    shared_lake: Lake, namespace: str, tmp_path: Path, partition_by: str, files: int
+    shared_lake: Lake, tmp_path: Path, partition_by: str, files: int
 ) -> None:
-    file, name = tmp_path / "rows.csv", f"{namespace[:60]}.t"
+    file, name = tmp_path / "rows.csv", f"native.t_{uuid.uuid4().hex}"
     file.write_text(ROWS)
     shared_lake.ingest(file, into=name, partition_by=partition_by)
     found = shared_lake.sql(f"select * from {name} order by id", engine="duckdb").to_arrow()
@@ -57,10 +58,8 @@ def test_rows_lie_in_their_partitions_and_all_engines_agree(
 
 
 @pytest.mark.parametrize("partition_by", ["days(ts)", "city"])
-def test_spark_changes_what_was_written_natively(
-    shared_lake: Lake, namespace: str, tmp_path: Path, partition_by: str
-) -> None:
-    file, name = tmp_path / "rows.csv", f"{namespace[:60]}.t"
+def test_spark_changes_what_was_written_natively(shared_lake: Lake, tmp_path: Path, partition_by: str) -> None:
+    file, name = tmp_path / "rows.csv", f"native.t_{uuid.uuid4().hex}"
     file.write_text(ROWS)
     shared_lake.ingest(file, into=name, partition_by=partition_by)
     shared_lake.sql(f"update {name} set n = 9 where id = 2")
@@ -71,8 +70,8 @@ def test_spark_changes_what_was_written_natively(
     assert [tuple(row) for row in rows] == [(1, -5), (2, 9), (3, None), (5, -5), (6, 3), (7, None), (8, -5)]
 
 
-def test_an_append_to_a_table_that_is_there_starts_no_spark(tmp_path: Path, shared_lake: Lake, namespace: str) -> None:
-    file, name = tmp_path / "rows.csv", f"{namespace[:60]}.t"
+def test_an_append_to_a_table_that_is_there_starts_no_spark(tmp_path: Path, shared_lake: Lake) -> None:
+    file, name = tmp_path / "rows.csv", f"native.t_{uuid.uuid4().hex}"
     file.write_text(ROWS)
     shared_lake.ingest(file, into=name)
     (tmp_path / "more.csv").write_text(ROWS.replace("city\n", "city\n9,1,true,1,2026-01-01,2026-01-01 00:00:00,Bern\n"))
@@ -90,3 +89,42 @@ def test_an_append_to_a_table_that_is_there_starts_no_spark(tmp_path: Path, shar
 
     report = ingester.run(Wanted((str(tmp_path / "more.csv"),), TableName.parse(name)))
     assert report.inserted == 5
+
+
+CHANGED = """id,k,flag,n,d,ts,city
+2,8,false,99,1969-12-31,2026-01-14 23:30:00,moved
+9,1,true,1,2026-02-01,2026-02-01 00:00:00,new
+1,7,true,-5,2026-01-14,2026-01-14 10:00:00,Zürich/é=x
+"""
+
+
+@pytest.mark.parametrize("partition_by", ["", "days(ts)", "city", "bucket(4, id)"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "alter table {t} set tblproperties ('write.merge.mode' = 'merge-on-read')",
+        "alter table {t} add column extra int",
+    ],
+    ids=["plain", "merge-on-read", "evolved"],
+)
+def test_an_upsert_changes_what_differs_whoever_writes_it(
+    shared_lake: Lake, tmp_path: Path, partition_by: str, before: str
+) -> None:
+    file, name = tmp_path / "rows.csv", f"native.t_{uuid.uuid4().hex}"
+    file.write_text(ROWS)
+    shared_lake.ingest(file, into=name, key=("id",), partition_by=partition_by)
+    if before:
+        shared_lake.sql(before.format(t=name))
+    file.write_text(CHANGED)
+    report = shared_lake.ingest(file, into=name)
+    assert (report.inserted, report.updated, report.unchanged) == (1, 1, 1)
+    assert len(shared_lake.history(name)) == 2
+    wanted = [(1, -5, "Zürich/é=x"), (2, 99, "moved"), (3, None, None), (4, -5, 'q"uote'), (9, 1, "new")]
+    for engine in ("duckdb", "spark"):
+        rows = shared_lake.sql(f"select id, n, city from {name} order by id", engine=engine).rows()
+        assert [tuple(row) for row in rows] == wanted, engine
+        moved = shared_lake.sql(
+            f"select id from {name} where ts >= timestamp '2026-01-14 23:00:00' order by id", engine=engine
+        )
+        assert [row[0] for row in moved.rows()] == [2, 9], engine

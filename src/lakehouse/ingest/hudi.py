@@ -98,7 +98,7 @@ class HudiTarget:
 
     def _plain(self, rows: _Rows, notes: Mapping[str, str]) -> Request:
         """Rows into a table that has the schema for them."""
-        settings = noted(notes) | {"hoodie.spark.sql.insert.into.operation": "upsert" if rows.key else "insert"}
+        settings = noted(notes) | {"hoodie.spark.sql.insert.into.operation": self._operation(rows)}
         sql = statements.insert(self._table, self.columns(), rows.brought, rows.overwrite)
         return Request(sql, arrow=False, files={statements.STAGED: str(rows.folder)}, settings=settings)
 
@@ -106,7 +106,7 @@ class HudiTarget:
         """Rows that bring a new schema with them. ALTER TABLE would be a commit of its own before theirs."""
         columns, info = self.columns(), self._format.describe(self._table)
         sql = statements.rows(columns, rows.brought)
-        operation = "upsert" if rows.key else "insert"
+        operation = self._operation(rows)
         if rows.overwrite:
             operation = "insert_overwrite_table"
         elif self._changes.types:
@@ -116,6 +116,12 @@ class HudiTarget:
             operation = "insert_overwrite_table"
         write = write_to(info, columns, operation, notes)
         return Request(sql, arrow=False, files={statements.STAGED: str(rows.folder)}, write=write)
+
+    def _operation(self, rows: _Rows) -> str:
+        """What Hudi must do. Into a new table each key comes once, so it need not look for what it cannot find."""
+        if self._info is None:
+            return "bulk_insert"
+        return "upsert" if rows.key else "insert"
 
     def _has_moved(self) -> bool:
         """Whether somebody else wrote since the rows were looked at: writing all of them anew would undo that."""

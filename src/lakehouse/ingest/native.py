@@ -1,15 +1,15 @@
-"""New rows into an Iceberg table without the JVM's Parquet writer: DuckDB writes the data files, PyIceberg commits them.
+"""Rows into an Iceberg table without the JVM's Parquet writer: DuckDB writes the data files, PyIceberg commits them.
 
 Spark's writer takes rows one by one and needs three times the CPU of this for the same file (bench/ingest.py). It is
-still what writes when rows are updated, when a partition needs a hash that only Iceberg's own code computes, and when a
-batch meets so many partitions that files would be better made by a shuffle.
+still what writes when a partition needs a hash that only Iceberg's own code computes, when a batch meets so many
+partitions that files would be better made by a shuffle, and when the table's files cannot be read as they are.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,20 @@ class Rows:
     brought: Sequence[str]
     """The columns that they have; the table's others are null."""
 
+    @property
+    def source(self) -> str:
+        return f"read_parquet({_text(str(self.folder / '*.parquet'))}, union_by_name = true, hive_partitioning = false)"
+
+    def row_bytes(self) -> int:
+        """What a row takes in memory, about."""
+        from pyarrow import parquet
+
+        found = [parquet.read_metadata(file) for file in self.folder.glob("*.parquet")]
+        rows = sum(each.num_rows for each in found)
+        held = sum(each.row_group(at).total_byte_size for each in found for at in range(each.num_row_groups))
+        # Repeated values are stored once, but held as often as they occur.
+        return max(held // rows if rows else 0, 100)
+
 
 @dataclass(frozen=True)
 class _Part:
@@ -63,52 +77,78 @@ class _Part:
     sql: str
 
 
-class NativeAppend:
-    """Adds rows to one table of a catalog that PyIceberg reaches."""
+class NativeWriter:
+    """Changes one table of a catalog that PyIceberg reaches."""
 
     def __init__(self, duckdb: DuckDB, catalog: str, properties: Mapping[str, str], table: TableName) -> None:
         self._duckdb, self._catalog, self._properties, self._name = duckdb, catalog, properties, table
 
     def append(self, rows: Rows, columns: Sequence[Column]) -> bool:
         """Add the rows in one snapshot; False, with nothing done, if this table or these rows need Spark."""
-        if not all(_FLAT.fullmatch(column.type) for column in columns):
+        table = self._load(columns)
+        came = f"SELECT {', '.join(_picked(column, rows.brought) for column in columns)} FROM {rows.source}"
+        files = self._write(table, came, columns, rows.row_bytes()) if table is not None else None
+        if table is None or files is None:
             return False
-        table = self._load()
-        if not table.sort_order().is_unsorted:
-            return False  # which may be by an expression; Spark knows them all
-        parts = _parts(table, {column.name: column.type for column in columns})
-        source = f"read_parquet({_text(str(rows.folder / '*.parquet'))}, union_by_name = true)"
-        if parts is None or not self._few_partitions(source, parts):
-            return False
-        files = self._write(table, rows, columns, parts, source)
         with table.transaction() as change, change.update_snapshot().fast_append() as append:
             for file in files:
                 append.append_data_file(file)
         return True
 
-    def _load(self) -> Any:
+    def merge(self, rows: Rows, columns: Sequence[Column], key: Sequence[str]) -> bool:
+        """Rows instead of those with the same key, in one snapshot; only files that hold one of them are written anew."""
+        table = self._load(columns)
+        held = _plain_files(table, columns) if table is not None else None
+        if table is None or held is None:
+            return False
+        touched = self._touched(rows, held, columns, key)
+        same = " AND ".join(f"t.{_name(each)} = s.{_name(each)}" for each in key)
+        came = f"SELECT {', '.join(_picked(column, rows.brought) for column in columns)} FROM {rows.source}"
+        names = ", ".join(f"t.{_name(column.name)}" for column in columns)
+        kept = f"SELECT {names} FROM {_parquet(touched)} t WHERE NOT EXISTS (SELECT 1 FROM came s WHERE {same})"
+        merged = f"WITH came AS ({came}) {kept if touched else 'SELECT * FROM came WHERE false'} UNION ALL FROM came"
+        files = self._write(table, merged, columns, rows.row_bytes())
+        if files is None:
+            return False
+        with table.transaction() as change, change.update_snapshot().overwrite() as overwrite:
+            for path in touched:
+                overwrite.delete_data_file(held[path])
+            for file in files:
+                overwrite.append_data_file(file)
+        return True
+
+    def _load(self, columns: Sequence[Column]) -> Any:
+        """The table, or None if Spark must write it."""
         from pyiceberg.catalog import load_catalog
 
-        return load_catalog(self._catalog, **self._properties).load_table((self._name.namespace, self._name.table))
+        if not all(_FLAT.fullmatch(column.type) for column in columns):
+            return None
+        table = load_catalog(self._catalog, **self._properties).load_table((self._name.namespace, self._name.table))
+        # An order may be by an expression; Spark knows them all.
+        return table if table.sort_order().is_unsorted else None
 
-    def _few_partitions(self, source: str, parts: Sequence[_Part]) -> bool:
-        if not parts:
-            return True
-        listed = ", ".join(part.sql for part in parts)
-        counted = self._duckdb.run(
-            f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM {source})", {}, "ingest"
-        ).rows()
-        return int(counted[0][0]) <= _MOST_PARTITIONS
+    def _touched(self, rows: Rows, held: Mapping[str, Any], columns: Sequence[Column], key: Sequence[str]) -> list[str]:
+        """The files that hold a row with one of the keys."""
+        if not held:
+            return []
+        listed = ", ".join(_name(each) for each in key)
+        typed = ", ".join(_picked(column, rows.brought) for column in columns if column.name in key)
+        found = self._duckdb.run(
+            f"SELECT DISTINCT filename FROM {_parquet(held, ', filename = true')} t"
+            f" SEMI JOIN (SELECT {typed} FROM {rows.source}) s USING ({listed})",
+            {},
+            "ingest",
+        )
+        return sorted(row[0] for row in found.rows())
 
-    def _write(
-        self, table: Any, rows: Rows, columns: Sequence[Column], parts: Sequence[_Part], source: str
-    ) -> list[Any]:
-        """Write the data files, and describe them as Iceberg wants them described."""
-        picked = [_picked(column, rows.brought) for column in columns] + [f"{p.sql} AS {_name(p.alias)}" for p in parts]
+    def _write(self, table: Any, query: str, columns: Sequence[Column], row_bytes: int) -> list[Any] | None:
+        """Write the rows of a query into data files, and describe them as Iceberg wants them described; None: not so."""
+        parts = _parts(table, {column.name: column.type for column in columns})
+        if parts is None or not self._few_partitions(query, parts):
+            return None
         ids = {field.name: field.field_id for field in table.schema().fields}
         folder = local_path(table.location()) / "data"
         folder.mkdir(parents=True, exist_ok=True)
-        row_bytes = _row_bytes(rows.folder)
         waiting = max(self._duckdb.memory_limit // _WAITING_SHARE // row_bytes, _FEWEST_ROWS)
         options = {
             "FORMAT": "parquet",
@@ -123,9 +163,11 @@ class NativeAppend:
             options["PARTITION_BY"] = "(" + ", ".join(_name(part.alias) for part in parts) + ")"
         else:
             options["FILE_SIZE_BYTES"] = str(_FILE_BYTES)
-        listed = ", ".join(f"{key} {value}" for key, value in options.items())
+        listed = ", ".join(f"{name} {value}" for name, value in options.items())
+        picked = ", ".join(["*", *(f"{part.sql} AS {_name(part.alias)}" for part in parts)])
         copied = self._duckdb.run(
-            f"SET partitioned_write_flush_threshold = {waiting}; COPY (SELECT {', '.join(picked)} FROM {source}) TO {_text(str(folder))} ({listed})",
+            f"SET partitioned_write_flush_threshold = {waiting};"
+            f" COPY (SELECT {picked} FROM ({query})) TO {_text(str(folder))} ({listed})",
             {},
             "ingest",
         )
@@ -133,6 +175,45 @@ class NativeAppend:
             _data_file(table, Path(row[0]), {part.name: (row[5] or {})[part.alias] for part in parts})
             for row in copied.rows()
         ]
+
+    def _few_partitions(self, query: str, parts: Sequence[_Part]) -> bool:
+        if not parts:
+            return True
+        listed = ", ".join(part.sql for part in parts)
+        counted = self._duckdb.run(
+            f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM ({query}))", {}, "ingest"
+        ).rows()
+        return int(counted[0][0]) <= _MOST_PARTITIONS
+
+
+def _plain_files(table: Any, columns: Sequence[Column]) -> dict[str, Any] | None:
+    """The table's data files by their paths; None if reading them as they are would not give its rows."""
+    tasks = list(table.scan().plan_files())
+    merges_on_read = table.properties.get("write.merge.mode", "copy-on-write") != "copy-on-write"
+    if merges_on_read or any(task.delete_files for task in tasks) or len(table.specs()) > 1:
+        return None
+    # Files are read by the names in them, which are the table's only if no column was ever changed or taken away.
+    fields = {field.field_id: (field.name, str(field.field_type)) for field in table.schema().fields}
+    if any(
+        fields.get(field.field_id) != (field.name, str(field.field_type))
+        for schema in table.schemas().values()
+        for field in schema.fields
+    ):
+        return None
+    found = {str(local_path(task.file.file_path)): task.file for task in tasks}
+    # A column that some files lack must come from another that has it.
+    return found if len(table.schemas()) == 1 or all(_has_all(path, columns) for path in found) else None
+
+
+def _has_all(path: str, columns: Sequence[Column]) -> bool:
+    from pyarrow import parquet
+
+    return {column.name for column in columns} <= set(parquet.read_schema(path).names)
+
+
+def _parquet(paths: Iterable[str], more: str = "") -> str:
+    """Files as a table; folders named `day=1` above them are no columns of it."""
+    return f"read_parquet([{', '.join(_text(path) for path in paths)}], hive_partitioning = false{more})"
 
 
 def _parts(table: Any, types: Mapping[str, str]) -> list[_Part] | None:
@@ -148,17 +229,6 @@ def _parts(table: Any, types: Mapping[str, str]) -> list[_Part] | None:
             alias += "_"
         found.append(_Part(field.name, alias, _TRANSFORMS[transform].format(_name(column))))
     return found
-
-
-def _row_bytes(folder: Path) -> int:
-    """What a row takes in memory, about."""
-    from pyarrow import parquet
-
-    found = [parquet.read_metadata(file) for file in folder.glob("*.parquet")]
-    rows = sum(each.num_rows for each in found)
-    held = sum(each.row_group(at).total_byte_size for each in found for at in range(each.num_row_groups))
-    # Repeated values are stored once, but held as often as they occur.
-    return max(held // rows if rows else 0, 100)
 
 
 def _picked(column: Column, brought: Sequence[str]) -> str:

@@ -217,8 +217,8 @@ class _Job:
 
     def load(self) -> Report | None:
         """Stage, write, publish; None if the table moved meanwhile."""
-        if self.info is None or self.format == "hudi" or self.mode_of_table() != "append":
-            self.rooms.spark.wake()  # it starts while the files are read; a plain append may do without it
+        if self.info is None or self.format == "hudi" or self.wanted.mode == "replace":
+            self.rooms.spark.wake()  # it starts while the files are read; the rest can mostly do without it
         plan = self._read_plan()
         if self.wanted.contract == "freeze":
             self._evolution(plan.columns)

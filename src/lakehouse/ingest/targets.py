@@ -17,7 +17,7 @@ from lakehouse.formats.iceberg.stamp import stamp
 from lakehouse.ingest import layout, statements
 from lakehouse.ingest.changes import Changes
 from lakehouse.ingest.model import Wanted
-from lakehouse.ingest.native import NativeAppend, Rows
+from lakehouse.ingest.native import NativeWriter, Rows
 from lakehouse.ingest.schema import Evolution
 from lakehouse.serve.tables import Tables
 from lakehouse.sources.files import PlannedColumn
@@ -138,14 +138,15 @@ class IcebergTarget:
 
     def upsert(self, changes: Changes, key: Sequence[str]) -> None:
         columns = self.columns()
-        if changes.updated:
+        names = [column.name for column in columns]
+        if not changes.updated:
+            self.insert(changes.folder, names, overwrite=False)
+        elif not self._native().merge(Rows(changes.folder, names), columns, key):
             self._run(statements.merge(self._table, columns, key), changes.folder)
-        else:
-            self.insert(changes.folder, [column.name for column in columns], overwrite=False)
 
-    def _native(self) -> NativeAppend:
+    def _native(self) -> NativeWriter:
         properties = self._catalog.on(self._branch).pyiceberg_properties()
-        return NativeAppend(self._place.duckdb, self._branch, properties, self._table)
+        return NativeWriter(self._place.duckdb, self._branch, properties, self._table)
 
     def keep_rejects(self, folder: Path) -> None:
         if self._base[self._rejected] is None:
