@@ -102,6 +102,8 @@ class NativeWriter:
         if table is None or held is None:
             return False
         touched = self._touched(rows, held, columns, key)
+        if touched is None:
+            return False
         same = " AND ".join(f"t.{_name(each)} = s.{_name(each)}" for each in key)
         came = f"SELECT {', '.join(_picked(column, rows.brought) for column in columns)} FROM {rows.source}"
         names = ", ".join(f"t.{_name(column.name)}" for column in columns)
@@ -127,19 +129,21 @@ class NativeWriter:
         # An order may be by an expression; Spark knows them all.
         return table if table.sort_order().is_unsorted else None
 
-    def _touched(self, rows: Rows, held: Mapping[str, Any], columns: Sequence[Column], key: Sequence[str]) -> list[str]:
-        """The files that hold a row with one of the keys."""
+    def _touched(
+        self, rows: Rows, held: Mapping[str, Any], columns: Sequence[Column], key: Sequence[str]
+    ) -> list[str] | None:
+        """The files that hold a row with one of the keys; None if a key is there twice: then all of them are updated."""
         if not held:
             return []
         listed = ", ".join(_name(each) for each in key)
         typed = ", ".join(_picked(column, rows.brought) for column in columns if column.name in key)
-        found = self._duckdb.run(
-            f"SELECT DISTINCT filename FROM {_parquet(held, ', filename = true')} t"
-            f" SEMI JOIN (SELECT {typed} FROM {rows.source}) s USING ({listed})",
-            {},
-            "ingest",
+        there = (
+            f"{_parquet(held, ', filename = true')} t SEMI JOIN (SELECT {typed} FROM {rows.source}) s USING ({listed})"
         )
-        return sorted(row[0] for row in found.rows())
+        found = self._duckdb.run(f"SELECT filename, count(*) FROM {there} GROUP BY filename", {}, "ingest").rows()
+        different = self._duckdb.run(f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM {there})", {}, "ingest")
+        once = sum(row[1] for row in found) == different.rows()[0][0]
+        return sorted(row[0] for row in found) if once else None
 
     def _write(self, table: Any, query: str, columns: Sequence[Column], row_bytes: int) -> list[Any] | None:
         """Write the rows of a query into data files, and describe them as Iceberg wants them described; None: not so."""
