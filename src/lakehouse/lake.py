@@ -145,6 +145,18 @@ class Lake:
         declared = by_name(self.pipelines(), pipeline) if isinstance(pipeline, str) else pipeline
         return self._rooms.runner().run(declared, Asked(partitions=partitions, **asked), say)
 
+    def transact(
+        self,
+        name: str,
+        work: Callable[[SparkSession, str], None],
+        say: Callable[[str], None] = lambda text: None,
+        **asked: Any,
+    ) -> RunRecord:
+        """Any work with Spark as a transaction: given a session whose tables are those of a branch, and the branch's name."""
+        from lakehouse.runs.model import Asked
+
+        return self._rooms.runner().transact(name, work, Asked(**asked), say)
+
     def runs(self) -> list[RunRecord]:
         """Every run that there was, the newest first."""
         return self._rooms.runner().log.all()

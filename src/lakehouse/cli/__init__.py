@@ -21,6 +21,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "runs": ("pipelines", "list the runs, or show all of one"),
         "pipelines": ("pipelines", "list the pipelines and their tables"),
         "report": ("pipelines", "show how a table grew, in the terminal or as a page with charts"),
+        "dbt": ("dagster", "run dbt as one transaction: published if all its tests pass"),
         "dagster": ("dagster", "open the pipelines in Dagster: lineage, partitions, schedules"),
     },
     "Ask": {

@@ -1,4 +1,4 @@
-"""`lake dagster`."""
+"""`lake dagster` and `lake dbt`."""
 
 from __future__ import annotations
 
@@ -34,3 +34,22 @@ def dagster(context: Context, port: int, host: str) -> None:
     arguments = [sys.executable, "-m", "dagster", "dev", "-m", module, "-h", host, "-p", str(port)]
     # In this process's place, so that Ctrl-C and signals reach Dagster and nobody else.
     os.execve(sys.executable, arguments, environment)
+
+
+@command('lake dbt build\nlake dbt build --vars \'{"months": ["2026-01"]}\'\nlake dbt test')
+@click.argument("arguments", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--no-publish", is_flag=True, help="Leave the result on the run's branch.")
+def dbt(context: Context, arguments: tuple[str, ...], no_publish: bool) -> None:
+    """Run a command of dbt as one transaction: models and tests on a branch, published if all of them pass.
+
+    The project is the folder that the setting `dbt` names; put -- before options that are meant for dbt.
+    """
+    from lakehouse.cli.show import show_rows, waiting
+    from lakehouse.orchestrate.dbt import run_dbt
+
+    with waiting("dbt"):
+        record, results = run_dbt(context.lake, context.settings().dbt, arguments, note, publish=not no_publish)
+    names = ["kind", "name", "status", "seconds"]
+    rows = [(str(r.node.resource_type), r.node.name, str(r.status), round(r.execution_time, 2)) for r in results or ()]
+    show_rows(names, rows, context.output)
+    note(f"Run {record.id}: {record.state}.")

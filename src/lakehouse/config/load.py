@@ -16,7 +16,7 @@ from lakehouse.core.names import nearest
 FILE_NAME = "lake.toml"
 _PREFIX = "LAKE_"
 #: Read by the command line itself, before there are settings.
-_NOT_SETTINGS = {"LAKE_DEBUG"}
+_NOT_SETTINGS = {"LAKE_DEBUG", "LAKE_DBT_TARGET", "LAKE_DBT_CATALOG"}
 #: Its settings are the pipelines' own: sources.NAME.SETTING, all of them texts.
 _SOURCES = "sources"
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
@@ -143,7 +143,7 @@ def settings_from(found: Flat, base: Path, here: Path) -> Settings:
         choices = part.metadata.get("choices")
         if choices and values[name] not in choices:
             raise UnknownChoiceError(name, values[name], choices)
-    for name in ("home", "cache"):
+    for name in ("home", "cache", "dbt"):
         given = Path(values.get(name, known[name][0].default)).expanduser()
         typed = origins.get(name, "").startswith(("flag", "environment"))
         values[name] = ((here if typed else base) / given).absolute()

@@ -13,6 +13,8 @@ from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import LakeError
 from lakehouse.orchestrate.assets import pipeline_assets
+from lakehouse.orchestrate.dbt import invoke
+from lakehouse.orchestrate.dbt_assets import dbt_models
 from lakehouse.orchestrate.door import RESOURCE, Door
 from lakehouse.orchestrate.report import snapshot_report
 from lakehouse.pipelines import Days, FilesTable, Pipeline
@@ -26,7 +28,11 @@ def build_definitions(settings: Settings) -> dg.Definitions:
     """Everything that Dagster is told of a lake."""
     pipelines = list(all_pipelines(settings).values())
     return dg.Definitions(
-        assets=[*(pipeline_assets(pipeline) for pipeline in pipelines), snapshot_report(pipelines)],
+        assets=[
+            *(pipeline_assets(pipeline) for pipeline in pipelines),
+            *_dbt(settings),
+            snapshot_report(pipelines),
+        ],
         resources={RESOURCE: _lake(settings)},
         jobs=[_job(pipeline) for pipeline in pipelines],
         schedules=[_schedule(pipeline) for pipeline in pipelines],
@@ -37,6 +43,18 @@ def build_definitions(settings: Settings) -> dg.Definitions:
             if isinstance(table, FilesTable)
         ],
     )
+
+
+def _dbt(settings: Settings) -> list[dg.AssetsDefinition]:
+    """The models of the lake's dbt project, if it has one. What dbt makes of it is kept until the project changes."""
+    if not (settings.dbt / "dbt_project.yml").is_file():
+        return []
+    with assemble(settings) as lake:
+        manifest = lake.folder / "dbt" / "manifest.json"
+        changed = max(file.stat().st_mtime for file in settings.dbt.rglob("*") if file.is_file())
+        if not manifest.is_file() or manifest.stat().st_mtime < changed:
+            invoke(lake, settings.dbt, ["parse"])
+    return [dbt_models(manifest, settings.dbt)]
 
 
 def _lake(settings: Settings) -> dg.ResourceDefinition:

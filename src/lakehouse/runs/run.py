@@ -64,27 +64,49 @@ class Runner:
         """Run a pipeline; the record says what came of it, unless an error does (which is kept in the record too)."""
         asked = self._checked(pipeline, asked)
         run = asked.id or new_run_id()
-        check_part(PREFIX + run, "run")
         done = self.log.find(run)
         if done is not None and done.state in ("published", "nothing"):
             return done
-        record = self.log.save(
-            RunRecord(
-                id=run,
-                pipeline=pipeline.name,
-                state="running",
-                branch=PREFIX + run,
-                started_at=_now().isoformat(timespec="seconds"),
-                pid=os.getpid(),
-                partitions=asked.partitions,
-                author=asked.author,
-            )
-        )
+        record = self.log.save(self._begun(pipeline.name, run, asked))
         try:
             return self._until_published(pipeline, asked, record, say)
         except BaseException as exc:
             self._keep_failure(record, exc)
             raise
+
+    def transact(
+        self, name: str, work: Callable[[SparkSession, str], None], asked: Asked, say: Callable[[str], None]
+    ) -> RunRecord:
+        """Any work with Spark as a run: on a branch, which is the session's own catalog, published if it ends well."""
+        run = asked.id or new_run_id()
+        record = self.log.save(self._begun(name, run, asked))
+        nothing = Pipeline(name, ())
+        try:
+            for _ in range(TRIES):
+                attempt = _Attempt(self, nothing, asked, record, say)
+                conf = {**attempt.here.spark_conf(), "spark.sql.defaultCatalog": record.branch}
+                with self.session(conf) as spark:
+                    work(spark, record.branch)
+                state = attempt.published()
+                if state != "running":
+                    return self.log.save(replace(record, state=state, ended_at=_now().isoformat(timespec="seconds")))
+        except BaseException as exc:
+            self._keep_failure(record, exc)
+            raise
+        raise _overtaken(name)
+
+    def _begun(self, name: str, run: str, asked: Asked) -> RunRecord:
+        check_part(PREFIX + run, "run")
+        return RunRecord(
+            id=run,
+            pipeline=name,
+            state="running",
+            branch=PREFIX + run,
+            started_at=_now().isoformat(timespec="seconds"),
+            pid=os.getpid(),
+            partitions=asked.partitions,
+            author=asked.author,
+        )
 
     def _until_published(
         self, pipeline: Pipeline, asked: Asked, record: RunRecord, say: Callable[[str], None]
@@ -95,10 +117,7 @@ class Runner:
             if record.state != "running":
                 return self.log.save(replace(record, ended_at=_now().isoformat(timespec="seconds")))
             say("Others changed the same tables meanwhile: once more, on what they are now")
-        raise RunConflictError(
-            f"Others changed the tables of {pipeline.name} {TRIES} times while this run went on.",
-            "Nothing was published. Try again when it is quieter.",
-        )
+        raise _overtaken(pipeline.name)
 
     def _keep_failure(self, record: RunRecord, exc: BaseException) -> None:
         told = exc.as_dict() if isinstance(exc, LakeError) else {"error": "failed", "message": f"{type(exc).__name__}"}
@@ -156,9 +175,10 @@ class _Attempt:
                             self.record, tables=tuple(reports), outcomes=tuple(scene().outcomes if scene.open else ())
                         )
                     )
-        return replace(self.record, state=self._published(reports))
+        return replace(self.record, state=self.published())
 
-    def _published(self, reports: Sequence[TableReport]) -> str:
+    def published(self) -> str:
+        """Make what was done seen; says what came of it: still `running` if the tables moved meanwhile."""
         catalog = self.rooms.catalog
         base = {**dict.fromkeys(self.here.tables()), **self.base}
         if all(self.here.pointer(table) == start for table, start in base.items()):
@@ -271,6 +291,13 @@ class _LazyScene:
         if self._scene is None:
             self._scene = self._opened()
         return self._scene
+
+
+def _overtaken(name: str) -> RunConflictError:
+    return RunConflictError(
+        f"Others changed the tables of {name} {TRIES} times while this run went on.",
+        "Nothing was published. Try again when it is quieter.",
+    )
 
 
 def _now() -> datetime:
