@@ -1,7 +1,7 @@
 """Keyed rows into a large table: `lake ingest --key` into Iceberg and Hudi, beside plain MERGE INTO and PyIceberg's upsert.
 
-`python -m bench.upsert [ROWS] [SMALL]`: a tenth of ROWS (10 million by default) is upserted into ROWS, nine of ten of them updates. PyIceberg's upsert runs
-on SMALL rows (100 thousand), because it does not finish on the others; ours runs on the same there. Keeps bench/results/upsert.json.
+`python -m bench.upsert [ROWS]`: a tenth of ROWS (10 million by default) is upserted into ROWS, nine of ten of them updates, spread over the whole table.
+Keeps bench/results/upsert.json.
 """
 
 from __future__ import annotations
@@ -65,40 +65,44 @@ def upserted(name: str, command: list[str], home: Path, rows: int) -> float:
     return took
 
 
+CONTENDERS = {
+    "ours, Iceberg": "iceberg",
+    "ours, Hudi": "hudi",
+    "plain MERGE INTO": "iceberg",
+    "PyIceberg upsert": "iceberg",
+}
+
+
 def main() -> int:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
-    small = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
-    ratios: list[Ratio] = []
+    took: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="lake-bench-") as scratch:
         folder = Path(scratch)
-        for name, count in (("large", rows), ("small", small)):
-            make_csv(folder / f"{name}.csv", count, 0, 1, "item")
-            # Nine of ten ids are there already, spread over the whole table.
-            make_csv(folder / f"{name}_up.csv", count // 10, count // 100, 10, "new")
-        took: dict[str, float] = {}
-        for name, kind, size in (
-            ("ours, Iceberg", "iceberg", "large"),
-            ("ours, Hudi", "hudi", "large"),
-            ("plain MERGE INTO", "iceberg", "large"),
-            ("ours, Iceberg, small", "iceberg", "small"),
-            ("PyIceberg upsert, small", "iceberg", "small"),
-        ):
+        table, came = folder / "table.csv", str(folder / "came.csv")
+        make_csv(table, rows, 0, 1, "item")
+        make_csv(Path(came), rows // 10, rows // 100, 10, "new")
+        for name, kind in CONTENDERS.items():
             home = folder / name.replace(" ", "_").replace(",", "")
-            lake(home, "ingest", str(folder / f"{size}.csv"), "--into", "bench.t", "--key", "id", "--format", kind)
-            file, settings = str(folder / f"{size}_up.csv"), load_settings({"home": home})
-            command = [LAKE, "ingest", file, "--into", "bench.t"]
+            lake(home, "ingest", str(table), "--into", "bench.t", "--key", "id", "--format", kind)
+            settings = load_settings({"home": home})
+            command = [LAKE, "ingest", came, "--into", "bench.t"]
             if "MERGE" in name:
                 lake(home, "down")  # it brings a Spark of its own
-                command = [sys.executable, "-c", snippet("spark", settings) + MERGE.format(file=file, schema=SCHEMA)]
+                command = [sys.executable, "-c", snippet("spark", settings) + MERGE.format(file=came, schema=SCHEMA)]
             if "PyIceberg" in name:
-                command = [sys.executable, "-c", snippet("pyiceberg", settings) + PYICEBERG.format(file=file)]
-            took[name] = upserted(name, command, home, (rows if size == "large" else small) // 10)
+                lake(home, "down")
+                command = [sys.executable, "-c", snippet("pyiceberg", settings) + PYICEBERG.format(file=came)]
+            took[name] = upserted(name, command, home, rows // 10)
             lake(home, "down")
-    for name in ("ours, Iceberg", "ours, Hudi"):
-        ratios.append(Ratio(name, took[name], "plain MERGE INTO", took["plain MERGE INTO"], None))
-    mine = took["ours, Iceberg, small"]
-    ratios.append(Ratio("ours, Iceberg, small", mine, "PyIceberg upsert", took["PyIceberg upsert, small"], 0.05))
-    return report("upsert", ratios)
+    limits = {("ours, Iceberg", "PyIceberg upsert"): 0.05}
+    return report(
+        "upsert",
+        [
+            Ratio(mine, took[mine], other, took[other], limits.get((mine, other)))
+            for mine in ("ours, Iceberg", "ours, Hudi")
+            for other in ("plain MERGE INTO", "PyIceberg upsert")
+        ],
+    )
 
 
 if __name__ == "__main__":

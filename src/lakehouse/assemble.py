@@ -170,12 +170,18 @@ def warm_spark(settings: Settings, waiting: Waiting = _in_silence, fetching: Fet
 
 def fetch_runtime(settings: Settings, fetching: Fetching = _in_silence) -> tuple[Java, list[Path]]:
     """The Java and the jars that Spark runs on, fetched if they are missing."""
-    from lakehouse.engines.spark.jars import ensure_jars
+    from lakehouse.engines.spark.jars import EMBEDDED, S3A, ensure_jars
     from lakehouse.engines.spark.java import find_java
 
     java = find_java(settings.spark.java_home)
     with fetching("Fetching jars") as progress:
-        return java, ensure_jars(settings.cache, lambda: java, settings.maven_repo, progress)
+        needed = (*EMBEDDED, *S3A) if _reads_s3(settings) else EMBEDDED
+        return java, ensure_jars(settings.cache, lambda: java, settings.maven_repo, progress, needed)
+
+
+def _reads_s3(settings: Settings) -> bool:
+    """Whether Spark itself reads from an object store: some pipeline's source lies there."""
+    return any(own.get("path", "").startswith("s3://") for own in settings.sources.values())
 
 
 def start_spark(settings: Settings, home: LocalHome, catalog: SqlCatalog, class_list: Path | None = None) -> Started:

@@ -99,6 +99,7 @@ yellow_trips = Table(
     bronze.yellow_trips,
     inputs=[Source("raw.yellow_trips", _read, source.available, source.SETTINGS)],
     partition_by="month",
+    one_snapshot_each=True,
     checks=[Check("pickup_times_are_there", _pickup_times_are_there)],
 )
 
@@ -129,7 +130,6 @@ stg_yellow_trips = Table(
         between("speed_mph", 0, FASTEST_TRIP_MPH, severity="warn"),
     ],
     checks=[
-        unique(*silver.TRIP_KEY),
         Check("most_are_believed", _most_are_believed),
         # A lake's second month doubles its rows, which is as steady as it gets.
         steady_row_count(drift=1.5),

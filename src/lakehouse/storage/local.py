@@ -13,6 +13,9 @@ LEAST_FREE_BYTES = 64 * 1024 * 1024
 _MARKER = "lake.version"
 _LAYOUT_VERSION = "1"
 
+#: What a lake's folder may hold; some are made when they are needed.
+_FOLDERS = ("warehouse", "run", "logs", "dropped", "raw", "runs", "reports", "dbt", "dagster")
+
 
 class LocalHome:
     """`LAKE_HOME`: the catalog file, the warehouse folder, the logs and the socket of one embedded lake."""
@@ -54,7 +57,7 @@ class LocalHome:
         """An empty folder may become a lake, and so may one whose making was interrupted; nothing else may."""
         if not self.folder.exists():
             return
-        ours = {_MARKER, "catalog.db", "catalog.db-wal", "catalog.db-shm", "warehouse", "run", "logs", "dropped"}
+        ours = {_MARKER, "catalog.db", "catalog.db-wal", "catalog.db-shm", *_FOLDERS}
         strange = sorted(entry.name for entry in self.folder.iterdir() if entry.name not in ours)
         if strange:
             raise HomeError(
