@@ -118,7 +118,7 @@ def plain(frame):
 MARKET_ARROW = """
 import glob, pyarrow, pyarrow.compute as pc, pyarrow.csv as pcsv
 PARTITION = "date"
-types = {"ticker": pyarrow.string(), "volume": pyarrow.int64(), "window_start": pyarrow.int64(), "transactions": pyarrow.int64(), **{n: pyarrow.float64() for n in ("open", "close", "high", "low")}}
+types = {n: pyarrow.string() if n == "ticker" else pyarrow.float64() if n in ("open", "close", "high", "low") else pyarrow.int64() for n in ("ticker", "volume", "open", "close", "high", "low", "window_start", "transactions")}
 parts = []
 for file in sorted(glob.glob(FOLDER + "/*/*/*.csv.gz")):
     good = pcsv.ParseOptions(invalid_row_handler=lambda row: "skip")

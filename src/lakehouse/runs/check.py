@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-#: How many rules are named in the row of a rejected-table's `reason`.
+#: The table of the rows that were put aside is called as theirs, with this behind it.
 REJECTED_SUFFIX = "__rejected"
 
 
@@ -24,35 +24,31 @@ def good_rows(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
     return rows if bad is None else rows.where(~bad)
 
 
-def count_broken(table: str, rows: DataFrame, rules: Sequence[Rule]) -> list[Outcome]:
-    """How many rows break each rule: one pass over the columns that the rules name."""
+def broken_rows(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame | None:
+    """The rows that break any rule, which are few: kept, because they are counted and written from here."""
+    bad = _any_broken(rules)
+    return None if bad is None else rows.where(bad).persist()
+
+
+def count_broken(table: str, broken: DataFrame, rules: Sequence[Rule]) -> list[Outcome]:
+    """How many rows break each rule."""
     from pyspark.sql import functions as F
 
-    if not rules:
-        return []
     counts = [F.count(F.when(_broken(rule), F.lit(1))).alias(f"r{at}") for at, rule in enumerate(rules)]
-    found = rows.agg(F.count(F.lit(1)).alias("all"), *counts).first()
+    found = broken.agg(*counts).first()
     assert found is not None
-    return [
-        Outcome(table, rule.name, rule.severity, found[f"r{at}"] == 0, found[f"r{at}"], found["all"])
-        for at, rule in enumerate(rules)
-    ]
+    return [Outcome(table, rule.name, rule.severity, found[at] == 0, found[at]) for at, rule in enumerate(rules)]
 
 
-def rejected_rows(
-    rows: DataFrame, rules: Sequence[Rule], kept: Sequence[str], run: str, now: datetime
-) -> DataFrame | None:
+def rejected_rows(broken: DataFrame, rules: Sequence[Rule], kept: Sequence[str], run: str, now: datetime) -> DataFrame:
     """The rows that rules put aside: the reasons, the row as JSON, and the columns that say to which partition it belongs."""
     from pyspark.sql import functions as F
 
     ours = [rule for rule in rules if rule.severity == "quarantine"]
-    bad = _any_broken(ours)
-    if bad is None:
-        return None
     reasons = F.concat_ws(", ", *(F.when(_broken(rule), F.lit(rule.name)) for rule in ours))
-    return rows.where(bad).select(
+    return broken.where(_any_broken(ours)).select(
         reasons.alias("reason"),
-        F.to_json(F.struct(*(F.col(name) for name in rows.columns))).alias("row"),
+        F.to_json(F.struct(*(F.col(name) for name in broken.columns))).alias("row"),
         F.lit(run).alias("run"),
         F.lit(now).cast("timestamp").alias("rejected_at"),
         *(F.col(name) for name in kept),

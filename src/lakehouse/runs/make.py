@@ -160,14 +160,16 @@ class Making:
         made = self.table.make(*frames)
         if slices is not None and self.table.lookback:
             made = made.where(self._in(self.column, slices))
-        outcomes = check.count_broken(self.table.name, made, self.table.rules)
+        broken = check.broken_rows(made, self.table.rules)
+        outcomes = check.count_broken(self.table.name, broken, self.table.rules) if broken is not None else []
         self.scene.outcomes.extend(outcomes)
         if any(outcome.blocks for outcome in outcomes):
             raise blocked(outcomes)
-        good = self._one_per_key(check.good_rows(made, self.table.rules))
-        self._write(good, slices, batch)
-        put_aside = sum(outcome.broken for outcome in outcomes if outcome.severity == "quarantine")
-        return self._put_aside(made, slices) if put_aside or self.scene.iceberg.has(self.rejected) else 0
+        self._write(self._one_per_key(check.good_rows(made, self.table.rules)), slices, batch)
+        some = any(outcome.broken for outcome in outcomes if outcome.severity == "quarantine")
+        if broken is None or not (some or self.scene.iceberg.has(self.rejected)):
+            return 0
+        return self._put_aside(broken, slices)
 
     def _frames(self, slices: list[str] | None) -> tuple[list[DataFrame], Batch | None]:
         frames: list[DataFrame] = []
@@ -237,11 +239,11 @@ class Making:
                 f"Carry {self.column} along from its input, or declare the table with merge=True and a key.",
             )
 
-    def _put_aside(self, made: DataFrame, slices: list[str] | None) -> int:
-        kept = [self.column] if slices is not None and self.column in made.columns else []
-        rows = check.rejected_rows(made, self.table.rules, kept, self.scene.run, self.scene.now)
-        if rows is None:
+    def _put_aside(self, broken: DataFrame, slices: list[str] | None) -> int:
+        kept = [self.column] if slices is not None and self.column in broken.columns else []
+        if not any(rule.severity == "quarantine" for rule in self.table.rules):
             return 0
+        rows = check.rejected_rows(broken, self.table.rules, kept, self.scene.run, self.scene.now)
         self.writer.prepare(self.rejected, rows.schema, Layout(", ".join(kept)))
         notes = {"run": self.scene.run, "pipeline": self.scene.pipeline.name}
         if slices is not None and kept:

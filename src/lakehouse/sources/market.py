@@ -130,7 +130,8 @@ def s3a_options(settings: Mapping[str, str], bucket: str) -> dict[str, str]:
 def _cells(line: Column) -> Column:
     from pyspark.sql import functions as F
 
-    other_header = line.startswith("ticker,")
+    # Said in full, though the right header was filtered out before: Spark may put this before that.
+    other_header = line.startswith("ticker,") & (line != HEADER)
     told = F.concat(F.lit("A flat file has other columns than "), F.lit(HEADER), F.lit(": "), line)
     return F.when(other_header, F.raise_error(told).cast("array<string>")).otherwise(F.split(line, ","))
 
