@@ -161,6 +161,22 @@ class Lake:
         """Every run that there was, the newest first."""
         return self._rooms.runner().log.all()
 
+    def publish(self, run: str) -> RunRecord:
+        """Publish what a run with `publish=False` left on its branch."""
+        from lakehouse.runs.kept import publish
+
+        return publish(self._rooms.runner(), run.removeprefix("run_"))
+
+    def drop_branch(self, run: str) -> RunRecord:
+        """Drop the branch that a run left."""
+        from lakehouse.runs.kept import forget
+
+        return forget(self._rooms.runner(), run.removeprefix("run_"))
+
+    def branches(self) -> list[str]:
+        """The branches beside main: those of runs that were not published, or failed."""
+        return list(self._rooms.tables.branches())
+
     def run_record(self, run: str) -> RunRecord:
         """What is known of a run, by its id or the beginning of it."""
         return self._rooms.runner().log.get(run)

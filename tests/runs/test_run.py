@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.runs.conftest import lake_with
 
-from lakehouse.core.errors import BadSettingError, RunBlockedError
+from lakehouse.core.errors import BadSettingError, RunBlockedError, RunConflictError
 from lakehouse.lake import Lake
 
 pytestmark = pytest.mark.spark
@@ -104,6 +104,22 @@ def test_unpublished_work_is_seen_only_on_its_branch(shop_of) -> None:
     record = lake.run(pipeline, publish=False)
     assert record.state == "kept"
     assert not any(str(info.name).startswith(f"{pipeline.name}.") for info in lake.tables())
+    assert lake.sql(f"select amount from {pipeline.name}.silver", branch=record.branch).rows() == [(10,)]
+    assert lake.publish(record.branch).state == "published"
+    assert rows(lake, f"select amount from {pipeline.name}.silver") == [(10,)]
+    assert record.branch not in lake.branches()
+
+
+def test_unpublished_work_that_others_overtook_stays_on_its_branch(shop_of) -> None:
+    lake, pipeline, _ = shop_of({MONDAY: "1,tea,10,1\n"})
+    lake.run(pipeline)
+    record = lake.run(pipeline, MONDAY, publish=False)
+    lake.sql(f"alter table {pipeline.name}.silver set tblproperties ('x' = '1')")
+    with pytest.raises(RunConflictError, match=record.id):
+        lake.publish(record.branch)
+    assert record.branch in lake.branches()
+    assert lake.drop_branch(record.branch).state == "dropped"
+    assert record.branch not in lake.branches()
 
 
 def test_a_run_that_others_overtook_is_done_again_on_their_state(shop_of) -> None:

@@ -19,6 +19,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Pipelines": {
         "run": ("pipelines", "run a pipeline: checked on a branch, published all at once or not at all"),
         "runs": ("pipelines", "list the runs, or show all of one"),
+        "branch": ("pipelines", "list the branches that runs left; publish or drop one"),
         "pipelines": ("pipelines", "list the pipelines and their tables"),
         "report": ("pipelines", "show how a table grew, in the terminal or as a page with charts"),
         "dbt": ("dagster", "run dbt as one transaction: published if all its tests pass"),

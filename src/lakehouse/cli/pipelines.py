@@ -1,4 +1,4 @@
-"""`lake run`, `runs`, `pipelines`, `report`."""
+"""`lake run`, `runs`, `branch`, `pipelines`, `report`."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _tell(record: RunRecord, output: str) -> None:
     said = {
         "published": f"Published to all tables at once: run {record.id}.",
         "nothing": "There was nothing new.",
-        "kept": f"Kept on the branch {record.branch}; main is as it was.",
+        "kept": f"Kept on the branch {record.branch}; main is as it was. Publish it: lake branch merge {record.branch}",
     }
     note(said.get(record.state, f"Run {record.id}: {record.state}."))
 
@@ -151,6 +151,24 @@ def _show(context: Context, record: RunRecord) -> None:
         show_rows(names, rows, context.output)
     if record.error:
         note(f"{record.error.get('message', '')} {record.error.get('hint', '')}")
+
+
+@command("lake branch list\nlake branch merge run_20260114_091500_ab12cd\nlake branch drop run_20260114_091500_ab12cd")
+@click.argument("action", default="list", type=click.Choice(["list", "merge", "drop"]))
+@click.argument("name", default="")
+def branch(context: Context, action: str, name: str) -> None:
+    """List the branches that runs left, publish one (merge), or drop it."""
+    if action != "list" and not name:
+        raise click.UsageError(f"Name the branch to {action}.")
+    if action == "merge":
+        note(f"Published to all tables at once: run {context.lake.publish(name).id}.")
+    elif action == "drop":
+        note(f"Dropped the branch of run {context.lake.drop_branch(name).id}; main is as it was.")
+    else:
+        records = {record.branch: record for record in context.lake.runs()}
+        found = [(each, records[each]) for each in context.lake.branches() if each in records]
+        rows = [(each, run.pipeline, run.state, run.started_at, run.rows) for each, run in found]
+        show_rows(["branch", "pipeline", "state", "started_at", "rows"], rows, context.output)
 
 
 @command("lake pipelines\nlake pipelines -o json")

@@ -10,9 +10,10 @@ from typing import Any
 
 from lakehouse.quality.model import Outcome
 
-#: running: not over, or killed. nothing: there was nothing new. published: it is on main. kept: asked not to publish.
+#: running: not over. nothing: there was nothing new. published: it is on main. kept: asked not to publish.
+#: dropped: its branch was dropped.
 #: blocked: a rule or check said no. failed: something broke. killed: its process is gone.
-STATES = ("running", "nothing", "published", "kept", "blocked", "failed", "killed")
+STATES = ("running", "nothing", "published", "kept", "dropped", "blocked", "failed", "killed")
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class RunRecord:
     outcomes: tuple[Outcome, ...] = ()
     error: Mapping[str, Any] = field(default_factory=dict)
     author: str = ""
+    base: Mapping[str, str | None] = field(default_factory=dict)
+    """Where each table pointed when the branch was made: it may be published while they still point there."""
 
     @property
     def rows(self) -> int:

@@ -41,6 +41,7 @@ class Catalog(Branches, Protocol):
     def tables(self) -> Sequence[TableName]: ...
     def spark_conf(self) -> Mapping[str, str]: ...
     def ensure_namespace(self, namespace: str) -> None: ...
+    def branches(self) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True)
@@ -175,12 +176,18 @@ class _Attempt:
                             self.record, tables=tuple(reports), outcomes=tuple(scene().outcomes if scene.open else ())
                         )
                     )
-        return replace(self.record, state=self.published())
+        state = self.published()
+        base = {str(table): start for table, start in self.pointers().items()} if state == "kept" else {}
+        return replace(self.record, state=state, base=base)
+
+    def pointers(self) -> dict[TableName, str | None]:
+        """Where the branch's tables pointed when it was made; nowhere for those that are new."""
+        return {**dict.fromkeys(self.here.tables()), **self.base}
 
     def published(self) -> str:
         """Make what was done seen; says what came of it: still `running` if the tables moved meanwhile."""
         catalog = self.rooms.catalog
-        base = {**dict.fromkeys(self.here.tables()), **self.base}
+        base = self.pointers()
         if all(self.here.pointer(table) == start for table, start in base.items()):
             catalog.discard(self.branch)
             return "nothing"
