@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 from tests.runs.conftest import lake_with
+from tests.servers.web import serving
 from tests.silver.test_taxi import PUBLISHED, published
 
 from lakehouse.core.errors import LakeError
@@ -201,3 +203,28 @@ def test_the_file_of_another_month_changes_nothing(lake: Lake, months: Path) -> 
     with pytest.raises(LakeError, match="most_are_believed"):
         lake.run(taxi, "2025-11")
     assert asked(lake, "SELECT month, count(*) FROM bronze.yellow_trips GROUP BY 1 ORDER BY 1") == before
+
+
+@pytest.mark.spark
+def test_each_month_is_a_snapshot_and_made_again_only_that_month_is_replaced(lake: Lake) -> None:
+    before = lake.history("bronze.yellow_trips")
+    assert [snapshot.notes["partitions"] for snapshot in before] == ["2023-01", "2026-01"]
+    rows = asked(lake, "SELECT month, count(*) FROM bronze.yellow_trips GROUP BY 1 ORDER BY 1")
+    lake.run(taxi, "2023-01", tables=("bronze.yellow_trips",))
+    assert [snapshot.notes["partitions"] for snapshot in lake.history("bronze.yellow_trips")] == [
+        "2023-01",
+        "2026-01",
+        "2023-01",
+    ]
+    assert asked(lake, "SELECT month, count(*) FROM bronze.yellow_trips GROUP BY 1 ORDER BY 1") == rows
+
+
+@pytest.mark.spark
+def test_a_downloaded_month_is_not_made_twice(local_lake: Lake, months: Path) -> None:
+    name = "yellow_tripdata_2026-01.parquet"
+    with serving() as web:
+        web.files[f"/{name}"] = (months / name).read_bytes()
+        lake = lake_with(local_lake, {"taxi": {"url": web.address}})
+        renamed = replace(taxi, tables=tuple(replace(t, name=f"downloaded.{t.title.table}") for t in taxi.tables[:1]))
+        assert lake.run(renamed, "2026-01").state == "published"
+        assert lake.run(renamed).state == "nothing"

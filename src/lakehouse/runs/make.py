@@ -261,12 +261,19 @@ class Making:
         }
         if slices is not None:
             notes["partitions"] = _listed(slices)
-            marks = {key: self._fingerprints[key] for key in slices if key in self._fingerprints}
-            notes["fingerprints"] = json.dumps(marks)
+            notes["fingerprints"] = json.dumps(self._marks(slices))
         if batch is not None:
             notes |= dict(batch.notes)
             notes |= {"cursor": batch.cursor} if batch.cursor else {}
         return notes
+
+    def _marks(self, slices: Sequence[str]) -> dict[str, str]:
+        """What the source looked like for each partition; asked again for those that only reading brought here."""
+        if not set(slices) <= set(self._fingerprints):
+            for source in self.table.sources:
+                found = source.available(self.scene.reading("", "")) if source.available else {}
+                self._fingerprints |= {key: mark for key, mark in found.items() if key not in self._fingerprints}
+        return {key: self._fingerprints[key] for key in slices if key in self._fingerprints}
 
     # ---- looking ------------------------------------------------------------------------------------------------
 
