@@ -54,7 +54,7 @@ def test_the_written_lake_toml_holds_the_defaults_when_its_lines_are_taken_in(ca
     file.write_text("\n".join(taken_in))
     found = load_settings({}, tmp_path / "with", {})
     default = load_settings({}, tmp_path / "without", {})
-    taken = {"origins": {}, "home": default.home, "pipelines": (), "sources": {}}
+    taken = {"origins": {}, "home": default.home, "dbt": default.dbt, "pipelines": (), "sources": {}}
     assert replace(found, **taken) == default
     assert "spark.master" in found.origins
     assert found.sources == {"market": {"path": str(tmp_path / "with" / "bars")}}
