@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakehouse.assemble import assemble
 from lakehouse.lake import Lake
 from lakehouse.pipelines import Days, Pipeline, Reading, Source, Table
 from lakehouse.quality import at_least, expect, not_null, reconciles, unique
@@ -101,9 +100,6 @@ def shop(namespace: str) -> Pipeline:
     )
 
 
-Make = Callable[..., tuple[Lake, Pipeline, Path]]
-
-
 @pytest.fixture
 def shop_of(local_lake: Lake, namespace: str, tmp_path: Path) -> Iterator[Callable[[dict[str, str]], Any]]:
     """Gives (lake, pipeline, folder) with files of sales in place; the lake shares the local Spark."""
@@ -125,6 +121,3 @@ def lake_with(lake: Lake, sources: Mapping[str, Mapping[str, str]]) -> Lake:
     rooms = lake._rooms
     runner = rooms.runner()
     return Lake(replace(rooms, runner=lambda: replace(runner, settings=sources)))
-
-
-__all__ = ["assemble"]

@@ -161,6 +161,15 @@ class Making:
         if slices is not None and self.table.lookback:
             made = made.where(self._in(self.column, slices))
         broken = check.broken_rows(made, self.table.rules)
+        try:
+            return self._write_and_put_aside(made, broken, slices, batch)
+        finally:
+            if broken is not None:
+                broken.unpersist()
+
+    def _write_and_put_aside(
+        self, made: DataFrame, broken: DataFrame | None, slices: list[str] | None, batch: Batch | None
+    ) -> int:
         outcomes = check.count_broken(self.table.name, broken, self.table.rules) if broken is not None else []
         self.scene.outcomes.extend(outcomes)
         if any(outcome.blocks for outcome in outcomes):

@@ -88,9 +88,9 @@ class Runner:
                 conf = {**attempt.here.spark_conf(), "spark.sql.defaultCatalog": record.branch}
                 with self.session(conf) as spark:
                     work(spark, record.branch)
-                state = attempt.published()
-                if state != "running":
-                    return self.log.save(replace(record, state=state, ended_at=_now().isoformat(timespec="seconds")))
+                done = attempt.ended()
+                if done.state != "running":
+                    return self.log.save(replace(done, ended_at=_now().isoformat(timespec="seconds")))
         except BaseException as exc:
             self._keep_failure(record, exc)
             raise
@@ -176,18 +176,22 @@ class _Attempt:
                             self.record, tables=tuple(reports), outcomes=tuple(scene().outcomes if scene.open else ())
                         )
                     )
-        state = self.published()
-        base = {str(table): start for table, start in self.pointers().items()} if state == "kept" else {}
+        return self.ended()
+
+    def ended(self) -> RunRecord:
+        """Publish, unless asked not to: then the record keeps what publishing later will need."""
+        state = self._published()
+        base = {str(table): start for table, start in self._pointers().items()} if state == "kept" else {}
         return replace(self.record, state=state, base=base)
 
-    def pointers(self) -> dict[TableName, str | None]:
+    def _pointers(self) -> dict[TableName, str | None]:
         """Where the branch's tables pointed when it was made; nowhere for those that are new."""
         return {**dict.fromkeys(self.here.tables()), **self.base}
 
-    def published(self) -> str:
+    def _published(self) -> str:
         """Make what was done seen; says what came of it: still `running` if the tables moved meanwhile."""
         catalog = self.rooms.catalog
-        base = self.pointers()
+        base = self._pointers()
         if all(self.here.pointer(table) == start for table, start in base.items()):
             catalog.discard(self.branch)
             return "nothing"
