@@ -207,15 +207,12 @@ def test_the_file_of_another_month_changes_nothing(lake: Lake, months: Path) -> 
 
 @pytest.mark.spark
 def test_each_month_is_a_snapshot_and_made_again_only_that_month_is_replaced(lake: Lake) -> None:
-    before = lake.history("bronze.yellow_trips")
-    assert [snapshot.notes["partitions"] for snapshot in before] == ["2023-01", "2026-01"]
+    before = [snapshot.notes["partitions"] for snapshot in lake.history("bronze.yellow_trips")]
+    assert before[:2] == ["2023-01", "2026-01"]
     rows = asked(lake, "SELECT month, count(*) FROM bronze.yellow_trips GROUP BY 1 ORDER BY 1")
     lake.run(taxi, "2023-01", tables=("bronze.yellow_trips",))
-    assert [snapshot.notes["partitions"] for snapshot in lake.history("bronze.yellow_trips")] == [
-        "2023-01",
-        "2026-01",
-        "2023-01",
-    ]
+    after = [snapshot.notes["partitions"] for snapshot in lake.history("bronze.yellow_trips")]
+    assert after == [*before, "2023-01"]
     assert asked(lake, "SELECT month, count(*) FROM bronze.yellow_trips GROUP BY 1 ORDER BY 1") == rows
 
 
