@@ -17,8 +17,9 @@ from lakehouse.config.settings import Settings
 from lakehouse.lake import Lake
 from tests.servers.postgres import postgres, postgres_server
 from tests.servers.s3 import s3_server
+from tests.servers.stack import stack
 
-__all__ = ["postgres", "postgres_server", "s3_server"]
+__all__ = ["postgres", "postgres_server", "s3_server", "stack"]
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

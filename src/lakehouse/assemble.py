@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from lakehouse.catalogs.sql import SqlCatalog
 from lakehouse.config.handover import to_text
 from lakehouse.config.load import load_settings
+from lakehouse.config.profiles import filled_in
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.names import CATALOG
-from lakehouse.core.ports import RemoteFiles, SparkEngine
+from lakehouse.core.ports import RemoteFiles, Request, SparkEngine, TableFormat
 from lakehouse.core.uris import file_uri
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.engines.spark.session import LocalSession
@@ -26,19 +27,25 @@ from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
 from lakehouse.formats.hudi import HudiTables
 from lakehouse.formats.iceberg import IcebergTables
 from lakehouse.lake import Lake, Rooms
+from lakehouse.opening import author_of, open_parts
 from lakehouse.serve.on_spark import SparkQueries
 from lakehouse.serve.query import Queries
 from lakehouse.serve.tables import Tables
 from lakehouse.storage.local import LocalHome
+from lakehouse.storage.s3 import is_remote
 
 if TYPE_CHECKING:
+    from lakehouse.core.result import Result
     from lakehouse.engines.spark.java import Java
     from lakehouse.engines.spark.launch import Started
     from lakehouse.ingest.run import Ingester
+    from lakehouse.opening import Catalog
     from lakehouse.pipelines import Pipeline
+    from lakehouse.runs.refs import Refs
     from lakehouse.runs.run import Runner
 
-Waiting = Callable[[str], AbstractContextManager[object]]
+#: Gives a function that may be told how far it is, or None.
+Waiting = Callable[[str], AbstractContextManager[Callable[[str], None] | None]]
 Fetching = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
 _IN_PROCESS = "local[*]"
 
@@ -81,12 +88,15 @@ def assemble_rooms(
         fetching: the same around a download; gives a function that is called with (bytes so far, bytes in all).
         class_list: have a Spark of this process list the classes it loads (how `lake setup` trains the archive).
     """
-    home = LocalHome(settings.home).ready()
-    catalog = SqlCatalog(home.catalog_file, home.warehouse)
-    tables = Tables(
-        [IcebergTables(catalog), HudiTables(home.warehouse, home.dropped)], catalog.has_view, catalog.branches
-    )
-    duckdb = DuckDB(_bytes("query.memory_limit", settings.query.memory_limit), home.run / "spill")
+    parts = open_parts(settings)
+    settings, home, catalog = parts.settings, parts.home, parts.catalog
+    iceberg = IcebergTables(catalog, parts.files)
+    formats: list[TableFormat] = [iceberg]
+    if not parts.is_remote:
+        formats.append(HudiTables(home.warehouse, home.dropped))
+    tables = Tables(formats, catalog.has_view, catalog.branches, settings.branches.protected)
+    memory = _bytes("query.memory_limit", settings.query.memory_limit)
+    duckdb = DuckDB(memory, home.run / "spill", parts.duckdb_access)
 
     def start() -> Started:
         with waiting("Starting Spark"):
@@ -97,41 +107,69 @@ def assemble_rooms(
     if settings.spark.master == WARM:
         spark = warm_spark(settings, waiting, fetching)
     else:
-        spark = SparkQueries(tables, session, catalog, home.check_room)
+        # The SQL catalog's log is our own; the others keep one of every commit, or none.
+        statements = catalog if isinstance(catalog, SqlCatalog) else None
+        spark = SparkQueries(tables, session, catalog, home.check_room, statements)
+
+    def trino(request: Request) -> Result:
+        from lakehouse.engines.trino import Trino
+        from lakehouse.serve.on_trino import TrinoQueries
+
+        return TrinoQueries(tables, Trino(settings.trino), waiting).query(request)
 
     def ingester(branch: str = "") -> Ingester:
         # Imported when files come: a cold query need not wait for what reads them.
         from lakehouse.ingest.run import Ingester
         from lakehouse.storage.s3 import S3
 
-        memory = _bytes("query.memory_limit", settings.query.memory_limit)
         here = catalog.on(branch) if branch else catalog
-        return Ingester(tables.on(branch), here, duckdb, spark, home.run / "ingest", memory, S3(settings.s3))
+        return Ingester(
+            tables.on(branch), here, duckdb, spark, home.run / "ingest", memory, S3(settings.s3), parts.files
+        )
+
+    def refs() -> Refs:
+        from lakehouse.runs.log import RunLog
+        from lakehouse.runs.refs import Refs
+
+        hook, protected = settings.hooks.before_publish, settings.branches.protected
+        log = RunLog(home.folder / "runs")
+        return Refs(catalog, iceberg, duckdb, log, author_of(settings), hook, protected)
 
     def runner() -> Runner:
-        from lakehouse.runs.log import RunLog
         from lakehouse.runs.run import Runner
 
+        opened = refs()
         return Runner(
             tables=tables,
             catalog=catalog,
+            publisher=opened.publisher,
             session=session.own,
             ingester=ingester,
             settings=settings.sources,
             store=lambda own: _store(settings, own),
             raw=home.folder / "raw",
-            log=RunLog(home.folder / "runs"),
+            log=opened.runs,
+            author=opened.author,
+            keep_days=settings.runs.keep_days,
+            files=parts.files,
         )
 
     return Rooms(
         ingester=ingester,
         runner=runner,
+        refs=refs,
         pipelines=lambda: all_pipelines(settings),
         folder=home.folder,
         tables=tables,
         duckdb=duckdb,
         spark=spark,
-        queries=Queries(tables, duckdb, spark, _bytes("query.largest_scan", settings.query.largest_scan)),
+        queries=Queries(
+            tables,
+            duckdb,
+            spark,
+            _bytes("query.largest_scan", settings.query.largest_scan),
+            trino if settings.trino.url else None,
+        ),
         session=session,
         default_engine=settings.query.engine,
         arrow=arrow,
@@ -170,12 +208,12 @@ def warm_spark(settings: Settings, waiting: Waiting = _in_silence, fetching: Fet
 
 def fetch_runtime(settings: Settings, fetching: Fetching = _in_silence) -> tuple[Java, list[Path]]:
     """The Java and the jars that Spark runs on, fetched if they are missing."""
-    from lakehouse.engines.spark.jars import EMBEDDED, S3A, ensure_jars
+    from lakehouse.engines.spark.jars import EMBEDDED, ICEBERG_AWS, S3A, ensure_jars
     from lakehouse.engines.spark.java import find_java
 
     java = find_java(settings.spark.java_home)
     with fetching("Fetching jars") as progress:
-        needed = (*EMBEDDED, *S3A) if _reads_s3(settings) else EMBEDDED
+        needed = (*EMBEDDED, *(S3A if _reads_s3(settings) else ()), *(ICEBERG_AWS if _writes_s3(settings) else ()))
         return java, ensure_jars(settings.cache, lambda: java, settings.maven_repo, progress, needed)
 
 
@@ -184,7 +222,12 @@ def _reads_s3(settings: Settings) -> bool:
     return any(own.get("path", "").startswith("s3://") for own in settings.sources.values())
 
 
-def start_spark(settings: Settings, home: LocalHome, catalog: SqlCatalog, class_list: Path | None = None) -> Started:
+def _writes_s3(settings: Settings) -> bool:
+    """Whether the lake's own tables lie there."""
+    return is_remote(filled_in(settings).warehouse)
+
+
+def start_spark(settings: Settings, home: LocalHome, catalog: Catalog, class_list: Path | None = None) -> Started:
     """A session on whatever spark.master names; what it needs on this machine is fetched first."""
     from lakehouse.engines.spark.archive import find_archive
     from lakehouse.engines.spark.java import heap_for
@@ -211,7 +254,7 @@ def start_spark(settings: Settings, home: LocalHome, catalog: SqlCatalog, class_
     return start_session(launch)
 
 
-def spark_conf(catalog: SqlCatalog, home: LocalHome) -> Mapping[str, str]:
+def spark_conf(catalog: Catalog, home: LocalHome) -> Mapping[str, str]:
     """Everything a Spark session needs to be this lake's: the catalog, both formats, loopback only, UTC."""
     return {
         "spark.app.name": f"lakehouse {home.folder}",

@@ -1,35 +1,44 @@
-"""The lake's configuration for plain Spark, PyIceberg and DuckDB, as Python that runs as it is."""
+"""The lake's configuration for engines of one's own: Python that runs as it is, or the file that the engine reads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from lakehouse.assemble import spark_conf
-from lakehouse.catalogs.sql import BUSY_TIMEOUT_MS, SqlCatalog
+from lakehouse.catalogs.sql import BUSY_TIMEOUT_MS, SqlCatalog, SqliteDatabase
 from lakehouse.config.settings import Settings
+from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import CATALOG
-from lakehouse.engines.spark.jars import EMBEDDED
+from lakehouse.engines.spark.jars import EMBEDDED, ICEBERG_AWS
 from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
-from lakehouse.storage.local import LocalHome
+from lakehouse.opening import Opened, open_parts
+
+ENGINES = ("spark", "pyiceberg", "duckdb", "trino", "dbt", "superset")
 
 
 def snippet(engine: str, settings: Settings) -> str:
-    """Python for one engine."""
-    home = LocalHome(settings.home).ready()
-    catalog = SqlCatalog(home.catalog_file, home.warehouse)
+    """What one engine needs. In profiles with servers it holds their passwords."""
+    parts = open_parts(settings)
     match engine:
         case "spark":
-            return _spark(settings, home, catalog)
+            return _spark(parts)
         case "pyiceberg":
-            return _pyiceberg(catalog)
+            return _pyiceberg(parts)
+        case "duckdb":
+            return _duckdb(parts)
+        case "trino":
+            return _trino(parts)
+        case "dbt":
+            return _dbt(parts)
         case _:
-            return _duckdb(catalog)
+            return _superset(parts)
 
 
-def _spark(settings: Settings, home: LocalHome, catalog: SqlCatalog) -> str:
+def _spark(parts: Opened) -> str:
     ours_alone = {"spark.app.name", "spark.authenticate", "spark.local.dir", "spark.ui.showConsoleProgress"}
-    conf = {key: value for key, value in spark_conf(catalog, home).items() if key not in ours_alone}
-    conf["spark.jars"] = ",".join(str(settings.cache / "jars" / jar.file) for jar in EMBEDDED)
+    conf = {key: value for key, value in spark_conf(parts.catalog, parts.home).items() if key not in ours_alone}
+    jars = (*EMBEDDED, *(ICEBERG_AWS if parts.is_remote else ()))
+    conf["spark.jars"] = ",".join(str(parts.settings.cache / "jars" / jar.file) for jar in jars)
     conf["spark.driver.extraJavaOptions"] = "-Duser.timezone=UTC"
     return f"""\
 # Plain PySpark 3.5 on Java 17 (`lake setup` has fetched the jars). Iceberg tables are {CATALOG}.namespace.table.
@@ -40,44 +49,60 @@ builder = SparkSession.builder.appName("my lake")
 for key, value in conf.items():
     builder = builder.config(key, value)
 spark = builder.getOrCreate()
+{"" if parts.is_remote else _hudi(parts)}"""
 
+
+def _hudi(parts: Opened) -> str:
+    return f"""
 # For Hudi: keep every commit, so that time travel reaches back. A Hudi table is a folder:
-#   spark.read.format("hudi").load("{home.warehouse}/namespace/table")
+#   spark.read.format("hudi").load("{parts.home.warehouse}/namespace/table")
 for key, value in {_dict(HUDI_SETTINGS)}.items():
     spark.conf.set(key, value)
 """
 
 
-def _pyiceberg(catalog: SqlCatalog) -> str:
+def _pyiceberg(parts: Opened) -> str:
     return f"""\
-# Plain PyIceberg: pip install "pyiceberg[sql-sqlite,pyarrow,pyiceberg-core]"
+# Plain PyIceberg: pip install "pyiceberg[sql-sqlite,pyarrow,pyiceberg-core]"{_and_psycopg(parts)}
 from pyiceberg.catalog import load_catalog
 
-catalog = load_catalog("{CATALOG}", **{_dict(catalog.pyiceberg_properties())})
+catalog = load_catalog("{CATALOG}", **{_dict(parts.catalog.pyiceberg_properties())})
 # catalog.load_table("namespace.table").scan().to_arrow()
 """
 
 
-def _duckdb(catalog: SqlCatalog) -> str:
+def _and_psycopg(parts: Opened) -> str:
+    return "" if _on_sqlite(parts) else ' "psycopg[binary]"'
+
+
+def _on_sqlite(parts: Opened) -> bool:
+    return isinstance(parts.catalog, SqlCatalog) and isinstance(parts.catalog.database, SqliteDatabase)
+
+
+def _duckdb(parts: Opened) -> str:
+    if not isinstance(parts.catalog, SqlCatalog):
+        return _duckdb_attached(parts)
+    extensions = ("avro", "iceberg", *(("httpfs",) if parts.is_remote else ()))
+    wheels = " ".join(f"duckdb-extension-{name}" for name in extensions)
+    access = f"connection.execute({parts.duckdb_access!r})\n" if parts.is_remote else ""
     return f"""\
-# Plain DuckDB: pip install duckdb duckdb-extension-avro duckdb-extension-iceberg (the same version, 1.5 or newer)
+# Plain DuckDB: pip install duckdb {wheels} (the same version, 1.5 or newer){_and_psycopg(parts)}
 import importlib.util
-import sqlite3
-
+{"import sqlite3" if _on_sqlite(parts) else ""}
 import duckdb
-
+{"" if _on_sqlite(parts) else "import psycopg"}
 connection = duckdb.connect()
-for name in ("avro", "iceberg"):  # from the wheels, so that it works offline; avro first
+for name in {extensions!r}:  # from the wheels, so that it works offline; avro first
     folder = importlib.util.find_spec("duckdb_extension_" + name).submodule_search_locations[0]
     connection.execute(f"LOAD '{{folder}}/extensions/v{{duckdb.__version__}}/{{name}}.duckdb_extension'")
-
+{access}
 
 def table(name):
     \"\"\"The newest state of `namespace.table`; ask again after a commit.\"\"\"
-    catalog = sqlite3.connect("file:{catalog.file}?mode=ro", uri=True, timeout={BUSY_TIMEOUT_MS / 1000})
+    {_opened_catalog(parts)}
     row = catalog.execute(
         "SELECT metadata_location FROM iceberg_tables WHERE catalog_name = '{CATALOG}'"
-        " AND table_namespace = ? AND table_name = ?",
+        " AND table_namespace = {_mark(parts)} AND table_name = {_mark(parts)}",
         name.split("."),
     ).fetchone()
     catalog.close()
@@ -86,6 +111,94 @@ def table(name):
 
 # table("namespace.table").filter("id > 10").show()
 """
+
+
+def _duckdb_attached(parts: Opened) -> str:
+    """DuckDB on a catalog that speaks Iceberg's REST protocol, which it also writes through."""
+    if parts.settings.catalog.kind == "hive":
+        raise NotSupportedError("DuckDB cannot ask a Hive Metastore.", "Ask through Trino or Spark.")
+    uri = parts.catalog.pyiceberg_properties()["uri"]
+    token = parts.settings.catalog.token
+    lets_in = f"TOKEN '{token}'" if token else "AUTHORIZATION_TYPE 'none'"
+    return f"""\
+# Plain DuckDB: pip install duckdb duckdb-extension-avro duckdb-extension-iceberg duckdb-extension-httpfs (the same version)
+import importlib.util
+
+import duckdb
+
+connection = duckdb.connect()
+for name in ("avro", "httpfs", "iceberg"):  # from the wheels, so that it works offline; avro first
+    folder = importlib.util.find_spec("duckdb_extension_" + name).submodule_search_locations[0]
+    connection.execute(f"LOAD '{{folder}}/extensions/v{{duckdb.__version__}}/{{name}}.duckdb_extension'")
+connection.execute({parts.duckdb_access!r})
+connection.execute("ATTACH '' AS {CATALOG} (TYPE iceberg, ENDPOINT '{uri}', {lets_in})")
+# connection.sql("SELECT * FROM {CATALOG}.namespace.table").show()
+"""
+
+
+def _opened_catalog(parts: Opened) -> str:
+    if isinstance(parts.catalog, SqlCatalog) and _on_sqlite(parts):
+        file = parts.catalog.database.place
+        return f'catalog = sqlite3.connect("file:{file}?mode=ro", uri=True, timeout={BUSY_TIMEOUT_MS / 1000})'
+    return f"catalog = psycopg.connect({parts.settings.catalog.uri!r})"
+
+
+def _mark(parts: Opened) -> str:
+    return "?" if _on_sqlite(parts) else "%s"
+
+
+def _trino(parts: Opened) -> str:
+    from lakehouse.config.facts import facts_of
+    from lakehouse.stack.trino import catalog_files, stack_catalogs, store_of
+
+    if _on_sqlite(parts):
+        raise NotSupportedError(
+            "Trino cannot open a catalog in a SQLite file.",
+            "Serve the lake as a REST catalog (lake up rest) and point Trino at it, or use the profile sql.",
+        )
+    facts = facts_of(parts.settings)
+    name = parts.settings.trino.catalog or CATALOG
+    files = catalog_files({name: stack_catalogs(facts)[name]}, store_of(facts))
+    return f"# etc/catalog/{name}.properties\n" + files[f"{name}.properties"]
+
+
+def _dbt(parts: Opened) -> str:
+    host, port = _trino_address(parts)
+    return f"""\
+# profiles.yml. On Spark: `lake dbt build`, which runs dbt in the lake's own session and publishes all models at once.
+lakehouse:
+  target: trino
+  outputs:
+    trino:
+      type: trino
+      method: none
+      host: {host}
+      port: {port}
+      user: {parts.settings.trino.user}
+      database: {parts.settings.trino.catalog or CATALOG}
+      schema: dbt
+      threads: 2
+"""
+
+
+def _superset(parts: Opened) -> str:
+    host, port = _trino_address(parts)
+    return f"""\
+# Superset: Settings > Database connections > Trino (pip install trino where Superset runs)
+trino://{parts.settings.trino.user}@{host}:{port}/{parts.settings.trino.catalog or CATALOG}
+"""
+
+
+def _trino_address(parts: Opened) -> tuple[str, int]:
+    from urllib.parse import urlsplit
+
+    if not parts.settings.trino.url:
+        raise NotSupportedError(
+            "That goes through Trino, and trino.url is not set.",
+            "Use a profile that has one (lake --profile sql connect …), or set LAKE_TRINO__URL.",
+        )
+    address = urlsplit(parts.settings.trino.url)
+    return address.hostname or "", address.port or (443 if address.scheme == "https" else 80)
 
 
 def _dict(values: Mapping[str, str]) -> str:

@@ -17,7 +17,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
 
-from lakehouse.catalogs.sql import SqlCatalog
+from lakehouse.catalogs.sql import SqlCatalog, SqliteDatabase, open_database
 from lakehouse.core.errors import HomeError, TableExistsError
 from lakehouse.core.names import TableName
 from lakehouse.storage.local import LocalHome
@@ -29,7 +29,7 @@ ROWS = pyarrow.table({"id": [1, 2]})
 @pytest.fixture
 def catalog(home: Path) -> SqlCatalog:
     ready = LocalHome(home).ready()
-    return SqlCatalog(ready.catalog_file, ready.warehouse)
+    return SqlCatalog(open_database(ready.catalog_file), f"file://{ready.warehouse}")
 
 
 @pytest.fixture
@@ -39,6 +39,11 @@ def pyiceberg(catalog: SqlCatalog) -> Iterator[PyIceberg]:
     theirs = PyIceberg("lake", **catalog.pyiceberg_properties())
     yield theirs
     theirs.close()
+
+
+def file_of(catalog: SqlCatalog) -> Path:
+    assert isinstance(catalog.database, SqliteDatabase)
+    return catalog.database.file
 
 
 def metadata_of(theirs: PyIceberg, name: str = "crm.leads") -> str:
@@ -84,21 +89,21 @@ def test_a_catalog_that_pyiceberg_made_first_is_ours_too(catalog: SqlCatalog) ->
 
 
 def test_the_file_waits_for_writers_instead_of_failing(catalog: SqlCatalog, pyiceberg: PyIceberg) -> None:
-    with sqlite3.connect(catalog.file) as db:
+    with sqlite3.connect(file_of(catalog)) as db:
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     db.close()
 
 
 def test_another_catalog_name_is_another_set_of_tables(catalog: SqlCatalog, pyiceberg: PyIceberg) -> None:
     pyiceberg.create_table("crm.leads", schema=ROWS.schema)
-    other = SqlCatalog(catalog.file, catalog.warehouse, "other")
+    other = SqlCatalog(catalog.database, catalog.warehouse, "other")
     assert list(other.tables()) == []
     assert other.pointer(LEADS) is None
 
 
 def test_a_view_is_no_table(catalog: SqlCatalog, pyiceberg: PyIceberg) -> None:
     pyiceberg.create_table("crm.leads", schema=ROWS.schema)
-    db = sqlite3.connect(catalog.file)
+    db = sqlite3.connect(file_of(catalog))
     db.execute("UPDATE iceberg_tables SET iceberg_type = 'VIEW'")
     db.commit()
     db.close()
@@ -188,24 +193,21 @@ FIRST_TOUCH = """
 import sys
 import time
 from pathlib import Path
-from lakehouse.catalogs.sql import SqlCatalog
+from lakehouse.catalogs.sql import SqlCatalog, open_database
 folder, number = Path(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)
 start = float(sys.stdin.readline())
 for each in range(20):
     while time.time() < start + each * 0.02:  # all at the same moment
         pass
-    catalog = SqlCatalog(folder / f"{each}.db", folder)
+    catalog = SqlCatalog(open_database(folder / f"{each}.db"), f"file://{folder}")
     catalog.ensure_namespace("n" + number)
     catalog.tables()
 """
 
 
-WAL_DOES_NOT_WAIT = "catalogs/sql.py:_connect: PRAGMA journal_mode=WAL fails at once when the file is busy"
-
-
 def test_the_first_to_come_waits_for_somebody_who_is_writing(catalog: SqlCatalog) -> None:
-    other = sqlite3.connect(catalog.file, check_same_thread=False, isolation_level=None)
+    other = sqlite3.connect(file_of(catalog), check_same_thread=False, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     done = threading.Timer(0.3, lambda: (other.execute("COMMIT"), other.close()))
     done.start()
@@ -286,6 +288,37 @@ def test_drops_of_many_at_once_drop_once(catalog: SqlCatalog, pyiceberg: PyIcebe
     assert not catalog.undrop(LEADS)
 
 
+# ---- a catalog of an earlier version ------------------------------------------------------------------------------
+
+VERSION_1 = """
+CREATE TABLE iceberg_tables (catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL,
+  table_name VARCHAR(255) NOT NULL, metadata_location VARCHAR(1000), previous_metadata_location VARCHAR(1000),
+  iceberg_type VARCHAR(5), PRIMARY KEY (catalog_name, table_namespace, table_name));
+CREATE TABLE iceberg_namespace_properties (catalog_name VARCHAR(255) NOT NULL, namespace VARCHAR(255) NOT NULL,
+  property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000),
+  PRIMARY KEY (catalog_name, namespace, property_key));
+CREATE TABLE lake_dropped (id INTEGER PRIMARY KEY AUTOINCREMENT, namespace VARCHAR(255) NOT NULL,
+  table_name VARCHAR(255) NOT NULL, dropped_at VARCHAR(40) NOT NULL);
+INSERT INTO iceberg_tables VALUES ('lake', 'crm', 'leads', 'a', NULL, 'TABLE'), ('run_1', 'crm', 'leads', 'b', 'a', 'TABLE'),
+  ('lake__dropped', 'crm', 'old#1', 'c', NULL, 'TABLE');
+INSERT INTO lake_dropped VALUES (1, 'crm', 'old', '2026-01-01');
+PRAGMA user_version=1;
+"""
+
+
+def test_a_catalog_of_the_first_version_keeps_its_tables_branches_and_drops(catalog: SqlCatalog) -> None:
+    db = sqlite3.connect(file_of(catalog))
+    db.executescript(VERSION_1)
+    db.close()
+    assert catalog.pointer(LEADS) == "a"
+    assert catalog.branches() == ["run_1"]
+    assert list(catalog.dropped()) == [TableName("crm", "old")]
+    assert catalog.undrop(TableName("crm", "old"))
+    catalog.create_branch("exp")
+    assert catalog.publish("run_1").moved == (LEADS,), "where it began was not written down: never force"
+    assert catalog.pointer(LEADS) == "a"
+
+
 # ---- a damaged file ---------------------------------------------------------------------------------------------
 
 
@@ -297,7 +330,7 @@ def test_drops_of_many_at_once_drop_once(catalog: SqlCatalog, pyiceberg: PyIcebe
     ],
 )
 def test_a_damaged_catalog_is_told_of_and_not_overwritten(catalog: SqlCatalog, content: bytes) -> None:
-    catalog.file.write_bytes(content)
+    file_of(catalog).write_bytes(content)
     for attempt in (
         catalog.tables,
         lambda: catalog.pointer(LEADS),
@@ -307,14 +340,14 @@ def test_a_damaged_catalog_is_told_of_and_not_overwritten(catalog: SqlCatalog, c
     ):
         with pytest.raises(HomeError) as refused:
             attempt()
-        assert str(catalog.file) in refused.value.message
+        assert str(file_of(catalog)) in refused.value.message
         assert "backup" in refused.value.hint
-    assert catalog.file.read_bytes() == content
+    assert file_of(catalog).read_bytes() == content
 
 
 def test_a_catalog_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
     with pytest.raises(HomeError, match="cannot be opened"):
-        SqlCatalog(tmp_path / "missing" / "catalog.db", tmp_path).tables()
+        SqlCatalog(open_database(tmp_path / "missing" / "catalog.db"), str(tmp_path)).tables()
 
 
 def test_pyiceberg_refuses_a_name_that_is_taken(catalog: SqlCatalog, pyiceberg: PyIceberg) -> None:

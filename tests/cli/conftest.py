@@ -14,7 +14,7 @@ import pyarrow
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
 
-from lakehouse.catalogs.sql import SqlCatalog
+from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.cli.app import run
 from lakehouse.storage.local import LocalHome
 
@@ -50,7 +50,7 @@ Call = Callable[..., Done]
 
 def make_shop(home: Path) -> Path:
     ready = LocalHome(home).ready()
-    catalog = SqlCatalog(ready.catalog_file, ready.warehouse)
+    catalog = SqlCatalog(open_database(ready.catalog_file), f"file://{ready.warehouse}")
     catalog.tables()
     theirs = PyIceberg("lake", **catalog.pyiceberg_properties())
     theirs.create_namespace("shop")

@@ -215,11 +215,12 @@ def test_status_of_a_lake_without_spark(call: Any) -> None:
 def test_drop_and_undrop(call: Any, tmp_path: Path) -> None:
     from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
 
-    from lakehouse.catalogs.sql import SqlCatalog
+    from lakehouse.catalogs.sql import SqlCatalog, open_database
 
     home = tmp_path / "lake"
     call("tables", "--home", str(home))
-    theirs = PyIceberg("lake", **SqlCatalog(home / "catalog.db", home / "warehouse").pyiceberg_properties())
+    ours = SqlCatalog(open_database(home / "catalog.db"), f"file://{home}/warehouse")
+    theirs = PyIceberg("lake", **ours.pyiceberg_properties())
     theirs.create_namespace("shop")
     import pyarrow
 

@@ -186,7 +186,7 @@ def test_an_unknown_variable_names_itself_and_the_nearest(folder: Path) -> None:
     ("environ", "known"),
     [
         pytest.param({"LAKE_PROFILE": "stak"}, PROFILES, id="profile"),
-        pytest.param({"LAKE_QUERY__ENGINE": "trono"}, ("auto", "duckdb", "spark"), id="engine"),
+        pytest.param({"LAKE_QUERY__ENGINE": "trono"}, ("auto", "duckdb", "spark", "trino"), id="engine"),
     ],
 )
 def test_an_unknown_choice_lists_the_valid_ones(folder: Path, environ: dict[str, str], known: tuple[str, ...]) -> None:

@@ -9,7 +9,7 @@ import pyarrow
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
 
-from lakehouse.catalogs.sql import SqlCatalog
+from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.names import TableName
 from lakehouse.formats.iceberg.metadata import read_metadata
 from lakehouse.formats.iceberg.stamp import stamp
@@ -22,7 +22,7 @@ ROWS = pyarrow.table({"id": [1, 2]})
 @pytest.fixture
 def catalog(home: Path) -> SqlCatalog:
     ready = LocalHome(home).ready()
-    return SqlCatalog(ready.catalog_file, ready.warehouse)
+    return SqlCatalog(open_database(ready.catalog_file), f"file://{ready.warehouse}")
 
 
 def other_writer(catalog: SqlCatalog, name: str = "lake") -> PyIceberg:
@@ -59,18 +59,18 @@ def test_what_a_branch_writes_is_not_seen_before_it_is_published(
     branch.create_table("crm.leads__rejected", schema=ROWS.schema).append(ROWS)
     assert (rows_in(main), rows_in(branch)) == (2, 4)
     assert not main.table_exists("crm.leads__rejected")
-    assert catalog.publish("work", base)
+    assert catalog.publish("work")
     assert (rows_in(main), rows_in(main, "crm.leads__rejected")) == (4, 2)
     assert list(catalog.on("work").tables()) == []
 
 
 def test_a_table_that_moved_meanwhile_is_left_alone(catalog: SqlCatalog, main: PyIceberg, branch: PyIceberg) -> None:
-    base = catalog.fork("work", [LEADS, REJECTED])
+    catalog.fork("work", [LEADS, REJECTED])
     branch.create_table("crm.leads__rejected", schema=ROWS.schema)
     branch.load_table("crm.leads").append(ROWS)
     main.load_table("crm.leads").append(ROWS.slice(0, 1))
     moved = catalog.pointer(LEADS)
-    assert not catalog.publish("work", base)
+    assert not catalog.publish("work")
     assert catalog.pointer(LEADS) == moved
     assert catalog.pointer(REJECTED) is None, "the other table of the branch is not published alone"
     assert rows_in(branch) == 4, "the branch is still there"
@@ -82,28 +82,28 @@ def test_a_table_that_moved_meanwhile_is_left_alone(catalog: SqlCatalog, main: P
 def test_a_table_that_somebody_else_made_meanwhile_is_not_replaced(
     catalog: SqlCatalog, main: PyIceberg, branch: PyIceberg
 ) -> None:
-    base = catalog.fork("work", [REJECTED])
+    catalog.fork("work", [REJECTED])
     branch.create_table("crm.leads__rejected", schema=ROWS.schema)
     main.create_table("crm.leads__rejected", schema=ROWS.schema).append(ROWS)
     theirs = catalog.pointer(REJECTED)
-    assert not catalog.publish("work", base)
+    assert not catalog.publish("work")
     assert catalog.pointer(REJECTED) == theirs
 
 
 def test_a_table_that_was_dropped_meanwhile_does_not_come_back(
     catalog: SqlCatalog, main: PyIceberg, branch: PyIceberg
 ) -> None:
-    base = catalog.fork("work", [LEADS])
+    catalog.fork("work", [LEADS])
     branch.load_table("crm.leads").append(ROWS)
     assert catalog.drop(LEADS, "2026-01-01")
-    assert not catalog.publish("work", base)
+    assert not catalog.publish("work")
     assert catalog.pointer(LEADS) is None
 
 
 def test_a_branch_that_did_nothing_publishes_nothing_and_minds_nobody(catalog: SqlCatalog, main: PyIceberg) -> None:
-    base = catalog.fork("work", [LEADS])
+    catalog.fork("work", [LEADS])
     main.load_table("crm.leads").append(ROWS)
-    assert catalog.publish("work", base)
+    assert catalog.publish("work")
     assert rows_in(main) == 4
 
 
@@ -121,7 +121,7 @@ def test_a_stamp_makes_one_snapshot_of_several_and_writes_notes_into_it(
     assert start is not None
     stamped = stamp(start, {"lake.source": "leads.csv"}, base[LEADS])
     catalog.on("work").move(LEADS, start, stamped)
-    assert catalog.publish("work", base)
+    assert catalog.publish("work")
     snapshots = main.load_table("crm.leads").snapshots()
     assert len(snapshots) == 2
     assert snapshots[1].parent_snapshot_id == snapshots[0].snapshot_id

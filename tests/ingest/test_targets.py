@@ -11,7 +11,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
 
 from lakehouse.assemble import assemble
-from lakehouse.catalogs.sql import SqlCatalog
+from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.config.load import load_settings
 from lakehouse.core.names import TableName
 from lakehouse.ingest.targets import IcebergTarget, Place
@@ -29,7 +29,7 @@ def lake(home: Path) -> Iterator[Lake]:
 
 @pytest.fixture
 def catalog(lake: Lake, home: Path) -> SqlCatalog:
-    return SqlCatalog(home / "catalog.db", home / "warehouse")
+    return SqlCatalog(open_database(home / "catalog.db"), f"file://{home}/warehouse")
 
 
 def made(catalog: SqlCatalog, *names: str) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.desk import Desk
 
-from lakehouse.catalogs.sql import SqlCatalog
+from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.config.settings import Settings
 from lakehouse.core.names import TableName
+from lakehouse.core.refs import Commit, Published
 from lakehouse.ingest.errors import CommitConflictError
 from lakehouse.ingest.hudi import HudiTarget
 from lakehouse.ingest.model import Wanted
@@ -27,14 +27,14 @@ class Busy(SqlCatalog):
     """The lake's catalog, in which somebody writes a row to a table right before things are published."""
 
     def __init__(self, settings: Settings, lake: Lake, table: str, times: int) -> None:
-        super().__init__(settings.home / "catalog.db", settings.home / "warehouse")
+        super().__init__(open_database(settings.home / "catalog.db"), f"file://{settings.home}/warehouse")
         self.lake, self.table, self.times = lake, table, times
 
-    def publish(self, branch: str, base: Mapping[TableName, str | None]) -> bool:
+    def publish(self, branch: str, commit: Commit | None = None, tag: str = "") -> Published:
         if self.times:
             self.times -= 1
             self.lake.sql(f"INSERT INTO {self.table} VALUES ('theirs', 1, 'x', 'x', current_timestamp())")
-        return super().publish(branch, base)
+        return super().publish(branch, commit, tag)
 
 
 @pytest.mark.parametrize("times", [1, 9], ids=["once", "again and again"])
@@ -61,7 +61,7 @@ def test_a_hudi_table_that_moved_is_not_written_anew_from_old_rows(
 ) -> None:
     desk.ingest("id,n\n1,10\n", "one.csv", key=("id",), format="hudi")
     rooms, table = desk.lake._rooms, TableName.parse(desk.table)
-    catalog = SqlCatalog(shared_settings.home / "catalog.db", shared_settings.home / "warehouse")
+    catalog = SqlCatalog(open_database(shared_settings.home / "catalog.db"), f"file://{shared_settings.home}/warehouse")
     info = desk.lake.describe(desk.table)
     target = HudiTarget(Place(rooms.tables, catalog, rooms.spark, rooms.duckdb, table, info, ""))
     to_text = PlannedColumn("n", "n", "string", recorded="bigint")

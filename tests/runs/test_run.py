@@ -7,6 +7,7 @@ from tests.runs.conftest import lake_with
 
 from lakehouse.core.errors import BadSettingError, RunBlockedError, RunConflictError
 from lakehouse.lake import Lake
+from lakehouse.runs.kept import asked_again
 
 pytestmark = pytest.mark.spark
 
@@ -93,10 +94,29 @@ def test_a_blocking_rule_leaves_everything_as_it_was_and_keeps_the_branch(shop_o
     record = lake.runs()[0]
     assert record.state == "blocked"
     assert "not_forbidden" in str(record.error["message"])
+    (shown,) = [row for each in record.outcomes if each.blocks for row in each.rows]
+    assert '"item":"forbidden"' in shown, "the rows that failed can be looked at"
     on_branch = lake._rooms.tables.on(record.branch).formats["iceberg"]
     assert on_branch.describe(pipeline.table(f"{pipeline.name}.bronze").title).current.rows_total == 2
     (folder / f"{TUESDAY}.csv").write_text("2,allowed,1,1\n")
     assert lake.run(pipeline).state == "published"
+
+
+def test_a_blocked_run_goes_on_where_it_was_and_checks_again(shop_of) -> None:
+    lake, pipeline, folder = shop_of({MONDAY: "1,tea,10,1\n2,forbidden,1,1\n"})
+    with pytest.raises(RunBlockedError):
+        lake.run(pipeline)
+    halted = lake.runs()[0]
+    assert [each.table for each in halted.tables] == [f"{pipeline.name}.bronze"]
+    runner = lake._rooms.runner()
+    with pytest.raises(RunBlockedError, match="not_forbidden"):
+        runner.run(pipeline, asked_again(halted))
+    (folder / f"{MONDAY}.csv").write_text("1,tea,10,1\n2,allowed,1,1\n")
+    done = runner.run(pipeline, asked_again(lake.run_record(halted.id)))
+    assert (done.state, done.id) == ("published", halted.id)
+    assert rows(lake, f"select item from {pipeline.name}.silver order by id") == [("tea",), ("allowed",)]
+    snapshot = lake.history(f"{pipeline.name}.silver")[-1]
+    assert snapshot.notes["run"] == halted.id and snapshot.notes["author"]
 
 
 def test_unpublished_work_is_seen_only_on_its_branch(shop_of) -> None:
@@ -105,7 +125,8 @@ def test_unpublished_work_is_seen_only_on_its_branch(shop_of) -> None:
     assert record.state == "kept"
     assert not any(str(info.name).startswith(f"{pipeline.name}.") for info in lake.tables())
     assert lake.sql(f"select amount from {pipeline.name}.silver", branch=record.branch).rows() == [(10,)]
-    assert lake.publish(record.branch).state == "published"
+    assert lake.refs.branches.merge(record.branch).entry
+    assert lake.run_record(record.id).state == "published"
     assert rows(lake, f"select amount from {pipeline.name}.silver") == [(10,)]
     assert record.branch not in lake.branches()
 
@@ -116,9 +137,10 @@ def test_unpublished_work_that_others_overtook_stays_on_its_branch(shop_of) -> N
     record = lake.run(pipeline, MONDAY, publish=False)
     lake.sql(f"alter table {pipeline.name}.silver set tblproperties ('x' = '1')")
     with pytest.raises(RunConflictError, match=record.id):
-        lake.publish(record.branch)
+        lake.refs.branches.merge(record.branch)
     assert record.branch in lake.branches()
-    assert lake.drop_branch(record.branch).state == "dropped"
+    lake.refs.branches.drop(record.branch)
+    assert lake.run_record(record.id).state == "dropped"
     assert record.branch not in lake.branches()
 
 

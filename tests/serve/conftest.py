@@ -13,7 +13,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
 
 from lakehouse.assemble import assemble
-from lakehouse.catalogs.sql import SqlCatalog
+from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.config.load import load_settings
 from lakehouse.lake import Lake
 from lakehouse.storage.local import LocalHome
@@ -97,6 +97,6 @@ def pyiceberg(emptied: tuple[Lake, LocalHome]) -> Iterator[PyIceberg]:
 
 
 def pyiceberg_on(home: LocalHome) -> PyIceberg:
-    catalog = SqlCatalog(home.catalog_file, home.warehouse)
+    catalog = SqlCatalog(open_database(home.catalog_file), f"file://{home.warehouse}")
     catalog.tables()
     return PyIceberg("lake", **catalog.pyiceberg_properties())

@@ -95,7 +95,7 @@ def test_duckdb_says_what_it_cannot_run(shop: Lake, sql: str) -> None:
 def test_an_unknown_engine_lists_the_known_ones(shop: Lake) -> None:
     with pytest.raises(UnknownChoiceError, match="engine='trono'") as refused:
         shop.sql("select 1", engine="trono")
-    assert refused.value.hint == "Choose one of: auto, duckdb, spark."
+    assert refused.value.hint == "Choose one of: auto, duckdb, spark, trino."
 
 
 # ---- plain and translated mean the same -------------------------------------------------------------------------
@@ -463,12 +463,13 @@ def test_a_table_that_others_made_in_upper_case_is_found(open_lake: Any, pyicebe
 
 def test_a_home_may_have_a_space_in_its_name(tmp_path: Path) -> None:
     from lakehouse.assemble import assemble
-    from lakehouse.catalogs.sql import SqlCatalog
+    from lakehouse.catalogs.sql import SqlCatalog, open_database
     from lakehouse.config.load import load_settings
 
     home = tmp_path / "my lake"
     with assemble(load_settings({"home": home}, environ={})) as lake:
-        theirs = PyIceberg("lake", **SqlCatalog(home / "catalog.db", home / "warehouse").pyiceberg_properties())
+        ours = SqlCatalog(open_database(home / "catalog.db"), f"file://{home}/warehouse")
+        theirs = PyIceberg("lake", **ours.pyiceberg_properties())
         theirs.create_namespace("shop")
         theirs.create_table("shop.t", schema=pyarrow.schema([("id", pyarrow.int32())]))
         theirs.close()

@@ -19,7 +19,6 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Pipelines": {
         "run": ("pipelines", "run a pipeline: checked on a branch, published all at once or not at all"),
         "runs": ("pipelines", "list the runs, or show all of one"),
-        "branch": ("pipelines", "list the branches that runs left; publish or drop one"),
         "pipelines": ("pipelines", "list the pipelines and their tables"),
         "report": ("pipelines", "show how a table grew, in the terminal or as a page with charts"),
         "dbt": ("dagster", "run dbt as one transaction: published if all its tests pass"),
@@ -38,10 +37,18 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "drop": ("tables", "take a table out of the lake (undrop brings it back)"),
         "undrop": ("tables", "bring back a dropped table"),
     },
+    "Branches": {
+        "branch": ("branches", "list, create, compare, merge and drop branches of all tables"),
+        "tag": ("branches", "give a name to what all tables are now"),
+        "log": ("branches", "list who changed what and when, over all tables or one"),
+        "revert": ("branches", "undo a commit in all its tables at once"),
+    },
     "Run": {
-        "up": ("process", "start the background Spark now"),
-        "down": ("process", "stop the background Spark"),
+        "up": ("process", "start the background Spark, or servers of the stack: lake up all"),
+        "down": ("process", "stop them; data stays unless --wipe"),
         "status": ("process", "show what runs"),
+        "logs": ("process", "show what the servers wrote"),
+        "stack": ("stack", "fetch the servers beforehand, render them for Docker, run one in the foreground"),
         "connect": ("connect", "print ready configuration for another engine"),
         "config": ("setup", "show every setting and where it came from"),
         "completion": ("setup", "print shell completion for bash, zsh or fish"),
@@ -52,6 +59,7 @@ _TAIL = """\
 Options:
   --home DIR      the lake's folder (LAKE_HOME; default .lake)
   --profile NAME  the set of parts to use (LAKE_PROFILE; default embedded)
+  --branch NAME   read and write the tables of a branch; main is not touched
   --version       print the version
   --help          print this; `lake COMMAND --help` tells more and shows an example
 

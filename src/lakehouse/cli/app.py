@@ -28,6 +28,7 @@ class Context:
 
     flags: dict[str, Any] = field(default_factory=dict)
     output: str = "table"
+    branch: str = ""
     _lake: Lake | None = None
 
     def settings(self) -> Settings:
@@ -42,6 +43,8 @@ class Context:
             from lakehouse.cli.show import byte_progress, waiting
 
             self._lake = assemble(self.settings(), arrow=False, waiting=waiting, fetching=byte_progress)
+            if self.branch:
+                self._lake.use_branch(self.branch)
         return self._lake
 
 
@@ -77,6 +80,8 @@ def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], Any]
             found = ctx.ensure_object(Context)
             if name == "output":
                 found.output = value
+            elif name == "branch":
+                found.branch = value.lower()
             else:
                 found.flags[name] = value
         return value
@@ -92,6 +97,13 @@ def _common(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--profile", metavar="NAME", expose_value=False, callback=_remember("profile"), help="The set of parts."
+        ),
+        click.option(
+            "--branch",
+            metavar="NAME",
+            expose_value=False,
+            callback=_remember("branch"),
+            help="Use this branch's tables.",
         ),
         click.option(
             "-o",

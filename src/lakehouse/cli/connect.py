@@ -10,12 +10,15 @@ from lakehouse.cli.app import Context, command
 from lakehouse.core.errors import LakeError
 
 
-@command("lake connect pyiceberg\nlake connect spark > session.py\nlake connect duckdb")
-@click.argument("engine", type=click.Choice(["spark", "duckdb", "pyiceberg"]))
+@command(
+    "lake connect pyiceberg\nlake connect spark > session.py\nlake connect duckdb\nlake --profile sql connect trino > etc/catalog/lake.properties"
+)
+@click.argument("engine", type=click.Choice(["spark", "pyiceberg", "duckdb", "trino", "dbt", "superset"]))
 def connect(context: Context, engine: str) -> None:
-    """Print ready Python for an engine of your own, reading and writing the same tables as lake does.
+    """Print what an engine of your own needs to read and write the same tables as lake does: Python, or its own file.
 
-    DuckDB can only read: it writes Iceberg through a REST catalog, which an embedded lake does not have.
+    In a profile with servers it holds their passwords. DuckDB can only read this way: it writes Iceberg through a REST
+    catalog (lake up rest).
     """
     from lakehouse.connect import snippet
 

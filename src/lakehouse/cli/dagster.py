@@ -36,20 +36,39 @@ def dagster(context: Context, port: int, host: str) -> None:
     os.execve(sys.executable, arguments, environment)
 
 
-@command('lake dbt build\nlake dbt build --vars \'{"months": ["2026-01"]}\'\nlake dbt test')
+@command(
+    'lake dbt build\nlake dbt build --vars \'{"months": ["2026-01"]}\'\nlake dbt test\nlake --profile sql dbt --engine trino build'
+)
 @click.argument("arguments", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--no-publish", is_flag=True, help="Leave the result on the run's branch.")
-def dbt(context: Context, arguments: tuple[str, ...], no_publish: bool) -> None:
+@click.option(
+    "--engine",
+    type=click.Choice(["spark", "trino"]),
+    default="spark",
+    show_default=True,
+    help="Which engine runs the models; Trino publishes them one by one.",
+)
+def dbt(context: Context, arguments: tuple[str, ...], no_publish: bool, engine: str) -> None:
     """Run a command of dbt as one transaction: models and tests on a branch, published if all of them pass.
 
     The project is the folder that the setting `dbt` names; put -- before options that are meant for dbt.
     """
     from lakehouse.cli.show import show_rows, waiting
-    from lakehouse.orchestrate.dbt import run_dbt
+    from lakehouse.config.profiles import filled_in
+    from lakehouse.orchestrate.dbt import run_dbt, run_dbt_on_trino
 
+    settings = filled_in(context.settings())
+    if engine == "trino" and no_publish:
+        raise click.UsageError("Trino sees main alone, so there is no branch to leave anything on.")
+    told = ""
     with waiting("dbt"):
-        record, results = run_dbt(context.lake, context.settings().dbt, arguments, note, publish=not no_publish)
+        if engine == "trino":
+            results = run_dbt_on_trino(context.lake, settings.dbt, arguments, settings.trino)
+        else:
+            record, results = run_dbt(context.lake, settings.dbt, arguments, note, publish=not no_publish)
+            told = f"Run {record.id}: {record.state}."
     names = ["kind", "name", "status", "seconds"]
     rows = [(str(r.node.resource_type), r.node.name, str(r.status), round(r.execution_time, 2)) for r in results or ()]
     show_rows(names, rows, context.output)
-    note(f"Run {record.id}: {record.state}.")
+    if told:
+        note(told)

@@ -107,9 +107,8 @@ def _tell(report: Report, output: str) -> None:
 @table_argument
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--as-of", default="", metavar="WHEN", help="The table as it was then.")
-@click.option("--branch", default="", metavar="B", help="The table as a branch has it.")
-def export(context: Context, table: str, file: Path, as_of: str, branch: str) -> None:
+def export(context: Context, table: str, file: Path, as_of: str) -> None:
     """Write a table to FILE: CSV, JSON lines, Parquet or Arrow, by its ending; .gz and .zst compress text."""
     with waiting("Writing"):
-        rows = context.lake.export(table, file, as_of, branch)
+        rows = context.lake.export(table, file, as_of)
     note(f"{rows} rows written to {file}.")

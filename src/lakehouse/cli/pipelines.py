@@ -1,4 +1,4 @@
-"""`lake run`, `runs`, `branch`, `pipelines`, `report`."""
+"""`lake run`, `runs`, `pipelines`, `report`."""
 
 from __future__ import annotations
 
@@ -28,8 +28,11 @@ def _complete_pipeline(ctx: click.Context, parameter: click.Parameter, incomplet
     return [name for name in names if name.startswith(incomplete)]
 
 
-@command("lake run market --from 2026-01-14 --to 2026-01-16\nlake run taxi --partition 2026-01\nlake run files")
-@click.argument("pipeline", shell_complete=_complete_pipeline)
+@command("""lake run market --from 2026-01-14 --to 2026-01-16
+lake run taxi --partition 2026-01
+lake run files
+lake run --resume 20260114_0915""")
+@click.argument("pipeline", default="", shell_complete=_complete_pipeline)
 @click.option(
     "--partition", "partitions", multiple=True, metavar="P", help="Make this day or month anew; may be repeated."
 )
@@ -38,6 +41,8 @@ def _complete_pipeline(ctx: click.Context, parameter: click.Parameter, incomplet
 @click.option("--table", "tables", multiple=True, metavar="T", help="Only this table of the pipeline; may be repeated.")
 @click.option("--no-publish", is_flag=True, help="Leave the result on the run's branch.")
 @click.option("--light", is_flag=True, help="Without Spark, for small tables: only those that can be made so.")
+@click.option("--resume", default="", metavar="RUN", help="Go on with a run that failed or was killed.")
+@click.option("-m", "--message", default="", metavar="TEXT", help="What it is for; `lake log` shows it.")
 def run(context: Context, pipeline: str, tables: tuple[str, ...], no_publish: bool, **chosen: Any) -> None:
     """Run PIPELINE as one transaction: on a branch of its own, checked, published to all tables at once or not at all.
 
@@ -46,11 +51,21 @@ def run(context: Context, pipeline: str, tables: tuple[str, ...], no_publish: bo
     from lakehouse.orchestrate.in_process import Wanted, run_in_process
     from lakehouse.pipelines.registry import by_name
 
+    if context.branch:
+        raise click.UsageError("A run has a branch of its own and publishes to main; --no-publish leaves it there.")
+    if chosen["resume"]:
+        with _progress() as say:
+            _tell(context.lake.resume(chosen["resume"], say), context.output)
+        return
+    if not pipeline:
+        raise click.UsageError("Name the pipeline to run. All of them: lake pipelines")
     declared = by_name(context.lake.pipelines(), pipeline)
     partitions = (*chosen["partitions"], *_range(declared, chosen["first"], chosen["last"]))
     with _progress() as say:
         record = run_in_process(
-            context.lake, Wanted(declared, partitions, tables, not no_publish, chosen["light"]), say
+            context.lake,
+            Wanted(declared, partitions, tables, not no_publish, chosen["light"], message=chosen["message"]),
+            say,
         )
     _tell(record, context.output)
 
@@ -145,30 +160,16 @@ def _show(context: Context, record: RunRecord) -> None:
     _tell(record, context.output)
     if context.output == "json":
         return
-    names = ["table", "rule", "severity", "passed", "broken", "looked_at", "told"]
-    rows = [(o.table, o.name, o.severity, o.passed, o.broken, o.looked_at, o.told) for o in record.outcomes]
+    names = ["table", "rule", "severity", "passed", "broken", "told"]
+    rows = [(o.table, o.name, o.severity, o.passed, o.broken, o.told) for o in record.outcomes]
     if rows:
         show_rows(names, rows, context.output)
+    if failed := [(o.table, o.name, row) for o in record.outcomes if not o.passed for row in o.rows]:
+        show_rows(["table", "rule", "row"], failed, context.output)
     if record.error:
         note(f"{record.error.get('message', '')} {record.error.get('hint', '')}")
-
-
-@command("lake branch list\nlake branch merge run_20260114_091500_ab12cd\nlake branch drop run_20260114_091500_ab12cd")
-@click.argument("action", default="list", type=click.Choice(["list", "merge", "drop"]))
-@click.argument("name", default="")
-def branch(context: Context, action: str, name: str) -> None:
-    """List the branches that runs left, publish one (merge), or drop it."""
-    if action != "list" and not name:
-        raise click.UsageError(f"Name the branch to {action}.")
-    if action == "merge":
-        note(f"Published to all tables at once: run {context.lake.publish(name).id}.")
-    elif action == "drop":
-        note(f"Dropped the branch of run {context.lake.drop_branch(name).id}; main is as it was.")
-    else:
-        records = {record.branch: record for record in context.lake.runs()}
-        found = [(each, records[each]) for each in context.lake.branches() if each in records]
-        rows = [(each, run.pipeline, run.state, run.started_at, run.rows) for each, run in found]
-        show_rows(["branch", "pipeline", "state", "started_at", "rows"], rows, context.output)
+    if record.state in ("blocked", "failed", "killed"):
+        note(f"What it had done is on the branch {record.branch}. Go on: lake run --resume {record.id}")
 
 
 @command("lake pipelines\nlake pipelines -o json")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -36,15 +36,15 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def waiting(text: str) -> Iterator[None]:
-    """A spinner on the terminal; nothing anywhere else."""
+def waiting(text: str) -> Iterator[Callable[[str], None] | None]:
+    """A spinner on the terminal, whose text may change; nothing anywhere else."""
     if not sys.stderr.isatty():
-        yield
+        yield None
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(text + "…"):
-        yield
+    with Console(stderr=True).status(text + "…") as status:
+        yield lambda told: status.update(told + "…")
 
 
 @contextmanager

@@ -20,9 +20,8 @@ lake sql "select * from crm.leads" --as-of yesterday -o csv > leads.csv
 lake sql "select * from crm.leads version as of 'monday_close' where id = 7" --explain
 echo "select 1" | lake sql -""")
 @click.argument("query")
-@click.option("--engine", type=click.Choice(["auto", "duckdb", "spark"]), help="Which engine to use.")
+@click.option("--engine", type=click.Choice(["auto", "duckdb", "spark", "trino"]), help="Which engine to use.")
 @click.option("--as-of", default="", metavar="WHEN", help="Read every table as it was then.")
-@click.option("--branch", default="", metavar="B", help="The tables as a branch has them.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most N rows.")
 @click.option("--explain", is_flag=True, help="Also show the engine, why it was chosen, and what it read.")
 def sql(context: Context, query: str, engine: str | None, limit: int | None, explain: bool, **where: str) -> None:

@@ -18,10 +18,10 @@ def lake_toml() -> str:
     section = ""
     for name, part, kind in all_settings():
         head, _, tail = name.rpartition(".")
-        if kind == tuple[str, ...]:
+        if name == "pipelines":  # the sample pipeline's
             lines += [f"# {part.metadata['help']}", f'{name} = ["shop"]']
             continue
-        if getattr(kind, "__origin__", None) is not None:
+        if getattr(kind, "__origin__", None) is not None and kind != tuple[str, ...]:
             lines += ["", f"# {part.metadata['help']}", f"# [{name}]"]
             continue
         if head != section:
@@ -29,6 +29,7 @@ def lake_toml() -> str:
             lines += ["", f"[{section}]"]
         default = _default(part)
         shown = default if isinstance(part.default, int | float) else f'"{default}"'
+        shown = "[]" if kind == tuple[str, ...] else shown
         lines += [f"# {part.metadata['help']}", f"# {tail} = {shown}"]
     lines += [
         "",

@@ -16,7 +16,9 @@ from lakehouse.core.names import nearest
 FILE_NAME = "lake.toml"
 _PREFIX = "LAKE_"
 #: Read by the command line itself, before there are settings.
-_NOT_SETTINGS = {"LAKE_DEBUG", "LAKE_DBT_TARGET", "LAKE_DBT_CATALOG"}
+_NOT_SETTINGS = {"LAKE_DEBUG"}
+#: What dbt's own profile reads (dbt/profiles.yml).
+_OF_DBT = "LAKE_DBT_"
 #: Its settings are the pipelines' own: sources.NAME.SETTING, all of them texts.
 _SOURCES = "sources"
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
@@ -114,7 +116,7 @@ def _from_environment(environ: Mapping[str, str], source: str) -> Flat:
     """LAKE_SPARK__MASTER is spark.master."""
     found: Flat = {}
     for key, value in environ.items():
-        if key.startswith(_PREFIX) and key not in _NOT_SETTINGS:
+        if key.startswith(_PREFIX) and key not in _NOT_SETTINGS and not key.startswith(_OF_DBT):
             name = key.removeprefix(_PREFIX).lower().replace("__", ".")
             found[name] = (value, f"{source}: {key}" if source == "environment" else source)
     return found

@@ -15,6 +15,8 @@ CATALOG = "lake"
 MAIN = "main"
 DEFAULT_NAMESPACE = "default"
 LONGEST_NAME = 128
+#: Rows of a table that were put aside are in a table that is called so too, with this behind it.
+REJECTED_SUFFIX = "__rejected"
 
 _PART = re.compile(r"[a-z_][a-z0-9_]*")
 
@@ -48,6 +50,11 @@ class TableName:
         if len(parts) != 2:
             raise BadNameError(f"{text!r} is not the name of a table.", "Write NAMESPACE.TABLE, for example crm.leads.")
         return cls(check_part(parts[0], "namespace"), check_part(parts[1], "table"))
+
+    @property
+    def rejected(self) -> TableName:
+        """The table of the rows that were put aside."""
+        return TableName(self.namespace, self.table + REJECTED_SUFFIX)
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.table}"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from lakehouse.core.names import TableName
+    from lakehouse.core.refs import Change, Commit, LogEntry, Published, Reached, Ref
     from lakehouse.core.result import Result
 
 
@@ -117,6 +118,9 @@ class TableFormat(Protocol):
     def on(self, branch: str) -> TableFormat:
         """The same format's tables on a branch; a format without branches has only one state to show."""
 
+    def frozen(self, tables: Sequence[TableName]) -> TableFormat:
+        """The same format, in which these tables stay what they are now, all at the same moment."""
+
     def tables(self) -> Sequence[TableName]:
         """Every table of this format in the lake."""
 
@@ -141,6 +145,9 @@ class TableFormat(Protocol):
     def spark_rows(self, table: TableName, snapshot: str = "") -> str:
         """What stands for the table's rows, now or at a snapshot, in Spark SQL: a name or a query in parentheses."""
 
+    def present(self, table: TableName) -> str:
+        """The newest snapshot, if naming it gives what the table is now: how Spark reads several at one moment."""
+
     def spark_setup(self, table: TableName) -> Sequence[str]:
         """Statements that a Spark session must have run before it can use the table; none if it just knows it."""
 
@@ -161,6 +168,61 @@ class TableFormat(Protocol):
 
     def dropped(self) -> Sequence[TableName]:
         """What `undrop` could bring back."""
+
+
+class CanBranch(Protocol):
+    """A catalog with branches, tags and a log of its own, each over all of its tables at once.
+
+    A pointer is whatever the catalog finds a table's state by; callers hand it back and never look inside.
+    """
+
+    def on(self, branch: str) -> CanBranch:
+        """The catalog as a branch has it; `main` and nothing mean main."""
+
+    def branch_refs(self) -> Sequence[Ref]:
+        """Every branch beside main."""
+
+    def create_branch(self, name: str, from_ref: str = "main", commit: Commit | None = None) -> None:
+        """A branch of all tables as main, another branch or a tag has them. No data is copied."""
+
+    def discard(self, branch: str) -> bool:
+        """Forget a branch; False if there is none."""
+
+    def changes(self, branch: str) -> Sequence[Change]:
+        """What a branch has changed since it was made."""
+
+    def conflicts(self, branch: str) -> Sequence[TableName]:
+        """The tables that a branch has changed and this catalog as well, since the branch was made."""
+
+    def publish(self, branch: str, commit: Commit | None = None, tag: str = "") -> Published:
+        """Make a branch's changes everybody's, all at once, or none if any of their tables has moved: never force."""
+
+    def tags(self) -> Sequence[Ref]:
+        """Every tag."""
+
+    def create_tag(self, name: str, from_ref: str = "main", commit: Commit | None = None) -> None:
+        """Remember what main, a branch or another tag is, under a name."""
+
+    def drop_tag(self, name: str) -> bool:
+        """Forget a tag; False if there is none."""
+
+    def tagged(self, tag: str) -> Mapping[TableName, str] | None:
+        """Where every table was when a tag was made; None if there is no such tag."""
+
+    def log(self, table: TableName | None = None, limit: int = 100) -> Sequence[LogEntry]:
+        """What was published, the newest first: all of it, or what touched a table."""
+
+    def published_by(self, run: str) -> LogEntry | None:
+        """What a run published, if it did."""
+
+    def revert(self, entry: str, commit: Commit) -> Published:
+        """Undo an entry of the log in all its tables at once, if each is still as that entry left it."""
+
+    def state(self) -> str:
+        """A hash of everything: it changes whenever anything does."""
+
+    def reachable(self, since: str = "") -> Sequence[Reached]:
+        """Every metadata file that main, branches, tags, dropped tables or the log since then may lead to."""
 
 
 @dataclass(frozen=True)

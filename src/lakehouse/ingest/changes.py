@@ -62,7 +62,7 @@ def find_changes(duckdb: DuckDB, upsert: Upsert, work: Path) -> Changes:
     )
     views: dict[TableName | str, Scan] = {"target": upsert.target} if upsert.target is not None else {}
     part = _text(str(folder / "part.parquet"))
-    duckdb.run(f"COPY ({_changed(last, upsert)}) TO {part} (FORMAT parquet, COMPRESSION zstd)", views, "upsert")
+    duckdb.run(f"COPY ({_changed(last, upsert)}) TO {part} (FORMAT parquet, COMPRESSION lz4_raw)", views, "upsert")
     count = (
         f"SELECT count(*), count(DISTINCT ({key})) FILTER ({has_key}), count(*) FILTER (NOT ({has_key})) FROM {came}"
     )

@@ -160,7 +160,7 @@ class HudiTarget:
             finally:
                 keeper.discard()
         raise CommitConflictError(
-            f"The good rows are in {self._table}, but the bad ones could not be kept: {self._table}__rejected was"
+            f"The good rows are in {self._table}, but the bad ones could not be kept: {self._table.rejected} was"
             f" changed by somebody else {_TRIES} times meanwhile.",
             "See them with --dry-run, or bring the files in again with --force when it is quieter.",
         )

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text
 from lakehouse.core.uris import file_uri, local_path
 from lakehouse.engines.duckdb import DuckDB, duckdb_type
+from lakehouse.storage.s3 import is_remote
 
 #: Every partition keeps a file open on each thread; beyond that many, Spark's shuffle makes better files.
 _MOST_PARTITIONS = 256
@@ -56,6 +59,10 @@ class Rows:
     def source(self) -> str:
         return f"read_parquet({_text(str(self.folder / '*.parquet'))}, union_by_name = true, hive_partitioning = false)"
 
+    def typed(self, columns: Sequence[Column]) -> str:
+        """The query that gives them in a table's columns."""
+        return f"SELECT {', '.join(_picked(column, self.brought) for column in columns)} FROM {self.source}"
+
     def row_bytes(self) -> int:
         """What a row takes in memory, about."""
         from pyarrow import parquet
@@ -77,6 +84,14 @@ class _Part:
     sql: str
 
 
+def wake() -> None:
+    """Begin to load what committing takes: a second in which DuckDB can read the files."""
+    from threading import Thread
+
+    modules = ("pyiceberg.catalog.sql", "pyiceberg.io.pyarrow", "pyiceberg.table")
+    Thread(target=lambda: [import_module(name) for name in modules], daemon=True).start()
+
+
 class NativeWriter:
     """Changes one table of a catalog that PyIceberg reaches."""
 
@@ -85,49 +100,44 @@ class NativeWriter:
 
     def append(self, rows: Rows, columns: Sequence[Column]) -> bool:
         """Add the rows in one snapshot; False, with nothing done, if this table or these rows need Spark."""
-        table = self._load(columns)
-        came = f"SELECT {', '.join(_picked(column, rows.brought) for column in columns)} FROM {rows.source}"
-        files = self._write(table, came, columns, rows.row_bytes()) if table is not None else None
-        if table is None or files is None:
-            return False
-        with table.transaction() as change, change.update_snapshot().fast_append() as append:
-            for file in files:
-                append.append_data_file(file)
+        with self._opened(columns) as table:
+            files = self._write(table, rows.typed(columns), columns, rows.row_bytes()) if table is not None else None
+            if files is None:
+                return False
+            with table.transaction() as change, change.update_snapshot().fast_append() as append:
+                for file in files:
+                    append.append_data_file(file)
         return True
 
     def merge(self, rows: Rows, columns: Sequence[Column], key: Sequence[str]) -> bool:
         """Rows instead of those with the same key, in one snapshot; only files that hold one of them are written anew."""
-        table = self._load(columns)
-        held = _plain_files(table, columns) if table is not None else None
-        if table is None or held is None:
-            return False
-        touched = self._touched(rows, held, columns, key)
-        if touched is None:
-            return False
-        same = " AND ".join(f"t.{_name(each)} = s.{_name(each)}" for each in key)
-        came = f"SELECT {', '.join(_picked(column, rows.brought) for column in columns)} FROM {rows.source}"
-        names = ", ".join(f"t.{_name(column.name)}" for column in columns)
-        kept = f"SELECT {names} FROM {_parquet(touched)} t WHERE NOT EXISTS (SELECT 1 FROM came s WHERE {same})"
-        merged = f"WITH came AS ({came}) {kept if touched else 'SELECT * FROM came WHERE false'} UNION ALL FROM came"
-        files = self._write(table, merged, columns, rows.row_bytes())
-        if files is None:
-            return False
-        with table.transaction() as change, change.update_snapshot().overwrite() as overwrite:
-            for path in touched:
-                overwrite.delete_data_file(held[path])
-            for file in files:
-                overwrite.append_data_file(file)
+        with self._opened(columns) as table:
+            held = _plain_files(table, columns) if table is not None else None
+            touched = self._touched(rows, held, columns, key) if held is not None else None
+            if held is None or touched is None:
+                return False
+            files = self._write(table, _merged(rows, touched, columns, key), columns, rows.row_bytes())
+            if files is None:
+                return False
+            with table.transaction() as change, change.update_snapshot().overwrite() as overwrite:
+                for path in touched:
+                    overwrite.delete_data_file(held[path])
+                for file in files:
+                    overwrite.append_data_file(file)
         return True
 
-    def _load(self, columns: Sequence[Column]) -> Any:
+    @contextmanager
+    def _opened(self, columns: Sequence[Column]) -> Iterator[Any]:
         """The table, or None if Spark must write it."""
         from pyiceberg.catalog import load_catalog
 
         if not all(_FLAT.fullmatch(column.type) for column in columns):
-            return None
-        table = load_catalog(self._catalog, **self._properties).load_table((self._name.namespace, self._name.table))
-        # An order may be by an expression; Spark knows them all.
-        return table if table.sort_order().is_unsorted else None
+            yield None
+            return
+        with load_catalog(self._catalog, **self._properties) as catalog:
+            table = catalog.load_table((self._name.namespace, self._name.table))
+            # An order may be by an expression; Spark knows them all. So it does object stores.
+            yield table if table.sort_order().is_unsorted and not is_remote(table.location()) else None
 
     def _touched(
         self, rows: Rows, held: Mapping[str, Any], columns: Sequence[Column], key: Sequence[str]
@@ -136,14 +146,11 @@ class NativeWriter:
         if not held:
             return []
         listed = ", ".join(_name(each) for each in key)
-        typed = ", ".join(_picked(column, rows.brought) for column in columns if column.name in key)
-        there = (
-            f"{_parquet(held, ', filename = true')} t SEMI JOIN (SELECT {typed} FROM {rows.source}) s USING ({listed})"
-        )
-        found = self._duckdb.run(f"SELECT filename, count(*) FROM {there} GROUP BY filename", {}, "ingest").rows()
-        different = self._duckdb.run(f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM {there})", {}, "ingest")
-        once = sum(row[1] for row in found) == different.rows()[0][0]
-        return sorted(row[0] for row in found) if once else None
+        came = rows.typed([column for column in columns if column.name in key])
+        there = f"{_parquet(held, ', filename = true')} t SEMI JOIN ({came}) s USING ({listed})"
+        asked = f"SELECT list(DISTINCT filename), count(*), count(DISTINCT ({listed})) FROM {there}"
+        files, found, different = self._duckdb.run(asked, {}, "ingest").rows()[0]
+        return sorted(files or []) if found == different else None
 
     def _write(self, table: Any, query: str, columns: Sequence[Column], row_bytes: int) -> list[Any] | None:
         """Write the rows of a query into data files, and describe them as Iceberg wants them described; None: not so."""
@@ -157,6 +164,8 @@ class NativeWriter:
         options = {
             "FORMAT": "parquet",
             "COMPRESSION": "zstd",
+            # Measured on ten million rows: a quarter faster than the default level, and no larger.
+            "COMPRESSION_LEVEL": "1",
             "ROW_GROUP_SIZE": str(min(max(_GROUP_BYTES // row_bytes, _FEWEST_ROWS), waiting, _MOST_ROWS)),
             "FIELD_IDS": "{" + ", ".join(f"{_name(each)}: {number}" for each, number in ids.items()) + "}",
             "FILENAME_PATTERN": "'{uuid}'",
@@ -188,6 +197,14 @@ class NativeWriter:
             f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM ({query}))", {}, "ingest"
         ).rows()
         return int(counted[0][0]) <= _MOST_PARTITIONS
+
+
+def _merged(rows: Rows, touched: Sequence[str], columns: Sequence[Column], key: Sequence[str]) -> str:
+    """The query of all rows that the touched files' successors hold: what came, and what nobody brought anew."""
+    same = " AND ".join(f"t.{_name(each)} = s.{_name(each)}" for each in key)
+    names = ", ".join(f"t.{_name(column.name)}" for column in columns)
+    kept = f"SELECT {names} FROM {_parquet(touched)} t WHERE NOT EXISTS (SELECT 1 FROM came s WHERE {same})"
+    return f"WITH came AS ({rows.typed(columns)}) {kept if touched else 'SELECT * FROM came WHERE false'} UNION ALL FROM came"
 
 
 def _plain_files(table: Any, columns: Sequence[Column]) -> dict[str, Any] | None:

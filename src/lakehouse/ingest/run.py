@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lakehouse.core.errors import TableError
+from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.locks import locked
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import RemoteFiles, SparkEngine, TableInfo
 from lakehouse.engines.duckdb import DuckDB
-from lakehouse.ingest import statements
+from lakehouse.ingest import native, statements
 from lakehouse.ingest.changes import Changes, Upsert, find_changes
 from lakehouse.ingest.errors import CommitConflictError, NoSuchColumnError, NothingToLearnFromError
 from lakehouse.ingest.hudi import HudiTarget
@@ -59,6 +60,8 @@ class Ingester:
     memory_limit: int
     store: RemoteFiles | None = None
     """Where files with s3:// names are; without one there are only local files."""
+    files: Files = LOCAL
+    """The warehouse's own."""
 
     def run(self, wanted: Wanted, dry_run: bool = False) -> Report:
         """Bring the files in, or only tell what that would do."""
@@ -219,6 +222,8 @@ class _Job:
         """Stage, write, publish; None if the table moved meanwhile."""
         if self.info is None or self.format == "hudi" or self.wanted.mode == "replace":
             self.rooms.spark.wake()  # it starts while the files are read; the rest can mostly do without it
+        else:
+            native.wake()
         plan = self._read_plan()
         if self.wanted.contract == "freeze":
             self._evolution(plan.columns)
@@ -262,7 +267,8 @@ class _Job:
         kind = HudiTarget if self.format == "hudi" else IcebergTarget
         rooms = self.rooms
         lock = str(rooms.writing_lock(self.wanted.table))
-        target = kind(Place(rooms.tables, rooms.catalog, rooms.spark, rooms.duckdb, self.wanted.table, self.info, lock))
+        place = Place(rooms.tables, rooms.catalog, rooms.spark, rooms.duckdb, self.wanted.table, self.info, lock)
+        target = kind(replace(place, files=rooms.files))
         target.open(staged.plan.columns, key, self.wanted, changes, replace_all=mode == "replace")
         return target
 

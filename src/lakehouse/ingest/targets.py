@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Protocol
 
 from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Column, Request, Scan, SparkEngine, TableInfo
 from lakehouse.core.quoting import spark_text
+from lakehouse.core.refs import Commit, Published
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.formats.iceberg.stamp import stamp
 from lakehouse.ingest import layout, statements
@@ -34,11 +36,11 @@ class Branches(Protocol):
     def on(self, branch: str) -> Branches: ...
     def pointer(self, table: TableName) -> str | None: ...
     def pyiceberg_properties(self) -> Mapping[str, str]: ...
-    def move(self, table: TableName, start: str, end: str) -> None: ...
+    def move(self, table: TableName, start: str, end: str | None) -> bool: ...
     def fork(self, branch: str, tables: Sequence[TableName]) -> dict[TableName, str | None]: ...
-    def publish(self, branch: str, base: Mapping[TableName, str | None]) -> bool: ...
+    def publish(self, branch: str, commit: Commit | None = None, tag: str = "") -> Published: ...
     def branches_of(self, table: TableName, prefix: str) -> list[str]: ...
-    def discard(self, branch: str) -> None: ...
+    def discard(self, branch: str) -> bool: ...
 
 
 class Target(Protocol):
@@ -74,6 +76,8 @@ class Place:
     """The table as it is; None if it is not there yet."""
     lock: str
     """Locked while a statement runs, so that the next ingest waits for one whose own ingest was killed."""
+    files: Files = LOCAL
+    """The warehouse's own."""
 
     def run(self, request: Request) -> None:
         self.spark.query(replace(request, lock=self.lock), "an ingest")
@@ -86,7 +90,7 @@ class IcebergTarget:
         self._place, self._table, self._info = place, place.table, place.info
         table, tables, catalog = place.table, place.tables, place.catalog
         self._catalog = catalog
-        self._rejected = TableName(table.namespace, f"{table.table}__rejected")
+        self._rejected = table.rejected
         self._branch = f"{_PREFIX}{uuid.uuid4().hex[:12]}"
         self._main = tables.formats["iceberg"]
         self._here = tables.formats["iceberg"].on(self._branch)
@@ -164,18 +168,23 @@ class IcebergTarget:
             pointer,
             {f"lake.{name}": value for name, value in notes.items() if name != "columns"},
             self._base[self._table],
+            self._place.files,
         )
         here.move(self._table, pointer, stamped)
         current = self._here.describe(self._table).current
         assert current is not None
-        return current.id if self._catalog.publish(self._branch, self._base) else None
+        return current.id if self._catalog.publish(self._branch, self._commit(notes)) else None
 
     def publish_rejects(self) -> bool:
         """Make only the rejected rows seen; False if somebody else wrote to their table meanwhile."""
-        return self._catalog.publish(self._branch, self._base)
+        return bool(self._catalog.publish(self._branch, self._commit({})))
 
     def discard(self) -> None:
         self._catalog.discard(self._branch)
+
+    def _commit(self, notes: Mapping[str, str]) -> Commit:
+        what = notes.get("mode", "rejected rows")
+        return Commit("ingest", message=f"{what} into {self._table}", source=notes.get("source", ""))
 
     def _refuse_leaving_files(self, types: Mapping[str, str]) -> None:
         """A merge-on-read update leaves the old files in place, partitioned by a column that is gone: DuckDB dies of it."""

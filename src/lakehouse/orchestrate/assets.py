@@ -42,6 +42,7 @@ _CONFIG = {
     "partitions": dg.Field([str], default_value=[], description="Partitions to make anew; none: what is new."),
     "publish": dg.Field(bool, default_value=True, description="Otherwise the result stays on the run's branch."),
     "light": dg.Field(bool, default_value=False, description="Without Spark, as far as tables can be made so."),
+    "message": dg.Field(str, default_value="", description="What the run is for; the log shows it."),
     "run_id": dg.Field(str, default_value="", description="A run that was published under this id is not repeated."),
 }
 
@@ -78,6 +79,7 @@ def pipeline_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
                 light=config["light"],
                 id=run,
                 author=door.author,
+                message=config["message"],
                 say=say,
             )
         except LakeError as exc:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from lakehouse.core.errors import BadSettingError, NotInstalledError, RunBlockedError
+from lakehouse.core.names import CATALOG
+from lakehouse.engines.trino.settings import TrinoSettings
 from lakehouse.lake import Lake
 
 if TYPE_CHECKING:
@@ -39,6 +44,26 @@ def run_dbt(
     return lake.transact("dbt", work, say, **asked), results[-1]
 
 
+def run_dbt_on_trino(lake: Lake, project: Path, arguments: Sequence[str], trino: TrinoSettings) -> Any:
+    """Run a command of dbt on Trino, which sees main alone: each model is published as it is made."""
+    if not trino.url:
+        raise BadSettingError("trino.url is not set, so there is no Trino to ask.", "Use a profile that has one: sql.")
+    address = urlsplit(trino.url)
+    facts = {
+        "LAKE_DBT_TARGET": "trino",
+        "LAKE_DBT_TRINO_HOST": address.hostname or "",
+        "LAKE_DBT_TRINO_PORT": str(address.port or (443 if address.scheme == "https" else 80)),
+        "LAKE_DBT_TRINO_USER": trino.user,
+        "LAKE_DBT_TRINO_CATALOG": trino.catalog or CATALOG,
+    }
+    logging.getLogger("trino").setLevel(logging.WARNING)  # it tells of a keyring that nobody asked for
+    with _environment(facts):
+        done = invoke(lake, project, arguments)
+    if not done.success:
+        raise RunBlockedError(f"dbt failed on Trino: {_failed(done)}.", "What was made before that stays: lake log")
+    return done.result
+
+
 def invoke(lake: Lake, project: Path, arguments: Sequence[str]) -> Any:
     """One command of dbt in this process."""
     if not (project / "dbt_project.yml").is_file():
@@ -56,8 +81,6 @@ def invoke(lake: Lake, project: Path, arguments: Sequence[str]) -> Any:
 
 def namespaces(project: Path) -> list[str]:
     """The schemas that the project's models are written to."""
-    import re
-
     found = re.findall(r"\+schema:\s*(\w+)", (project / "dbt_project.yml").read_text())
     return sorted(set(found))
 
@@ -69,16 +92,38 @@ def _session_of_this_process(spark: SparkSession, branch: str) -> Iterator[None]
 
     before = SparkSession._instantiatedSession
     SparkSession._instantiatedSession = spark
-    os.environ["LAKE_DBT_CATALOG"] = branch
+    try:
+        with _environment({"LAKE_DBT_CATALOG": branch}):
+            yield
+    finally:
+        SparkSession._instantiatedSession = before
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Variables that dbt's profile reads, as long as it runs."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
     try:
         yield
     finally:
-        SparkSession._instantiatedSession = before
-        del os.environ["LAKE_DBT_CATALOG"]
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _failed(done: Any) -> str:
     if done.exception is not None or done.result is None:
         return str(done.exception).splitlines()[0] if done.exception else "it said no more"
     broken = [each for each in done.result if str(each.status) not in ("success", "pass", "skipped", "warn", "no-op")]
-    return "; ".join(f"{each.node.name}: {str(each.message).splitlines()[0]}" for each in broken[:5])
+    return "; ".join(f"{each.node.name}: {_reason(str(each.message))}" for each in broken[:5])
+
+
+def _reason(message: str) -> str:
+    """The line that tells it: the first only says which model it is in, if there are more."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    told = lines[1] if len(lines) > 1 else lines[0] if lines else "it said no more"
+    by_trino = re.search(r'message="(.*?)"(?:, query_id|\))', told)
+    return by_trino[1] if by_trino else told

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from getpass import getuser
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import LakeError, NotInstalledError, PipelineError
@@ -27,6 +26,7 @@ class Wanted:
     publish: bool = True
     light: bool = False
     run_id: str = ""
+    message: str = ""
 
 
 def run_in_process(lake: Lake, wanted: Wanted, say: Callable[[str], None]) -> RunRecord:
@@ -37,13 +37,14 @@ def run_in_process(lake: Lake, wanted: Wanted, say: Callable[[str], None]) -> Ru
         raise NotInstalledError("Dagster", "orchestrate") from exc
     from lakehouse.orchestrate.assets import asset_key, pipeline_assets
 
-    door = Door(lake, getuser(), say)
+    door = Door(lake, lake.refs.author, say)
     assets = pipeline_assets(wanted.pipeline)
     config = {
         "partitions": list(wanted.partitions),
         "publish": wanted.publish,
         "light": wanted.light,
         "run_id": wanted.run_id or new_run_id(),
+        "message": wanted.message,
     }
     with dg.DagsterInstance.ephemeral() as instance:
         done = dg.materialize(

@@ -1,7 +1,7 @@
 """Rules as columns and checks of tables, each with a severity: warn, quarantine or block."""
 
 from lakehouse.quality.checks import fresh, reconciles, reference, steady_row_count, unique
-from lakehouse.quality.model import Check, Finding, Looking, Outcome, Outcomes, Rule
+from lakehouse.quality.model import Check, Finding, Looking, Outcome, Rule
 from lakehouse.quality.rules import accepted, at_least, between, expect, not_null
 
 __all__ = [
@@ -9,7 +9,6 @@ __all__ = [
     "Finding",
     "Looking",
     "Outcome",
-    "Outcomes",
     "Rule",
     "accepted",
     "at_least",

@@ -13,6 +13,19 @@ if TYPE_CHECKING:
 
 CheckSeverity = Literal["warn", "block"]
 
+#: So many of the rows that break something are shown.
+_SHOWN = 10
+
+
+def some_rows(broken: DataFrame, count: int) -> tuple[str, ...]:
+    """Some of the rows that break something, as JSON; Spark is asked only if there are any."""
+    from pyspark.sql import functions as F
+
+    if not count:
+        return ()
+    texts = broken.limit(_SHOWN).select(F.to_json(F.struct(*(F.col(name) for name in broken.columns))))
+    return tuple(row[0] for row in texts.collect())
+
 
 def unique(*columns: str, severity: CheckSeverity = "block") -> Check:
     """No two rows have the same values there."""
@@ -20,8 +33,9 @@ def unique(*columns: str, severity: CheckSeverity = "block") -> Check:
     def look(at: Looking) -> Finding:
         from pyspark.sql import functions as F
 
-        twice = at.rows.groupBy(*columns).count().where(F.col("count") > 1).count()
-        return Finding(twice == 0, twice, f"{twice} keys more than once" if twice else "")
+        double = at.rows.groupBy(*columns).count().where(F.col("count") > 1)
+        twice = double.count()
+        return Finding(twice == 0, twice, f"{twice} keys more than once" if twice else "", some_rows(double, twice))
 
     return Check(f"unique_{'_'.join(columns)}", look, severity)
 
@@ -34,8 +48,10 @@ def reference(column: str, table: str, other: str = "", severity: CheckSeverity 
 
         known = at.table(table).select(F.col(other or column).alias("_known"))
         asked = at.rows.where(F.col(column).isNotNull()).select(F.col(column).alias("_asked"))
-        lost = asked.join(known, on=F.col("_asked") == F.col("_known"), how="left_anti").count()
-        return Finding(lost == 0, lost, f"{lost} rows refer to nothing in {table}" if lost else "")
+        strays = asked.join(known, on=F.col("_asked") == F.col("_known"), how="left_anti")
+        lost = strays.count()
+        told = f"{lost} rows refer to nothing in {table}" if lost else ""
+        return Finding(lost == 0, lost, told, some_rows(strays.withColumnRenamed("_asked", column), lost))
 
     return Check(f"{column}_refers_to_{table.replace('.', '_')}", look, severity)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -54,6 +54,8 @@ class Finding:
     broken: int = 0
     """How many rows, keys or whatever it counts are wrong."""
     told: str = ""
+    rows: tuple[str, ...] = ()
+    """Some of them, as JSON."""
 
 
 @dataclass(frozen=True)
@@ -78,20 +80,10 @@ class Outcome:
     severity: str
     passed: bool
     broken: int = 0
-    looked_at: int | None = None
     told: str = ""
+    rows: tuple[str, ...] = ()
+    """Some of what broke it, as JSON, where that stopped the run: it is written nowhere else."""
 
     @property
     def blocks(self) -> bool:
         return not self.passed and self.severity == "block"
-
-
-@dataclass(frozen=True)
-class Outcomes:
-    """Everything that was looked at in a run."""
-
-    all: Sequence[Outcome] = field(default_factory=tuple)
-
-    @property
-    def blocking(self) -> list[Outcome]:
-        return [each for each in self.all if each.blocks]

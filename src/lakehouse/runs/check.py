@@ -7,15 +7,13 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
+from lakehouse.quality.checks import some_rows
 from lakehouse.quality.model import Check, Looking, Outcome, Rule
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from pyspark.sql import Column, DataFrame
-
-#: The table of the rows that were put aside is called as theirs, with this behind it.
-REJECTED_SUFFIX = "__rejected"
 
 
 def good_rows(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
@@ -37,7 +35,15 @@ def count_broken(table: str, broken: DataFrame, rules: Sequence[Rule]) -> list[O
     counts = [F.count(F.when(_broken(rule), F.lit(1))).alias(f"r{at}") for at, rule in enumerate(rules)]
     found = broken.agg(*counts).first()
     assert found is not None
-    return [Outcome(table, rule.name, rule.severity, found[at] == 0, found[at]) for at, rule in enumerate(rules)]
+    return [
+        Outcome(table, rule.name, rule.severity, found[at] == 0, found[at], rows=_shown(broken, rule, found[at]))
+        for at, rule in enumerate(rules)
+    ]
+
+
+def _shown(broken: DataFrame, rule: Rule, count: int) -> tuple[str, ...]:
+    """Some of the rows that stop a run: they are put aside nowhere."""
+    return some_rows(broken.where(_broken(rule)), count) if rule.severity == "block" else ()
 
 
 def rejected_rows(broken: DataFrame, rules: Sequence[Rule], kept: Sequence[str], run: str, now: datetime) -> DataFrame:
@@ -60,7 +66,8 @@ def look(table: str, checks: Sequence[Check], at: Looking) -> list[Outcome]:
     outcomes = []
     for check in checks:
         finding = check.look(at)
-        outcomes.append(Outcome(table, check.name, check.severity, finding.passed, finding.broken, None, finding.told))
+        facts = (finding.passed, finding.broken, finding.told, finding.rows)
+        outcomes.append(Outcome(table, check.name, check.severity, *facts))
     return outcomes
 
 

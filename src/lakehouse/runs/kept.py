@@ -1,37 +1,74 @@
-"""What runs left on their branches: published later, or dropped."""
+"""What runs leave behind: their records set right after a crash, their branches and tags until they expire."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
-from lakehouse.core.errors import NoSuchRunError, RunBlockedError, RunConflictError
-from lakehouse.core.names import TableName
-from lakehouse.runs.model import RunRecord
-from lakehouse.runs.run import Runner
+from lakehouse.core.errors import RunBlockedError
+from lakehouse.core.ports import CanBranch
+from lakehouse.runs.log import RunLog
+from lakehouse.runs.model import PREFIX, Asked, RunRecord
+
+#: Branches that ingests are written on; one that was killed may have left its own.
+_INGESTS = "ingest_"
 
 
-def publish(runner: Runner, run: str) -> RunRecord:
-    """Publish what a run left on its branch, if nobody has changed its tables since."""
-    record = runner.log.get(run)
-    if record.state != "kept":
+def known(catalog: CanBranch, log: RunLog, run: str) -> RunRecord | None:
+    """The record of a run, set right if its process died after it had published and before it could say so."""
+    record = log.find(run)
+    return set_right(catalog, log, record) if record is not None else None
+
+
+def set_right(catalog: CanBranch, log: RunLog, record: RunRecord) -> RunRecord:
+    """A record that agrees with the catalog's log, which is written in the moment of publishing."""
+    if record.state not in ("killed", "failed", "kept"):
+        return record
+    entry = catalog.published_by(record.id)
+    if entry is None:
+        return record
+    return log.save(replace(record, state="published", commit=entry.id, ended_at=record.ended_at or entry.at, error={}))
+
+
+def has_branch(catalog: CanBranch, record: RunRecord) -> bool:
+    """Whether what a run left is still there."""
+    return any(ref.name == record.branch for ref in catalog.branch_refs())
+
+
+def asked_again(record: RunRecord) -> Asked:
+    """What a run was asked for, to go on with it."""
+    if record.state == "kept":
         raise RunBlockedError(
-            f"The run {record.id} is {record.state}: only one that ended well and was kept is published.",
-            f"Look at it with: lake runs show {record.id}",
+            f"The run {record.id} ended well and was kept.", f"Publish it: lake branch merge {record.branch}"
         )
-    if record.branch not in runner.catalog.branches():
-        raise NoSuchRunError(f"The branch {record.branch} is gone.", "lake branch list")
-    base = {TableName.parse(name): start for name, start in record.base.items()}
-    if not runner.catalog.publish(record.branch, base):
-        raise RunConflictError(
-            f"Others have changed tables of the run {record.id} since.", "Run the pipeline again on what they are now."
-        )
-    return runner.log.save(replace(record, state="published"))
+    return Asked(
+        partitions=record.partitions,
+        tables=record.only,
+        light=record.light,
+        id=record.id,
+        author=record.author,
+        message=record.message,
+        resume=True,
+    )
 
 
-def forget(runner: Runner, run: str) -> RunRecord:
-    """Drop the branch that a run left; the record of it stays."""
-    record = runner.log.get(run)
-    if record.state == "running":
-        raise RunBlockedError(f"The run {record.id} is still running.", "Stop it first.")
-    runner.catalog.discard(record.branch)
-    return runner.log.save(replace(record, state="dropped" if record.state == "kept" else record.state))
+def expire(catalog: CanBranch, log: RunLog, keep_days: int) -> list[str]:
+    """Drop the branches that runs and ingests left, and the tags of those that were published, when they are old."""
+    if not keep_days:
+        return []
+    oldest = (datetime.now(UTC) - timedelta(days=keep_days)).isoformat(timespec="milliseconds")
+    gone = []
+    for ref in catalog.branch_refs():
+        if ref.name.startswith((PREFIX, _INGESTS)) and "" < ref.made_at < oldest and not _running(log, ref.name):
+            catalog.discard(ref.name)
+            gone.append(ref.name)
+    for ref in catalog.tags():
+        if ref.name.startswith(PREFIX) and "" < ref.made_at < oldest:
+            catalog.drop_tag(ref.name)
+            gone.append(ref.name)
+    return gone
+
+
+def _running(log: RunLog, branch: str) -> bool:
+    record = log.find(branch.removeprefix(PREFIX))
+    return record is not None and record.state == "running"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lakehouse.core.errors import NoSuchRunError
 from lakehouse.core.names import nearest
 from lakehouse.quality.model import Outcome
 from lakehouse.runs.model import RunRecord, TableReport
+
+T = TypeVar("T")
 
 
 class RunLog:
@@ -49,9 +51,17 @@ class RunLog:
 
 def _read(file: Path) -> RunRecord:
     told: dict[str, Any] = json.loads(file.read_text())
-    tables = tuple(TableReport(**{**table, "partitions": tuple(table["partitions"])}) for table in told.pop("tables"))
-    outcomes = tuple(Outcome(**outcome) for outcome in told.pop("outcomes"))
-    return RunRecord(**{**told, "partitions": tuple(told["partitions"]), "tables": tables, "outcomes": outcomes})
+    tables = tuple(_made(TableReport, table) for table in told.pop("tables"))
+    outcomes = tuple(_made(Outcome, outcome) for outcome in told.pop("outcomes"))
+    return _made(RunRecord, {**told, "tables": tables, "outcomes": outcomes})
+
+
+def _made(kind: type[T], told: dict[str, Any]) -> T:
+    """What was written down, by this version or another: facts that only the other knows are left away."""
+    known = {part.name for part in fields(kind)}  # type: ignore[arg-type] # T is one of the three above
+    return kind(
+        **{key: tuple(value) if isinstance(value, list) else value for key, value in told.items() if key in known}
+    )
 
 
 def _seen(record: RunRecord) -> RunRecord:

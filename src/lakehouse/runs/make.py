@@ -33,6 +33,8 @@ class Scene:
 
     pipeline: Pipeline
     run: str
+    author: str
+    message: str
     asked: tuple[str, ...]
     """Partitions that were asked for by name."""
     spark: SparkSession
@@ -55,7 +57,7 @@ class Making:
 
     def __init__(self, scene: Scene, table: Table) -> None:
         self.scene, self.table, self.name = scene, table, table.title
-        self.rejected = TableName(self.name.namespace, self.name.table + check.REJECTED_SUFFIX)
+        self.rejected = self.name.rejected
         self.column = scene.pipeline.slice_of(table)
         self.before = lineage(scene.iceberg, self.name)
         self.writer = Writer(scene.spark, scene.iceberg)
@@ -254,7 +256,7 @@ class Making:
             return 0
         rows = check.rejected_rows(broken, self.table.rules, kept, self.scene.run, self.scene.now)
         self.writer.prepare(self.rejected, rows.schema, Layout(", ".join(kept)))
-        notes = {"run": self.scene.run, "pipeline": self.scene.pipeline.name}
+        notes = self._signature()
         if slices is not None and kept:
             self.writer.replace(self.rejected, rows, self._in(self.column, slices), notes)
         else:
@@ -263,11 +265,7 @@ class Making:
         return (current.rows_added or 0) if current else 0
 
     def _notes(self, slices: list[str] | None, batch: Batch | None) -> dict[str, str]:
-        notes = {
-            "run": self.scene.run,
-            "pipeline": self.scene.pipeline.name,
-            "inputs": json.dumps(self._input_snapshots()),
-        }
+        notes = {**self._signature(), "inputs": json.dumps(self._input_snapshots())}
         if slices is not None:
             notes["partitions"] = _listed(slices)
             notes["fingerprints"] = json.dumps(self._marks(slices))
@@ -275,6 +273,12 @@ class Making:
             notes |= dict(batch.notes)
             notes |= {"cursor": batch.cursor} if batch.cursor else {}
         return notes
+
+    def _signature(self) -> dict[str, str]:
+        """Who did it and what for, in every snapshot."""
+        scene = self.scene
+        told = {"run": scene.run, "pipeline": scene.pipeline.name, "author": scene.author, "message": scene.message}
+        return {key: value for key, value in told.items() if value}
 
     def _marks(self, slices: Sequence[str]) -> dict[str, str]:
         """What the source looked like for each partition; asked again for those that only reading brought here."""

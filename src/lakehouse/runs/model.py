@@ -10,6 +10,8 @@ from typing import Any
 
 from lakehouse.quality.model import Outcome
 
+#: The branch of a run is called as the run, with this before it; so is the tag of what it published.
+PREFIX = "run_"
 #: running: not over. nothing: there was nothing new. published: it is on main. kept: asked not to publish.
 #: dropped: its branch was dropped.
 #: blocked: a rule or check said no. failed: something broke. killed: its process is gone.
@@ -30,6 +32,10 @@ class Asked:
     id: str = ""
     """Given by whoever may ask twice: a run that was published is not done again."""
     author: str = ""
+    message: str = ""
+    """What it is for, in the words of whoever asked."""
+    resume: bool = False
+    """Go on with the branch that a run of that id left, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +69,14 @@ class RunRecord:
     outcomes: tuple[Outcome, ...] = ()
     error: Mapping[str, Any] = field(default_factory=dict)
     author: str = ""
-    base: Mapping[str, str | None] = field(default_factory=dict)
-    """Where each table pointed when the branch was made: it may be published while they still point there."""
+    message: str = ""
+    started_from: str = ""
+    """The hash of what main was when the branch was made."""
+    commit: str = ""
+    """The log's entry of the publish."""
+    only: tuple[str, ...] = ()
+    """The tables that were asked for; none: all."""
+    light: bool = False
 
     @property
     def rows(self) -> int:

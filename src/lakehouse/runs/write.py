@@ -14,7 +14,7 @@ from lakehouse.core.quoting import spark_text
 from lakehouse.runs.slices import PARTITIONS_TOLD
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession
     from pyspark.sql.types import StructType
 
 _PROPERTIES = {
@@ -65,9 +65,7 @@ class Writer:
         from pyspark.sql import functions as F
 
         picked = self._as_the_table(table, rows)
-        writer = picked.writeTo(self.tables.spark_name(table)).option("distribution-mode", "none")
-        for key, value in notes.items():
-            writer = writer.option(f"snapshot-property.lake.{key}", value)
+        writer = self._noting(table, picked, notes).option("distribution-mode", "none")
         writer.overwrite(F.lit(True) if where is None else where)
 
     def merge(self, table: TableName, rows: DataFrame, key: Sequence[str], present: DataFrame | None) -> bool:
@@ -101,10 +99,14 @@ class Writer:
 
     def append(self, table: TableName, rows: DataFrame, notes: Mapping[str, str]) -> None:
         """Add rows. One snapshot."""
-        writer = self._as_the_table(table, rows).writeTo(self.tables.spark_name(table))
+        self._noting(table, self._as_the_table(table, rows), notes).append()
+
+    def _noting(self, table: TableName, rows: DataFrame, notes: Mapping[str, str]) -> DataFrameWriterV2:
+        """A writer whose snapshot will carry notes."""
+        writer = rows.writeTo(self.tables.spark_name(table))
         for key, value in notes.items():
             writer = writer.option(f"snapshot-property.lake.{key}", value)
-        writer.append()
+        return writer
 
     def _as_the_table(self, table: TableName, rows: DataFrame) -> DataFrame:
         """The table's columns in its order and with its types; what the rows lack is null."""

@@ -80,6 +80,16 @@ def diff_table(tables: Tables, duckdb: DuckDB, wanted: Wanted) -> Diff:
     )
 
 
+def compare(duckdb: DuckDB, old: Scan, new: Scan, key: Sequence[str], limit: int) -> tuple[dict[str, int], Result]:
+    """How many rows of each kind differ between two scans, and some of them; by key where it is one on both sides."""
+    names = [{column.name.lower() for column in scan.columns} for scan in (old, new)]
+    usable = key if all(name.lower() in side for name in key for side in names) else ()
+    comparison = _Comparison(duckdb, old, new, _checked_key(usable, old, new))
+    if comparison.double_keys():
+        comparison = _Comparison(duckdb, old, new, ())
+    return comparison.counts(), comparison.rows(limit)
+
+
 def _checked_key(key: Sequence[str], old: Scan, new: Scan) -> tuple[str, ...]:
     """The key's columns as the table spells them: Spark's columns have no case."""
     for scan in (old, new):
@@ -106,18 +116,22 @@ class _Comparison:
 
     def refuse_double_keys(self, table: TableName) -> None:
         """Rows that share a key cannot be told apart, so that any of them would seem to have changed."""
-        if not self.key:
-            return
-        key = _list(self.key)
-        double = " UNION ALL ".join(
-            f"SELECT count(*) FROM (SELECT 1 FROM {side} GROUP BY {key} HAVING count(*) > 1)" for side in self._views
-        )
-        number = max(row[0] for row in self._duckdb.run(double, self._views, "diff").rows())
+        number = self.double_keys()
         if number:
             raise NotSupportedError(
                 f"{', '.join(self.key)} is not a key of {table}: {number} of its values stand in more than one row.",
                 f"Name more columns with --key, of these: {', '.join(self._names)}.",
             )
+
+    def double_keys(self) -> int:
+        """How many values of the key stand in more than one row of a side."""
+        if not self.key:
+            return 0
+        key = _list(self.key)
+        double = " UNION ALL ".join(
+            f"SELECT count(*) FROM (SELECT 1 FROM {side} GROUP BY {key} HAVING count(*) > 1)" for side in self._views
+        )
+        return int(max(row[0] for row in self._duckdb.run(double, self._views, "diff").rows()))
 
     def counts(self) -> dict[str, int]:
         sql = f"SELECT {_name(self._change)}, count(*) FROM ({self._sql()}) GROUP BY 1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,9 +13,11 @@ from lakehouse.core.locks import locked
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Request, TableFormat
 from lakehouse.core.quoting import spark_text
+from lakehouse.core.refs import Commit
 from lakehouse.core.result import Result
 from lakehouse.engines.spark.session import LocalSession, Prepared
 from lakehouse.serve.drop import drop_softly
+from lakehouse.serve.guard import check_allowed, kept_on_branch, without_texts
 from lakehouse.serve.sql import Statement, TableUse, parse
 from lakehouse.serve.sql.render import for_spark, pointed_back
 from lakehouse.serve.tables import Tables
@@ -31,14 +33,31 @@ class Catalog(Protocol):
     def ensure_namespace(self, namespace: str) -> None: ...
 
 
+class StatementLog(Protocol):
+    """Where statements are written down, by a catalog that does not see them itself."""
+
+    def on(self, branch: str) -> StatementLog: ...
+    def pointers(self, tables: Iterable[TableName]) -> Mapping[TableName, str | None]: ...
+    def note(self, table: TableName, before: str | None, commit: Commit) -> bool: ...
+
+
 class SparkQueries:
     """Runs statements in a session of this process."""
 
-    def __init__(self, tables: Tables, session: LocalSession, catalog: Catalog, check_room: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        session: LocalSession,
+        catalog: Catalog,
+        check_room: Callable[[], None],
+        log: StatementLog | None = None,
+    ) -> None:
         """
         Args:
             check_room: raises if there is no room left to write.
+            log: where statements that change tables are written down.
         """
+        self._log = log
         self._tables, self.session, self._catalog, self._check_room = tables, session, catalog, check_room
         self._known: dict[TableName, str] = {}
 
@@ -48,6 +67,7 @@ class SparkQueries:
     def query(self, request: Request, reason: str) -> Result:
         statement = parse(request.sql, local=request.files)
         tables = self._tables.on(request.branch)
+        check_allowed(statement, tables, writes=request.write is not None)
         if statement.kind == "drop":
             return drop_softly(statement, tables)
         if statement.kind == "write" or request.write:
@@ -55,22 +75,37 @@ class SparkQueries:
         if statement.kind != "read" or request.write:
             # A limit is for reading: the answers of commands are short, and Spark runs a limited one twice.
             request = replace(request, limit=None)
-        names = _Names(statement, tables)
+        names = _Names(statement, tables.frozen(list({use.name for use in statement.uses})))
         names.refuse_renaming_folders()
         if names.check_new_table():
             catalog = self._catalog.on(request.branch) if request.branch else self._catalog
             catalog.ensure_namespace(names.target.namespace)
         versions = names.versions()
         prepared = self._prepared(request, statement, names, versions)
+        before = self._changing(statement, request)
         try:
             with locked(Path(request.lock)) if request.lock else nullcontext():
                 result = self.session.run(prepared, request, reason)
         except QueryRejectedError as exc:
             raise pointed_back(exc, statement) from exc
         self._known.update(versions)
+        self._note(statement, request, before)
         if request.explain and statement.kind == "read":
             result.explain = replace(result.explain, plan=self.session.plan(prepared))
         return result
+
+    def _changing(self, statement: Statement, request: Request) -> Mapping[TableName, str | None]:
+        """Where the tables point that a statement may change, for the log; an ingest's own are logged as a whole."""
+        targets = [use.name for use in statement.uses if use.is_target and statement.kind == "write"]
+        if self._log is None or not targets or request.lock or statement.renames:
+            return {}
+        return self._log.on(request.branch).pointers(targets)
+
+    def _note(self, statement: Statement, request: Request, before: Mapping[TableName, str | None]) -> None:
+        for table, pointer in before.items():
+            assert self._log is not None
+            commit = Commit("sql", message=without_texts(statement.text))
+            self._log.on(request.branch).note(table, pointer, commit)
 
     def _prepared(
         self, request: Request, statement: Statement, names: _Names, versions: Mapping[TableName, str]
@@ -84,7 +119,7 @@ class SparkQueries:
             settings |= self._catalog.on(request.branch).spark_conf()
             setup.append(f"USE {request.branch}")
         return Prepared(
-            sql=for_spark(statement, names.in_spark(request.as_of)),
+            sql=kept_on_branch(statement, for_spark(statement, names.in_spark(request.as_of)), request.branch),
             setup=setup,
             settings=settings,
             copies=[copy for copy in copies if copy is not None],
@@ -156,9 +191,16 @@ class _Names:
             return f"{table_format.spark_name(use.name)}.{use.metadata_table}"
         if use.is_target or self.statement.kind == "other":
             return table_format.spark_name(use.name)
-        rows = table_format.spark_rows(use.name, self.tables.snapshot_at(use.name, use.as_of or as_of))
+        when = use.as_of or as_of
+        snapshot = self.tables.snapshot_at(use.name, when) if when else self._pinned(use, table_format)
+        rows = table_format.spark_rows(use.name, snapshot)
         # Columns may be qualified with the table's own name, so what replaces the name keeps it.
         return rows if use.alias else f"{rows} AS `{use.name.table}`"
+
+    def _pinned(self, use: TableUse, table_format: TableFormat) -> str:
+        """Of several tables that are read, the snapshots of one moment: Spark would look at each when it comes to it."""
+        several = len({each.name for each in self.statement.uses}) > 1
+        return table_format.present(use.name) if several and self.statement.kind == "read" else ""
 
 
 def _view(name: str, folder: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from lakehouse.core.errors import NotSupportedError, QueryRejectedError, UnknownChoiceError
+from lakehouse.core.errors import BadSettingError, NotSupportedError, QueryRejectedError, UnknownChoiceError
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Request, Scan, SparkEngine
 from lakehouse.core.result import Result
@@ -14,7 +15,7 @@ from lakehouse.serve.sql import Statement, TableUse, parse
 from lakehouse.serve.sql.render import for_duckdb, pointed_back
 from lakehouse.serve.tables import Tables
 
-ENGINES = ("auto", "duckdb", "spark")
+ENGINES = ("auto", "duckdb", "spark", "trino")
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,20 @@ class Choice:
 class Queries:
     """Statements in, results out."""
 
-    def __init__(self, tables: Tables, duckdb: DuckDB, spark: SparkEngine, largest_scan: int) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        duckdb: DuckDB,
+        spark: SparkEngine,
+        largest_scan: int,
+        trino: Callable[[Request], Result] | None = None,
+    ) -> None:
+        """
+        Args:
+            trino: runs a statement there; None where the settings name no Trino.
+        """
         self._tables, self._duckdb, self._spark, self._largest_scan = tables, duckdb, spark, largest_scan
+        self._trino = trino
 
     def run(self, request: Request, engine: str = "auto") -> Result:
         """Run one statement on the engine asked for, or on the one that suits it."""
@@ -37,6 +50,8 @@ class Queries:
             raise UnknownChoiceError("engine", engine, ENGINES)
         if engine == "spark":
             return self._spark.query(request, "asked for")
+        if engine == "trino":
+            return self._on_trino(request)
         self._duckdb.begin()
         statement = parse(request.sql)
         tables = self._tables.on(request.branch)
@@ -46,6 +61,14 @@ class Queries:
         if choice.engine == "spark":
             return self._spark.query(request, choice.reason)
         return self._on_duckdb(statement, scans, request, choice.reason)
+
+    def _on_trino(self, request: Request) -> Result:
+        if self._trino is None:
+            raise BadSettingError(
+                "trino.url is not set, so there is no Trino to ask.",
+                "Set it (LAKE_TRINO__URL=http://127.0.0.1:8085), or use a profile that has one: lake --profile sql up",
+            )
+        return self._trino(request)
 
     def _choose(
         self, statement: Statement, tables: Tables, request: Request, engine: str
@@ -92,7 +115,8 @@ class Queries:
 
 
 def _scans(statement: Statement, tables: Tables, as_of: str) -> dict[TableUse, Scan]:
-    """How each use of a table is read."""
+    """How each use of a table is read: all as they are at one moment, as a publish changes them all in one."""
+    tables = tables.frozen(list({use.name for use in statement.uses}))
     return {
         use: tables.format_of(use.name).scan(use.name, tables.snapshot_at(use.name, use.as_of or as_of))
         for use in statement.uses

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from lakehouse.core.errors import NoSuchBranchError, NoSuchTableError, NotDroppedError, TableExistsError
+from lakehouse.core.errors import (
+    BranchProtectedError,
+    NoSuchBranchError,
+    NoSuchTableError,
+    NotDroppedError,
+    TableExistsError,
+)
 from lakehouse.core.names import MAIN, TableName, nearest
 from lakehouse.core.ports import TableFormat, TableInfo
 
@@ -18,19 +24,38 @@ class Tables:
         formats: Sequence[TableFormat],
         is_view: Callable[[TableName], bool],
         branches: Callable[[], Sequence[str]] = tuple,
+        protected: Sequence[str] = (),
+        branch: str = MAIN,
     ) -> None:
         """
         Args:
             branches: the names of all branches there are.
+            protected: the branches that only checked runs may change.
+            branch: the one that these tables are of.
         """
         self.formats: Mapping[str, TableFormat] = {each.name: each for each in formats}
-        self.is_view, self.branches = is_view, branches
+        self.is_view, self.branches, self.protected, self.branch = is_view, branches, protected, branch
 
     def on(self, branch: str) -> Tables:
         """The tables as a branch has them; whether there is such a branch is not asked."""
         if not branch or branch == MAIN:
             return self
-        return Tables([each.on(branch) for each in self.formats.values()], self.is_view, self.branches)
+        return self._with([each.on(branch) for each in self.formats.values()], branch)
+
+    def frozen(self, names: Sequence[TableName]) -> Tables:
+        """The same tables, of which these stay what they are now: for a statement that reads several of them."""
+        return self._with([each.frozen(names) for each in self.formats.values()], self.branch)
+
+    def _with(self, formats: Sequence[TableFormat], branch: str) -> Tables:
+        return Tables(formats, self.is_view, self.branches, self.protected, branch)
+
+    def refuse_if_protected(self) -> None:
+        """BranchProtectedError where only checked runs may change tables."""
+        if self.branch in self.protected:
+            raise BranchProtectedError(
+                f"{self.branch} is protected (branches.protected): only checked runs change it.",
+                "Try it on a branch (lake branch create NAME, lake --branch NAME …), or run a pipeline: lake run NAME",
+            )
 
     def on_existing(self, branch: str) -> Tables:
         """The tables as a branch has them; NoSuchBranchError if there is none."""
@@ -58,10 +83,12 @@ class Tables:
 
     def drop(self, name: TableName) -> None:
         """Take a table out of the lake, softly."""
+        self.refuse_if_protected()
         self.format_of(name).drop(name)
 
     def undrop(self, name: TableName) -> TableFormat:
         """Bring back the table that was dropped last under a name."""
+        self.refuse_if_protected()
         if (taken := self.find(name)) is not None:
             raise TableExistsError(
                 f"There is a table {name} ({taken.name}), so the dropped one cannot come back under that name.",

@@ -104,6 +104,22 @@ class S3:
             into.unlink()
             raise _changed(file)
 
+    def read(self, name: str) -> bytes:
+        """All of a small object; FileNotFoundError if there is none."""
+        with self._translated(name), self._client.open_input_file(_path(name)) as stream:
+            return bytes(stream.read())
+
+    def write(self, name: str, content: bytes) -> None:
+        """A small object, seen complete or not at all."""
+        # Without this, Arrow would pack what is called .gz once more.
+        with self._translated(name), self._client.open_output_stream(_path(name), compression=None) as stream:
+            stream.write(content)
+
+    def make_bucket(self, name: str) -> None:
+        """A bucket of that name, unless there is one."""
+        with self._translated(SCHEME + name):
+            self._client.create_dir(name, recursive=False)
+
     @cached_property
     def _client(self) -> Any:
         try:
@@ -111,7 +127,7 @@ class S3:
         except ImportError as exc:
             raise NotInstalledError("pyarrow", "duckdb") from exc
         settings = self._settings
-        scheme, host = _address(settings.endpoint)
+        scheme, host = address(settings.endpoint)
         if bool(settings.access_key) != bool(settings.secret_key):
             raise BadSettingError("Of s3.access_key and s3.secret_key only one is set.", _KEYS_HINT)
         return S3FileSystem(
@@ -121,6 +137,7 @@ class S3:
             scheme=scheme,
             endpoint_override=host or None,
             force_virtual_addressing=not settings.path_style,
+            allow_bucket_creation=True,  # for make_bucket; nothing else here makes a folder
             connect_timeout=_CONNECT_TIMEOUT_S,
             request_timeout=_SILENCE_TIMEOUT_S,
             retry_strategy=AwsStandardS3RetryStrategy(max_attempts=_TRIES),
@@ -168,19 +185,24 @@ class S3:
         return StorageError(f"{name} could not be read: {code} {status}".rstrip() + ".", _REGION_HINT)
 
 
+def is_remote(uri: str) -> bool:
+    """Whether a URI names an object; s3a is what Hadoop calls the same."""
+    return uri.startswith((SCHEME, "s3a://"))
+
+
 def _bucket(name: str) -> str:
     return _path(name).partition("/")[0]
 
 
 def _path(name: str) -> str:
     """What Arrow calls an object or a folder: `bucket/key`."""
-    path = name.removeprefix(SCHEME).rstrip("/")
+    path = name.removeprefix(SCHEME).removeprefix("s3a://").rstrip("/")
     if not path or path.startswith("/"):
         raise StorageError(f"{name} names no bucket.", "Write s3://bucket/key.")
     return path
 
 
-def _address(endpoint: str) -> tuple[str, str]:
+def address(endpoint: str) -> tuple[str, str]:
     """The endpoint's scheme and its host with the port."""
     scheme, found, host = endpoint.rpartition("://")
     host = host.rstrip("/")

@@ -71,8 +71,12 @@ def start_loading() -> None:
 class DuckDB:
     """One DuckDB per lake, a connection of its own for each statement."""
 
-    def __init__(self, memory_limit: int, spill: Path) -> None:
-        self.memory_limit, self._spill = memory_limit, spill
+    def __init__(self, memory_limit: int, spill: Path, remote: str = "") -> None:
+        """
+        Args:
+            remote: the statement that gives access to an object store, if tables lie in one.
+        """
+        self.memory_limit, self._spill, self._remote = memory_limit, spill, remote
         self._loading: Loading | None = None
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._numbers = count()
@@ -125,6 +129,9 @@ class DuckDB:
             self._connection = self._loading.finish()
             self._connection.execute(f"SET temp_directory = {_text(str(self._spill))}")
             self._connection.execute(f"SET memory_limit = '{self.memory_limit}B'")
+            if self._remote:
+                _load(self._connection, "httpfs")
+                self._connection.execute(self._remote)
         # An empty catalog per statement: results are read late, so one statement's views must outlive the next one.
         cursor = self._connection.cursor()
         # With a space in its name, which no namespace of the lake can have.
@@ -161,10 +168,16 @@ def _connect() -> duckdb.DuckDBPyConnection:
         raise NotInstalledError("duckdb", "duckdb") from exc
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
     for name in _EXTENSIONS:
-        connection.execute(f"LOAD {_text(str(_extension(name, duckdb.__version__)))}")
+        _load(connection, name)
     # Spark sorts NULLs first going up and last going down.
     connection.execute("SET TimeZone = 'UTC'; SET default_null_order = 'NULLS_FIRST_ON_ASC_LAST_ON_DESC'")
     return connection
+
+
+def _load(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    import duckdb
+
+    connection.execute(f"LOAD {_text(str(_extension(name, duckdb.__version__)))}")
 
 
 def _detach(connection: duckdb.DuckDBPyConnection, name: str) -> None:

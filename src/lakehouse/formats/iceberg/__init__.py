@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
 
 from lakehouse.core.errors import NoSuchTableError
+from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import FormatCan, Scan, SchemaCopy, Snapshot, TableInfo
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.iceberg.metadata import Metadata, read_metadata
-
-
-class Pointers(Protocol):
-    """The part of a catalog that this format needs."""
-
-    name: str
-
-    def on(self, branch: str) -> Pointers: ...
-    def tables(self) -> Sequence[TableName]: ...
-    def pointer(self, table: TableName) -> str | None: ...
-    def drop(self, table: TableName, at: str) -> bool: ...
-    def undrop(self, table: TableName) -> bool: ...
-    def dropped(self) -> Sequence[TableName]: ...
+from lakehouse.formats.iceberg.pinned import Pinned, Pointers
 
 
 class IcebergTables:
@@ -32,11 +20,18 @@ class IcebergTables:
     name = "iceberg"
     can = FormatCan(branch=True, upsert=True, time_travel=True, partition_evolution=True)
 
-    def __init__(self, catalog: Pointers) -> None:
-        self._catalog = catalog
+    def __init__(self, catalog: Pointers, files: Files = LOCAL) -> None:
+        self._catalog, self._files = catalog, files
 
     def on(self, branch: str) -> IcebergTables:
-        return IcebergTables(self._catalog.on(branch))
+        return IcebergTables(self._catalog.on(branch), self._files)
+
+    def frozen(self, tables: Sequence[TableName]) -> IcebergTables:
+        return self.at(self._catalog.pointers(tables))
+
+    def at(self, found: Mapping[TableName, str | None]) -> IcebergTables:
+        """The same tables, of which some are where they were found, whatever the catalog says now."""
+        return IcebergTables(Pinned(self._catalog, found), self._files)
 
     def tables(self) -> Sequence[TableName]:
         return self._catalog.tables()
@@ -66,11 +61,17 @@ class IcebergTables:
         metadata = self._metadata(table)
         versions = [Version(snapshot_id, at) for snapshot_id, at in metadata.log()]
         kept = [snapshot.id for snapshot in metadata.snapshots()]
-        return resolve(when, versions, metadata.refs(), now, str(table), kept)
+        refs = {**self._tagged(table, when), **metadata.refs()}
+        return resolve(when, versions, refs, now, str(table), kept)
+
+    def _tagged(self, table: TableName, when: str) -> dict[str, str]:
+        """The snapshot that a tag of the whole catalog means for this table, if the WHEN is one that knows it."""
+        pointer = (self._catalog.tagged(when) or {}).get(table) if when.isidentifier() else None
+        return {when: read_metadata(pointer, self._files).current_id} if pointer else {}
 
     def scan(self, table: TableName, snapshot: str = "") -> Scan:
         pointer = self._pointer(table)
-        metadata = read_metadata(pointer)
+        metadata = read_metadata(pointer, self._files)
         wanted = snapshot or metadata.current_id
         facts = next((entry for entry in metadata.snapshots() if entry.id == wanted), None)
         return Scan(
@@ -89,6 +90,12 @@ class IcebergTables:
 
     def spark_rows(self, table: TableName, snapshot: str = "") -> str:
         return self.spark_name(table, snapshot)
+
+    def present(self, table: TableName) -> str:
+        metadata = self._metadata(table)
+        # A column that was added after the newest snapshot would not be among the snapshot's.
+        changed = metadata.current_id and metadata.columns(metadata.current_id) != metadata.columns()
+        return "" if changed else metadata.current_id
 
     def spark_setup(self, table: TableName) -> Sequence[str]:
         return ()
@@ -133,4 +140,4 @@ class IcebergTables:
         return pointer
 
     def _metadata(self, table: TableName) -> Metadata:
-        return read_metadata(self._pointer(table))
+        return read_metadata(self._pointer(table), self._files)

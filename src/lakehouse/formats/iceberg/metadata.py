@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from lakehouse.core.errors import TableError
+from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.ports import Column, Snapshot
-from lakehouse.core.uris import local_path
 
 #: What our own commits write down in a snapshot's summary starts so.
 NOTES = "lake."
@@ -135,15 +135,14 @@ class Metadata:
 
 
 @lru_cache(maxsize=256)
-def read_metadata(uri: str) -> Metadata:
+def read_metadata(uri: str, files: Files = LOCAL) -> Metadata:
     """Read a metadata file, plain or gzipped."""
-    path = local_path(uri)
     try:
-        data = path.read_bytes()
+        data = files.read(uri)
     except OSError as exc:
         raise TableError(
-            f"The catalog points at {uri}, which cannot be read: {exc.strerror}.",
-            "The warehouse folder was moved or damaged: restore it, or drop the table with: lake drop",
+            f"The catalog points at {uri}, which cannot be read: {exc.strerror or 'there is no such file'}.",
+            "The warehouse was moved or damaged: restore it, or drop the table with: lake drop",
         ) from exc
     try:
         return Metadata(json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data))

@@ -13,29 +13,28 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from lakehouse.core.uris import local_path
+from lakehouse.core.files import LOCAL, Files
 from lakehouse.formats.iceberg.metadata import read_metadata
 
 
-def stamp(pointer: str, notes: Mapping[str, str], base: str | None) -> str:
+def stamp(pointer: str, notes: Mapping[str, str], base: str | None, files: Files = LOCAL) -> str:
     """The same table with notes in its newest snapshot's summary; says where its metadata is now.
 
     What happened since the metadata file `base` becomes one snapshot: nobody has seen the ones in between.
     """
-    raw = copy.deepcopy(read_metadata(pointer).raw)
+    raw = copy.deepcopy(read_metadata(pointer, files).raw)
     current = next(entry for entry in raw["snapshots"] if entry["snapshot-id"] == raw["current-snapshot-id"])
     current["summary"].update(notes)
-    _make_one(raw, current, base)
+    _make_one(raw, current, read_metadata(base, files).raw if base else {})
     raw.setdefault("metadata-log", []).append({"metadata-file": pointer, "timestamp-ms": raw["last-updated-ms"]})
     folder, _, name = pointer.rpartition("/")
     number = int(found[1]) + 1 if (found := re.match(r"(\d+)-", name)) else 0
     stamped = f"{folder}/{number:05}-{uuid.uuid4()}.metadata.json"
-    local_path(stamped).write_text(json.dumps(raw))
+    files.write(stamped, json.dumps(raw).encode())
     return stamped
 
 
-def _make_one(raw: dict[str, Any], current: dict[str, Any], base: str | None) -> None:
-    before = read_metadata(base).raw if base else {"snapshots": [], "snapshot-log": []}
+def _make_one(raw: dict[str, Any], current: dict[str, Any], before: dict[str, Any]) -> None:
     seen = {entry["snapshot-id"] for entry in before.get("snapshots", [])} | {current["snapshot-id"]}
     raw["snapshots"] = [entry for entry in raw["snapshots"] if entry["snapshot-id"] in seen]
     raw["snapshot-log"] = [entry for entry in raw["snapshot-log"] if entry["snapshot-id"] in seen]

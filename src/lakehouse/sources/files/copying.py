@@ -108,7 +108,7 @@ def _copy(space: Workspace, file: FilePlan, plan: ReadPlan, rows: Rows, path: Pa
 
 
 def _write(space: Workspace, query: str, path: Path, group: int) -> int:
-    options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group}"
+    options = f"FORMAT parquet, COMPRESSION lz4_raw, ROW_GROUP_SIZE {group}"
     copied = space.connection.execute(f"COPY ({query}) TO {quoting.text(str(path))} ({options})").fetchone()
     return int(copied[0]) if copied else 0
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.errors import TableError
 from lakehouse.core.names import MAIN, TableName
-from lakehouse.core.ports import Request, Snapshot, SparkEngine, TableFormat, TableInfo
-from lakehouse.core.result import Result, html_table
+from lakehouse.core.ports import Request, Snapshot, SparkEngine, TableInfo
+from lakehouse.core.result import Result
+from lakehouse.lake.table import History, Table, described
 from lakehouse.serve.diff import Diff, Wanted, diff_table
 from lakehouse.serve.export import export_scan
 from lakehouse.serve.report import TableReport, report_table
@@ -25,25 +27,19 @@ if TYPE_CHECKING:
     from lakehouse.ingest.run import Ingester
     from lakehouse.pipelines import Pipeline
     from lakehouse.runs.model import RunRecord
+    from lakehouse.runs.refs import Refs
     from lakehouse.runs.run import Runner
     from lakehouse.serve.query import Queries
     from lakehouse.serve.tables import Tables
-
-
-class History(list[Snapshot]):
-    """A table's snapshots, oldest first, that a notebook shows as a table."""
-
-    def _repr_html_(self) -> str:
-        names = ["id", "at", "operation", "rows_added", "rows_removed", "rows_total", "source", "refs", "is_current"]
-        return html_table(names, [tuple(getattr(snapshot, name) for name in names) for snapshot in self])
 
 
 @dataclass(frozen=True)
 class Rooms:
     """The parts a lake is made of, as `assemble` put them together."""
 
-    ingester: Callable[[], Ingester]
+    ingester: Callable[..., Ingester]
     runner: Callable[[], Runner]
+    refs: Callable[[], Refs]
     pipelines: Callable[[], Mapping[str, Pipeline]]
     folder: Path
     tables: Tables
@@ -64,6 +60,8 @@ class Lake:
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
+        # Of one thread or task: `with lake.branch(…)` in one must not move what another reads.
+        self._branch: ContextVar[str] = ContextVar("branch", default=MAIN)
 
     # ---- SQL ----------------------------------------------------------------------------------------------------
 
@@ -87,8 +85,8 @@ class Lake:
             explain: also tell how it was run, in `result.explain`.
             branch: where the tables are; `main` by default.
         """
-        self._rooms.tables.on_existing(branch)
-        here = "" if branch == MAIN else branch
+        tables = self._tables(branch)
+        here = "" if tables.branch == MAIN else tables.branch
         return self.answer(Request(query, as_of, limit, explain, self._rooms.arrow, here), engine)
 
     def answer(self, request: Request, engine: str | None = None) -> Result:
@@ -102,23 +100,29 @@ class Lake:
 
     # ---- files --------------------------------------------------------------------------------------------------
 
-    def ingest(self, *sources: str | Path, into: str, dry_run: bool = False, **options: Any) -> Report:
+    def ingest(
+        self, *sources: str | Path, into: str, dry_run: bool = False, branch: str = "", **options: Any
+    ) -> Report:
         """Bring files into a table: one atomic commit, each file once.
 
         Args:
             sources: files, patterns and folders, here or in s3://, of CSV, TSV, JSON lines or Parquet, plain or compressed.
             into: the table; it is made if it is not there.
             dry_run: only tell what would be done.
+            branch: where the table is; `main` by default.
             options: the fields of `lakehouse.ingest.model.Wanted`: mode, key, order_by, format, contract, …
         """
         from lakehouse.ingest.model import Wanted as Files
 
         wanted = Files(tuple(str(source) for source in sources), TableName.parse(into), **options)
-        return self._rooms.ingester().run(wanted, dry_run)
+        tables = self._tables(branch)
+        if not dry_run:
+            tables.refuse_if_protected()
+        return self._rooms.ingester("" if tables.branch == MAIN else tables.branch).run(wanted, dry_run)
 
     def export(self, name: str, file: str | Path, as_of: str = "", branch: str = "") -> int:
         """Write a table to a file: CSV, JSON lines, Parquet or Arrow, by the file's name. Says how many rows."""
-        table, tables = TableName.parse(name), self._rooms.tables.on_existing(branch)
+        table, tables = TableName.parse(name), self._tables(branch)
         scan = tables.format_of(table).scan(table, tables.snapshot_at(table, as_of))
         return export_scan(self._rooms.duckdb, scan, Path(file))
 
@@ -159,50 +163,75 @@ class Lake:
 
     def runs(self) -> list[RunRecord]:
         """Every run that there was, the newest first."""
-        return self._rooms.runner().log.all()
-
-    def publish(self, run: str) -> RunRecord:
-        """Publish what a run with `publish=False` left on its branch."""
-        from lakehouse.runs.kept import publish
-
-        return publish(self._rooms.runner(), run.removeprefix("run_"))
-
-    def drop_branch(self, run: str) -> RunRecord:
-        """Drop the branch that a run left."""
-        from lakehouse.runs.kept import forget
-
-        return forget(self._rooms.runner(), run.removeprefix("run_"))
-
-    def branches(self) -> list[str]:
-        """The branches beside main: those of runs that were not published, or failed."""
-        return list(self._rooms.tables.branches())
+        return self._rooms.runner().records()
 
     def run_record(self, run: str) -> RunRecord:
         """What is known of a run, by its id or the beginning of it."""
-        return self._rooms.runner().log.get(run)
+        return self._rooms.runner().record(run)
+
+    def resume(self, run: str, say: Callable[[str], None] = lambda text: None) -> RunRecord:
+        """Go on with a run that failed or was killed: with what it had done, and what it had asked for."""
+        from lakehouse.pipelines.registry import by_name
+        from lakehouse.runs.kept import asked_again
+
+        record = self.run_record(run)
+        return self._rooms.runner().run(by_name(self.pipelines(), record.pipeline), asked_again(record), say)
+
+    # ---- branches -----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def branch(self, name: str) -> Iterator[Lake]:
+        """Everything in the block reads and writes a branch, and nothing of it touches main.
+
+        >>> with lake.branch("exp"):
+        ...     lake.sql("delete from crm.leads where id = 7")
+        """
+        self._rooms.tables.on_existing(name)
+        token = self._branch.set(name)
+        try:
+            yield self
+        finally:
+            self._branch.reset(token)
+
+    def use_branch(self, name: str) -> None:
+        """From here on read and write a branch, as `lake --branch` does."""
+        self._branch.set(self._rooms.tables.on_existing(name).branch)
+
+    def branches(self) -> list[str]:
+        """The branches beside main."""
+        return list(self._rooms.tables.branches())
+
+    @property
+    def refs(self) -> Refs:
+        """Branches, tags and the log: `lake.refs.branches.create("exp")`, `lake.refs.log.lines()`, …"""
+        return self._rooms.refs()
+
+    def _tables(self, branch: str = "") -> Tables:
+        """The tables of the branch that is asked for, or of the one that is in use."""
+        return self._rooms.tables.on_existing(branch or self._branch.get())
 
     # ---- tables -------------------------------------------------------------------------------------------------
 
     def tables(self) -> list[TableInfo]:
         """Every table of the lake; one that cannot be read says why in `problem`."""
-        return [_described(name, table_format) for name, table_format in self._rooms.tables.all()]
+        return [described(name, table_format) for name, table_format in self._tables().all()]
 
     def table(self, name: str) -> Table:
         """A handle on one table; NoSuchTableError names the nearest ones."""
         parsed = TableName.parse(name)
-        self._rooms.tables.format_of(parsed)
+        self._tables().format_of(parsed)
         return Table(self, parsed)
 
     def describe(self, name: str) -> TableInfo:
         """Schema, partitioning, key and newest snapshot of a table."""
-        return self._rooms.tables.describe(TableName.parse(name))
+        return self._tables().describe(TableName.parse(name))
 
     # ---- time ---------------------------------------------------------------------------------------------------
 
     def history(self, name: str) -> History:
         """Every snapshot of a table, oldest first."""
         parsed = TableName.parse(name)
-        return History(self._rooms.tables.format_of(parsed).history(parsed))
+        return History(self._tables().format_of(parsed).history(parsed))
 
     def travel(self, name: str, when: str, limit: int | None = None) -> Result:
         """The table as it was at a WHEN."""
@@ -212,33 +241,33 @@ class Lake:
     def diff(self, name: str, start: str, end: str = "", key: Sequence[str] = (), limit: int = 1000) -> Diff:
         """What changed between two WHENs; `end` is now unless given."""
         wanted = Wanted(TableName.parse(name), start, end, key, limit)
-        return diff_table(self._rooms.tables, self._rooms.duckdb, wanted)
+        return diff_table(self._tables(), self._rooms.duckdb, wanted)
 
     def report(self, name: str, start: str = "", end: str = "") -> TableReport:
         """How a table grew, snapshot by snapshot; `start` and `end` are two WHENs to compare, its first and last by default."""
         parsed = TableName.parse(name)
-        return report_table(self._rooms.tables, self._rooms.duckdb, parsed, start, end)
+        return report_table(self._tables(), self._rooms.duckdb, parsed, start, end)
 
     def rollback(self, name: str, when: str) -> Snapshot:
         """Make a table what it was at a WHEN. Its history stays, so a rollback can be rolled back."""
         parsed = TableName.parse(name)
-        table_format = self._rooms.tables.format_of(parsed)
-        snapshot = self._rooms.tables.snapshot_at(parsed, when)
+        table_format = self._tables().format_of(parsed)
+        snapshot = self._tables().snapshot_at(parsed, when)
         self.sql(table_format.rollback_sql(parsed, snapshot), engine="spark")
         return next(each for each in table_format.history(parsed) if each.is_current)
 
     def drop(self, name: str) -> None:
         """Take a table out of the lake. Its files stay until maintenance, so `undrop` can bring it back."""
-        self._rooms.tables.drop(TableName.parse(name))
+        self._tables().drop(TableName.parse(name))
 
     def undrop(self, name: str) -> TableInfo:
         """Bring back the table that was dropped last under that name."""
         parsed = TableName.parse(name)
-        return self._rooms.tables.undrop(parsed).describe(parsed)
+        return self._tables().undrop(parsed).describe(parsed)
 
     def dropped(self) -> list[str]:
         """The tables that `undrop` could bring back."""
-        return [str(name) for name in self._rooms.tables.dropped()]
+        return [str(name) for name in self._tables().dropped()]
 
     # ---- the lake itself ----------------------------------------------------------------------------------------
 
@@ -258,40 +287,3 @@ class Lake:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _described(name: TableName, table_format: TableFormat) -> TableInfo:
-    try:
-        return table_format.describe(name)
-    except TableError as exc:
-        return TableInfo(name, table_format.name, "", (), problem=exc.message)
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table of a lake."""
-
-    lake: Lake
-    name: TableName
-
-    def describe(self) -> TableInfo:
-        return self.lake.describe(str(self.name))
-
-    def read(self, as_of: str = "", limit: int | None = None) -> Result:
-        """The table's rows, now or as of a WHEN."""
-        return self.lake.sql(f"SELECT * FROM {self.name}", as_of=as_of, limit=limit)
-
-    def history(self) -> History:
-        return self.lake.history(str(self.name))
-
-    def diff(self, start: str, end: str = "", key: Sequence[str] = ()) -> Diff:
-        return self.lake.diff(str(self.name), start, end, key)
-
-    def rollback(self, when: str) -> Snapshot:
-        return self.lake.rollback(str(self.name), when)
-
-    def drop(self) -> None:
-        self.lake.drop(str(self.name))
-
-    def _repr_html_(self) -> str:
-        return self.read(limit=20)._repr_html_()

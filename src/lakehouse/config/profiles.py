@@ -1,0 +1,66 @@
+"""What a profile means: which catalog, warehouse and engines, where the settings leave them open.
+
+A profile is only settings. Whatever is set stays; the rest comes from the stack that the settings describe, so that
+after `lake up` a profile works by its name alone, and pointing one part at a server of one's own is one setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from lakehouse.config.settings import Settings
+
+EMBEDDED = "embedded"
+#: Which of a profile's servers `lake up` starts when it is not told which.
+SERVICES = {
+    "sql": ("storage", "postgres", "trino"),
+    "rest": ("storage", "postgres", "rest", "trino"),
+    "stack": ("storage", "postgres", "nessie", "trino"),
+    "hive": ("storage", "postgres", "hive", "trino"),
+}
+#: What the stack's Trino calls each kind of catalog.
+_IN_TRINO = {"sql": "lake", "rest": "rest", "nessie": "nessie", "hive": "hive"}
+#: The REST endpoint of the stack serves the SQL catalog, so the lake itself goes straight to the database.
+_KINDS = {"sql": "sql", "rest": "sql", "stack": "nessie", "hive": "hive"}
+
+
+def filled_in(settings: Settings) -> Settings:
+    """The settings with everything that their profile says."""
+    if settings.profile == EMBEDDED:
+        return settings
+    from lakehouse.config.facts import facts_of
+
+    facts = facts_of(settings)
+    kind = settings.catalog.kind or _KINDS[settings.profile]
+    uris = {
+        "sql": facts.databases["lake"].url,
+        "rest": facts.rest_uri,
+        "nessie": facts.nessie_uri,
+        "hive": facts.hive_uri,
+    }
+    store = {
+        "endpoint": facts.s3_endpoint,
+        "region": facts.s3_region,
+        "access_key": facts.s3_access_key,
+        "secret_key": facts.s3_secret_key,
+    }
+    own_store = bool(settings.s3.endpoint or settings.s3.access_key)
+    return replace(
+        settings,
+        warehouse=settings.warehouse or facts.warehouse,
+        catalog=_filled(settings.catalog, {"kind": kind, "uri": uris[kind]}),
+        # All of it or nothing: the keys of one store are of no use at another.
+        s3=settings.s3 if own_store else replace(settings.s3, **store),  # type: ignore[arg-type]
+        trino=_filled(
+            settings.trino,
+            {"url": facts.trino_url, "catalog": _IN_TRINO["rest" if settings.profile == "rest" else kind]},
+        ),
+    )
+
+
+def _filled(section: Any, values: Mapping[str, str]) -> Any:
+    """A section with values where it has none."""
+    missing = {each.name for each in fields(section) if not getattr(section, each.name)}
+    return replace(section, **{name: value for name, value in values.items() if name in missing})

@@ -1,0 +1,154 @@
+"""Every error that leaves the lakehouse, in one tree.
+
+LakeError
+├── ConfigError          UnknownChoiceError, NotInstalledError, BadSettingError, HomeError
+├── BadNameError
+├── NotSupportedError
+├── TableError           NoSuchTableError, NotDroppedError, TableExistsError, WhenError, BranchError
+│                        BranchError: NoSuchBranchError, BranchExistsError, BranchProtectedError, BranchConflictError,
+│                        PublishRefusedError, NoSuchCommitError
+├── CatalogError         CatalogUnreachableError, CatalogAccessError, CatalogBusyError
+├── EngineError          EngineUnreachableError, QueryRejectedError, StatementLostError
+├── RuntimeMissingError  JavaError, JarError, DiskFullError
+├── StackError           NoSuchServiceError, PortTakenError, ServiceFailedError
+├── StorageError         NoSuchBucketError, AccessDeniedError, StorageUnreachableError
+├── PipelineError        BadDeclarationError, BadPartitionError, NoSuchPipelineError, SourceError, NoSuchRunError,
+│                        RunBlockedError, RunConflictError
+└── Retryable            mixed in where trying again may help: EngineUnreachableError, StatementLostError,
+                         StorageUnreachableError, CatalogUnreachableError, CatalogBusyError, RunConflictError
+
+An error says what, which value and what to do next. `code` is the machine's word for it, `hint` the next step,
+`asked_wrongly` decides between exit code 2 (the request was wrong) and 1 (it failed).
+"""
+
+from __future__ import annotations
+
+from lakehouse.core.errors.base import (
+    BadNameError,
+    BadSettingError,
+    ConfigError,
+    HomeError,
+    LakeError,
+    NotInstalledError,
+    NotSupportedError,
+    Retryable,
+    UnknownChoiceError,
+)
+from lakehouse.core.errors.servers import (
+    AccessDeniedError,
+    CatalogAccessError,
+    CatalogBusyError,
+    CatalogError,
+    CatalogUnreachableError,
+    NoSuchBucketError,
+    NoSuchServiceError,
+    PortTakenError,
+    ServiceFailedError,
+    StackError,
+    StorageError,
+    StorageUnreachableError,
+)
+from lakehouse.core.errors.tables import (
+    BranchConflictError,
+    BranchError,
+    BranchExistsError,
+    BranchProtectedError,
+    NoSuchBranchError,
+    NoSuchCommitError,
+    NoSuchTableError,
+    NotDroppedError,
+    PublishRefusedError,
+    TableError,
+    TableExistsError,
+    WhenError,
+)
+from lakehouse.core.errors.work import (
+    BadDeclarationError,
+    BadPartitionError,
+    DiskFullError,
+    EngineError,
+    EngineUnreachableError,
+    JarError,
+    JavaError,
+    NoSuchPipelineError,
+    NoSuchRunError,
+    PipelineError,
+    QueryRejectedError,
+    RunBlockedError,
+    RunConflictError,
+    RuntimeMissingError,
+    SourceError,
+    StatementLostError,
+)
+
+__all__ = [
+    "AccessDeniedError",
+    "BadDeclarationError",
+    "BadNameError",
+    "BadPartitionError",
+    "BadSettingError",
+    "BranchConflictError",
+    "BranchError",
+    "BranchExistsError",
+    "BranchProtectedError",
+    "CatalogAccessError",
+    "CatalogBusyError",
+    "CatalogError",
+    "CatalogUnreachableError",
+    "ConfigError",
+    "DiskFullError",
+    "EngineError",
+    "EngineUnreachableError",
+    "HomeError",
+    "JarError",
+    "JavaError",
+    "LakeError",
+    "NoSuchBranchError",
+    "NoSuchBucketError",
+    "NoSuchCommitError",
+    "NoSuchPipelineError",
+    "NoSuchRunError",
+    "NoSuchServiceError",
+    "NoSuchTableError",
+    "NotDroppedError",
+    "NotInstalledError",
+    "NotSupportedError",
+    "PipelineError",
+    "PortTakenError",
+    "PublishRefusedError",
+    "QueryRejectedError",
+    "Retryable",
+    "RunBlockedError",
+    "RunConflictError",
+    "RuntimeMissingError",
+    "ServiceFailedError",
+    "SourceError",
+    "StackError",
+    "StatementLostError",
+    "StorageError",
+    "StorageUnreachableError",
+    "TableError",
+    "TableExistsError",
+    "UnknownChoiceError",
+    "WhenError",
+    "error_from_dict",
+]
+
+
+def error_from_dict(told: dict[str, object], sql: str = "") -> LakeError:
+    """The error that another process of ours described with `as_dict`."""
+    message, hint = str(told.get("message", "no reason given")), str(told.get("hint", ""))
+    kind = _by_code(LakeError).get(str(told.get("error")), LakeError)
+    error = kind.__new__(kind)
+    LakeError.__init__(error, message, hint)
+    error.__dict__.update({name: fact for name, fact in told.items() if name not in {"error", "message", "hint"}})
+    if isinstance(error, QueryRejectedError):
+        error.sql = sql
+    return error
+
+
+def _by_code(kind: type[LakeError]) -> dict[str, type[LakeError]]:
+    known = {kind.code: kind}
+    for child in kind.__subclasses__():
+        known = {**_by_code(child), **known}
+    return known

@@ -1,0 +1,82 @@
+"""The facts of branches, tags and the log, as every catalog that can branch tells them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lakehouse.core.names import TableName
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What is written down with a change that others will see: who, what for, by which run."""
+
+    kind: str = "publish"
+    """publish (a run), ingest, merge, revert, drop, undrop."""
+    author: str = ""
+    message: str = ""
+    run: str = ""
+    pipeline: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A branch or a tag."""
+
+    name: str
+    made_from: str
+    state: str
+    """The hash of what it was made from: the same tables, the same hash."""
+    made_at: str
+    author: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A table that is not what it was: where its metadata was and is, None where there was or is no table."""
+
+    table: TableName
+    before: str | None
+    after: str | None
+
+    @property
+    def what(self) -> str:
+        """added, removed or changed."""
+        return "added" if self.before is None else "removed" if self.after is None else "changed"
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """One publish: all of its tables changed in the same moment."""
+
+    id: str
+    at: str
+    branch: str
+    commit: Commit
+    tables: tuple[Change, ...] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What came of an attempt to publish. True if it was done, even if there was nothing to do."""
+
+    done: bool
+    entry: str = ""
+    """The log's entry; nothing if nothing was to be done."""
+    moved: tuple[TableName, ...] = ()
+    """The tables that somebody else has changed meanwhile, for which nothing was published."""
+
+    def __bool__(self) -> bool:
+        return self.done
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A metadata file that something leads to."""
+
+    table: TableName
+    pointer: str
+    by: str
+    """What leads there: `main`, `branch NAME`, `base of NAME`, `tag NAME`, `dropped`, `log NUMBER`."""

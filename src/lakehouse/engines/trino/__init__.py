@@ -1,0 +1,102 @@
+"""Trino, through its own client: a statement with its progress, cancelled when its asker goes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from lakehouse.core.errors import BadSettingError, EngineUnreachableError, NotInstalledError
+from lakehouse.core.names import CATALOG
+from lakehouse.core.ports import Column
+from lakehouse.core.result import Explain, ListedRows, Result, Row
+from lakehouse.engines.trino.errors import translated
+from lakehouse.engines.trino.settings import TrinoSettings
+from lakehouse.engines.trino.types import spark_type
+
+#: Called while a statement runs, with a line on how far it is.
+Progress = Callable[[str], None]
+_LOOK_EVERY_S = 0.2
+
+__all__ = ["Progress", "Trino", "TrinoSettings"]
+
+
+class Trino:
+    """Runs statements in Trino's own SQL; a name of two parts is a table of the lake."""
+
+    def __init__(self, settings: TrinoSettings) -> None:
+        self._settings = settings
+
+    def run(self, sql: str, reason: str, limit: int | None = None, progress: Progress | None = None) -> Result:
+        """Run one statement and give all its rows, or the first `limit`."""
+        with self._connected() as connection, translated(sql, self._settings.url):
+            cursor = connection.cursor()
+            rows = _watched(cursor, sql, limit, progress)
+            columns = tuple(Column(each[0], spark_type(each[1])) for each in cursor.description or ())
+        plan = f"query {cursor.query_id}: {cursor.info_uri or self._settings.url}"
+        return Result(columns, ListedRows([each.name for each in columns], rows), Explain("trino", reason, plan=plan))
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        try:
+            from trino.dbapi import connect
+        except ImportError as exc:
+            raise NotInstalledError("trino", "trino") from exc
+        address = urlsplit(self._settings.url)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise BadSettingError("trino.url is not an address.", "Write it as http://127.0.0.1:8085.")
+        connection = connect(
+            host=address.hostname,
+            port=address.port or (443 if address.scheme == "https" else 80),
+            http_scheme=address.scheme,
+            user=self._settings.user,
+            catalog=self._settings.catalog or CATALOG,
+            source="lakehouse",
+            timezone="UTC",
+            request_timeout=10,
+        )
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+def _watched(cursor: Any, sql: str, limit: int | None, progress: Progress | None) -> list[Row]:
+    """Run the statement in a thread of its own, so that this one can tell of it and give up on it."""
+    answer: list[list[Row]] = []
+    failure: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            cursor.execute(sql)
+            found = cursor.fetchall() if limit is None else cursor.fetchmany(limit)
+            answer.append([tuple(row) for row in found])
+        except BaseException as exc:  # noqa: BLE001 - carried over to the thread that waits, where it is raised
+            failure.append(exc)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    try:
+        while asking.is_alive():
+            asking.join(_LOOK_EVERY_S)
+            if progress:
+                _tell(cursor, progress)
+    finally:
+        # Ctrl-C, or rows that nobody will fetch: Trino need not go on for us.
+        if asking.is_alive() or limit is not None:
+            with suppress(Exception):
+                cursor.cancel()
+    if failure:
+        raise failure[0]
+    if not answer:
+        raise EngineUnreachableError("Trino gave no answer.", "lake logs trino")
+    return answer[0]
+
+
+def _tell(cursor: Any, progress: Progress) -> None:
+    stats = cursor.stats or {}
+    done, total = int(stats.get("completedSplits", 0)), int(stats.get("totalSplits", 0))
+    if total:
+        progress(f"Running on Trino: {100 * done // total} % ({done} of {total} splits)")

@@ -1,0 +1,18 @@
+"""The settings of Trino."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class TrinoSettings:
+    """`[trino]` in lake.toml, `LAKE_TRINO__*` in the environment."""
+
+    url: str = field(
+        default="", metadata={"help": "a Trino to ask, e.g. http://127.0.0.1:8085; nothing: as the profile says"}
+    )
+    catalog: str = field(
+        default="", metadata={"help": "what Trino calls the lake's catalog; nothing: as the profile says, or lake"}
+    )
+    user: str = field(default="lake", metadata={"help": "who asks Trino"})

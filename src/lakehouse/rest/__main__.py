@@ -1,0 +1,5 @@
+"""`python -m lakehouse.rest`."""
+
+from lakehouse.rest.process import main
+
+main()

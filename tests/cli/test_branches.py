@@ -1,0 +1,78 @@
+"""`lake branch`, `tag`, `log`, `revert` and `--branch`, on tables that PyIceberg made: no Spark is needed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import make_shop
+
+
+@pytest.fixture
+def shop(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs commands against a shop of the test's own."""
+    monkeypatch.setenv("LAKE_HOME", str(make_shop(tmp_path / "own")))
+    return call
+
+
+def test_a_branch_is_made_listed_used_merged_and_gone(shop: Any) -> None:
+    made = shop("branch", "create", "Exp", "-m", "try it")
+    assert (made.code, made.out) == (0, "")
+    (row,) = shop("branch", "list", "-o", "json").rows()
+    assert (row["branch"], row["from"], row["message"]) == ("exp", "main", "try it")
+    assert row["author"]
+    assert shop("drop", "shop.empty", "--branch", "exp").code == 0
+    assert [each["table"] for each in shop("--branch", "exp", "tables", "-o", "json").rows()] == ["shop.orders"]
+    assert len(shop("tables", "-o", "json").rows()) == 2, "main is as it was"
+    (change,) = shop("branch", "diff", "exp", "-o", "json").rows()
+    assert (change["table"], change["change"], change["conflict"]) == ("shop.empty", "removed", False)
+    merged = shop("branch", "merge", "exp", "-m", "empty is not needed").err
+    commit = merged.rstrip(".\n").rpartition("commit ")[2]
+    assert len(shop("tables", "-o", "json").rows()) == 1
+    assert shop("branch", "-o", "json").rows() == []
+    newest = shop("log", "-o", "json").rows()[0]
+    assert (newest["commit"], newest["what"], newest["message"]) == (commit, "merge", "empty is not needed")
+    assert newest["tables"] == ["shop.empty"]
+    assert shop("revert", commit).code == 0
+    assert len(shop("tables", "-o", "json").rows()) == 2
+
+
+def test_a_tag_is_a_when_of_the_command_line(shop: Any) -> None:
+    assert shop("tag", "create", "close").code == 0
+    assert [row["tag"] for row in shop("tag", "-o", "json").rows()] == ["close"]
+    assert len(shop("travel", "shop.orders", "close", "-o", "json").rows()) == 3
+    assert shop("tag", "drop", "close").code == 0
+    assert json.loads(shop("travel", "shop.orders", "close", "-o", "json").err)["error"] == "bad_when"
+
+
+def test_the_log_of_a_lake_that_others_wrote_tells_of_their_commits(shop: Any) -> None:
+    rows = shop("log", "shop.orders", "-o", "json").rows()
+    assert [(row["what"], row["tables"], row["commit"]) for row in rows] == [("append", ["shop.orders"], "")] * 2
+    assert rows[0]["at"] > rows[1]["at"]
+    assert len(shop("log", "--limit", "1", "-o", "json").rows()) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        pytest.param(["branch", "merge", "nowhere"], "no_such_branch", id="merge"),
+        pytest.param(["branch", "diff", "nowhere"], "no_such_branch", id="diff"),
+        pytest.param(["branch", "drop", "nowhere"], "no_such_branch", id="drop"),
+        pytest.param(["branch", "create", "a-b"], "bad_name", id="bad-name"),
+        pytest.param(["branch", "create", "x", "--from", "nowhere"], "no_such_branch", id="from"),
+        pytest.param(["branch", "create"], "bad_usage", id="no-name"),
+        pytest.param(["tag", "drop", "nowhere"], "no_such_branch", id="tag"),
+        pytest.param(["tables", "--branch", "nowhere"], "no_such_branch", id="option"),
+        pytest.param(["revert", "99"], "no_such_commit", id="revert"),
+        pytest.param(["log", "shop.ordrs"], "no_such_table", id="log"),
+        pytest.param(["run", "market", "--branch", "x"], "bad_usage", id="run"),
+        pytest.param(["run"], "bad_usage", id="run-what"),
+        pytest.param(["run", "--resume", "nothing"], "no_such_run", id="resume"),
+    ],
+)
+def test_what_is_asked_wrongly_is_told_in_one_shape(call: Any, command: list[str], code: str) -> None:
+    told = call(*command, "-o", "json")
+    assert (told.code, told.out) == (2, "")
+    assert json.loads(told.err)["error"] == code

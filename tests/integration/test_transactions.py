@@ -1,0 +1,109 @@
+"""Runs as transactions: several at once, killed anywhere, and read all the while."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.servers.postgres import Postgres
+from tests.transactions import STEPS, command, environment, opened, write, writing
+
+from lakehouse.core.names import TableName
+from lakehouse.lake import Lake
+
+pytestmark = pytest.mark.slow
+
+LEFT, RIGHT = "pair.left", "pair.right"
+READS = 10_000
+QUERIES = 100
+RUNS = 5
+#: Who writes what: three that overlap in the pair, one beside them.
+WRITERS = {
+    "ann": (LEFT, RIGHT),
+    "bob": (RIGHT, LEFT),
+    "cid": (LEFT, RIGHT, "solo.third"),
+    "dee": ("solo.one", "solo.two"),
+}
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request: pytest.FixtureRequest) -> str:
+    """The catalog's address; a dash for the file in the lake's own folder."""
+    if request.param == "sqlite":
+        return "-"
+    postgres: Postgres = request.getfixturevalue("postgres")
+    return postgres.url
+
+
+def counts(lake: Lake, *tables: str) -> list[int]:
+    return [lake.sql(f"select count(*) from {table}").rows()[0][0] for table in tables]
+
+
+def seen_at_once(lake: Lake) -> tuple[int | None, int | None]:
+    """The rows of both tables as a statement that joins them would scan them."""
+    left, right = TableName.parse(LEFT), TableName.parse(RIGHT)
+    tables = lake._rooms.tables.frozen([left, right])
+    return tables.format_of(left).scan(left).total_rows, tables.format_of(right).scan(right).total_rows
+
+
+JOIN = (
+    f"select count(*), count(r.run), (select count(*) from {RIGHT}) from {LEFT} l left join {RIGHT} r on l.run = r.run"
+)
+
+
+def test_four_runs_at_once_publish_all_or_nothing_while_somebody_reads(tmp_path: Path, address: str) -> None:
+    home = tmp_path / "lake"
+    lake = opened(home, address)
+    write(lake, "seed", 1, [LEFT, RIGHT])
+    started = [
+        subprocess.Popen(
+            command(home, address, "write", name, str(RUNS), *tables),
+            env=environment(),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name, tables in WRITERS.items()
+    ]
+    reads = queries = 0
+    while reads < READS or any(process.poll() is None for process in started):
+        left, right = seen_at_once(lake)
+        assert left == right, f"read {reads} saw {left} rows beside {right}"
+        reads += 1
+        if reads % (READS // QUERIES) == 0:
+            rows, joined, others = lake.sql(JOIN, engine="duckdb").rows()[0]
+            assert rows == joined == others
+            queries += 1
+    assert [process.communicate(timeout=300)[1] for process in started] == [""] * 4
+    assert [process.returncode for process in started] == [0] * 4
+    assert (reads, queries) >= (READS, QUERIES)
+    assert counts(lake, LEFT, RIGHT) == [1 + 3 * RUNS] * 2, "nothing lost, nothing twice"
+    assert counts(lake, "solo.third", "solo.one", "solo.two") == [RUNS] * 3
+    assert lake.branches() == []
+    assert len(lake.refs.branches.tags()) == 1 + 4 * RUNS
+    published = [line.run for line in lake.refs.log.lines(limit=1000) if line.commit]
+    assert len(published) == len(set(published)) == 1 + 4 * RUNS
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_at_any_step_of_publishing_main_is_old_or_new_and_the_next_run_recovers(
+    tmp_path: Path, address: str, step: str
+) -> None:
+    home = tmp_path / "lake"
+    lake = opened(home, address)
+    write(lake, "seed", 1, [LEFT, RIGHT])
+    killed = subprocess.run(
+        command(home, address, "die", step, "the_run", LEFT, RIGHT), env=environment(), capture_output=True, text=True
+    )
+    assert killed.returncode == -9, killed.stderr
+    started = time.monotonic()
+    after = counts(lake, LEFT, RIGHT)
+    assert after == ([2, 2] if step == "after the commit" else [1, 1])
+    record = lake.run_record("the_run")
+    assert record.state == ("published" if step == "after the commit" else "killed")
+    again = lake.run(writing("dies", "the_run", [LEFT, RIGHT]), id="the_run", light=True)
+    assert again.state == "published"
+    assert counts(lake, LEFT, RIGHT) == [2, 2], "done once, not twice"
+    assert lake.branches() == []
+    assert time.monotonic() - started < 25, "nobody waits for a lock of the dead"

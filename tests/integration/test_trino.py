@@ -1,0 +1,121 @@
+"""Trino over the lake's own tables and an OLTP database, through `lake sql --engine trino`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.servers.stack import Stack
+
+from lakehouse.assemble import assemble, warm_spark
+from lakehouse.core.errors import EngineError, NotSupportedError, QueryRejectedError
+from lakehouse.engines.trino import Trino, TrinoSettings
+from lakehouse.lake import Lake
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """A lake with a table of orders in two snapshots, and users in the OLTP database."""
+    facts = stack.need("storage", "postgres", "trino")
+    with psycopg.connect(facts.databases["oltp"].url, autocommit=True) as oltp:
+        oltp.execute("CREATE TABLE IF NOT EXISTS customers (id bigint PRIMARY KEY, name text)")
+        oltp.execute("INSERT INTO customers VALUES (1, 'Ada'), (2, 'Bob') ON CONFLICT DO NOTHING")
+    settings = replace(stack.settings, profile="sql")
+    file: Path = tmp_path_factory.mktemp("files") / "orders.csv"
+    with assemble(settings) as opened:
+        file.write_text("id,customer,total\n1,1,10.50\n2,2,20.25\n")
+        opened.ingest(file, into="trino_shop.orders", key=("id",))
+        file.write_text("id,customer,total\n2,2,25.25\n3,1,30.00\n")
+        opened.ingest(file, into="trino_shop.orders")
+        yield opened
+    warm_spark(settings).shut_down()
+
+
+def asked(lake: Lake, sql: str, **how: str) -> list[tuple[object, ...]]:
+    return lake.sql(sql, engine="trino", **how).rows()
+
+
+def test_one_sql_joins_the_oltp_database_with_the_lake(lake: Lake) -> None:
+    found = lake.sql(
+        "select c.name, sum(o.total) as spent from trino_shop.orders o"
+        " join oltp.public.customers c on c.id = o.customer group by 1 order by 1",
+        engine="trino",
+    )
+    assert found.engine == "trino"
+    assert found.names == ["name", "spent"]
+    assert found.rows() == [("Ada", Decimal("40.50")), ("Bob", Decimal("25.25"))]
+
+
+def test_trino_and_duckdb_give_the_same_rows_and_types(lake: Lake) -> None:
+    query = "select id, customer, total from trino_shop.orders order by id"
+    there, here = lake.sql(query, engine="trino"), lake.sql(query, engine="duckdb")
+    assert there.rows() == here.rows()
+    assert [column.type for column in there.columns] == [column.type for column in here.columns]
+
+
+def test_time_travel_by_version_by_when_and_in_the_metadata_tables(lake: Lake) -> None:
+    first = lake.history("trino_shop.orders")[0].id
+    then = [(1, Decimal("10.50")), (2, Decimal("20.25"))]
+    assert asked(lake, f"select id, total from trino_shop.orders for version as of {first} order by id") == then
+    assert asked(lake, "select id, total from trino_shop.orders order by id", as_of=first) == then
+    assert len(asked(lake, 'select * from trino_shop."orders$snapshots"')) == 2
+    assert [
+        row[0] for row in asked(lake, 'select snapshot_id from trino_shop."orders$history" order by made_current_at')
+    ][0] == int(first)
+
+
+def test_trino_writes_where_it_is_told_to_and_the_lake_reads_it(lake: Lake, stack: Stack) -> None:
+    place = f"{stack.facts.warehouse}/by_trino"
+    asked(lake, f"create schema lake.by_trino with (location = '{place}')")
+    asked(lake, "create table by_trino.t (a bigint, b varchar) with (partitioning = array['b'])")
+    asked(lake, "insert into by_trino.t values (1, 'x'), (2, 'y')")
+    assert lake.sql("select a, b from by_trino.t order by a", engine="duckdb").rows() == [(1, "x"), (2, "y")]
+    assert lake.sql("select count(*) from by_trino.t", engine="spark").rows() == [(2,)]
+    assert lake.describe("by_trino.t").location.startswith(place)
+
+
+def test_a_wrong_statement_is_told_with_its_place(lake: Lake) -> None:
+    with pytest.raises(QueryRejectedError) as told:
+        asked(lake, "select nothing from trino_shop.orders")
+    assert (told.value.line, told.value.column) == (1, 8)
+
+
+def test_branches_are_for_other_engines(lake: Lake) -> None:
+    lake_branch = "trino_look"
+    lake.refs.branches.create(lake_branch)
+    with pytest.raises(NotSupportedError, match="main alone"):
+        asked(lake, "select 1", branch=lake_branch)
+
+
+def test_a_statement_is_cancelled_and_its_progress_told(stack: Stack) -> None:
+    facts = stack.need("trino")
+    told: list[str] = []
+    failed: list[EngineError] = []
+    slow = "select count(*) from tpch.sf100.lineitem a join tpch.sf100.lineitem b on a.comment = b.comment"
+
+    def ask() -> None:
+        try:
+            Trino(TrinoSettings(facts.trino_url)).run(slow, "asked for", progress=told.append)
+        except EngineError as exc:
+            failed.append(exc)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    look = Trino(TrinoSettings(facts.trino_url))
+    running = "select query_id from system.runtime.queries where state = 'RUNNING' and query like '%tpch.sf100%' and query not like '%runtime%'"
+    deadline = time.monotonic() + 60
+    while not (found := look.run(running, "look").rows()) or not told:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    look.run(f"call system.runtime.kill_query(query_id => '{found[0][0]}', message => 'enough')", "stop")
+    asking.join(60)
+    assert "cancelled" in failed[0].message or "enough" in failed[0].message
+    assert "splits" in told[-1]

@@ -1,0 +1,139 @@
+"""`lake up`, `down`, `status`, `logs` as a person types them, with a real PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.conftest import LAKE, Command
+from tests.servers.stack import free_ports
+
+Lake = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def lake(lake_command: Command) -> Iterator[Lake]:
+    ports = {"LAKE_" + name.upper().replace(".", "__"): str(port) for name, port in free_ports().items()}
+
+    def run(*arguments: str, input: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+        return lake_command(*arguments, env={**ports, "LAKE_STACK__STORAGE": "s3proxy", **more}, input=input)
+
+    yield run
+    run("down")
+
+
+def rows(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, object]]:
+    return {row["service"]: row for row in json.loads(done.stdout)}
+
+
+@pytest.mark.slow
+def test_a_session_with_servers(lake: Lake, home: Path) -> None:
+    started = lake("up", "postgres", "-o", "json")
+    assert started.returncode == 0, started.stderr
+    found = rows(started)["postgres"]
+    assert set(found) == {"service", "state", "url", "pid", "memory_mb"}
+    assert found["state"] == "running" and str(found["url"]).startswith("postgresql://127.0.0.1:")
+    assert isinstance(found["memory_mb"], int) and 0 < found["memory_mb"] < 500
+    assert rows(lake("status", "-o", "json"))["postgres"]["pid"] == found["pid"]
+    assert rows(lake("status", "-o", "json"))["spark"]["state"] == "stopped"
+
+    told = lake("logs", "postgres", "-n", "3")
+    assert "ready to accept connections" in told.stdout and len(told.stdout.splitlines()) == 3
+
+    stopped = lake("down")
+    assert (stopped.returncode, stopped.stderr) == (0, "Stopped postgres.\n")
+    assert set(rows(lake("status", "-o", "json"))) == {"spark"}
+    assert "Nothing was running." in lake("down").stderr
+
+
+@pytest.mark.slow
+def test_wiping_asks_first(lake: Lake, home: Path) -> None:
+    lake("up", "postgres")
+    data = home / "stack" / "postgres"
+    refused = lake("down", "--wipe", input="n\n")
+    assert refused.returncode == 130 and "cannot be undone" in refused.stderr
+    assert data.is_dir() and rows(lake("status", "-o", "json"))["postgres"]["state"] == "running"
+    unasked = lake("down", "--wipe", input="")
+    assert unasked.returncode == 130 and data.is_dir()
+    done = lake("down", "--wipe", "--yes")
+    assert f"Deleted {data}" in done.stderr and not data.exists()
+    assert (home / "warehouse").is_dir()
+
+
+@pytest.mark.slow
+def test_logs_can_be_followed(lake: Lake, home: Path) -> None:
+    lake("up", "postgres")
+    environment = {**os.environ, "LAKE_HOME": str(home)}
+    with subprocess.Popen(
+        [LAKE, "logs", "-f", "-n", "0", "postgres"], stdout=subprocess.PIPE, text=True, env=environment
+    ) as following:
+        time.sleep(1.5)
+        with (home / "logs" / "stack" / "postgres.log").open("a") as log:
+            log.write("something new\n")
+        assert following.stdout is not None
+        assert following.stdout.readline() == "something new\n"
+        following.send_signal(signal.SIGINT)
+        assert following.wait(10) == 130
+
+
+@pytest.mark.slow
+def test_one_server_in_the_foreground_ends_when_it_is_told_to(lake: Lake, home: Path) -> None:
+    """What our container image does."""
+    port = next(iter(free_ports().values()))
+    environment = {**os.environ, "LAKE_HOME": str(home), "LAKE_STACK__POSTGRES_PORT": str(port)}
+    command = [LAKE, "stack", "serve", "postgres"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as serving:
+        assert serving.stdout is not None
+        for line in serving.stdout:
+            if "ready to accept connections" in line:
+                break
+        serving.send_signal(signal.SIGTERM)
+        assert "database system is shut down" in serving.stdout.read()
+        assert serving.wait(20) == 0
+
+
+def test_a_service_that_there_is_not_is_told(lake: Lake) -> None:
+    for command in ("up", "down", "logs"):
+        told = lake(command, "postgrse", "-o", "json")
+        assert told.returncode == 2
+        assert json.loads(told.stderr)["error"] == "no_such_service"
+        assert "postgres" in json.loads(told.stderr)["hint"]
+
+
+def test_a_java_that_is_too_old_is_told_before_anything_starts(lake: Lake, tmp_path: Path) -> None:
+    (tmp_path / "java" / "bin").mkdir(parents=True)
+    (tmp_path / "java" / "bin" / "java").touch()
+    (tmp_path / "java" / "release").write_text('JAVA_VERSION="17.0.9"\n')
+    told = lake("up", "nessie", LAKE_STACK__JAVA_HOME=str(tmp_path / "java"))
+    assert told.returncode == 1
+    assert "is Java 17, but Nessie and Trino need 22 or newer" in told.stderr
+    assert "LAKE_STACK__JAVA_HOME" in told.stderr
+    assert set(rows(lake("status", "-o", "json"))) == {"spark"}
+
+
+def test_a_missing_java_is_told_before_anything_starts(lake: Lake, tmp_path: Path) -> None:
+    told = lake("up", "storage", "-o", "json", LAKE_SPARK__JAVA_HOME=str(tmp_path / "nothing"))
+    assert told.returncode == 1
+    assert json.loads(told.stderr)["error"] == "bad_java"
+    assert set(rows(lake("status", "-o", "json"))) == {"spark"}
+
+
+def test_the_services_are_listed(lake: Lake) -> None:
+    listed = {row["service"]: row for row in json.loads(lake("stack", "list", "-o", "json").stdout)}
+    assert listed["trino"]["version"] == "476"
+    assert listed["trino"]["needs"] == "storage, postgres"
+    assert listed["superset"]["runs"] == "compose"
+
+
+def test_logs_of_what_never_ran_are_no_error(lake: Lake) -> None:
+    told = lake("logs")
+    assert (told.returncode, told.stdout) == (0, "")
+    assert "none of these was ever started" in told.stderr

@@ -1,0 +1,166 @@
+"""What servers run on: fetched once, checked, whole or not at all."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import nullcontext
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from lakehouse.config.load import load_settings
+from lakehouse.config.settings import Settings
+from lakehouse.core.errors import DiskFullError, JarError
+from lakehouse.engines.spark.jars import Jar
+from lakehouse.stack.fetch import fetch, place
+from lakehouse.stack.model import Artefact, Dist, Wheel
+
+pytestmark = pytest.mark.slow
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Iterator[Path]:
+    """A folder that is a Maven repository at an address."""
+    folder = tmp_path / "maven"
+    folder.mkdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        (folder / "address").write_text(f"http://127.0.0.1:{server.server_port}/")
+        yield folder
+        server.shutdown()
+        thread.join()
+
+
+def settings(tmp_path: Path, mirror: Path | None = None) -> Settings:
+    repo = (mirror / "address").read_text() if mirror else ""
+    flags = {"home": tmp_path / "lake", "cache": tmp_path / "cache", "maven_repo": repo}
+    return load_settings(flags, environ={})
+
+
+def packed(files: dict[str, bytes], links: dict[str, str] | None = None) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(content), 0o755 if "/bin/" in name else 0o600
+            tar.addfile(member, io.BytesIO(content))
+        for name, target in (links or {}).items():
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = tarfile.LNKTYPE, target
+            tar.addfile(member)
+    return buffer.getvalue()
+
+
+def published(mirror: Path, content: bytes, keep: tuple[str, ...] = (), sha256: str = "") -> Dist:
+    folder = mirror / "org" / "test" / "server" / "1.0"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "server-1.0-bin.tar.gz").write_bytes(content)
+    mark = sha256 or hashlib.sha256(content).hexdigest()
+    return Dist(Jar("org.test", "server", "1.0", mark, len(content), "bin", ext="tar.gz"), 1000, keep)
+
+
+def bring(own: Settings, artefact: Artefact) -> Path:
+    fetch(own, [artefact], lambda text: nullcontext())
+    return place(own, artefact)
+
+
+def test_a_server_is_unpacked_once_without_its_top_folder(tmp_path: Path, mirror: Path) -> None:
+    own = settings(tmp_path, mirror)
+    dist = published(mirror, packed({"server-1.0/bin/run": b"#!", "server-1.0/lib/a.jar": b"a"}))
+    folder = bring(own, dist)
+    assert (folder / "lib" / "a.jar").read_bytes() == b"a"
+    assert (folder / "bin" / "run").stat().st_mode & 0o100
+    assert not list((own.cache / "jars").glob("*.tar.gz"))  # it would only take room
+    (folder / "mark").touch()
+    (mirror / "org").rename(mirror / "gone")
+    assert (bring(own, dist) / "mark").exists()
+
+
+def test_only_what_is_wanted_is_unpacked_even_if_it_is_a_link_to_what_is_not(tmp_path: Path, mirror: Path) -> None:
+    content = packed(
+        {"s/lib/a.jar": b"a", "s/plugin/no/shared.jar": b"shared", "s/plugin/no/own.jar": b"own"},
+        {"s/plugin/yes/shared.jar": "s/plugin/no/shared.jar", "s/plugin/yes/a.jar": "s/lib/a.jar"},
+    )
+    folder = bring(settings(tmp_path, mirror), published(mirror, content, keep=("lib", "plugin/yes")))
+    found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    assert found == ["lib/a.jar", "plugin/yes/a.jar", "plugin/yes/shared.jar"]
+    assert (folder / "plugin" / "yes" / "shared.jar").read_bytes() == b"shared"
+    assert sorted(path.name for path in (folder / "plugin").iterdir()) == ["yes"]
+
+
+def test_another_file_than_the_pinned_one_is_refused(tmp_path: Path, mirror: Path) -> None:
+    own = settings(tmp_path, mirror)
+    dist = published(mirror, packed({"s/a": b"a"}), sha256="0" * 64)
+    with pytest.raises(JarError, match="not the pinned file"):
+        bring(own, dist)
+    assert not place(own, dist).exists()
+
+
+def test_an_archive_that_leads_elsewhere_is_refused(tmp_path: Path, mirror: Path) -> None:
+    own = settings(tmp_path, mirror)
+    dist = published(mirror, packed({"s/a": b"a", "s/../../../evil": b"evil"}))
+    with pytest.raises(JarError, match="leads out of it"):
+        bring(own, dist)
+    assert not place(own, dist).exists() and not list(tmp_path.rglob("evil"))
+    assert not list(place(own, dist).parent.glob("*.part-*"))
+
+
+def test_a_full_disk_is_told_before_anything_is_fetched(tmp_path: Path, mirror: Path) -> None:
+    own = settings(tmp_path, mirror)
+    dist = published(mirror, packed({"s/a": b"a"}))
+    with pytest.raises(DiskFullError, match="server needs"):
+        bring(own, Dist(dist.archive, 1 << 60))
+    assert not (own.cache / "jars").exists()
+
+
+# ---- wheels: the real pip, a folder instead of an index ---------------------------------------------------------
+
+
+@pytest.fixture
+def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    file = folder / "tiny_server-1.0-py3-none-any.whl"
+    files = {
+        "tiny_server/program": b"run",
+        "tiny_server-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: tiny-server\nVersion: 1.0\n",
+        "tiny_server-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    with zipfile.ZipFile(file, "w") as archive:
+        record = ""
+        for name, content in files.items():
+            archive.writestr(name, content)
+            mark = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+            record += f"{name},sha256={mark},{len(content)}\n"
+        archive.writestr("tiny_server-1.0.dist-info/RECORD", record + "tiny_server-1.0.dist-info/RECORD,,\n")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return file
+
+
+def test_a_wheel_is_installed_apart(tmp_path: Path, wheel: Path) -> None:
+    pinned = Wheel("tiny-server", "1.0", ("0" * 64, hashlib.sha256(wheel.read_bytes()).hexdigest()), 1000)
+    folder = bring(settings(tmp_path), pinned)
+    assert (folder / "tiny_server" / "program").read_text() == "run"
+
+
+def test_a_wheel_that_is_not_the_pinned_one_is_refused(tmp_path: Path, wheel: Path) -> None:
+    own = settings(tmp_path)
+    pinned = Wheel("tiny-server", "1.0", ("0" * 64,), 1000)
+    with pytest.raises(JarError, match="tiny-server 1.0 could not be fetched"):
+        bring(own, pinned)
+    assert not place(own, pinned).exists()

@@ -1,0 +1,60 @@
+"""Which services there are, and in which order they start."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lakehouse.config.settings import Settings
+from lakehouse.config.stack import StackSettings
+from lakehouse.core.errors import NoSuchServiceError
+from lakehouse.stack.registry import NAMES, in_order, service, services
+
+
+def names(*asked_for: str, elsewhere: tuple[str, ...] = ()) -> list[str]:
+    return [each.name for each in in_order(asked_for, elsewhere)]
+
+
+def test_a_service_starts_after_what_it_needs() -> None:
+    assert names("trino") == ["storage", "postgres", "trino"]
+    assert names("trino", "nessie") == ["storage", "postgres", "nessie", "trino"]
+    assert names("postgres") == ["postgres"]
+
+
+def test_every_service_stands_after_what_it_needs_in_the_list() -> None:
+    for each in services():
+        assert all(NAMES.index(needed) < NAMES.index(each.name) for needed in each.needs)
+
+
+def test_what_runs_elsewhere_is_not_started_for_others() -> None:
+    assert names("trino", elsewhere=("postgres",)) == ["storage", "trino"]
+
+
+def test_a_wrong_name_is_told_with_the_nearest() -> None:
+    with pytest.raises(NoSuchServiceError) as told:
+        in_order(["trinno"])
+    assert "Did you mean trino?" in told.value.hint
+    assert told.value.asked_wrongly
+
+
+def test_the_page_on_the_stack_says_what_the_descriptions_say() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "stack.md").read_text()
+    for each in services():
+        (row,) = re.findall(rf"^\| `{each.name}` \|.*$", page, re.MULTILINE)
+        cells = [cell.strip() for cell in row.split("|")]
+        assert cells[3] == each.version
+        assert cells[4] == ", ".join(each.needs)
+        assert str(each.ports[0].number(Settings())) in cells[5]
+        assert cells[6] == (str(each.memory_mb) if each.process else "containers only")
+
+
+def test_every_description_is_complete() -> None:
+    known = StackSettings.__dataclass_fields__
+    for each in services():
+        assert each.name == service(each.name).name
+        assert each.about and each.version and each.licence
+        assert each.ports and all(port.setting in known and port.inside for port in each.ports)
+        assert each.process or each.container
+        assert each.process is None or each.memory_mb > 0

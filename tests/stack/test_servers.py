@@ -1,0 +1,182 @@
+"""The whole stack, as `lake up all` starts it: every server answers, sees what the others wrote, and keeps to loopback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import trino
+from tests.servers.stack import Stack, free_ports, stack_settings
+
+from lakehouse.config.stack import StackSettings
+from lakehouse.stack import native
+from lakehouse.stack.registry import services
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+
+NATIVE = [each.name for each in services() if each.process]
+
+
+@pytest.fixture(scope="module")
+def whole(stack: Stack) -> Stack:
+    stack.need(*NATIVE)
+    return stack
+
+
+def ask(stack: Stack, statement: str) -> list[Any]:
+    connection = trino.dbapi.connect(host=stack.facts.host, port=stack.settings.stack.trino_port, user="tests")
+    try:
+        cursor = connection.cursor()
+        cursor.execute(statement)
+        return [tuple(row) for row in cursor.fetchall()]
+    finally:
+        connection.close()
+
+
+def get(url: str) -> Any:
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=10) as answer:
+        return json.loads(answer.read())
+
+
+def test_everything_runs_and_idles_below_8_gib(whole: Stack) -> None:
+    found = native.status(whole.settings)
+    assert {each.service: each.state for each in found} == dict.fromkeys(NATIVE, "running")
+    taken = {each.service: each.memory_mb or 0 for each in found}
+    assert all(taken.values())
+    assert sum(taken.values()) < 8 * 1024, taken
+
+
+def test_nothing_listens_beyond_loopback(whole: Stack) -> None:
+    """Spark Connect and the Hive Metastore do when they are started the usual way."""
+    told = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout.splitlines()
+    for each in native.status(whole.settings):
+        assert each.pid
+        below = {each.pid, *(child.pid for child in psutil.Process(each.pid).children(recursive=True))}
+        places = {line.split()[3] for line in told if any(f"pid={pid}," in line for pid in below)}
+        assert places, each.service
+        assert all(place.startswith(("127.", "[::ffff:127.", "[::1]")) for place in places), f"{each.service}: {places}"
+
+
+def test_no_secret_is_in_an_argument_list(whole: Stack) -> None:
+    facts = whole.facts
+    secrets = [facts.s3_secret_key, facts.s3_access_key, *(each.password for each in facts.databases.values())]
+    for each in native.status(whole.settings):
+        for process in [psutil.Process(each.pid), *psutil.Process(each.pid).children(recursive=True)]:
+            words = " ".join(process.cmdline())
+            assert not any(secret in words for secret in secrets), each.service
+
+
+def test_nessie_answers_and_names_the_bucket(whole: Stack) -> None:
+    assert get(f"{whole.facts.nessie_uri}/config")["defaultBranch"] == "main"
+    assert get(f"{whole.facts.nessie_iceberg_uri}/v1/config")["defaults"]["warehouse"] == whole.facts.warehouse
+
+
+@pytest.mark.parametrize("catalog", ["nessie", "hive", "rest"])
+def test_trino_writes_and_reads_through_each_catalog(whole: Stack, catalog: str) -> None:
+    schema = f"{catalog}.t_{catalog}"
+    ask(whole, f"CREATE SCHEMA {schema} WITH (location = '{whole.facts.warehouse}/t_{catalog}')")
+    ask(whole, f"CREATE TABLE {schema}.nation AS SELECT * FROM tpch.tiny.nation")
+    assert ask(whole, f"SELECT count(*) FROM {schema}.nation") == [(25,)]
+
+
+def test_the_rest_catalog_and_the_sql_catalog_are_one(whole: Stack) -> None:
+    ask(whole, f"CREATE SCHEMA rest.shared WITH (location = '{whole.facts.warehouse}/shared')")
+    ask(whole, "CREATE TABLE rest.shared.region AS SELECT * FROM tpch.tiny.region")
+    assert ask(whole, "SELECT count(*) FROM lake.shared.region") == [(5,)]
+
+
+def test_one_statement_joins_postgresql_and_iceberg(whole: Stack) -> None:
+    ask(whole, "CREATE TABLE oltp.public.sizes (regionkey bigint, size varchar)")
+    ask(whole, "INSERT INTO oltp.public.sizes VALUES (1, 'large'), (2, 'small')")
+    ask(whole, f"CREATE SCHEMA nessie.joined WITH (location = '{whole.facts.warehouse}/joined')")
+    ask(whole, "CREATE TABLE nessie.joined.region AS SELECT * FROM tpch.tiny.region")
+    statement = (
+        "SELECT r.name, s.size FROM nessie.joined.region r JOIN oltp.public.sizes s USING (regionkey) ORDER BY r.name"
+    )
+    assert ask(whole, statement) == [("AMERICA", "large"), ("ASIA", "small")]
+
+
+def test_the_metastore_serves_many_clients_one_after_another(whole: Stack) -> None:
+    from pyiceberg.catalog import load_catalog
+
+    for _ in range(8):
+        catalog = load_catalog("hms", type="hive", uri=whole.facts.hive_uri)
+        assert ("default",) in catalog.list_namespaces()
+
+
+CONNECT = """
+import sys, warnings
+warnings.simplefilter("ignore")
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.connected")
+spark.sql("CREATE TABLE lake.connected.t (id INT) USING iceberg")
+spark.sql("INSERT INTO lake.connected.t VALUES (1), (2), (3)")
+twice = udf(lambda number: number * 2, "int")
+print(sorted(row[0] for row in spark.table("lake.connected.t").select(twice("id")).collect()))
+"""
+
+
+def spark_connect(stack: Stack) -> str:
+    """In a process of its own: there may be only one kind of session in ours."""
+    command = [sys.executable, "-c", CONNECT, stack.facts.connect_url]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return told.stdout or told.stderr[-2000:]
+
+
+def test_spark_connect_is_the_lakes_own_spark(whole: Stack) -> None:
+    assert spark_connect(whole) == "[2, 4, 6]\n"
+
+
+def test_the_catalogs_data_outlives_a_restart(whole: Stack) -> None:
+    ask(whole, f"CREATE SCHEMA nessie.kept WITH (location = '{whole.facts.warehouse}/kept')")
+    ask(whole, "CREATE TABLE nessie.kept.t AS SELECT 42 AS answer")
+    assert set(native.down(whole.settings, ["nessie"])) == {"nessie"}
+    native.up(whole.settings, ["nessie"])
+    assert ask(whole, "SELECT answer FROM nessie.kept.t") == [(42,)]
+
+
+def test_the_whole_stack_comes_up_with_everything_set_otherwise(home: Path) -> None:
+    """What is not changed is where servers of one's own would be, and which Java and object store are there."""
+    host = "127.0.0.2"
+    texts = {"bucket": "elsewhere", "region": "eu-west-3", "data": str(home.parent / "data"), "nessie_store": "rocksdb"}
+    heaps = {
+        "storage_memory": "200m",
+        "nessie_memory": "300m",
+        "hive_memory": "200m",
+        "connect_memory": "900m",
+        "trino_memory": "900m",
+    }
+    secrets = {
+        name: f"changed-{name}" for name in StackSettings.__dataclass_fields__ if name.endswith(("_password", "_key"))
+    }
+    ports = {name.removeprefix("stack."): port for name, port in free_ports(host).items()}
+    settings = stack_settings(home, host=host, **texts, **heaps, **secrets, **ports)
+    same = {
+        name
+        for name in StackSettings.__dataclass_fields__
+        if getattr(settings.stack, name) == getattr(StackSettings(), name)
+    }
+    assert same == {"storage", "java_home"} | {
+        name for name in StackSettings.__dataclass_fields__ if name.endswith("_host")
+    }
+    # The REST catalog wants one where it is not on 127.0.0.1; Trino is told it too.
+    settings = replace(settings, catalog=replace(settings.catalog, token="changed-token"))
+    changed = Stack(settings)
+    try:
+        changed.need(*NATIVE)
+        for catalog in ("nessie", "hive", "rest"):
+            ask(changed, f"CREATE SCHEMA {catalog}.a{catalog} WITH (location = 's3://elsewhere/{catalog}')")
+            ask(changed, f"CREATE TABLE {catalog}.a{catalog}.t AS SELECT 42 AS answer")
+            assert ask(changed, f"SELECT answer FROM {catalog}.a{catalog}.t") == [(42,)]
+        assert spark_connect(changed) == "[2, 4, 6]\n"
+    finally:
+        native.down(settings)
