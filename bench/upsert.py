@@ -86,11 +86,11 @@ def main() -> int:
             lake(home, "ingest", str(table), "--into", "bench.t", "--key", "id", "--format", kind)
             settings = load_settings({"home": home})
             command = [LAKE, "ingest", came, "--into", "bench.t"]
+            if kind == "iceberg":
+                lake(home, "down")  # making the table started a Spark; ours needs none here, MERGE brings its own
             if "MERGE" in name:
-                lake(home, "down")  # it brings a Spark of its own
                 command = [sys.executable, "-c", snippet("spark", settings) + MERGE.format(file=came, schema=SCHEMA)]
             if "PyIceberg" in name:
-                lake(home, "down")
                 command = [sys.executable, "-c", snippet("pyiceberg", settings) + PYICEBERG.format(file=came)]
             took[name] = upserted(name, command, home, rows // 10)
             lake(home, "down")

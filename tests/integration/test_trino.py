@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.servers.stack import Stack
+from tests.servers.stack import SEEN_BY_TRINO, Stack
 
 from lakehouse.assemble import assemble, warm_spark
 from lakehouse.core.errors import EngineError, NotSupportedError, QueryRejectedError
@@ -88,11 +88,28 @@ def test_a_wrong_statement_is_told_with_its_place(lake: Lake) -> None:
     assert (told.value.line, told.value.column) == (1, 8)
 
 
-def test_branches_are_for_other_engines(lake: Lake) -> None:
-    lake_branch = "trino_look"
-    lake.refs.branches.create(lake_branch)
-    with pytest.raises(NotSupportedError, match="main alone"):
-        asked(lake, "select 1", branch=lake_branch)
+def test_trino_sees_a_branch_that_it_was_told_of(lake: Lake) -> None:
+    lake.refs.branches.create(SEEN_BY_TRINO)
+    count = "select count(*) from trino_shop.orders"
+    asked(lake, "insert into trino_shop.orders values (9, 1, 1.00)", branch=SEEN_BY_TRINO)
+    assert asked(lake, count, branch=SEEN_BY_TRINO) == [(4,)]
+    assert lake.sql(count, engine="duckdb", branch=SEEN_BY_TRINO).rows() == [(4,)]
+    assert asked(lake, count) == [(3,)]
+    lake.refs.branches.drop(SEEN_BY_TRINO)
+    assert asked(lake, count) == [(3,)]
+
+
+def test_a_branch_that_trino_was_not_told_of_is_refused(lake: Lake) -> None:
+    lake.refs.branches.create("trino_look")
+    with pytest.raises(NotSupportedError, match="does not see the branch trino_look"):
+        asked(lake, "select 1", branch="trino_look")
+
+
+def test_the_same_tables_through_our_rest_catalog(lake: Lake, stack: Stack) -> None:
+    stack.need("rest")
+    assert asked(lake, "select count(*) from rest.trino_shop.orders") == [(3,)]
+    asked(lake, "create table rest.trino_shop.through_rest as select id from rest.trino_shop.orders")
+    assert lake.sql("select count(*) from trino_shop.through_rest", engine="duckdb").rows() == [(3,)]
 
 
 def test_a_statement_is_cancelled_and_its_progress_told(stack: Stack) -> None:

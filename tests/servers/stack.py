@@ -22,6 +22,10 @@ from lakehouse.stack.services.storage import minio
 PORTS = tuple(name.rpartition(".")[2] for name, _, _ in all_settings(StackSettings) if name.endswith("_port"))
 
 
+#: A branch that a test may make, and that Trino then shows.
+SEEN_BY_TRINO = "seen_by_trino"
+
+
 @dataclass
 class Stack:
     """A stack of which a test says what it needs; that is started if it does not run yet."""
@@ -54,7 +58,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One stack for all tests of a run; nothing runs until a test needs it."""
     from tests.conftest import cache_only
 
-    settings = load_settings({"home": tmp_path_factory.mktemp("stack") / "lake", **free_ports()}, environ=cache_only())
+    own = {"home": tmp_path_factory.mktemp("stack") / "lake", "trino.branches": (SEEN_BY_TRINO,)}
+    settings = load_settings({**own, **free_ports()}, environ=cache_only())
     if minio(settings) is None:  # to build one takes longer than all tests
         settings = replace(settings, stack=replace(settings.stack, storage="s3proxy"))
     made = Stack(settings)

@@ -28,30 +28,35 @@ class TrinoQueries:
 
     def query(self, request: Request) -> Result:
         """Run one statement."""
+        trino = self._trino
         if request.branch not in ("", MAIN):
-            raise NotSupportedError(
-                f"Trino sees main alone, not the branch {request.branch}.", "Leave --engine away, or say spark."
-            )
-        sql = self._at(request.sql, request.as_of) if request.as_of else request.sql
+            if request.branch not in trino.branches:
+                raise NotSupportedError(
+                    f"Trino does not see the branch {request.branch}.",
+                    "Leave --engine away, or name it in trino.branches and start Trino anew: lake up trino",
+                )
+            trino = trino.on(request.branch)
+        sql = self._at(request) if request.as_of else request.sql
         sql = sql.strip().rstrip(";")
         if request.explain:
             sql = f"EXPLAIN {sql}"
         with self._waiting("Running on Trino") as progress:
-            return self._trino.run(sql, "asked for", request.limit, progress)
+            return trino.run(sql, "asked for", request.limit, progress)
 
-    def _at(self, sql: str, when: str) -> str:
+    def _at(self, request: Request) -> str:
         """The statement with every table of the lake as it was at a WHEN."""
         import sqlglot
         from sqlglot import exp
 
         try:
-            tree: Any = sqlglot.parse_one(sql, read="trino")
+            tree: Any = sqlglot.parse_one(request.sql, read="trino")
         except sqlglot.errors.ParseError as exc:
-            raise QueryRejectedError(str(exc).splitlines()[0], sql=sql) from exc
+            raise QueryRejectedError(str(exc).splitlines()[0], sql=request.sql) from exc
+        tables = self._tables.on(request.branch)
         named = {each.alias for each in tree.find_all(exp.CTE)}
         for table in tree.find_all(exp.Table):
             if table.catalog.lower() in ("", CATALOG) and table.db and table.name not in named:
-                snapshot = self._tables.snapshot_at(TableName(table.db.lower(), table.name.lower()), when)
+                snapshot = tables.snapshot_at(TableName(table.db.lower(), table.name.lower()), request.as_of)
                 moment = exp.Literal.number(snapshot)
                 table.set("version", exp.Version(this="VERSION", kind="AS OF", expression=moment))
         return str(tree.sql(dialect="trino"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakehouse.config.facts import Database, StackFacts
@@ -144,6 +144,13 @@ def _text(catalog: Catalog, store: ObjectStore) -> str:
     if properties["connector.name"] in ("iceberg", "hudi", "hive"):
         properties |= store.properties()
     return "".join(f"{name}={value}\n" for name, value in properties.items())
+
+
+def branch_catalogs(facts: StackFacts, branches: Sequence[str], on_nessie: bool) -> dict[str, Catalog]:
+    """A catalog for each branch that Trino is to see, called as it is. One that is not there yet has no tables."""
+    if on_nessie:
+        return {name: IcebergOnNessie(facts.nessie_uri, facts.warehouse, name) for name in branches}
+    return {name: IcebergOnSql(facts.databases["lake"], facts.warehouse, name) for name in branches}
 
 
 def stack_catalogs(facts: StackFacts, rest_token: str = "") -> dict[str, Catalog]:

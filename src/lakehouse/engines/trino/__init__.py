@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,6 +29,15 @@ class Trino:
 
     def __init__(self, settings: TrinoSettings) -> None:
         self._settings = settings
+
+    @property
+    def branches(self) -> Sequence[str]:
+        """Those that it shows beside main."""
+        return self._settings.branches
+
+    def on(self, branch: str) -> Trino:
+        """The same, where a name of two parts is a table of a branch."""
+        return Trino(replace(self._settings, catalog=branch))
 
     def run(self, sql: str, reason: str, limit: int | None = None, progress: Progress | None = None) -> Result:
         """Run one statement and give all its rows, or the first `limit`."""

@@ -15,4 +15,7 @@ class TrinoSettings:
     catalog: str = field(
         default="", metadata={"help": "what Trino calls the lake's catalog; nothing: as the profile says, or lake"}
     )
+    branches: tuple[str, ...] = field(
+        default=(), metadata={"help": "branches that Trino shows too, each as a catalog of its name"}
+    )
     user: str = field(default="lake", metadata={"help": "who asks Trino"})

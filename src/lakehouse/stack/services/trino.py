@@ -8,7 +8,7 @@ from lakehouse.stack.health import answers
 from lakehouse.stack.model import Artefact, Container, Dist, Port, Process, Service, Site
 from lakehouse.stack.process import properties_text
 from lakehouse.stack.services import java25
-from lakehouse.stack.trino import catalog_files, stack_catalogs, store_of
+from lakehouse.stack.trino import branch_catalogs, catalog_files, stack_catalogs, store_of
 
 #: postgresql does not load without geospatial.
 PLUGINS = ("iceberg", "hive", "hudi", "postgresql", "geospatial", "memory", "tpch")
@@ -47,7 +47,11 @@ def _process(site: Site) -> Process:
         "catalog.config-dir": str(etc / "catalog"),
         "web-ui.preview.enabled": "false",
     }
-    catalogs = catalog_files(stack_catalogs(site.facts, site.settings.catalog.token), store_of(site.facts))
+    seen = {
+        **branch_catalogs(site.facts, site.settings.trino.branches, on_nessie=site.settings.profile == "stack"),
+        **stack_catalogs(site.facts, site.settings.catalog.token),
+    }
+    catalogs = catalog_files(seen, store_of(site.facts))
     return Process(
         (
             java25.java(site),
