@@ -242,6 +242,9 @@ def start_spark(settings: Settings, home: LocalHome, catalog: Catalog, class_lis
     if not master.startswith("local"):
         # Executors on other machines get the jars from the driver.
         conf["spark.jars"] = ",".join(str(jar) for jar in jars)
+        if "spark.authenticate.secret" not in conf:
+            # A cluster's secret is one that all of it was given; one made up here would be the driver's alone.
+            conf["spark.authenticate"] = settings.spark.conf.get("spark.authenticate", "false")
     launch = Launch(
         java=java,
         jars=jars,

@@ -58,7 +58,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One stack for all tests of a run; nothing runs until a test needs it."""
     from tests.conftest import cache_only
 
-    own = {"home": tmp_path_factory.mktemp("stack") / "lake", "trino.branches": (SEEN_BY_TRINO,)}
+    own = {"home": tmp_path_factory.mktemp("stack") / "lake", "trino.branches": [SEEN_BY_TRINO]}
     settings = load_settings({**own, **free_ports()}, environ=cache_only())
     if minio(settings) is None:  # to build one takes longer than all tests
         settings = replace(settings, stack=replace(settings.stack, storage="s3proxy"))

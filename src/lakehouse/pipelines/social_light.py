@@ -120,7 +120,8 @@ def _loaded(catalog: Catalog, title: TableName) -> Table | None:
 
 def _created(catalog: Catalog, title: TableName, fetched: _Fetched, key: Sequence[str]) -> Table:
     catalog.create_namespace_if_not_exists(title.namespace)
-    properties = {"format-version": "2", "lake.key": ",".join(key)}  # PyIceberg cannot write version 3
+    # PyIceberg cannot write version 3; and files are shared with branches, which one table alone does not know of.
+    properties = {"format-version": "2", "gc.enabled": "false", "lake.key": ",".join(key)}
     identifier = (title.namespace, title.table)
     return catalog.create_table_if_not_exists(identifier, schema=fetched.rows.schema, properties=properties)
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from lakehouse.core.errors import LakeError
 
-
-class Problem(LakeError):
-    """A request that cannot be answered as asked."""
+class Problem(Exception):
+    """A request that cannot be answered as asked. It leaves as an answer of the protocol, never as an error of ours."""
 
     status = 400
     kind = "BadRequestException"
 
     def __init__(self, message: str, hint: str = "", status: int = 0, kind: str = "") -> None:
-        super().__init__(message, hint)
+        super().__init__(message)
+        self.message, self.hint = message, hint
         self.status, self.kind = status or self.status, kind or self.kind
 
     def as_body(self) -> dict[str, object]:
