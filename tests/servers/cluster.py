@@ -74,6 +74,7 @@ class _Starter:
             "SPARK_HOME": str(spark_home()),
             "JAVA_HOME": str(java.home),
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_SCALA_VERSION": "2.12",  # else a worker looks for a build of Spark's sources
         }
         log = self.folder / f"{name}.log"
         with log.open("w") as out:

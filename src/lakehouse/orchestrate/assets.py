@@ -88,6 +88,9 @@ def pipeline_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
                 raise dg.RetryRequested(max_retries=_RETRIES, seconds_to_wait=_RETRY_AFTER_S) from exc
             yield from _checks(pipeline, door.lake.run_record(run).outcomes, context)
             raise dg.Failure(f"{exc.message} {exc.hint}") from exc
+        except Exception as exc:
+            door.error = exc  # a transformation's own; whoever runs in process is told it
+            raise
         door.records.append(record)
         yield from _materialised(pipeline, record, door, context)
         yield from _checks(pipeline, record.outcomes, context)

@@ -10,7 +10,7 @@ from lakehouse.core.errors import LakeError, NotInstalledError, PipelineError
 from lakehouse.lake import Lake
 from lakehouse.orchestrate.door import RESOURCE, Door
 from lakehouse.pipelines import Pipeline
-from lakehouse.runs.model import new_run_id
+from lakehouse.runs.model import new_run_id, reason
 
 if TYPE_CHECKING:
     from lakehouse.runs.model import RunRecord
@@ -63,7 +63,7 @@ def run_in_process(lake: Lake, wanted: Wanted, say: Callable[[str], None]) -> Ru
         raise door.error
     if not door.records:
         told = next((event.message for event in done.all_events if event.is_failure), "")
-        raise PipelineError(
-            f"The run of {wanted.pipeline.name} failed. {told or ''}".strip(), "LAKE_DEBUG=1 tells more."
-        )
+        why = reason(door.error) if door.error else told or "it said no more"
+        hint = f"lake runs show {config['run_id']}; LAKE_DEBUG=1 shows the whole trace."
+        raise PipelineError(f"The run of {wanted.pipeline.name} failed: {why}", hint) from door.error
     return door.records[-1]

@@ -87,6 +87,12 @@ class RunRecord:
         return sum(table.rejected for table in self.tables)
 
 
+def reason(exc: BaseException) -> str:
+    """What an error that is none of ours says, in one line."""
+    lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
+    return f"{type(exc).__name__}: {lines[0]}" if lines else type(exc).__name__
+
+
 def new_run_id() -> str:
     """Sorts by time, and no two runs have the same."""
     return datetime.now(UTC).strftime("%Y%m%d_%H%M%S_") + secrets.token_hex(3)

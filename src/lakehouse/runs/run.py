@@ -24,7 +24,7 @@ from lakehouse.pipelines.model import Pipeline
 from lakehouse.runs import kept
 from lakehouse.runs.attempt import Attempt, now
 from lakehouse.runs.log import RunLog
-from lakehouse.runs.model import PREFIX, Asked, RunRecord, new_run_id
+from lakehouse.runs.model import PREFIX, Asked, RunRecord, new_run_id, reason
 from lakehouse.runs.publish import Publisher
 from lakehouse.serve.tables import Tables
 
@@ -168,7 +168,7 @@ class Runner:
         with suppress(CatalogError):
             if kept.set_right(self.catalog, self.log, replace(latest, state="failed")).state == "published":
                 return  # it was, whatever happened after
-        told = exc.as_dict() if isinstance(exc, LakeError) else {"error": "failed", "message": f"{type(exc).__name__}"}
+        told = exc.as_dict() if isinstance(exc, LakeError) else {"error": "failed", "message": reason(exc)}
         state = "blocked" if isinstance(exc, RunBlockedError) else "failed"
         self.log.save(replace(latest, state=state, error=told, ended_at=now().isoformat(timespec="seconds")))
 
