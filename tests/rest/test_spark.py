@@ -70,7 +70,7 @@ def test_spark_replaces_a_table_in_one_step_and_makes_views(spark: SparkSession,
     sql(f"ALTER VIEW {lake}.crm.v RENAME TO {lake}.crm.w")
     assert sql(f"SELECT big FROM {lake}.crm.w") == [(200,)]
     sql(f"DROP VIEW {lake}.crm.w")
-    assert sql(f"SHOW VIEWS IN {lake}.crm") == []
+    assert [row for row in sql(f"SHOW VIEWS IN {lake}.crm") if not row[-1]] == []  # but the session's temporary ones
 
 
 def test_the_lakes_own_spark_and_a_rest_client_see_the_same_tables(

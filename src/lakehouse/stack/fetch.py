@@ -148,9 +148,10 @@ def _install_wheel(wheel: Wheel, into: Path) -> None:
 
 def _installer() -> list[str]:
     """pip where this Python has it, else uv."""
-    from importlib.util import find_spec
+    from importlib.metadata import distributions
 
-    if find_spec("pip"):
+    # Looking for the module itself would make setuptools put its own distutils in the place of Python's.
+    if next(iter(distributions(name="pip")), None) is not None:
         return [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     if uv := shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent)):
         return [uv, "pip"]
