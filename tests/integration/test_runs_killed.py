@@ -25,7 +25,7 @@ TABLES = (
 )
 #: What differs from run to run by its nature.
 EXCEPT = {"ingested_at", "run", "rejected_at"}
-KILLS = 5
+KILLS = 3
 
 
 def contents(command: Command) -> dict[str, str]:
