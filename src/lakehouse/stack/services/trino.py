@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from http.client import HTTPException
+from urllib.request import ProxyHandler, Request, build_opener
+
 from lakehouse.engines.spark.jars import Jar
 from lakehouse.stack.fetch import place
 from lakehouse.stack.health import answers
@@ -10,6 +14,8 @@ from lakehouse.stack.process import properties_text
 from lakehouse.stack.services import java25
 from lakehouse.stack.trino import branch_catalogs, catalog_files, stack_catalogs, store_of
 
+#: An answer comes in so many pieces at most while a statement waits, runs and ends.
+_MOST_PAGES = 100
 #: postgresql does not load without geospatial.
 PLUGINS = ("iceberg", "hive", "hudi", "postgresql", "geospatial", "memory", "tpch")
 DIST = Dist(
@@ -78,7 +84,25 @@ def _process(site: Site) -> Process:
 
 
 def _healthy(site: Site) -> bool:
-    return answers(f"{site.facts.trino_url}/v1/info", containing='"starting":false')
+    url = site.facts.trino_url
+    return answers(f"{url}/v1/info", containing='"starting":false') and _runs_a_statement(url)
+
+
+def _runs_a_statement(url: str) -> bool:
+    """Whether it has found a node to run something on: for a moment after its start it has none."""
+    body = b"select count(*) from tpch.tiny.region"
+    request = Request(f"{url}/v1/statement", body, {"X-Trino-User": "lake"}, method="POST")
+    opener = build_opener(ProxyHandler({}))  # no proxy: it is a server of our own
+    try:
+        for _ in range(_MOST_PAGES):
+            with opener.open(request, timeout=5) as answer:
+                told = json.load(answer)
+            if "nextUri" not in told:
+                return "error" not in told
+            request = Request(told["nextUri"], headers={"X-Trino-User": "lake"})
+    except (OSError, ValueError, HTTPException):
+        pass
+    return False
 
 
 def _container() -> Container:
