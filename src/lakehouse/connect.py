@@ -190,15 +190,13 @@ trino://{parts.settings.trino.user}@{host}:{port}/{parts.settings.trino.catalog 
 
 
 def _trino_address(parts: Opened) -> tuple[str, int]:
-    from urllib.parse import urlsplit
-
     if not parts.settings.trino.url:
         raise NotSupportedError(
             "That goes through Trino, and trino.url is not set.",
             "Use a profile that has one (lake --profile sql connect …), or set LAKE_TRINO__URL.",
         )
-    address = urlsplit(parts.settings.trino.url)
-    return address.hostname or "", address.port or (443 if address.scheme == "https" else 80)
+    _, host, port = parts.settings.trino.address()
+    return host, port
 
 
 def _dict(values: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException
 from tests.catalogs.apart import SparkApart
 from tests.catalogs.threads import at_once
-from tests.servers.nessie import free_port
+from tests.servers.ports import free_port
 from tests.servers.stack import Stack
 
 from lakehouse.catalogs.hive import DROPPED, HiveCatalog

@@ -17,7 +17,8 @@ from pyiceberg.exceptions import (
 from pyiceberg.expressions import AlwaysTrue
 from tests.catalogs.apart import SparkApart
 from tests.catalogs.threads import at_once
-from tests.servers.nessie import NessieServer, free_port
+from tests.servers.nessie import NessieServer
+from tests.servers.ports import free_port
 from tests.servers.web import serving
 
 from lakehouse.catalogs.nessie import NessieCatalog, history, publishing, refs

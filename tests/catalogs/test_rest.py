@@ -10,7 +10,8 @@ import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from tests.catalogs.threads import at_once
 from tests.rest.conftest import Served, serving
-from tests.servers.nessie import NessieServer, free_port
+from tests.servers.nessie import NessieServer
+from tests.servers.ports import free_port
 from tests.servers.web import serving as serving_web
 
 from lakehouse.catalogs.rest import RestCatalog

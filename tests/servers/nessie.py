@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 import uuid
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.servers.ports import free_port
 from tests.servers.s3 import S3Server
 
 from lakehouse.catalogs.nessie import NessieCatalog
@@ -117,9 +117,3 @@ def _wait(process: subprocess.Popen[bytes], server: NessieServer, log: Path) -> 
             if process.poll() is not None or time.monotonic() > deadline:
                 pytest.fail(f"Nessie did not start:\n{log.read_text()[-2000:]}", pytrace=False)
             time.sleep(0.2)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -7,7 +7,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -20,6 +19,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
+from tests.servers.ports import free_port
 
 _START_TIMEOUT_S = 60
 #: PostgreSQL refuses to run as root; whom the tests of a root (in a container) start it as.
@@ -70,7 +70,7 @@ class Postgres:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Postgres]:
     """One server for all tests."""
-    server = Postgres(_free_port(), secrets.token_urlsafe(18))
+    server = Postgres(free_port(), secrets.token_urlsafe(18))
     folder = Path(tempfile.mkdtemp(prefix="lakehouse-postgres-"))  # pytest's own folders are closed to other users
     try:
         _make_cluster(folder, server)
@@ -140,9 +140,3 @@ def _wait(process: subprocess.Popen[bytes], server: Postgres, log: Path) -> None
             if process.poll() is not None or time.monotonic() > deadline:
                 pytest.fail(f"PostgreSQL did not start:\n{log.read_text()[-2000:]}", pytrace=False)
             time.sleep(0.05)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

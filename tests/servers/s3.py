@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.servers.ports import free_port
 
 from lakehouse.config.settings import Settings
 from lakehouse.engines.spark.jars import Jar, ensure_jars
@@ -86,7 +87,7 @@ def s3_server(shared_settings: Settings, tmp_path_factory: pytest.TempPathFactor
     java = find_java(shared_settings.spark.java_home)
     (jar,) = ensure_jars(shared_settings.cache, lambda: java, shared_settings.maven_repo, jars=[S3PROXY])
     folder = tmp_path_factory.mktemp("s3")
-    server = S3Server(f"http://127.0.0.1:{_free_port()}", f"key-{secrets.token_hex(8)}", secrets.token_hex(20))
+    server = S3Server(f"http://127.0.0.1:{free_port()}", f"key-{secrets.token_hex(8)}", secrets.token_hex(20))
     process = _start([str(java.program), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-jar", str(jar)], server, folder)
     try:
         _wait(process, server, folder / "log")
@@ -122,9 +123,3 @@ def _wait(process: subprocess.Popen[bytes], server: S3Server, log: Path) -> None
             if process.poll() is not None or time.monotonic() > deadline:
                 pytest.fail(f"s3proxy did not start:\n{log.read_text()[-2000:]}", pytrace=False)
             time.sleep(0.05)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -24,10 +24,9 @@ from lakehouse.core.errors import (
     TableExistsError,
 )
 from lakehouse.core.names import CATALOG, TableName
+from lakehouse.core.spark_catalog import spark_catalog
 from lakehouse.core.unbranched import Unbranched
 
-#: Iceberg tries a commit 4 times by default, which 8 writers at once exhaust.
-COMMIT_RETRIES = 30
 #: The database that dropped tables are moved to.
 DROPPED = "lake__dropped"
 _WAS = "lake.dropped.name"
@@ -66,23 +65,13 @@ class HiveCatalog(Unbranched):
 
     def spark_conf(self) -> Mapping[str, str]:
         """What a Spark session needs to see this catalog under its name. It may hold keys."""
-        prefix = f"spark.sql.catalog.{self.name}"
         facts = {
             "type": "hive",
             "uri": self.uri,
             "warehouse": self.warehouse,
-            # Spark's cache would hide commits of others.
-            "cache-enabled": "false",
-            # Version 2, because PyIceberg reads version 3 but cannot write it.
-            "table-default.format-version": "2",
-            "table-default.commit.retry.num-retries": str(COMMIT_RETRIES),
-            "table-default.write.parquet.compression-codec": "zstd",
             **self.spark_io,
         }
-        return {
-            prefix: "org.apache.iceberg.spark.SparkCatalog",
-            **{f"{prefix}.{name}": value for name, value in facts.items()},
-        }
+        return spark_catalog(self.name, facts)
 
     def pyiceberg_properties(self) -> Mapping[str, str]:
         """What `pyiceberg.catalog.load_catalog` needs. It may hold keys."""

@@ -267,8 +267,9 @@ class _Job:
         kind = HudiTarget if self.format == "hudi" else IcebergTarget
         rooms = self.rooms
         lock = str(rooms.writing_lock(self.wanted.table))
-        place = Place(rooms.tables, rooms.catalog, rooms.spark, rooms.duckdb, self.wanted.table, self.info, lock)
-        target = kind(replace(place, files=rooms.files))
+        table, info = self.wanted.table, self.info
+        place = Place(rooms.tables, rooms.catalog, rooms.spark, rooms.duckdb, table, info, lock, rooms.files)
+        target = kind(place)
         target.open(staged.plan.columns, key, self.wanted, changes, replace_all=mode == "replace")
         return target
 

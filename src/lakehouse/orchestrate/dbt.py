@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from lakehouse.core.errors import BadSettingError, NotInstalledError, RunBlockedError
 from lakehouse.core.names import CATALOG
@@ -48,11 +47,11 @@ def run_dbt_on_trino(lake: Lake, project: Path, arguments: Sequence[str], trino:
     """Run a command of dbt on Trino, which sees main alone: each model is published as it is made."""
     if not trino.url:
         raise BadSettingError("trino.url is not set, so there is no Trino to ask.", "Use a profile that has one: sql.")
-    address = urlsplit(trino.url)
+    _, host, port = trino.address()
     facts = {
         "LAKE_DBT_TARGET": "trino",
-        "LAKE_DBT_TRINO_HOST": address.hostname or "",
-        "LAKE_DBT_TRINO_PORT": str(address.port or (443 if address.scheme == "https" else 80)),
+        "LAKE_DBT_TRINO_HOST": host,
+        "LAKE_DBT_TRINO_PORT": str(port),
         "LAKE_DBT_TRINO_USER": trino.user,
         "LAKE_DBT_TRINO_CATALOG": trino.catalog or CATALOG,
     }

@@ -25,9 +25,8 @@ from lakehouse.core.errors import BranchExistsError, NoSuchBranchError, NoSuchCo
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.refs import Change, Commit, LogEntry, Published, Reached, Ref
+from lakehouse.core.spark_catalog import spark_catalog
 
-#: Iceberg tries a commit 4 times by default, which 8 writers at once exhaust.
-COMMIT_RETRIES = 30
 #: How often something is done again that others disturbed.
 _TRIES = 20
 
@@ -73,25 +72,15 @@ class NessieCatalog:
 
     def spark_conf(self) -> Mapping[str, str]:
         """What a Spark session needs to see this branch under its name. It may hold a token and keys."""
-        prefix = f"spark.sql.catalog.{self.name}"
         facts = {
             "catalog-impl": "org.apache.iceberg.nessie.NessieCatalog",
             "uri": self.api.uri,
             "ref": self.branch,
             "warehouse": self.warehouse,
-            # Spark's cache would hide commits of others.
-            "cache-enabled": "false",
-            # Version 2, because PyIceberg reads version 3 but cannot write it.
-            "table-default.format-version": "2",
-            "table-default.commit.retry.num-retries": str(COMMIT_RETRIES),
-            "table-default.write.parquet.compression-codec": "zstd",
             **({"authentication.type": "BEARER", "authentication.token": self.api.token} if self.api.token else {}),
             **self.spark_io,
         }
-        return {
-            prefix: "org.apache.iceberg.spark.SparkCatalog",
-            **{f"{prefix}.{name}": value for name, value in facts.items()},
-        }
+        return spark_catalog(self.name, facts)
 
     def pyiceberg_properties(self) -> Mapping[str, str]:
         """What `pyiceberg.catalog.load_catalog` needs to read and write as safely as Spark. It may hold a token and keys."""

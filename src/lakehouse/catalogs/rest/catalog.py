@@ -22,10 +22,9 @@ from lakehouse.core.errors import (
 )
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.refs import Change, Commit, Published
+from lakehouse.core.spark_catalog import spark_catalog
 from lakehouse.core.unbranched import Unbranched
 
-#: Iceberg tries a commit 4 times by default, which 8 writers at once exhaust.
-COMMIT_RETRIES = 30
 #: What our own server says of itself: a prefix names a branch.
 BRANCHES = "lake.branches"
 #: Dropped tables are moved to a namespace beside their own.
@@ -86,22 +85,12 @@ class RestCatalog(Unbranched):
 
     def spark_conf(self) -> Mapping[str, str]:
         """What a Spark session needs to see this catalog under its name. It may hold a token and keys."""
-        prefix = f"spark.sql.catalog.{self.name}"
         facts = {
             "type": "rest",
             **self._server(),
-            # Spark's cache would hide commits of others.
-            "cache-enabled": "false",
-            # Version 2, because PyIceberg reads version 3 but cannot write it.
-            "table-default.format-version": "2",
-            "table-default.commit.retry.num-retries": str(COMMIT_RETRIES),
-            "table-default.write.parquet.compression-codec": "zstd",
             **self.spark_io,
         }
-        return {
-            prefix: "org.apache.iceberg.spark.SparkCatalog",
-            **{f"{prefix}.{name}": value for name, value in facts.items()},
-        }
+        return spark_catalog(self.name, facts)
 
     def pyiceberg_properties(self) -> Mapping[str, str]:
         """What `pyiceberg.catalog.load_catalog` needs. It may hold a token and keys."""

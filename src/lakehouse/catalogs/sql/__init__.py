@@ -5,8 +5,8 @@ pointer therefore needs nothing but the database's own library. The catalog name
 another set of pointers. That is what a branch is, and how a dropped table is kept.
 """
 
-from lakehouse.catalogs.sql.catalog import COMMIT_RETRIES, SqlCatalog
+from lakehouse.catalogs.sql.catalog import SqlCatalog
 from lakehouse.catalogs.sql.database import Database, open_database
 from lakehouse.catalogs.sql.sqlite import BUSY_TIMEOUT_MS, SqliteDatabase
 
-__all__ = ["BUSY_TIMEOUT_MS", "COMMIT_RETRIES", "Database", "SqlCatalog", "SqliteDatabase", "open_database"]
+__all__ = ["BUSY_TIMEOUT_MS", "Database", "SqlCatalog", "SqliteDatabase", "open_database"]

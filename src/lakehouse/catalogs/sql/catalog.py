@@ -13,9 +13,7 @@ from lakehouse.catalogs.sql.rows import IS_TABLE, KEY
 from lakehouse.core.errors import NoSuchBranchError, NoSuchCommitError
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.refs import Change, Commit, LogEntry, Published, Reached, Ref
-
-#: Iceberg tries a commit 4 times by default, which 8 writers at once exhaust.
-COMMIT_RETRIES = 30
+from lakehouse.core.spark_catalog import spark_catalog
 
 _LONGEST_NAME, _LONGEST_TEXT = 255, 4000
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -54,23 +52,16 @@ class SqlCatalog:
 
     def spark_conf(self) -> Mapping[str, str]:
         """What a Spark session needs to see this catalog under its name. It may hold a password."""
-        prefix = f"spark.sql.catalog.{self.name}"
-        return {
-            prefix: "org.apache.iceberg.spark.SparkCatalog",
-            f"{prefix}.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
-            **{f"{prefix}.{key}": value for key, value in self.database.jdbc().items()},
-            f"{prefix}.jdbc.schema-version": "V1",
-            f"{prefix}.warehouse": self.warehouse,
-            # Spark's cache would hide commits of PyIceberg and of other sessions.
-            f"{prefix}.cache-enabled": "false",
-            # Version 2, because PyIceberg reads version 3 but cannot write it.
-            f"{prefix}.table-default.format-version": "2",
-            f"{prefix}.table-default.commit.retry.num-retries": str(COMMIT_RETRIES),
-            f"{prefix}.table-default.write.parquet.compression-codec": "zstd",
+        facts = {
+            "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+            **self.database.jdbc(),
+            "jdbc.schema-version": "V1",
+            "warehouse": self.warehouse,
             # Branches and tags share a table's files: no engine may delete any by asking this table alone.
-            f"{prefix}.table-default.gc.enabled": "false",
-            **{f"{prefix}.{key}": value for key, value in self._spark_io.items()},
+            "table-default.gc.enabled": "false",
+            **self._spark_io,
         }
+        return spark_catalog(self.name, facts)
 
     def pyiceberg_properties(self) -> Mapping[str, str]:
         """What `pyiceberg.catalog.load_catalog` needs. It may hold a password."""

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
-from lakehouse.core.errors import BadSettingError, EngineUnreachableError, NotInstalledError
+from lakehouse.core.errors import EngineUnreachableError, NotInstalledError
 from lakehouse.core.names import CATALOG
 from lakehouse.core.ports import Column
 from lakehouse.core.result import Explain, ListedRows, Result, Row
@@ -54,13 +53,11 @@ class Trino:
             from trino.dbapi import connect
         except ImportError as exc:
             raise NotInstalledError("trino", "trino") from exc
-        address = urlsplit(self._settings.url)
-        if address.scheme not in ("http", "https") or not address.hostname:
-            raise BadSettingError("trino.url is not an address.", "Write it as http://127.0.0.1:8085.")
+        scheme, host, port = self._settings.address()
         connection = connect(
-            host=address.hostname,
-            port=address.port or (443 if address.scheme == "https" else 80),
-            http_scheme=address.scheme,
+            host=host,
+            port=port,
+            http_scheme=scheme,
             user=self._settings.user,
             catalog=self._settings.catalog or CATALOG,
             source="lakehouse",
