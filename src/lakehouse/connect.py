@@ -114,10 +114,12 @@ def table(name):
 
 
 def _duckdb_attached(parts: Opened) -> str:
-    """DuckDB on a catalog that speaks Iceberg's REST protocol, which it also writes through."""
+    """DuckDB on a catalog that speaks Iceberg's REST protocol. Through Nessie's it should only read: docs/catalogs.md."""
     if parts.settings.catalog.kind == "hive":
         raise NotSupportedError("DuckDB cannot ask a Hive Metastore.", "Ask through Trino or Spark.")
-    uri = parts.catalog.pyiceberg_properties()["uri"]
+    # Nessie speaks REST beside its own API, which is what the other properties name.
+    properties = getattr(parts.catalog, "rest_properties", parts.catalog.pyiceberg_properties)()
+    uri = properties["uri"]
     token = parts.settings.catalog.token
     lets_in = f"TOKEN '{token}'" if token else "AUTHORIZATION_TYPE 'none'"
     return f"""\
