@@ -24,7 +24,6 @@ from lakehouse.engines.spark.session import LocalSession
 from lakehouse.engines.spark.settings import WARM
 from lakehouse.engines.spark.warm import WarmSpark
 from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
-from lakehouse.formats.hudi import HudiTables
 from lakehouse.formats.iceberg import IcebergTables
 from lakehouse.lake import Lake, Rooms
 from lakehouse.opening import author_of, open_parts
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from lakehouse.engines.spark.java import Java
     from lakehouse.engines.spark.launch import Started
     from lakehouse.ingest.run import Ingester
-    from lakehouse.opening import Catalog
+    from lakehouse.opening import Opened
     from lakehouse.pipelines import Pipeline
     from lakehouse.runs.refs import Refs
     from lakehouse.runs.run import Runner
@@ -91,16 +90,14 @@ def assemble_rooms(
     parts = open_parts(settings)
     settings, home, catalog = parts.settings, parts.home, parts.catalog
     iceberg = IcebergTables(catalog, parts.files)
-    formats: list[TableFormat] = [iceberg]
-    if not parts.is_remote:
-        formats.append(HudiTables(home.warehouse, home.dropped))
+    formats: list[TableFormat] = [iceberg, *([parts.hudi] if parts.hudi else [])]
     tables = Tables(formats, catalog.has_view, catalog.branches, settings.branches.protected)
     memory = _bytes("query.memory_limit", settings.query.memory_limit)
     duckdb = DuckDB(memory, home.run / "spill", parts.duckdb_access)
 
     def start() -> Started:
         with waiting("Starting Spark"):
-            return start_spark(settings, home, catalog, class_list)
+            return start_spark(parts, class_list)
 
     session = LocalSession(start, HUDI_SETTINGS)
     spark: SparkEngine
@@ -218,8 +215,9 @@ def fetch_runtime(settings: Settings, fetching: Fetching = _in_silence) -> tuple
 
 
 def _reads_s3(settings: Settings) -> bool:
-    """Whether Spark itself reads from an object store: some pipeline's source lies there."""
-    return any(own.get("path", "").startswith("s3://") for own in settings.sources.values())
+    """Whether Spark itself reads from an object store: some pipeline's source, or a Hudi table, lies there."""
+    on_hive = filled_in(settings).catalog.kind == "hive"  # where Hudi's tables lie in an object store
+    return on_hive or any(own.get("path", "").startswith("s3://") for own in settings.sources.values())
 
 
 def _writes_s3(settings: Settings) -> bool:
@@ -227,18 +225,19 @@ def _writes_s3(settings: Settings) -> bool:
     return is_remote(filled_in(settings).warehouse)
 
 
-def start_spark(settings: Settings, home: LocalHome, catalog: Catalog, class_list: Path | None = None) -> Started:
+def start_spark(parts: Opened, class_list: Path | None = None) -> Started:
     """A session on whatever spark.master names; what it needs on this machine is fetched first."""
     from lakehouse.engines.spark.archive import find_archive
     from lakehouse.engines.spark.java import heap_for
     from lakehouse.engines.spark.launch import Launch, connect, start_session
 
+    settings, home = parts.settings, parts.home
     master = _IN_PROCESS if settings.spark.master == WARM else settings.spark.master
     if master.startswith("sc://"):
         return connect(master)
-    catalog.ready()
+    parts.catalog.ready()
     java, jars = fetch_runtime(settings)
-    conf = {**spark_conf(catalog, home), "spark.master": master, **settings.spark.conf}
+    conf = {**spark_conf(parts), "spark.master": master, **settings.spark.conf}
     if not master.startswith("local"):
         # Executors on other machines get the jars from the driver.
         conf["spark.jars"] = ",".join(str(jar) for jar in jars)
@@ -257,11 +256,12 @@ def start_spark(settings: Settings, home: LocalHome, catalog: Catalog, class_lis
     return start_session(launch)
 
 
-def spark_conf(catalog: Catalog, home: LocalHome) -> Mapping[str, str]:
+def spark_conf(parts: Opened) -> Mapping[str, str]:
     """Everything a Spark session needs to be this lake's: the catalog, both formats, loopback only, UTC."""
+    home = parts.home
     return {
         "spark.app.name": f"lakehouse {home.folder}",
-        **catalog.spark_conf(),
+        **parts.catalog.spark_conf(),
         "spark.sql.defaultCatalog": CATALOG,
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,"
         "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
@@ -285,6 +285,7 @@ def spark_conf(catalog: Catalog, home: LocalHome) -> Mapping[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         # Each session would remember a Hudi table's schema and files, and only one of them is told when they change.
         "spark.sql.filesourceTableRelationCacheSize": "0",
+        **parts.spark,
     }
 
 

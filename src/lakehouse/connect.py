@@ -9,7 +9,7 @@ from lakehouse.catalogs.sql import BUSY_TIMEOUT_MS, SqlCatalog, SqliteDatabase
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import CATALOG
-from lakehouse.engines.spark.jars import EMBEDDED, ICEBERG_AWS
+from lakehouse.engines.spark.jars import EMBEDDED, ICEBERG_AWS, S3A
 from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
 from lakehouse.opening import Opened, open_parts
 
@@ -36,8 +36,8 @@ def snippet(engine: str, settings: Settings) -> str:
 
 def _spark(parts: Opened) -> str:
     ours_alone = {"spark.app.name", "spark.authenticate", "spark.local.dir", "spark.ui.showConsoleProgress"}
-    conf = {key: value for key, value in spark_conf(parts.catalog, parts.home).items() if key not in ours_alone}
-    jars = (*EMBEDDED, *(ICEBERG_AWS if parts.is_remote else ()))
+    conf = {key: value for key, value in spark_conf(parts).items() if key not in ours_alone}
+    jars = (*EMBEDDED, *(ICEBERG_AWS if parts.is_remote else ()), *(S3A if parts.is_remote and parts.hudi else ()))
     conf["spark.jars"] = ",".join(str(parts.settings.cache / "jars" / jar.file) for jar in jars)
     conf["spark.driver.extraJavaOptions"] = "-Duser.timezone=UTC"
     return f"""\

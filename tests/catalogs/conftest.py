@@ -12,18 +12,24 @@ from pyiceberg.catalog import Catalog as PyIceberg
 from pyiceberg.catalog import load_catalog
 from pyiceberg.types import StringType
 from tests.catalogs.apart import spark_apart
+from tests.rest.conftest import Served, serving
 from tests.servers.nessie import NessieServer, nessie_server
 from tests.servers.postgres import Postgres
 
+from lakehouse.catalogs.aside import Aside
 from lakehouse.catalogs.nessie import NessieCatalog
+from lakehouse.catalogs.rest import RestCatalog
 from lakehouse.catalogs.sql import SqlCatalog, open_database
+from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import MAIN
 
 __all__ = ["nessie_server", "spark_apart"]
 
 DATABASES = ("sqlite", "postgres")
 #: Every catalog that can branch is in this list, and passes the same suite.
-KINDS = (*DATABASES, pytest.param("nessie", marks=pytest.mark.slow))
+KINDS = (*DATABASES, "aside", pytest.param("nessie", marks=pytest.mark.slow))
+
+Branched = SqlCatalog | NessieCatalog | Aside
 
 IDS = pyarrow.schema([("id", pyarrow.int64())])
 
@@ -31,7 +37,7 @@ IDS = pyarrow.schema([("id", pyarrow.int64())])
 class Bench:
     """A catalog and somebody who writes to its branches as strangers do: through PyIceberg."""
 
-    def __init__(self, catalog: SqlCatalog | NessieCatalog) -> None:
+    def __init__(self, catalog: Branched) -> None:
         self.catalog = catalog
         self._theirs: dict[str, PyIceberg] = {}
 
@@ -71,8 +77,12 @@ class Bench:
             theirs.close()
 
 
-def catalog_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> SqlCatalog | NessieCatalog:
+def catalog_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> Branched:
     """An empty catalog of a kind; its tables' files go to a folder, or to a bucket."""
+    if kind == "aside":
+        served: Served = request.getfixturevalue("served_beside")
+        branches = SqlCatalog(open_database(folder / "branches.db"), f"file://{folder}/warehouse", author="ada")
+        return Aside(RestCatalog(served.url), branches)
     if kind == "nessie":
         server: NessieServer = request.getfixturevalue("nessie_server")
         return server.emptied().catalog(author="ada")
@@ -83,8 +93,18 @@ def catalog_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> SqlCa
     return SqlCatalog(open_database(where), f"file://{folder}/warehouse", author="ada")
 
 
+@pytest.fixture
+def served_beside(tmp_path: Path) -> Iterator[Served]:
+    """A REST server that is taken for somebody else's."""
+    with serving(SqlCatalog(open_database(tmp_path / "catalog.db"), f"file://{tmp_path}/warehouse")) as running:
+        yield running
+
+
 @pytest.fixture(params=KINDS)
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    lacking = request.node.get_closest_marker("lacking")
+    if lacking and request.param in lacking.args:
+        request.applymarker(pytest.mark.xfail(strict=True, raises=NotSupportedError, reason=lacking.kwargs["reason"]))
     found = Bench(catalog_of(request.param, tmp_path, request))
     yield found
     found.close()

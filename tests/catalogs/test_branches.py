@@ -9,6 +9,10 @@ from lakehouse.core.errors import BadNameError, BranchExistsError, NoSuchBranchE
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Change, Commit
 
+#: What a catalog that keeps its branches aside of somebody else's cannot do.
+no_list_of_all_files = pytest.mark.lacking("aside", reason="others may use files that this lake knows nothing of")
+no_drop_among_changes = pytest.mark.lacking("aside", reason="Iceberg REST has no transaction with a drop in it")
+
 LEADS, DEALS = TableName("crm", "leads"), TableName("crm", "deals")
 
 
@@ -167,6 +171,7 @@ def test_what_is_dropped_and_brought_back_on_a_branch_changes_nothing(shop: Benc
     assert shop.catalog.changes("exp") == []
 
 
+@no_list_of_all_files
 def test_a_dropped_branch_is_gone_with_everything_of_it(shop: Bench) -> None:
     before = shop.catalog.reachable()
     shop.catalog.create_branch("exp")
@@ -270,6 +275,7 @@ def published(shop: Bench) -> str:
     return shop.catalog.publish("exp").entry
 
 
+@no_drop_among_changes
 def test_a_revert_undoes_a_publish_in_all_its_tables(shop: Bench) -> None:
     entry = published(shop)
     assert (shop.has("crm.fresh"), shop.has("crm.deals")) == (True, False)
@@ -281,12 +287,14 @@ def test_a_revert_undoes_a_publish_in_all_its_tables(shop: Bench) -> None:
     assert shop.ids("crm.leads") == [1, 2, 4], "writers go on from there"
 
 
+@no_drop_among_changes
 def test_a_revert_can_be_reverted(shop: Bench) -> None:
     undone = shop.catalog.revert(published(shop), Commit())
     assert shop.catalog.revert(undone.entry, Commit())
     assert (shop.ids("crm.leads"), shop.ids("crm.fresh"), shop.has("crm.deals")) == ([1, 2, 3], [7], False)
 
 
+@no_drop_among_changes
 def test_a_revert_is_refused_as_a_whole_if_one_table_moved_since(shop: Bench) -> None:
     entry = published(shop)
     shop.add("crm.leads", 4)
@@ -305,6 +313,7 @@ def test_a_commit_that_is_not_there_cannot_be_reverted(shop: Bench, commit: str)
 # ---- what is still needed -----------------------------------------------------------------------------------------
 
 
+@no_list_of_all_files
 def test_everything_that_anything_leads_to_is_reachable(shop: Bench) -> None:
     first = shop.catalog.pointer(LEADS)
     shop.catalog.create_tag("close")
@@ -321,6 +330,7 @@ def test_everything_that_anything_leads_to_is_reachable(shop: Bench) -> None:
     assert {each.by for each in shop.catalog.reachable(since="9999") if each.pointer == now} == {"dropped"}
 
 
+@no_drop_among_changes
 def test_what_a_revert_would_need_is_reachable(shop: Bench) -> None:
     before = shop.catalog.pointer(LEADS)
     entry = published(shop)

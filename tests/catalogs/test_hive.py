@@ -1,8 +1,8 @@
-"""The Hive catalog against a real metastore: Iceberg and Hudi side by side, pointers under its lock, no branches."""
+"""The Hive catalog against a real metastore: Iceberg and Hudi side by side, pointers under its lock, branches kept aside."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow
 import pytest
@@ -13,7 +13,9 @@ from tests.catalogs.threads import at_once
 from tests.servers.ports import free_port
 from tests.servers.stack import Stack
 
-from lakehouse.catalogs.hive import DROPPED, HiveCatalog
+from lakehouse.catalogs.aside import Aside
+from lakehouse.catalogs.hive import DROPPED, HiveCatalog, HudiEntries
+from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.errors import (
     BadSettingError,
     CatalogUnreachableError,
@@ -47,15 +49,15 @@ def leads(hive: HiveCatalog, namespace: str) -> TableName:
     return table
 
 
-def theirs(hive: HiveCatalog) -> Catalog:
-    return load_catalog("lake", **hive.pyiceberg_properties())
+def theirs(hive: HiveCatalog | SqlCatalog | Aside) -> Catalog:
+    return load_catalog(hive.name, **hive.pyiceberg_properties())
 
 
-def append(hive: HiveCatalog, table: TableName) -> None:
+def append(hive: HiveCatalog | SqlCatalog | Aside, table: TableName) -> None:
     theirs(hive).load_table(str(table)).append(ROWS)
 
 
-def count(hive: HiveCatalog, table: TableName) -> int:
+def count(hive: HiveCatalog | SqlCatalog | Aside, table: TableName) -> int:
     return theirs(hive).load_table(str(table)).scan().to_arrow().num_rows
 
 
@@ -117,12 +119,6 @@ def test_writers_at_once_lose_nothing_that_was_acknowledged(hive: HiveCatalog, l
     assert count(hive, leads) == 2 + 2 * done
 
 
-def test_a_pinned_table_stays_where_it_was(hive: HiveCatalog, leads: TableName) -> None:
-    pinned, before = hive.pinned([leads]), hive.pointer(leads)
-    append(hive, leads)
-    assert pinned.pointer(leads) == before != hive.pointer(leads)
-
-
 def test_a_dropped_table_comes_back_with_its_rows(hive: HiveCatalog, leads: TableName) -> None:
     before = hive.pointer(leads)
     assert hive.drop(leads, "2026-01-01")
@@ -143,57 +139,151 @@ def test_a_dropped_table_comes_back_with_its_rows(hive: HiveCatalog, leads: Tabl
     assert count(hive, leads) == 4
 
 
-def test_hudi_tables_are_listed_beside_icebergs(hive: HiveCatalog, leads: TableName) -> None:
+@pytest.fixture
+def trips(hive: HiveCatalog, leads: TableName) -> TableName:
+    """A Hudi table beside the other, one of the metastore's own as Spark's SQL makes them, and something else."""
     from hive_metastore.ttypes import SerDeInfo, StorageDescriptor, Table
 
     trips, plain = TableName(leads.namespace, "trips"), TableName(leads.namespace, "plain")
     for name, parameters in ((trips, {"spark.sql.sources.provider": "hudi"}), (plain, {})):
         place = f"{hive.warehouse}/{leads.namespace}.db/{name.table}"
         storage = StorageDescriptor(cols=[], location=place, serdeInfo=SerDeInfo(parameters={}))
-        with hive._client() as client:
-            entry = Table(name.table, name.namespace, sd=storage, parameters={"EXTERNAL": "TRUE", **parameters})
-            entry.tableType, entry.partitionKeys = "EXTERNAL_TABLE", []
+        with hive.metastore.client() as client:
+            entry = Table(name.table, name.namespace, sd=storage, parameters=dict(parameters))
+            entry.tableType, entry.partitionKeys = "MANAGED_TABLE", []
             client.create_table(entry)
-    found = {name: place for name, place in hive.hudi_tables().items() if name.namespace == leads.namespace}
-    assert found == {trips: f"{hive.warehouse}/{leads.namespace}.db/trips"}
+    return trips
+
+
+def test_hudi_tables_are_told_apart_from_icebergs(hive: HiveCatalog, leads: TableName, trips: TableName) -> None:
+    hudi = HudiEntries(hive.metastore, hive.warehouse)
+    assert [name for name in hudi.tables() if name.namespace == leads.namespace] == [trips]
     assert [name for name in hive.tables() if name.namespace == leads.namespace] == [leads]
-    assert hive.pointer(trips) is None
+    assert hudi.location(trips) == f"{hive.warehouse}/{leads.namespace}.db/trips"
+    assert (hudi.location(leads), hive.pointer(trips)) == (None, None)
     assert not hive.drop(trips, "2026-01-01")
+    assert not hudi.drop(leads)
 
 
-# ---- no branches ------------------------------------------------------------------------------------------------
+def test_a_hudi_table_that_was_the_metastores_own_is_dropped_without_moving_its_files(
+    hive: HiveCatalog, leads: TableName, trips: TableName
+) -> None:
+    hudi = HudiEntries(hive.metastore, hive.warehouse)
+    before = hudi.location(trips)
+    assert hudi.drop(trips)
+    assert (hudi.location(trips), trips in hudi.dropped(), trips in hive.dropped()) == (None, True, False)
+    (kept,) = [place for place, was in hive.metastore._dropped("hudi") if was == trips]
+    assert hive.metastore.entry(kept).sd.location == before
+    assert not hive.undrop(trips), "it was not Iceberg's"
+    assert hudi.undrop(trips)
+    assert hudi.location(trips) == before
 
-UNREACHED = HiveCatalog("thrift://127.0.0.1:1", "s3://x/y")
+
+# ---- branches, kept aside ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "attempt",
-    [
-        pytest.param(lambda: UNREACHED.on("dev"), id="on"),
-        pytest.param(lambda: UNREACHED.create_branch("dev"), id="create_branch"),
-        pytest.param(lambda: UNREACHED.fork("dev", []), id="fork"),
-        pytest.param(lambda: UNREACHED.changes("dev"), id="changes"),
-        pytest.param(lambda: UNREACHED.conflicts("dev"), id="conflicts"),
-        pytest.param(lambda: UNREACHED.publish("dev"), id="publish"),
-        pytest.param(lambda: UNREACHED.create_tag("dev"), id="create_tag"),
-        pytest.param(lambda: UNREACHED.revert("dev", Commit()), id="revert"),
-        pytest.param(UNREACHED.reachable, id="reachable"),
-    ],
-)
-def test_what_needs_branches_is_refused_with_a_way_out(attempt: Callable[[], object]) -> None:
-    with pytest.raises(NotSupportedError, match="The Hive Metastore has no branches") as refused:
-        attempt()
+@pytest.fixture
+def aside(hive: HiveCatalog, tmp_path: Path) -> Aside:
+    database = open_database(tmp_path / "branches.db")
+    return Aside(hive, SqlCatalog(database, hive.warehouse, io=hive.io, spark_io=hive.spark_io))
+
+
+@pytest.fixture
+def deals(leads: TableName) -> TableName:
+    """A table that is not there."""
+    return TableName(leads.namespace, "deals")
+
+
+@pytest.fixture
+def branch(aside: Aside, leads: TableName, deals: TableName) -> SqlCatalog:
+    """A branch that has changed one table."""
+    aside.fork("run_7", [leads, deals])
+    here = aside.on("run_7")
+    assert isinstance(here, SqlCatalog)
+    append(here, leads)
+    return here
+
+
+def test_one_table_is_published_by_an_exchange_of_its_pointer(
+    aside: Aside, hive: HiveCatalog, branch: SqlCatalog, leads: TableName
+) -> None:
+    assert not aside.all_at_once
+    wanted = branch.pointer(leads)
+    assert (count(hive, leads), count(branch, leads)) == (2, 4)
+    assert aside.publish("run_7", Commit(run="7"), "run_7")
+    assert hive.pointer(leads) == wanted, "the same file: nothing is written anew"
+    assert aside.published_by("7") == aside.log()[0]
+    append(hive, leads)
+    assert count(hive, leads) == 6
+
+
+def test_a_new_table_is_published(aside: Aside, hive: HiveCatalog, leads: TableName, deals: TableName) -> None:
+    for name in ("one", "two"):
+        aside.fork(name, [deals])
+        here = aside.on(name)
+        here.ensure_namespace(deals.namespace)
+        theirs(here).create_table(str(deals), schema=ROWS.schema).append(ROWS)
+    assert aside.publish("one")
+    assert count(hive, deals) == 2
+    refused = aside.publish("two")
+    assert (bool(refused), refused.moved) == (False, (deals,))
+
+
+def test_a_table_dropped_on_a_branch_is_dropped_by_its_publish_and_comes_back(
+    aside: Aside, hive: HiveCatalog, leads: TableName
+) -> None:
+    aside.fork("exp", [leads])
+    aside.on("exp").drop(leads, "2026-01-01")
+    assert count(hive, leads) == 2
+    assert aside.publish("exp")
+    assert hive.pointer(leads) is None
+    assert aside.undrop(leads)
+    assert count(hive, leads) == 2
+
+
+def test_several_tables_are_refused_and_nothing_is_changed(
+    aside: Aside, hive: HiveCatalog, branch: SqlCatalog, leads: TableName, deals: TableName
+) -> None:
+    theirs(branch).create_table(str(deals), schema=ROWS.schema)
+    with pytest.raises(NotSupportedError, match="cannot change several tables at once") as refused:
+        aside.publish("run_7")
     assert "nessie" in refused.value.hint
+    assert (count(hive, leads), hive.pointer(deals), aside.branches(), aside.log()) == (2, None, ["run_7"], [])
 
 
-def test_what_can_be_said_of_no_branches_is_said() -> None:
-    assert UNREACHED.on("main") is UNREACHED.on("") is UNREACHED
-    assert (UNREACHED.branches(), UNREACHED.tags(), UNREACHED.log()) == ([], [], [])
-    assert not UNREACHED.discard("dev")
-    assert UNREACHED.published_by("r") is None
+def test_a_table_that_others_wrote_to_meanwhile_is_a_conflict(
+    aside: Aside, hive: HiveCatalog, branch: SqlCatalog, leads: TableName
+) -> None:
+    append(hive, leads)
+    assert aside.conflicts("run_7") == (leads,)
+    assert aside.publish("run_7").moved == (leads,)
+    assert (count(hive, leads), count(branch, leads), aside.log()) == (4, 4, [])
+
+
+def test_a_run_killed_between_the_commit_and_the_note_has_published(
+    aside: Aside, hive: HiveCatalog, branch: SqlCatalog, leads: TableName
+) -> None:
+    assert aside.published_by("7") is None
+    assert hive.change(aside.changes("run_7"))  # as a publisher does that is killed right after
+    assert aside.log() == []
+    found = aside.published_by("7")
+    assert found
+    assert [(each.table, each.after) for each in found.tables] == [(leads, hive.pointer(leads))]
+    assert (aside.branches(), [each.name for each in aside.tags()]) == ([], ["run_7"])
+
+
+def test_a_publish_is_undone(aside: Aside, hive: HiveCatalog, branch: SqlCatalog, leads: TableName) -> None:
+    before = hive.pointer(leads)
+    done = aside.publish("run_7")
+    assert aside.revert(done.entry, Commit())
+    assert hive.pointer(leads) == before
+    append(hive, leads)
+    assert aside.revert(done.entry, Commit()).moved == (leads,)
 
 
 # ---- the server -------------------------------------------------------------------------------------------------
+
+UNREACHED = HiveCatalog("thrift://127.0.0.1:1", "s3://x/y")
 
 
 def test_a_metastore_that_does_not_run_is_told_of() -> None:

@@ -160,13 +160,6 @@ def test_moves_of_many_at_once_move_once(catalog: NessieCatalog, leads: TableNam
     assert sorted(answers, key=str) == [False] * 5 + [True]
 
 
-def test_a_pinned_table_stays_where_it_was(catalog: NessieCatalog, leads: TableName) -> None:
-    pinned, before = catalog.pinned([leads]), catalog.pointer(leads)
-    append(catalog, leads)
-    assert pinned.pointer(leads) == before != catalog.pointer(leads)
-    assert pinned.on("main").pointer(leads) == catalog.pointer(leads)
-
-
 # ---- writers at once --------------------------------------------------------------------------------------------
 
 

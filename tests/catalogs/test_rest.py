@@ -1,20 +1,23 @@
-"""The REST catalog against real servers: our own, with branches, and Nessie's, which is anybody's."""
+"""The REST catalog against real servers: our own, and Nessie's, which is anybody's; branches are kept aside."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.types import StringType
 from tests.catalogs.threads import at_once
 from tests.rest.conftest import Served, serving
 from tests.servers.nessie import NessieServer
 from tests.servers.ports import free_port
 from tests.servers.web import serving as serving_web
 
+from lakehouse.catalogs.aside import Aside
 from lakehouse.catalogs.rest import RestCatalog
+from lakehouse.catalogs.rest.updates import change_of
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.errors import (
     BadSettingError,
@@ -47,15 +50,15 @@ def catalog(served: Served) -> RestCatalog:
     return ours
 
 
-def theirs(catalog: RestCatalog) -> Catalog:
+def theirs(catalog: RestCatalog | SqlCatalog | Aside) -> Catalog:
     return load_catalog(catalog.name, **catalog.pyiceberg_properties())
 
 
-def append(catalog: RestCatalog, table: TableName = LEADS) -> None:
+def append(catalog: RestCatalog | SqlCatalog | Aside, table: TableName = LEADS) -> None:
     theirs(catalog).load_table(str(table)).append(ROWS)
 
 
-def count(catalog: RestCatalog, table: TableName = LEADS) -> int:
+def count(catalog: RestCatalog | SqlCatalog, table: TableName = LEADS) -> int:
     return theirs(catalog).load_table(str(table)).scan().to_arrow().num_rows
 
 
@@ -64,10 +67,8 @@ def test_tables_and_pointers_are_the_servers(catalog: RestCatalog, served: Serve
     assert list(catalog.tables()) == [LEADS]
     before, state = catalog.pointer(LEADS), catalog.state()
     assert before == served.catalog.pointer(LEADS)
-    pinned = catalog.pinned([LEADS])
     append(catalog)
     assert catalog.pointers([LEADS, DEALS]) == {LEADS: served.catalog.pointer(LEADS), DEALS: None}
-    assert pinned.pointer(LEADS) == before != catalog.pointer(LEADS)
     assert catalog.state() != state
     assert not catalog.has_view(LEADS)
 
@@ -89,7 +90,7 @@ def test_a_dropped_table_comes_back_with_its_rows(catalog: RestCatalog) -> None:
 
 
 def test_drops_of_many_at_once_drop_once(catalog: RestCatalog) -> None:
-    answers = at_once(lambda _: catalog.on("main").drop(LEADS, "2026-01-01"), 4)
+    answers = at_once(lambda _: catalog.drop(LEADS, "2026-01-01"), 4)
     assert sorted(answers, key=str) == [False] * 3 + [True]
 
 
@@ -103,120 +104,187 @@ def test_a_pointer_cannot_be_moved_over_rest_but_forgotten(catalog: RestCatalog)
     assert catalog.pointer(LEADS) is None
 
 
-# ---- branches of our own server ---------------------------------------------------------------------------------
+# ---- branches, kept aside ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def branch(catalog: RestCatalog, served: Served) -> RestCatalog:
-    served.catalog.create_branch("dev")
-    return catalog.on("dev")
+def aside(catalog: RestCatalog, tmp_path: Path) -> Aside:
+    return Aside(catalog, SqlCatalog(open_database(tmp_path / "branches.db"), f"file://{tmp_path}/warehouse"))
 
 
-def test_a_branch_of_our_server_is_published_in_one_transaction(catalog: RestCatalog, branch: RestCatalog) -> None:
-    append(branch)
-    with theirs(branch).load_table(str(LEADS)).update_schema() as change:
-        from pyiceberg.types import StringType
-
+@pytest.fixture
+def branch(aside: Aside) -> SqlCatalog:
+    """A branch that has changed one table, in its rows and its schema, and made another."""
+    aside.create_branch("run_7")
+    here = aside.on("run_7")
+    assert isinstance(here, SqlCatalog)
+    append(here)
+    with theirs(here).load_table(str(LEADS)).update_schema() as change:
         change.add_column("name", StringType())
-    theirs(branch).create_table(str(DEALS), schema=ROWS.schema).append(ROWS)
+    theirs(here).create_table(str(DEALS), schema=ROWS.schema).append(ROWS)
+    return here
+
+
+def test_several_tables_are_published_in_one_transaction(
+    aside: Aside, catalog: RestCatalog, branch: SqlCatalog
+) -> None:
+    wanted = theirs(branch).load_table(str(LEADS)).metadata
     assert (count(catalog), count(branch), catalog.pointer(DEALS)) == (2, 4, None)
-    assert [(each.table, each.what) for each in catalog.changes("dev")] == [(DEALS, "added"), (LEADS, "changed")]
-    assert catalog.conflicts("dev") == ()
-    assert catalog.publish("dev", Commit(run="r-1"))
+    assert [(each.table, each.what) for each in aside.changes("run_7")] == [(DEALS, "added"), (LEADS, "changed")]
+    assert aside.conflicts("run_7") == ()
+    assert aside.publish("run_7", Commit(run="7"), "run_7")
     assert (count(catalog), count(catalog, DEALS)) == (4, 2)
-    table = theirs(catalog).load_table(str(LEADS))
-    assert [field.name for field in table.schema().fields] == ["id", "name"]
-    assert table.metadata.snapshots == theirs(branch).load_table(str(LEADS)).metadata.snapshots
+    now = theirs(catalog).load_table(str(LEADS)).metadata
+    assert (now.snapshots, now.schema()) == (wanted.snapshots, wanted.schema())
+    (entry,) = aside.log()
+    assert {each.table: each.after for each in entry.tables} == catalog.pointers([LEADS, DEALS])
+    assert aside.tagged("run_7") == catalog.pointers([LEADS, DEALS])
     append(catalog)
-    assert count(catalog) == 6
-    assert branch.on("main").pointer(LEADS) == catalog.pointer(LEADS) != branch.pointer(LEADS)
+    assert count(catalog) == 6, "writers go on from there"
 
 
-def test_a_table_that_moved_meanwhile_publishes_nothing(catalog: RestCatalog, branch: RestCatalog) -> None:
-    append(branch)
-    theirs(branch).create_table(str(DEALS), schema=ROWS.schema)
+def test_a_table_that_moved_meanwhile_publishes_nothing(aside: Aside, catalog: RestCatalog, branch: SqlCatalog) -> None:
     append(catalog)
-    assert catalog.conflicts("dev") == (LEADS,)
-    done = catalog.publish("dev")
-    assert not done
-    assert done.moved == (LEADS,)
-    assert (count(catalog), catalog.pointer(DEALS)) == (4, None)
-
-
-def test_a_table_that_only_main_changed_is_left_alone(catalog: RestCatalog, branch: RestCatalog) -> None:
-    append(catalog)
-    assert catalog.changes("dev") == []
-    assert catalog.publish("dev")
-    assert count(catalog) == 4
+    assert aside.conflicts("run_7") == (LEADS,)
+    assert aside.publish("run_7").moved == (LEADS,)
+    assert (count(catalog), catalog.pointer(DEALS), aside.branches()) == (4, None, ["run_7"])
 
 
 def test_what_moves_between_the_look_and_the_transaction_is_refused_by_the_server(
-    catalog: RestCatalog, branch: RestCatalog
+    aside: Aside, catalog: RestCatalog, branch: SqlCatalog
 ) -> None:
-    append(branch)
-    theirs(branch).create_table(str(DEALS), schema=ROWS.schema)
-    seen = catalog._changed("dev")
+    sent = []
+    for each in aside.changes("run_7"):
+        seen = catalog._loaded(each.table)
+        sent.append((each.table, change_of(seen and seen["metadata"], catalog._read(str(each.after)))))
     append(catalog)
-    assert not catalog._sent([(change.table, sent) for change, sent in seen if sent])
+    assert not catalog._sent(sent)
     assert (count(catalog), catalog.pointer(DEALS)) == (4, None)
 
 
-def test_every_change_names_the_state_that_it_was_made_from(catalog: RestCatalog, branch: RestCatalog) -> None:
-    append(branch)
-    theirs(branch).create_table(str(DEALS), schema=ROWS.schema)
+def test_every_change_names_the_state_that_it_was_made_from(catalog: RestCatalog, branch: SqlCatalog) -> None:
     now = theirs(catalog).load_table(str(LEADS)).metadata
-    (_, deals), (_, leads) = catalog._changed("dev")
-    assert deals and leads
-    assert deals["requirements"] == [{"type": "assert-create"}]
-    assert {"type": "assert-table-uuid", "uuid": str(now.table_uuid)} in leads["requirements"]
+    found = catalog._loaded(LEADS)
+    assert found
+    before, after = found["metadata"], catalog._read(str(branch.pointer(LEADS)))
+    assert change_of(None, after)["requirements"] == [{"type": "assert-create"}]
+    sent = change_of(before, after)
+    assert {"type": "assert-table-uuid", "uuid": str(now.table_uuid)} in sent["requirements"]
     at = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": now.current_snapshot_id}
-    assert at in leads["requirements"]
-    assert [update["action"] for update in leads["updates"]] == ["add-snapshot", "set-snapshot-ref"]
+    assert at in sent["requirements"]
+    assert [update["action"] for update in sent["updates"]] == [
+        "add-schema",
+        "set-current-schema",
+        "add-snapshot",
+        "set-snapshot-ref",
+    ]
 
 
-def test_several_tables_without_a_transaction_are_refused_and_one_is_not(
-    catalog: RestCatalog, branch: RestCatalog
+def test_several_tables_without_transactions_are_refused_and_one_is_not(
+    aside: Aside, catalog: RestCatalog, branch: SqlCatalog
 ) -> None:
     catalog._theirs._supported_endpoints = set()  # as of a server that does not list it
-    append(branch)
-    theirs(branch).create_table(str(DEALS), schema=ROWS.schema)
-    with pytest.raises(NotSupportedError, match="A publish of 2 tables at once"):
-        catalog.publish("dev")
+    assert not aside.all_at_once
+    with pytest.raises(
+        NotSupportedError, match=r"cannot change several tables at once: crm\.deals, crm\.leads"
+    ) as refused:
+        aside.publish("run_7")
+    assert "nessie" in refused.value.hint
     assert (count(catalog), catalog.pointer(DEALS)) == (2, None)
-    theirs(branch).drop_table(str(DEALS))
-    assert catalog.publish("dev")
+    branch.drop(DEALS, "2026-01-01")
+    assert aside.publish("run_7")
     assert count(catalog) == 4
+
+
+def test_a_dropped_table_is_dropped_by_the_publish_and_comes_back(aside: Aside, catalog: RestCatalog) -> None:
+    aside.create_branch("exp")
+    aside.on("exp").drop(LEADS, "2026-01-01")
+    assert catalog.pointer(LEADS)
+    assert aside.publish("exp")
+    assert catalog.pointer(LEADS) is None
+    assert aside.undrop(LEADS)
+    assert count(catalog) == 2
+
+
+def test_a_drop_together_with_other_changes_is_refused_as_a_whole(
+    aside: Aside, catalog: RestCatalog, branch: SqlCatalog
+) -> None:
+    branch.drop(LEADS, "2026-01-01")
+    with pytest.raises(NotSupportedError, match=r"A drop of crm\.leads together with other changes"):
+        aside.publish("run_7")
+    assert (count(catalog), catalog.pointer(DEALS)) == (2, None)
+
+
+@pytest.mark.parametrize("made", [True, False], ids=["a new table", "a changed table"])
+def test_a_publish_is_undone_and_done_again(aside: Aside, catalog: RestCatalog, made: bool) -> None:
+    aside.create_branch("exp")
+    here = aside.on("exp")
+    table = DEALS if made else LEADS
+    if made:
+        theirs(here).create_table(str(DEALS), schema=ROWS.schema).append(ROWS)
+    else:
+        append(here)
+    done = aside.publish("exp")
+    undone = aside.revert(done.entry, Commit(message="wrong"))
+    assert undone
+    assert (count(catalog), catalog.pointer(DEALS)) == (2, None)
+    again = aside.revert(undone.entry, Commit())
+    assert again
+    assert count(catalog, table) == (2 if made else 4)
+    assert [each.commit.kind for each in aside.log()] == ["revert", "revert", "publish"]
+    append(catalog, table)
+    refused = aside.revert(again.entry, Commit())
+    assert (bool(refused), refused.moved) == (False, (table,))
+
+
+def test_a_run_killed_between_the_commit_and_the_note_has_published(
+    aside: Aside, catalog: RestCatalog, branch: SqlCatalog
+) -> None:
+    assert aside.published_by("7") is None
+    assert catalog.change(aside.changes("run_7"))  # as a publisher does that is killed right after
+    assert aside.log() == []
+    found = aside.published_by("7")
+    assert found
+    assert {each.table: each.after for each in found.tables} == catalog.pointers([LEADS, DEALS])
+    assert (aside.branches(), [each.name for each in aside.tags()]) == ([], ["run_7"])
+    assert aside.published_by("7") == found
+
+
+def test_publishing_again_what_a_killed_one_published_changes_nothing(
+    aside: Aside, catalog: RestCatalog, branch: SqlCatalog
+) -> None:
+    assert catalog.change(aside.changes("run_7"))
+    before = catalog.pointers([LEADS, DEALS])
+    assert aside.publish("run_7", Commit(run="7"))
+    assert (catalog.pointers([LEADS, DEALS]), aside.branches()) == (before, [])
+
+
+def test_nobody_deletes_files_by_what_the_lake_knows_of_somebody_elses_catalog(aside: Aside) -> None:
+    with pytest.raises(NotSupportedError, match="readers and writers that this lake knows nothing of"):
+        aside.reachable()
 
 
 # ---- servers of others ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_a_server_of_others_has_tables_and_no_branches(nessie_server: NessieServer, namespace: str) -> None:
+def test_a_branch_beside_a_server_of_others_is_published_there(
+    nessie_server: NessieServer, namespace: str, tmp_path: Path
+) -> None:
     properties = nessie_server.catalog().rest_properties()
     io = {name: value for name, value in properties.items() if name not in ("type", "uri")}
-    catalog = RestCatalog(properties["uri"], io=io)
+    catalog = RestCatalog(properties["uri"], io=io, files=nessie_server.catalog().files)
     catalog.ensure_namespace(namespace)
     table = TableName(namespace, "leads")
     theirs(catalog).create_table(str(table), schema=ROWS.schema).append(ROWS)
     assert table in catalog.tables()
     assert catalog.pointer(table) == nessie_server.catalog().pointer(table)
     assert count(catalog, table) == 2
-    attempts: list[Callable[[], object]] = [
-        lambda: catalog.on("dev"),
-        lambda: catalog.changes("dev"),
-        lambda: catalog.publish("dev"),
-        lambda: catalog.create_branch("dev"),
-        lambda: catalog.fork("dev", []),
-        lambda: catalog.create_tag("dev"),
-        lambda: catalog.revert("dev", Commit()),
-        catalog.reachable,
-    ]
-    for attempt in attempts:
-        with pytest.raises(NotSupportedError, match="cannot be had over Iceberg REST") as refused:
-            attempt()
-        assert "nessie" in refused.value.hint
-    assert (catalog.branches(), catalog.tags(), catalog.log()) == ([], [], [])
+    ours = Aside(catalog, SqlCatalog(open_database(tmp_path / "branches.db"), nessie_server.catalog().warehouse, io=io))
+    ours.fork("exp", [table])
+    append(ours.on("exp"), table)
+    assert ours.publish("exp")
+    assert count(catalog, table) == 4
 
 
 # ---- the server -------------------------------------------------------------------------------------------------
@@ -248,7 +316,6 @@ def test_an_address_that_is_none_is_refused(uri: str) -> None:
         RestCatalog(uri)
 
 
-def test_spark_is_told_the_branch_as_a_prefix(catalog: RestCatalog, branch: RestCatalog) -> None:
-    assert branch.spark_conf()["spark.sql.catalog.dev.prefix"] == "dev"
-    assert "spark.sql.catalog.lake.prefix" not in catalog.spark_conf()
-    assert branch.spark_conf()["spark.sql.catalog.dev.token"] == "tok-en"
+def test_spark_is_told_the_server_and_the_branch_where_it_is_kept(aside: Aside, branch: SqlCatalog) -> None:
+    assert aside.spark_conf()["spark.sql.catalog.lake.token"] == "tok-en"
+    assert aside.on("run_7").spark_conf()["spark.sql.catalog.run_7.uri"].startswith("jdbc:sqlite:")

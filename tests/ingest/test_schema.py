@@ -6,8 +6,8 @@ import pytest
 
 from lakehouse.core.ports import Column
 from lakehouse.ingest.errors import ContractError
-from lakehouse.ingest.schema import Evolution, evolution, evolved
-from lakehouse.sources.files import PlannedColumn
+from lakehouse.ingest.schema import Evolution, as_kept, evolution, evolved, without_times_of_no_zone
+from lakehouse.sources.files import PlannedColumn, RecordedColumn
 
 
 def kind_of(found: Evolution) -> str:
@@ -70,3 +70,20 @@ def test_the_columns_of_an_evolved_table_end_with_those_that_partition_it() -> N
         Column("v", "date", comment="The V"),
         Column("p", "string"),
     )
+
+
+def test_a_time_without_a_zone_that_is_kept_as_utc_is_read_as_before_and_fits() -> None:
+    """A table that stands in a metastore: it has no word for such a type."""
+    (kept,) = without_times_of_no_zone([PlannedColumn("at", "At", "timestamp_ntz")])
+    assert kept.type == "timestamp"
+    recorded = as_kept(RecordedColumn("at", "timestamp_ntz", "At"), kept.type)
+    assert recorded.type == "timestamp_ntz"
+    again = PlannedColumn("at", "At", "timestamp_ntz", recorded=recorded.type)
+    assert not evolution([again], [Column("at", kept.type)], "freeze")
+
+
+def test_anywhere_else_the_tables_own_type_goes_before_what_was_written_down() -> None:
+    assert as_kept(RecordedColumn("n", "bigint"), "string").type == "string"
+    assert as_kept(RecordedColumn("at", "timestamp"), "timestamp_ntz").type == "timestamp_ntz"
+    other = PlannedColumn("at", "At", "timestamp_ntz", recorded="timestamp")
+    assert kind_of(evolution([other], [Column("at", "timestamp")], "evolve")) == "rewritten"

@@ -14,6 +14,7 @@ from tests.conftest import LAKE, command_for, stop_spark
 from tests.integration.test_runs_killed import contents
 from tests.servers.stack import Stack
 
+from lakehouse.engines.trino import Trino, TrinoSettings
 from lakehouse.samples.market import write_day
 from lakehouse.stack.native import status, up
 
@@ -21,7 +22,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_a_server_killed_during_a_run_costs_nothing_but_the_run(stack: Stack, tmp_path: Path) -> None:
-    stack.need("storage", "postgres")
+    facts = stack.need("storage", "postgres", "trino")
+    trino = Trino(TrinoSettings(facts.trino_url))
+    trino.run("show schemas from lake", "asked for")  # it keeps a connection to the catalog's database
     bars = tmp_path / "bars"
     environment = {**stack.environment, "LAKE_PROFILE": "sql", "LAKE_SOURCES__MARKET__PATH": str(bars)}
     lake = command_for(stack.settings.home)
@@ -51,4 +54,5 @@ def test_a_server_killed_during_a_run_costs_nothing_but_the_run(stack: Stack, tm
         after = contents(command)
         assert left in (before, after), "all tables are old or all are new"
         assert running.returncode == 0 or left == before
+    assert trino.run("select count(*) from lake.gold.daily_bars", "asked for").rows()
     stop_spark(stack.settings.home)

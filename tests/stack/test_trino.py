@@ -59,6 +59,12 @@ def test_hudi_is_read_through_its_own_connector() -> None:
     assert properties(OnHive("thrift://h"))["iceberg.catalog.type"] == "hive_metastore"
 
 
+def test_tables_of_other_formats_are_looked_up_in_other_catalogs() -> None:
+    assert properties(OnHive("thrift://h", others={"hive": "m"}))["iceberg.hive-catalog-name"] == "m"
+    found = properties(OnHive("thrift://h", "hive", {"iceberg": "i", "hudi": "u"}))
+    assert (found["hive.iceberg-catalog-name"], found["hive.hudi-catalog-name"]) == ("i", "u")
+
+
 def test_no_secret_is_printed() -> None:
     assert "hidden" not in repr(IcebergOnSql(DATABASE, "s3://b/w"))
     assert "secret'" not in repr(STORE)

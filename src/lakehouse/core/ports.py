@@ -107,6 +107,8 @@ class FormatCan:
     upsert: bool
     time_travel: bool
     partition_evolution: bool
+    sync: bool = False
+    """Its tables stand in a metastore, which whoever writes a new schema has to tell of it."""
 
 
 class TableFormat(Protocol):
@@ -114,6 +116,10 @@ class TableFormat(Protocol):
 
     name: str
     can: FormatCan
+
+    @property
+    def write_settings(self) -> Mapping[str, str]:
+        """What a Spark session is told before it changes a table."""
 
     def on(self, branch: str) -> TableFormat:
         """The same format's tables on a branch; a format without branches has only one state to show."""
@@ -160,6 +166,9 @@ class TableFormat(Protocol):
     def rollback_sql(self, table: TableName, snapshot: str) -> str:
         """The Spark statement that makes the table what it was at a snapshot."""
 
+    def place_for_new(self, table: TableName) -> str:
+        """Where a new table has to be told to go; nothing where its usual place is free, or none of our business."""
+
     def drop(self, table: TableName) -> None:
         """Take the table out of the lake so that `undrop` can bring it back."""
 
@@ -175,6 +184,10 @@ class CanBranch(Protocol):
 
     A pointer is whatever the catalog finds a table's state by; callers hand it back and never look inside.
     """
+
+    @property
+    def all_at_once(self) -> bool:
+        """Whether several tables can be published in one moment; else a publish of more than one is refused."""
 
     def on(self, branch: str) -> CanBranch:
         """The catalog as a branch has it; `main` and nothing mean main."""

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from lakehouse.core.names import TableName
 
+#: The branch of a run is called so, and then by the run's id.
+RUN_PREFIX = "run_"
+
 
 @dataclass(frozen=True)
 class Commit:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.ports import Column, Request, Scan
+from lakehouse.core.quoting import spark_text
 from lakehouse.formats.hudi.writer import noted, write_to
 from lakehouse.ingest import statements
 from lakehouse.ingest.changes import Changes
-from lakehouse.ingest.errors import CommitConflictError
 from lakehouse.ingest.model import Wanted
-from lakehouse.ingest.schema import Evolution, evolved
-from lakehouse.ingest.targets import IcebergTarget, Place
+from lakehouse.ingest.schema import Evolution, evolved, without_times_of_no_zone
+from lakehouse.ingest.targets import Place, publish_rejects
 from lakehouse.sources.files import PlannedColumn
-
-_TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -49,11 +47,14 @@ class HudiTarget:
         changes: Evolution,
         replace_all: bool,
     ) -> None:
+        if self._format.can.sync:
+            planned = without_times_of_no_zone(planned)
+            changes = replace(changes, added=without_times_of_no_zone(changes.added))
         if self._info is None:
             _refuse_transforms(wanted.partition_by)
             properties = {"primaryKey": ",".join(key)} if key else {"type": "cow"}
             create = statements.create(self._table, planned, "hudi", wanted.partition_by, properties)
-            self._place.run(Request(create, arrow=False))
+            self._place.run(Request(create + self._elsewhere(), arrow=False))
         elif key and set(key) != set(self._info.key):
             raise NotSupportedError(
                 f"{self._table} is a Hudi table with the key {', '.join(self._info.key) or '(none)'}, which cannot change.",
@@ -88,13 +89,17 @@ class HudiTarget:
         request = self._evolving(self._rows, notes) if self._changes else self._plain(self._rows, notes)
         self._place.run(request)
         if self._rejected:
-            # Last, so that a kill in between loses the note of a bad row and never a good row.
-            self._publish_rejects(self._rejected)
+            publish_rejects(self._place, self._rejected)
         current = self._format.describe(self._table).current
         return current.id if current else ""
 
     def discard(self) -> None:
         """There is nothing that would have to be forgotten."""
+
+    def _elsewhere(self) -> str:
+        """The end of CREATE TABLE, if the table's usual folder is not free."""
+        place = self._format.place_for_new(self._table)
+        return f" LOCATION {spark_text(place)}" if place else ""
 
     def _plain(self, rows: _Rows, notes: Mapping[str, str]) -> Request:
         """Rows into a table that has the schema for them."""
@@ -114,7 +119,7 @@ class HudiTarget:
             held = [column.name for column in info.columns]
             sql = statements.rows_with_kept(self._table, columns, held, rows.brought, rows.key)
             operation = "insert_overwrite_table"
-        write = write_to(info, columns, operation, notes)
+        write = write_to(info, columns, operation, notes, self._format.can.sync)
         return Request(sql, arrow=False, files={statements.STAGED: str(rows.folder)}, write=write)
 
     def _operation(self, rows: _Rows) -> str:
@@ -149,21 +154,6 @@ class HudiTarget:
                 f"A Hudi table cannot change the type of a date or a decimal: {', '.join(changed)}.",
                 "Use --contract quarantine to set such rows aside, or an Iceberg table.",
             )
-
-    def _publish_rejects(self, folder: Path) -> None:
-        for _ in range(_TRIES):
-            keeper = IcebergTarget(self._place)
-            try:
-                keeper.keep_rejects(folder)
-                if keeper.publish_rejects():
-                    return
-            finally:
-                keeper.discard()
-        raise CommitConflictError(
-            f"The good rows are in {self._table}, but the bad ones could not be kept: {self._table.rejected} was"
-            f" changed by somebody else {_TRIES} times meanwhile.",
-            "See them with --dry-run, or bring the files in again with --force when it is quieter.",
-        )
 
 
 def _refuse_transforms(partition_by: str) -> None:

@@ -25,7 +25,7 @@ from lakehouse.ingest.changes import Changes, Upsert, find_changes
 from lakehouse.ingest.errors import CommitConflictError, NoSuchColumnError, NothingToLearnFromError
 from lakehouse.ingest.hudi import HudiTarget
 from lakehouse.ingest.model import Report, Wanted
-from lakehouse.ingest.schema import Evolution, evolution, with_layout
+from lakehouse.ingest.schema import Evolution, as_kept, evolution, with_layout
 from lakehouse.ingest.targets import Branches, IcebergTarget, Place, Target
 from lakehouse.serve.tables import Tables
 from lakehouse.sources.files import (
@@ -188,7 +188,7 @@ class _Job:
         told = info.properties.get(statements.COLUMNS_PROPERTY) or self._noted_columns()
         kept = {column.name: column for column in statements.recorded_from(told)} if told else {}
         # The table's own schema goes before what was written down: somebody may have altered it since.
-        return [replace(kept.get(c.name, RecordedColumn(c.name, c.type)), type=c.type) for c in info.columns]
+        return [as_kept(kept.get(c.name, RecordedColumn(c.name, c.type)), c.type) for c in info.columns]
 
     def _noted_columns(self) -> str:
         found = self.rooms.tables.format_of(self.wanted.table).history(self.wanted.table)

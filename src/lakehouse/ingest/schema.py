@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from lakehouse.core.ports import Column, TableInfo
 from lakehouse.ingest import layout
 from lakehouse.ingest.errors import ContractError
-from lakehouse.sources.files import PlannedColumn
+from lakehouse.sources.files import PlannedColumn, RecordedColumn
 
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 #: What Iceberg lets a column become in place.
 _WIDER = {("int", "bigint"), ("float", "double")}
+#: A metastore has no word for a time without a zone: of a table that stands there, it is kept as UTC's.
+_WITHOUT_ZONE, _WITH_ZONE = "timestamp_ntz", "timestamp"
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def evolution(planned: Sequence[PlannedColumn], table: Sequence[Column], contrac
     """What has to change in the table for the planned columns to fit; refused if the contract is to freeze."""
     types = {column.name: column.type for column in table}
     added = tuple(column for column in planned if column.name not in types)
-    differing = [c for c in planned if c.name in types and not _fits(c.type, types[c.name])]
+    differing = [c for c in planned if c.name in types and not _fits(c, types[c.name])]
     found = Evolution(
         added=added,
         widened=tuple(column for column in differing if _widens(types[column.name], column.type)),
@@ -78,9 +80,23 @@ def evolved(columns: Sequence[Column], changes: Evolution, last: Sequence[str] =
     return (*(c for c in kept if c.name not in last), *(c for c in kept if c.name in last))
 
 
-def _fits(planned: str, held: str) -> bool:
+def as_kept(column: RecordedColumn, held: str) -> RecordedColumn:
+    """A column as the files were read when it was written down, in the type that the table has."""
+    if (column.type, held) == (_WITHOUT_ZONE, _WITH_ZONE):
+        return column
+    return replace(column, type=held)
+
+
+def without_times_of_no_zone(columns: Sequence[PlannedColumn]) -> tuple[PlannedColumn, ...]:
+    """Columns for a table that stands in a metastore."""
+    return tuple(replace(each, type=_WITH_ZONE) if each.type == _WITHOUT_ZONE else each for each in columns)
+
+
+def _fits(planned: PlannedColumn, held: str) -> bool:
     """Whether values of the planned type go into the column as they are."""
-    return planned == held or held == "string" or (planned, held) in {("bigint", "double")}
+    if planned.recorded == planned.type == _WITHOUT_ZONE and held == _WITH_ZONE:
+        return True  # so they were read from the start (as_kept)
+    return planned.type == held or held == "string" or (planned.type, held) in {("bigint", "double")}
 
 
 def _widens(old: str, new: str) -> bool:

@@ -18,6 +18,7 @@ from lakehouse.engines.duckdb import DuckDB
 from lakehouse.formats.iceberg.stamp import stamp
 from lakehouse.ingest import layout, statements
 from lakehouse.ingest.changes import Changes
+from lakehouse.ingest.errors import CommitConflictError
 from lakehouse.ingest.model import Wanted
 from lakehouse.ingest.native import NativeWriter, Rows
 from lakehouse.ingest.schema import Evolution
@@ -25,6 +26,7 @@ from lakehouse.serve.tables import Tables
 from lakehouse.sources.files import PlannedColumn
 
 _PREFIX = "ingest_"
+_TRIES = 5
 _REJECTED = (
     "CREATE TABLE {table} (file STRING, line BIGINT, reason STRING, raw STRING, ingested_at TIMESTAMP) USING iceberg"
 )
@@ -33,6 +35,8 @@ _REJECTED = (
 class Branches(Protocol):
     """The part of a catalog that writing beside a table and publishing needs."""
 
+    @property
+    def all_at_once(self) -> bool: ...
     def on(self, branch: str) -> Branches: ...
     def pointer(self, table: TableName) -> str | None: ...
     def pyiceberg_properties(self) -> Mapping[str, str]: ...
@@ -91,6 +95,7 @@ class IcebergTarget:
         table, tables, catalog = place.table, place.tables, place.catalog
         self._catalog = catalog
         self._rejected = table.rejected
+        self._left_for_later: Path | None = None
         self._branch = f"{_PREFIX}{uuid.uuid4().hex[:12]}"
         self._main = tables.formats["iceberg"]
         self._here = tables.formats["iceberg"].on(self._branch)
@@ -153,6 +158,13 @@ class IcebergTarget:
         return NativeWriter(self._place.duckdb, self._branch, properties, self._table)
 
     def keep_rejects(self, folder: Path) -> None:
+        if not self._catalog.all_at_once:
+            self._left_for_later = folder
+            return
+        self.write_rejects(folder)
+
+    def write_rejects(self, folder: Path) -> None:
+        """Put rejected rows into their own table, on the branch."""
         if self._base[self._rejected] is None:
             self._run(_REJECTED.format(table=self._rejected))
         self._run(
@@ -173,7 +185,11 @@ class IcebergTarget:
         here.move(self._table, pointer, stamped)
         current = self._here.describe(self._table).current
         assert current is not None
-        return current.id if self._catalog.publish(self._branch, self._commit(notes)) else None
+        if not self._catalog.publish(self._branch, self._commit(notes)):
+            return None
+        if self._left_for_later:
+            publish_rejects(self._place, self._left_for_later)
+        return current.id
 
     def publish_rejects(self) -> bool:
         """Make only the rejected rows seen; False if somebody else wrote to their table meanwhile."""
@@ -202,3 +218,23 @@ class IcebergTarget:
         # as long for a million rows, and saves files only where a task meets many partitions.
         settings = {"spark.sql.iceberg.distribution-mode": "none"} if folder else {}
         self._place.run(Request(sql, arrow=False, branch=self._branch, files=files, settings=settings))
+
+
+def publish_rejects(place: Place, folder: Path) -> None:
+    """Keep rejected rows where that cannot be one commit with the good ones.
+
+    Last, so that a kill in between loses the note of a bad row and never a good row.
+    """
+    for _ in range(_TRIES):
+        keeper = IcebergTarget(place)
+        try:
+            keeper.write_rejects(folder)
+            if keeper.publish_rejects():
+                return
+        finally:
+            keeper.discard()
+    raise CommitConflictError(
+        f"The good rows are in {place.table}, but the bad ones could not be kept: {place.table.rejected} was"
+        f" changed by somebody else {_TRIES} times meanwhile.",
+        "See them with --dry-run, or bring the files in again with --force when it is quieter.",
+    )

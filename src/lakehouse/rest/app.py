@@ -134,8 +134,7 @@ class _Server:
         branch = warehouse.rpartition("@")[2] if "@" in warehouse else ""
         overrides = {"prefix": branch} if branch and self._branch(branch) else {}
         return {
-            # `lake.branches`: clients of this lakehouse learn that a prefix names a branch (catalogs/rest).
-            "defaults": {"namespace-separator": "%1F", "lake.branches": "prefix", **self._vending.defaults},
+            "defaults": {"namespace-separator": "%1F", **self._vending.defaults},
             "overrides": overrides,
             "endpoints": [route.told for route in self._routes],
             "idempotency-key-lifetime": LIFETIME,

@@ -16,18 +16,18 @@ from lakehouse.core.errors import (
 )
 from lakehouse.core.names import MAIN, TableName, check_part, nearest
 from lakehouse.core.ports import CanBranch
-from lakehouse.core.refs import Change, Commit, Published, Ref
+from lakehouse.core.refs import RUN_PREFIX, Change, Commit, Published, Ref
 from lakehouse.core.result import Result
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.formats.iceberg import IcebergTables
 from lakehouse.runs import kept
 from lakehouse.runs.log import RunLog
-from lakehouse.runs.model import PREFIX, RunRecord
+from lakehouse.runs.model import RunRecord
 from lakehouse.runs.publish import Publisher
 from lakehouse.serve.branch_diff import TableChange, changed_rows, count_rows
 
 #: Names that the lake gives to branches of its own.
-_OURS = (PREFIX, "ingest_")
+_OURS = (RUN_PREFIX, "ingest_")
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,11 @@ class Branches:
         return Commit(kind, self.author, message)
 
     def _run(self, branch: str) -> RunRecord | None:
-        return kept.known(self.catalog, self.runs, branch.removeprefix(PREFIX)) if branch.startswith(PREFIX) else None
+        return (
+            kept.known(self.catalog, self.runs, branch.removeprefix(RUN_PREFIX))
+            if branch.startswith(RUN_PREFIX)
+            else None
+        )
 
     def _no_such(self, name: str) -> NoSuchBranchError:
         known = [ref.name for ref in self.catalog.branch_refs()]

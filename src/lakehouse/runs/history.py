@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from lakehouse.core.errors import BranchConflictError, NoSuchCommitError, TableError
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.ports import CanBranch, Snapshot
-from lakehouse.core.refs import Change, Commit, LogEntry, Published
+from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published
 from lakehouse.formats.iceberg import IcebergTables
-from lakehouse.runs.model import PREFIX
 from lakehouse.runs.publish import Publisher
 
 #: How far back a commit is looked for by its run.
@@ -71,7 +70,7 @@ class Log:
     def _entry(self, named: str) -> LogEntry:
         entries = self.catalog.log(limit=_FAR_BACK)
         by_number = next((each for each in entries if each.id == named), None)
-        found = by_number or self.catalog.published_by(named.removeprefix(PREFIX))
+        found = by_number or self.catalog.published_by(named.removeprefix(RUN_PREFIX))
         if found is None:
             raise NoSuchCommitError(f"The log has no commit and no published run {named!r}.", "All of them: lake log")
         return found

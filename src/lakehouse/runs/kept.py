@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 from lakehouse.core.errors import RunBlockedError
 from lakehouse.core.ports import CanBranch
+from lakehouse.core.refs import RUN_PREFIX
 from lakehouse.runs.log import RunLog
-from lakehouse.runs.model import PREFIX, Asked, RunRecord
+from lakehouse.runs.model import Asked, RunRecord
 
 #: Branches that ingests are written on; one that was killed may have left its own.
 _INGESTS = "ingest_"
@@ -59,16 +60,16 @@ def expire(catalog: CanBranch, log: RunLog, keep_days: int) -> list[str]:
     oldest = (datetime.now(UTC) - timedelta(days=keep_days)).isoformat(timespec="milliseconds")
     gone = []
     for ref in catalog.branch_refs():
-        if ref.name.startswith((PREFIX, _INGESTS)) and "" < ref.made_at < oldest and not _running(log, ref.name):
+        if ref.name.startswith((RUN_PREFIX, _INGESTS)) and "" < ref.made_at < oldest and not _running(log, ref.name):
             catalog.discard(ref.name)
             gone.append(ref.name)
     for ref in catalog.tags():
-        if ref.name.startswith(PREFIX) and "" < ref.made_at < oldest:
+        if ref.name.startswith(RUN_PREFIX) and "" < ref.made_at < oldest:
             catalog.drop_tag(ref.name)
             gone.append(ref.name)
     return gone
 
 
 def _running(log: RunLog, branch: str) -> bool:
-    record = log.find(branch.removeprefix(PREFIX))
+    record = log.find(branch.removeprefix(RUN_PREFIX))
     return record is not None and record.state == "running"

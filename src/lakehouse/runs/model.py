@@ -10,8 +10,6 @@ from typing import Any
 
 from lakehouse.quality.model import Outcome
 
-#: The branch of a run is called as the run, with this before it; so is the tag of what it published.
-PREFIX = "run_"
 #: running: not over. nothing: there was nothing new. published: it is on main. kept: asked not to publish.
 #: dropped: its branch was dropped.
 #: blocked: a rule or check said no. failed: something broke. killed: its process is gone.

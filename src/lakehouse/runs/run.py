@@ -13,6 +13,7 @@ from lakehouse.core.errors import (
     BadSettingError,
     CatalogError,
     LakeError,
+    NotSupportedError,
     RunBlockedError,
     RunConflictError,
     UnknownChoiceError,
@@ -20,11 +21,12 @@ from lakehouse.core.errors import (
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName, check_part, nearest
 from lakehouse.core.ports import CanBranch, RemoteFiles
+from lakehouse.core.refs import RUN_PREFIX
 from lakehouse.pipelines.model import Pipeline
 from lakehouse.runs import kept
 from lakehouse.runs.attempt import Attempt, now
 from lakehouse.runs.log import RunLog
-from lakehouse.runs.model import PREFIX, Asked, RunRecord, new_run_id, reason
+from lakehouse.runs.model import Asked, RunRecord, new_run_id, reason
 from lakehouse.runs.publish import Publisher
 from lakehouse.serve.tables import Tables
 
@@ -127,12 +129,12 @@ class Runner:
         return kept.set_right(self.catalog, self.log, self.log.get(run))
 
     def _begun(self, name: str, run: str, asked: Asked) -> RunRecord:
-        check_part(PREFIX + run, "run")
+        check_part(RUN_PREFIX + run, "run")
         return RunRecord(
             id=run,
             pipeline=name,
             state="running",
-            branch=PREFIX + run,
+            branch=RUN_PREFIX + run,
             started_at=now().isoformat(timespec="seconds"),
             pid=os.getpid(),
             partitions=asked.partitions,
@@ -186,8 +188,19 @@ class Runner:
         for name in asked.tables:
             if name not in names:
                 raise UnknownChoiceError("table", name, names)
+        self._refuse_several(pipeline, asked)
         if not asked.partitions:
             return asked
         if pipeline.partitions is None:
             raise UnknownChoiceError("partition", asked.partitions[0], [f"none: {pipeline.name} has no partitions"])
         return replace(asked, partitions=tuple(sorted({pipeline.partitions.check(key) for key in asked.partitions})))
+
+    def _refuse_several(self, pipeline: Pipeline, asked: Asked) -> None:
+        """Before the work rather than after it."""
+        changed = [table for table in pipeline.tables if not asked.tables or table.name in asked.tables]
+        if asked.publish and len(changed) > 1 and not self.catalog.all_at_once:
+            raise NotSupportedError(
+                f"{pipeline.name} makes {len(changed)} tables, and this catalog cannot publish several at once.",
+                "Run it on a catalog that can (profiles sql, rest, stack), one table at a time (lake run"
+                f" {pipeline.name} --table {changed[0].name}), or with --no-publish.",
+            )

@@ -11,7 +11,7 @@ from typing import Protocol
 from lakehouse.core.errors import NotSupportedError, QueryRejectedError, TableExistsError, UnknownChoiceError
 from lakehouse.core.locks import locked
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Request, TableFormat
+from lakehouse.core.ports import Request, TableFormat, Write
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.refs import Commit
 from lakehouse.core.result import Result
@@ -26,7 +26,8 @@ from lakehouse.serve.tables import Tables
 class Catalog(Protocol):
     """The part of a catalog that running statements needs."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def on(self, branch: str) -> Catalog: ...
     def spark_conf(self) -> Mapping[str, str]: ...
@@ -114,7 +115,7 @@ class SparkQueries:
         setup = [line for name in stale for line in names.format_of(name).spark_setup(name)]
         copies = [names.format_of(name).spark_copy(name) for name in stale]
         setup += [_view(name, folder) for name, folder in request.files.items()]
-        settings = dict(request.settings)
+        settings = {**names.write_settings(request.write), **request.settings}
         if request.branch:
             settings |= self._catalog.on(request.branch).spark_conf()
             setup.append(f"USE {request.branch}")
@@ -170,6 +171,12 @@ class _Names:
         found = self._format(use)
         assert found is not None
         return found
+
+    def write_settings(self, write: Write | None) -> Mapping[str, str]:
+        """What a session is told before it changes the statement's target."""
+        targets = [self._format(use) for use in self.statement.uses if use.is_target and self.statement.kind != "read"]
+        written = self.tables.formats[write.format] if write else next(iter(targets), None)
+        return written.write_settings if written else {}
 
     def in_spark(self, as_of: str) -> dict[int, str]:
         """What stands for each table in Spark's SQL, by its place in the text."""

@@ -51,6 +51,8 @@ class IcebergOnSql:
             f"{jdbc}.connection-password": self.database.password,
             f"{jdbc}.default-warehouse-dir": self.warehouse,
             f"{jdbc}.schema-version": "V1",
+            # A database that was started anew has closed the connections that Trino kept: it takes the next one.
+            f"{jdbc}.retryable-status-codes": "57P01,57P02,57P03,57P05",
         }
 
 
@@ -96,14 +98,20 @@ class IcebergOnNessie:
 
 @dataclass(frozen=True)
 class OnHive:
-    """Tables of one format in a Hive Metastore: `iceberg`, `hudi` or `hive`."""
+    """Tables of one format in a Hive Metastore: `iceberg`, `hudi` or `hive`.
+
+    Args:
+        others: what Trino calls the catalogs that tables of other formats are looked up in, by their format.
+    """
 
     uri: str
     connector: str = "iceberg"
+    others: Mapping[str, str] = field(default_factory=dict)
 
     def properties(self) -> dict[str, str]:
         kind = {"iceberg.catalog.type": "hive_metastore"} if self.connector == "iceberg" else {}
-        return {"connector.name": self.connector, **kind, "hive.metastore.uri": self.uri}
+        others = {f"{self.connector}.{other}-catalog-name": name for other, name in self.others.items()}
+        return {"connector.name": self.connector, **kind, "hive.metastore.uri": self.uri, **others}
 
 
 @dataclass(frozen=True)
@@ -159,7 +167,10 @@ def stack_catalogs(facts: StackFacts, rest_token: str = "") -> dict[str, Catalog
         "lake": IcebergOnSql(facts.databases["lake"], facts.warehouse),
         "nessie": IcebergOnNessie(facts.nessie_uri, facts.warehouse),
         "rest": IcebergOnRest(facts.rest_uri, token=rest_token),
-        "hive": OnHive(facts.hive_uri),
+        # A table of the metastore is found by its plain name whatever its format is: Iceberg's catalog hands on what is
+        # not its own to Hive's, and that knows which connector reads it.
+        "hive": OnHive(facts.hive_uri, others={"hive": "metastore"}),
+        "metastore": OnHive(facts.hive_uri, "hive", {"iceberg": "hive", "hudi": "hudi"}),
         "hudi": OnHive(facts.hive_uri, "hudi"),
         "oltp": OnPostgres(facts.databases["oltp"]),
         "tpch": Bundled("tpch"),

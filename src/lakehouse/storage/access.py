@@ -1,4 +1,4 @@
-"""The access to an object store in the words of each engine: the same five facts, five spellings."""
+"""The access to an object store in the words of each engine: the same five facts, six spellings."""
 
 from __future__ import annotations
 
@@ -52,6 +52,21 @@ def for_hadoop(s3: S3Settings) -> dict[str, str]:
         "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
         **{f"spark.hadoop.fs.s3a.{name}": value for name, value in _set(settings).items()},
     }
+
+
+def for_object_store(s3: S3Settings) -> dict[str, str]:
+    """Options of the Rust crate `object_store`, through which hudi-rs reads."""
+    url = _url(s3)
+    return _set(
+        {
+            "aws_endpoint": url,
+            "aws_region": s3.region,
+            "aws_access_key_id": s3.access_key,
+            "aws_secret_access_key": s3.secret_key,
+            "aws_allow_http": "true" if url.startswith("http://") else "",
+            "aws_virtual_hosted_style_request": "" if s3.path_style else "true",
+        }
+    )
 
 
 def for_duckdb(s3: S3Settings) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import ClassVar
 
 from lakehouse.catalogs.nessie import history, publishing, refs
 from lakehouse.catalogs.nessie.api import Conflict, Content, NessieApi, Reference, put, remove
@@ -52,6 +53,7 @@ class NessieCatalog:
     io: Mapping[str, str] = field(default_factory=dict, repr=False)  # there are keys among them
     spark_io: Mapping[str, str] = field(default_factory=dict, repr=False)
     author: str = ""
+    all_at_once: ClassVar[bool] = True
     name: str = field(init=False)
     """What the catalog is called in Spark."""
 
@@ -116,12 +118,6 @@ class NessieCatalog:
         )  # Nessie refuses to be asked for none
         tables_only = {key: each for key, each in found.items() if each["type"] == TABLE}
         return {table: pointer_of(tables_only.get(key)) for table, key in wanted.items()}
-
-    def pinned(self, tables: Iterable[TableName]) -> NessieCatalog:
-        """This catalog, in which these tables stay where they point now: for a statement that reads several."""
-        pinned = _Pinned(self.api, self.warehouse, self.branch, self.files, self.io, self.spark_io, self.author)
-        pinned.found = self.pointers(tables)
-        return pinned
 
     def has_view(self, name: TableName) -> bool:
         """Whether the name is a view's."""
@@ -321,12 +317,3 @@ class NessieCatalog:
 
     def _signed(self, commit: Commit) -> Commit:
         return commit if commit.author else replace(commit, author=self.author)
-
-
-class _Pinned(NessieCatalog):
-    """A catalog some of whose tables stay where they pointed once."""
-
-    found: Mapping[TableName, str | None]
-
-    def pointer(self, table: TableName) -> str | None:
-        return self.found[table] if table in self.found else super().pointer(table)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -20,13 +21,11 @@ from lakehouse.core.errors import (
     NotSupportedError,
     TableExistsError,
 )
-from lakehouse.core.names import CATALOG, MAIN, TableName
-from lakehouse.core.refs import Change, Commit, Published
+from lakehouse.core.files import LOCAL, Files
+from lakehouse.core.names import CATALOG, TableName
+from lakehouse.core.refs import Change
 from lakehouse.core.spark_catalog import spark_catalog
-from lakehouse.core.unbranched import Unbranched
 
-#: What our own server says of itself: a prefix names a branch.
-BRANCHES = "lake.branches"
 #: Dropped tables are moved to a namespace beside their own.
 _DROPPED = "lake__dropped__"
 _STAMP = 20  # digits that say when, behind a dropped table's name
@@ -34,7 +33,7 @@ _TRANSACTION = "POST /v1/{prefix}/transactions/commit"
 
 
 @dataclass(eq=False)
-class RestCatalog(Unbranched):
+class RestCatalog:
     """The tables of one server.
 
     Args:
@@ -54,8 +53,9 @@ class RestCatalog(Unbranched):
     io: Mapping[str, str] = field(default_factory=dict, repr=False)  # there are keys among them
     spark_io: Mapping[str, str] = field(default_factory=dict, repr=False)
     name: str = CATALOG
-    main_prefix: str = ""
-    """What leads back to main from a branch."""
+    files: Files = LOCAL
+    """Where the metadata files of changes are."""
+    called = "The Iceberg REST server"
 
     def __post_init__(self) -> None:
         if not self.uri.startswith(("http://", "https://")):
@@ -63,23 +63,6 @@ class RestCatalog(Unbranched):
                 f"catalog.uri = {self.uri!r} is not the address of an Iceberg REST server.",
                 "Write it as http://127.0.0.1:8181.",
             )
-
-    def on(self, branch: str) -> RestCatalog:
-        """The catalog as a branch has it, where the server is of this lakehouse: there, a prefix names a branch."""
-        wanted = CATALOG if branch in ("", MAIN) else branch
-        if wanted == self.name:
-            return self
-        main_prefix = self.prefix if self.name == CATALOG else self.main_prefix
-        if wanted == CATALOG:
-            return replace(self, prefix=main_prefix, name=CATALOG)
-        if not self.has_branches:
-            self._refuse(f"the branch {branch}")
-        return replace(self, prefix=branch, name=branch, main_prefix=main_prefix)
-
-    @property
-    def has_branches(self) -> bool:
-        """Whether the server shows branches."""
-        return bool(self._theirs.properties.get(BRANCHES))
 
     # ---- settings for others ------------------------------------------------------------------------------------
 
@@ -133,12 +116,6 @@ class RestCatalog(Unbranched):
         """Where several tables point, asked one after the other: the protocol knows no moment of several tables."""
         return {table: self.pointer(table) for table in tables}
 
-    def pinned(self, tables: Iterable[TableName]) -> RestCatalog:
-        """This catalog, in which these tables stay where they point now: for a statement that reads several."""
-        pinned = _Pinned(**{each.name: getattr(self, each.name) for each in fields(self)})
-        pinned.found = self.pointers(tables)
-        return pinned
-
     def has_view(self, name: TableName) -> bool:
         """Whether the name is a view's."""
         with self._asked() as theirs:
@@ -160,49 +137,42 @@ class RestCatalog(Unbranched):
         found = "\n".join(f"{table} {self.pointer(table)}" for table in self.tables())
         return hashlib.sha256(found.encode()).hexdigest()[:16]
 
-    # ---- publishing what a branch of our own server has -----------------------------------------------------------
+    # ---- changes ------------------------------------------------------------------------------------------------
 
-    def changes(self, branch: str) -> list[Change]:
-        """What a branch has that this one has not, table by table. What it dropped cannot be told from what is new here."""
-        return [change for change, _ in self._changed(branch)]
-
-    def conflicts(self, branch: str) -> tuple[TableName, ...]:
-        """The tables that a branch has changed from another state than they are in here."""
-        return tuple(change.table for change, sent in self._changed(branch) if sent is None)
-
-    def publish(self, branch: str, commit: Commit | None = None, tag: str = "") -> Published:
-        """Make a branch's changes those of this one, all at once, or none if any of their tables has moved.
-
-        The branch itself stays: over REST nobody can forget it. The server writes down no author and no tag.
-        """
-        changed = self._changed(branch)
-        moved = tuple(change.table for change, sent in changed if sent is None)
-        if moved:
-            return Published(False, moved=moved)
-        if len(changed) > 1 and not self._has_transactions():
-            self._refuse(f"A publish of {len(changed)} tables at once")
-        for space in {change.table.namespace for change, _ in changed if change.before is None}:
-            self.ensure_namespace(space)
-        if changed and not self._sent([(change.table, sent) for change, sent in changed if sent]):
-            return Published(False, moved=self.conflicts(branch) or tuple(change.table for change, _ in changed))
-        return Published(True)
-
-    def _changed(self, branch: str) -> list[tuple[Change, dict[str, Any] | None]]:
-        """The changes of a branch, each with what is to be sent for it; None where the table has moved here meanwhile."""
-        found = []
-        there = self.on(branch)
-        for table in there.tables():
-            ours, theirs = self._loaded(table), there._loaded(table)
-            before, after = (ours or {}).get("metadata-location"), (theirs or {}).get("metadata-location")
-            if theirs is None or before == after or (ours and after in _logged(ours)):
-                continue
-            fits = ours is None or before in _logged(theirs)
-            sent = change_of(ours and ours["metadata"], theirs["metadata"]) if fits else None
-            found.append((Change(table, before, after), sent))
-        return found
-
-    def _has_transactions(self) -> bool:
+    @property
+    def all_at_once(self) -> bool:
+        """Whether several tables can change in one moment: the protocol can, and a server says whether it does."""
         return _TRANSACTION in {str(each) for each in self._theirs._supported_endpoints}
+
+    def change(self, changes: Sequence[Change]) -> bool:
+        """Make all changes in one request, or none; False if a table is not where its change begins."""
+        gone = [each for each in changes if each.after is None]
+        if gone:
+            if len(changes) > 1:
+                self._refuse(f"A drop of {gone[0].table} together with other changes")
+            return self.pointer(gone[0].table) == gone[0].before and self.drop(gone[0].table, "")
+        sent = []
+        for each in changes:
+            ours = self._loaded(each.table)
+            if (ours or {}).get("metadata-location") != each.before:
+                return False
+            sent.append((each.table, change_of(ours and ours["metadata"], self._read(str(each.after)))))
+            if ours is None:
+                self.ensure_namespace(each.table.namespace)
+        return self._sent(sent)
+
+    def is_done(self, change: Change) -> bool:
+        """Whether a table is what a change makes of it; the server's own metadata file has another name."""
+        ours = self._loaded(change.table)
+        if ours is None or change.after is None:
+            return ours is None and change.after is None
+        wanted = self._read(change.after)
+        same = ("table-uuid", "current-snapshot-id", "current-schema-id", "default-spec-id", "properties")
+        return all(ours["metadata"].get(name) == wanted.get(name) for name in same)
+
+    def _read(self, pointer: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.files.read(pointer))
+        return found
 
     def _sent(self, changes: Sequence[tuple[TableName, Mapping[str, Any]]]) -> bool:
         """All changes in one request; False if the server says that something has moved."""
@@ -297,23 +267,8 @@ class RestCatalog(Unbranched):
     def _refuse(self, what: str) -> NoReturn:
         raise NotSupportedError(
             f"{what[0].upper()}{what[1:]} cannot be had over Iceberg REST from {self.uri}.",
-            "The catalogs `sql` and `nessie` can; a REST server of this lakehouse shows the branches of the first"
-            " (docs/catalogs.md).",
+            "The catalogs `sql` and `nessie` can (docs/catalogs.md).",
         )
-
-
-class _Pinned(RestCatalog):
-    """A catalog some of whose tables stay where they pointed once."""
-
-    found: Mapping[TableName, str | None]
-
-    def pointer(self, table: TableName) -> str | None:
-        return self.found[table] if table in self.found else super().pointer(table)
-
-
-def _logged(table: Mapping[str, Any]) -> set[str]:
-    """The metadata files that a table's newest one was made from."""
-    return {each["metadata-file"] for each in table["metadata"].get("metadata-log") or ()}
 
 
 @contextmanager

@@ -30,6 +30,8 @@ class SqlCatalog:
         author: who is written down where a commit names nobody.
     """
 
+    all_at_once = True
+
     def __init__(
         self,
         database: Database,
@@ -112,6 +114,10 @@ class SqlCatalog:
         gone = f"DELETE FROM iceberg_tables WHERE {KEY} AND metadata_location = ?"
         key = (self.name, table.namespace, table.table, start)
         return self.database.write(lambda db: db.execute(gone, key).rowcount == 1)
+
+    def mirror(self, found: Mapping[TableName, str | None]) -> None:
+        """Take over where another catalog's tables are, which this one keeps branches for (aside.py)."""
+        self.database.write(lambda db: rows.put(db, self.name, found))
 
     # ---- branches -----------------------------------------------------------------------------------------------
 
@@ -229,6 +235,10 @@ class SqlCatalog:
 
         return self.database.write(work)
 
+    def write_down(self, changes: Sequence[Change], commit: Commit) -> str:
+        """An entry of the log for what was done elsewhere; says its number."""
+        return self.database.write(lambda db: log.write(db, self.name, self._signed(commit), changes))
+
     def published_by(self, run: str) -> LogEntry | None:
         """What a run published here, if it did."""
         with self.database.reading() as db:
@@ -236,7 +246,7 @@ class SqlCatalog:
 
     def revert(self, entry: str, commit: Commit) -> Published:
         """Undo a publish in all its tables at once, if each is still as that publish left it."""
-        undone = self._entry(entry)
+        undone = self.entry(entry)
         changes = [Change(each.table, each.after, each.before) for each in undone.tables]
         signed = self._signed(replace(commit, kind="revert"))
         try:
@@ -245,7 +255,8 @@ class SqlCatalog:
             with self.database.reading() as db:
                 return Published(False, moved=self._moved(db, changes) or (exc.table,))
 
-    def _entry(self, number: str) -> LogEntry:
+    def entry(self, number: str) -> LogEntry:
+        """One entry of the log by its number."""
         with self.database.reading() as db:
             found = log.entry(db, self.name, int(number)) if number.isdecimal() and len(number) < 19 else None
         if found is None:

@@ -51,6 +51,14 @@ def add(db: Transaction, name: str, table: TableName, location: str, kind: str |
     return done.rowcount == 1
 
 
+def put(db: Transaction, name: str, found: Mapping[TableName, str | None]) -> None:
+    """Put tables where they were found, whatever is there; None takes one out."""
+    for table, place in found.items():
+        db.execute(f"DELETE FROM iceberg_tables WHERE {KEY}", (name, table.namespace, table.table))
+        if place is not None:
+            add(db, name, table, place, "TABLE")
+
+
 def ensure_namespace(db: Transaction, name: str, namespace: str) -> None:
     """Make the namespace unless it is there, as JdbcCatalog does: by one property of it."""
     db.execute(

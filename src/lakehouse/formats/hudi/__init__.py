@@ -1,19 +1,18 @@
-"""Hudi tables: found by their folders (no metastore), read with hudi-rs, changed by Spark. Copy-on-write."""
+"""Hudi tables: found by their folders or in a metastore, read with hudi-rs, changed by Spark. Copy-on-write."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
+from typing import Any
 
-from lakehouse.core.errors import NoSuchTableError, NotSupportedError, TableExistsError
+from lakehouse.core.errors import NoSuchTableError, NotSupportedError
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Column, FormatCan, Scan, SchemaCopy, Snapshot, TableInfo
 from lakehouse.core.quoting import spark_text
-from lakehouse.core.uris import file_uri
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.hudi import timeline
+from lakehouse.formats.hudi.places import Places
 from lakehouse.formats.hudi.timeline import Instant
 
 #: Hudi's tables live in Spark's own session catalog; `lake` is Iceberg's.
@@ -35,16 +34,27 @@ SPARK_SETTINGS = {
     "hoodie.bulkinsert.shuffle.parallelism": "2",
     "hoodie.delete.shuffle.parallelism": "2",
 }
+#: More of them, for tables that stand in a metastore and lie in an object store.
+REGISTERED_SETTINGS = {
+    # Having told the metastore, Hudi refreshes the table by two parts of its name, which mean Iceberg's catalog here.
+    "spark.sql.defaultCatalog": SPARK_CATALOG,
+    # Hudi 1.2 leaves files of this index of files open, a dozen connections with each write: soon S3A has none left, and
+    # every statement waits for ever.
+    "hoodie.metadata.enable": "false",
+}
 
 
 class HudiTables:
-    """The Hudi tables under one warehouse folder, each in `namespace/table` with a `.hoodie` folder in it."""
+    """The Hudi tables of a lake, each in a folder of its own with a `.hoodie` folder in it."""
 
     name = "hudi"
-    can = FormatCan(branch=False, upsert=True, time_travel=True, partition_evolution=False)
 
-    def __init__(self, warehouse: Path, trash: Path) -> None:
-        self._warehouse, self._trash = warehouse, trash
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self.can = FormatCan(
+            branch=False, upsert=True, time_travel=True, partition_evolution=False, sync=places.registered
+        )
+        self.write_settings: Mapping[str, str] = REGISTERED_SETTINGS if places.registered else {}
 
     def on(self, branch: str) -> HudiTables:
         return self
@@ -53,15 +63,10 @@ class HudiTables:
         return self  # each Hudi table commits on its own
 
     def tables(self) -> Sequence[TableName]:
-        found = sorted(path.parents[1] for path in self._warehouse.glob("*/*/.hoodie/hoodie.properties"))
-        return [TableName(folder.parent.name, folder.name) for folder in found]
+        return self._places.tables()
 
     def has(self, table: TableName) -> bool:
-        return (self.folder(table) / ".hoodie" / "hoodie.properties").is_file()
-
-    def folder(self, table: TableName) -> Path:
-        """Where the table's files are."""
-        return self._warehouse / table.namespace / table.table
+        return self._places.find(table) is not None
 
     def describe(self, table: TableName) -> TableInfo:
         instants, properties = self._instants(table), self._properties(table)
@@ -69,7 +74,7 @@ class HudiTables:
         return TableInfo(
             name=table,
             format=self.name,
-            location=file_uri(self.folder(table)),
+            location=self._place(table),
             columns=timeline.columns(instants[-1]) if instants else _columns_at_creation(properties),
             partitioning=_listed(properties.get("hoodie.table.partition.fields", "")),
             key=_listed(properties.get("hoodie.table.recordkey.fields", "")),
@@ -87,8 +92,7 @@ class HudiTables:
     def scan(self, table: TableName, snapshot: str = "") -> Scan:
         from hudi import HudiReadOptions
 
-        self._check(table)
-        opened = timeline.open_table(self.folder(table))
+        opened = self._opened(table)
         instants = [instant for instant in timeline.instants(opened) if not snapshot or instant.id <= snapshot]
         if not instants:
             return Scan(columns=self.describe(table).columns, total_rows=0, total_files=0, total_bytes=0)
@@ -102,7 +106,7 @@ class HudiTables:
         return Scan(
             columns=timeline.columns(instants[-1]),
             snapshot_id=snapshot,
-            files=tuple(str(self.folder(table) / part.base_file_relative_path()) for part in slices),
+            files=tuple(self._places.file(table, part.base_file_relative_path()) for part in slices),
             total_rows=timeline.snapshots(instants)[-1].rows_total,
             total_files=len(slices),
             total_bytes=sum(part.base_file_size for part in slices),
@@ -122,27 +126,28 @@ class HudiTables:
 
     def spark_setup(self, table: TableName) -> Sequence[str]:
         """What a session must run to know the table as it is now, or to be ready for a new one of that name."""
-        name = self.spark_name(table)
-        place = spark_text(file_uri(self._warehouse / table.namespace))
-        database = f"CREATE DATABASE IF NOT EXISTS {SPARK_CATALOG}.`{table.namespace}` LOCATION {place}"
-        if not self.has(table):
+        name, place = self.spark_name(table), self._places.find(table)
+        if self._places.registered:
+            # The metastore has told the session of it already, but maybe of what it was.
+            return (f"REFRESH TABLE {name}",) if place else ()
+        folder = spark_text(self._places.folder(table.namespace))
+        database = f"CREATE DATABASE IF NOT EXISTS {SPARK_CATALOG}.`{table.namespace}` LOCATION {folder}"
+        if place is None:
             # The session may remember a table that has been dropped since; there are no files left to lose.
             return (database, f"DROP TABLE IF EXISTS {name}")
-        known = f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION {spark_text(file_uri(self.folder(table)))}"
+        known = f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION {spark_text(place)}"
         return (database, known, f"REFRESH TABLE {name}")
 
     def spark_copy(self, table: TableName) -> SchemaCopy | None:
-        instants = self._instants(table) if self.has(table) else []
+        instants = self._instants(table) if not self._places.registered and self.has(table) else []
         if not instants:
-            return None  # nobody can have changed the schema that it was made with
+            return None  # nobody can have changed the schema that it was made with, or Hudi told the metastore
         fields = _listed(self._properties(table).get("hoodie.table.partition.fields", ""))
-        place = file_uri(self.folder(table))
-        return SchemaCopy(table, self.name, place, timeline.columns(instants[-1]), fields)
+        return SchemaCopy(table, self.name, self._place(table), timeline.columns(instants[-1]), fields)
 
     def version(self, table: TableName) -> str:
         """Changes whenever the table does; cheap."""
-        folder = self.folder(table) / ".hoodie" / "timeline"
-        return max((entry.name for entry in folder.glob("*_*.*")), default="") if folder.is_dir() else ""
+        return self._places.version(table)
 
     def rollback_sql(self, table: TableName, snapshot: str) -> str:
         """A new commit that holds the old rows. Hudi's own restore would delete the commits in between for good."""
@@ -154,34 +159,25 @@ class HudiTables:
         )
         return f"INSERT OVERWRITE TABLE {table} SELECT {picked} FROM {table} VERSION AS OF '{snapshot}'"
 
+    def place_for_new(self, table: TableName) -> str:
+        return self._places.place_for_new(table)
+
     def drop(self, table: TableName) -> None:
-        self._check(table)
-        place = self._trash / table.namespace
-        place.mkdir(parents=True, exist_ok=True)
-        # Numbered, so that dropping two tables of one name one after the other keeps both.
-        number = 1 + max((int(entry.suffix[1:]) for entry in place.glob(f"{table.table}.*")), default=0)
-        self.folder(table).rename(place / f"{table.table}.{number}")
+        if not self._places.drop(table):
+            raise NoSuchTableError(str(table))
 
     def undrop(self, table: TableName) -> bool:
-        kept = sorted(self._trash.glob(f"{table.namespace}/{table.table}.*"), key=lambda entry: int(entry.suffix[1:]))
-        if not kept:
-            return False
-        if self.folder(table).exists():
-            raise TableExistsError(
-                f"There is something at {self.folder(table)} again, so the dropped {table} cannot come back.",
-                f"Drop the new one first: lake drop {table}",
-            )
-        self.folder(table).parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(kept[-1], self.folder(table))
-        return True
+        return self._places.undrop(table)
 
     def dropped(self) -> Sequence[TableName]:
-        names = {(entry.parent.name, entry.stem) for entry in self._trash.glob("*/*.*")}
-        return [TableName(*name) for name in sorted(names)]
+        return self._places.dropped()
 
-    def _check(self, table: TableName) -> None:
-        if not self.has(table):
+    def _place(self, table: TableName) -> str:
+        """The URI of the table's folder."""
+        place = self._places.find(table)
+        if place is None:
             raise NoSuchTableError(str(table))
+        return place
 
     def _columns(self, table: TableName, snapshot: str) -> tuple[Column, ...]:
         """The schema now or at a snapshot, without looking for the files that hold the rows."""
@@ -189,11 +185,13 @@ class HudiTables:
         return timeline.columns(instants[-1]) if instants else _columns_at_creation(self._properties(table))
 
     def _instants(self, table: TableName) -> list[Instant]:
-        self._check(table)
-        return timeline.instants(timeline.open_table(self.folder(table)))
+        return timeline.instants(self._opened(table))
+
+    def _opened(self, table: TableName) -> Any:
+        return timeline.open_table(self._place(table), self._places.access)
 
     def _properties(self, table: TableName) -> dict[str, str]:
-        lines = (self.folder(table) / ".hoodie" / "hoodie.properties").read_text().splitlines()
+        lines = self._places.read(f"{self._place(table)}/.hoodie/hoodie.properties").decode().splitlines()
         pairs = (line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
         return {key: value.replace("\\:", ":") for key, value in pairs}
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from lakehouse.core.errors import NotInstalledError, TableError
@@ -44,16 +43,16 @@ class Instant:
         return self.metadata.get("extraMetadata") or {}
 
 
-def open_table(folder: Path) -> Any:
-    """The table as hudi-rs sees it."""
+def open_table(place: str, access: Mapping[str, str]) -> Any:
+    """The table as hudi-rs sees it; `access` is what an object store asks for."""
     try:
         from hudi import HudiTableBuilder
     except ImportError as exc:
         raise NotInstalledError("hudi", "hudi") from exc
     try:
-        return HudiTableBuilder.from_base_uri(str(folder)).build()
+        return HudiTableBuilder.from_base_uri(place).with_storage_options(dict(access)).build()
     except Exception as exc:  # noqa: BLE001 - hudi-rs raises bare Exceptions of its own; all mean the same here
-        raise TableError(f"The Hudi table in {folder} cannot be read: {exc}.", "lake doctor") from exc
+        raise TableError(f"The Hudi table in {place} cannot be read: {exc}.", "lake doctor") from exc
 
 
 def instants(table: Any) -> list[Instant]:

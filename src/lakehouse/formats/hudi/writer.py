@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lakehouse.core.ports import Column, TableInfo, Write
-from lakehouse.formats.hudi import SPARK_SETTINGS
+from lakehouse.formats.hudi import REGISTERED_SETTINGS, SPARK_SETTINGS
 from lakehouse.formats.hudi.timeline import NOTES
 
 #: How the writer is told to put things in the commit's metadata.
@@ -27,22 +27,40 @@ def noted(notes: Mapping[str, str]) -> dict[str, str]:
     return {NOTES_SETTING: NOTES, **{f"{NOTES}{name}": value for name, value in notes.items()}}
 
 
-def write_to(info: TableInfo, columns: Sequence[Column], operation: str, notes: Mapping[str, str]) -> Write:
+def write_to(
+    info: TableInfo, columns: Sequence[Column], operation: str, notes: Mapping[str, str], sync: bool = False
+) -> Write:
     """A write that leaves the table with these columns, which the rows must have.
 
     Args:
         operation: `insert`, `upsert` or `insert_overwrite_table`.
+        sync: the metastore of the session is told of the new schema with the commit.
     """
     # The writer knows nothing of a session's settings: without them it would clean up what time travel needs.
     options = {
         **SPARK_SETTINGS,
         **noted(notes),
         **_keys(info),
+        **(_synced(info) if sync else {}),
         "hoodie.table.name": info.properties["hoodie.table.name"],
         "hoodie.datasource.write.operation": operation,
     }
     comments = {column.name: column.comment for column in columns if column.comment}
     return Write("hudi", info.location, options, comments)
+
+
+def _synced(info: TableInfo) -> dict[str, str]:
+    """What SQL does by itself in a session whose catalog is a metastore."""
+    sync = "hoodie.datasource.hive_sync"
+    return {
+        **REGISTERED_SETTINGS,
+        f"{sync}.enable": "true",
+        f"{sync}.mode": "hms",
+        f"{sync}.database": info.name.namespace,
+        f"{sync}.table": info.name.table,
+        f"{sync}.partition_fields": ",".join(info.partitioning),
+        f"{sync}.support_timestamp": "true",
+    }
 
 
 def _keys(info: TableInfo) -> dict[str, str]:

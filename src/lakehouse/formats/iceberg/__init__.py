@@ -19,6 +19,7 @@ class IcebergTables:
 
     name = "iceberg"
     can = FormatCan(branch=True, upsert=True, time_travel=True, partition_evolution=True)
+    write_settings: Mapping[str, str] = {}
 
     def __init__(self, catalog: Pointers, files: Files = LOCAL) -> None:
         self._catalog, self._files = catalog, files
@@ -122,6 +123,9 @@ class IcebergTables:
         return (
             f"CALL {self._catalog.name}.system.set_current_snapshot(table => '{table}', snapshot_id => {int(snapshot)})"
         )
+
+    def place_for_new(self, table: TableName) -> str:
+        return ""  # every file has a name of its own
 
     def drop(self, table: TableName) -> None:
         if not self._catalog.drop(table, datetime.now(UTC).isoformat()):

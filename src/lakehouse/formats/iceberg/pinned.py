@@ -11,7 +11,8 @@ from lakehouse.core.names import TableName
 class Pointers(Protocol):
     """The part of a catalog that this format needs."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def on(self, branch: str) -> Pointers: ...
     def tables(self) -> Sequence[TableName]: ...
