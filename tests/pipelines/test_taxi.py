@@ -19,7 +19,7 @@ from lakehouse.core.errors import LakeError
 from lakehouse.lake import Lake
 from lakehouse.pipelines.taxi import taxi
 from lakehouse.quality.model import Looking
-from lakehouse.runs.check import count_broken
+from lakehouse.runs.sift import sifted
 from lakehouse.samples.taxi import write_month
 from lakehouse.silver.taxi import stg_yellow_trips
 
@@ -80,8 +80,8 @@ def test_every_table_is_laid_out_by_month_and_says_what_it_is() -> None:
 )
 def test_a_trip_breaks_the_rules_that_it_should(spark: SparkSession, other: dict[str, Any], broken: set[str]) -> None:
     rows = stg_yellow_trips(spark.createDataFrame([published(**other)], PUBLISHED))
-    outcomes = count_broken("t", rows, SILVER.rules)
-    assert {outcome.name for outcome in outcomes if outcome.broken} == broken
+    with sifted("t", rows, SILVER.rules) as found:
+        assert {outcome.name for outcome in found.outcomes if outcome.broken} == broken
 
 
 @pytest.mark.spark

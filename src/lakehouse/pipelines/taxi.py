@@ -60,7 +60,9 @@ def _goes_somewhere() -> Column:
 def _starts_in_its_month() -> Column:
     from pyspark.sql import functions as F
 
-    return F.date_format("pickup_at", "yyyy-MM") == F.col("month")
+    # In numbers: to write every trip's month as text took longer than the other rules together.
+    year, month = F.substring("month", 1, 4).cast("int"), F.substring("month", 6, 2).cast("int")
+    return (F.year("pickup_at") == year) & (F.month("pickup_at") == month)
 
 
 def _pickup_times_are_there(at: Looking) -> Finding:

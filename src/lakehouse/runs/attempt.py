@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import BadSettingError
@@ -14,10 +16,11 @@ from lakehouse.core.refs import Commit
 from lakehouse.formats.iceberg.stamp import stamp
 from lakehouse.ingest.model import Wanted
 from lakehouse.pipelines.model import FilesTable, Pipeline, Reading, Table
-from lakehouse.quality.model import Looking, Outcome
+from lakehouse.quality.model import Looking
 from lakehouse.runs import check
 from lakehouse.runs.make import Making, Scene, blocked
 from lakehouse.runs.model import Asked, RunRecord, TableReport
+from lakehouse.runs.waves import side_by_side, waves
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,21 +66,25 @@ class Attempt:
         last = [each for each in wanted if isinstance(each, FilesTable) and not self._can_branch(each)]
         with ExitStack() as stack:
             scene = self._scene(stack)
-            reports = {report.table: report for report in self.record.tables}
-            outcomes = [each for each in self.record.outcomes if each.table in reports]
-            for table in wanted:
-                if table in last:
-                    continue
-                try:
-                    reports[table.name] = _joined(reports.get(table.name), self._made(scene, table))
-                finally:
-                    found = (*outcomes, *(scene().outcomes if scene.open else ()))
-                    self._keep(tuple(reports.values()), found)
+            kept = _Kept(self, scene, [table.name for table in wanted])
+            for wave in waves(table for table in wanted if table not in last):
+                self._make_all(scene, wave, kept)
             record = self.ended()
             return self._committed_last(scene, last, record) if last else record
 
-    def _keep(self, tables: tuple[TableReport, ...], outcomes: tuple[Outcome, ...]) -> None:
-        self.record = self.rooms.log.save(replace(self.record, tables=tables, outcomes=outcomes))
+    def _make_all(self, scene: LazyScene, tables: Sequence[Table | FilesTable], kept: _Kept) -> None:
+        def make(table: Table | FilesTable) -> None:
+            try:
+                kept.reports[table.name] = _joined(kept.reports.get(table.name), self._made(scene, table))
+            finally:
+                kept.save()
+
+        if len(tables) == 1 or self.asked.light:
+            for table in tables:
+                make(table)
+            return
+        spark = scene().spark  # before there is more than one who might start it
+        side_by_side([partial(make, table) for table in tables], spark.sparkContext.cancelAllJobs)
 
     def ended(self) -> RunRecord:
         """Publish, unless asked not to; the record says what came of it: still `running` if the tables moved."""
@@ -206,6 +213,28 @@ class Attempt:
         assert pointer is not None
         stamped = stamp(pointer, {f"lake.{key}": value for key, value in notes.items()}, start, self.rooms.files)
         self.here.move(table, pointer, stamped)
+
+
+class _Kept:
+    """What is written down of a run as it goes on, by one table after the other or by several at once."""
+
+    def __init__(self, attempt: Attempt, scene: LazyScene, order: Sequence[str]) -> None:
+        self._attempt, self._scene, self._order = attempt, scene, {name: at for at, name in enumerate(order)}
+        self._one_at_a_time = threading.Lock()
+        self.reports = {report.table: report for report in attempt.record.tables}
+        self._earlier = [each for each in attempt.record.outcomes if each.table in self.reports]
+
+    def save(self) -> None:
+        """Write down what is there now, in the order of the tables."""
+        with self._one_at_a_time:
+            found = [*self._earlier, *(self._scene().outcomes if self._scene.open else ())]
+            tables = sorted(self.reports.values(), key=lambda each: self._place(each.table))
+            outcomes = sorted(found, key=lambda each: self._place(each.table))
+            record = replace(self._attempt.record, tables=tuple(tables), outcomes=tuple(outcomes))
+            self._attempt.record = self._attempt.rooms.log.save(record)
+
+    def _place(self, table: str) -> int:
+        return self._order.get(table, len(self._order))
 
 
 class LazyScene:

@@ -17,6 +17,7 @@ from lakehouse.pipelines.partitions import with_neighbours
 from lakehouse.quality.model import Looking, Outcome
 from lakehouse.runs import check
 from lakehouse.runs.model import TableReport
+from lakehouse.runs.sift import Keys, Sifted, rejected_rows, sifted
 from lakehouse.runs.slices import changed_since, fingerprints_of, inputs_of, lineage, noted
 from lakehouse.runs.write import Layout, Writer
 
@@ -125,7 +126,7 @@ class Making:
             return set()  # a table of another pipeline is read as a whole, whenever this one has something to do
         column = self.scene.pipeline.slice_of(their_table)
         seen = inputs_of(self.before).get(upstream, "")
-        changed = changed_since(lineage(self.scene.iceberg, their_table.title), seen, column) if seen else None
+        changed = changed_since(lineage(self.scene.iceberg, their_table.title), seen, column)
         if changed is None:
             every = self.scene.rows_of(upstream).select(column).distinct().collect()
             return {str(row[0]) for row in every}
@@ -162,25 +163,21 @@ class Making:
         made = self.table.make(*frames)
         if slices is not None and self.table.lookback:
             made = made.where(self._in(self.column, slices))
-        broken = check.broken_rows(made, self.table.rules)
-        try:
-            return self._write_and_put_aside(made, broken, slices, batch)
-        finally:
-            if broken is not None:
-                broken.unpersist()
+        table = self.table
+        # A source may be a database at work: its rows are not asked for once more only to find out what is double.
+        keys = Keys(table.key, table.newest, sort=bool(table.sources)) if table.key and table.newest else None
+        with sifted(table.name, made, table.rules, keys) as rows:
+            return self._write_and_put_aside(rows, slices, batch)
 
-    def _write_and_put_aside(
-        self, made: DataFrame, broken: DataFrame | None, slices: list[str] | None, batch: Batch | None
-    ) -> int:
-        outcomes = check.count_broken(self.table.name, broken, self.table.rules) if broken is not None else []
-        self.scene.outcomes.extend(outcomes)
-        if any(outcome.blocks for outcome in outcomes):
-            raise blocked(outcomes)
-        self._write(self._one_per_key(check.good_rows(made, self.table.rules)), slices, batch)
-        some = any(outcome.broken for outcome in outcomes if outcome.severity == "quarantine")
-        if broken is None or not (some or self.scene.iceberg.has(self.rejected)):
+    def _write_and_put_aside(self, rows: Sifted, slices: list[str] | None, batch: Batch | None) -> int:
+        self.scene.outcomes.extend(rows.outcomes)
+        if any(outcome.blocks for outcome in rows.outcomes):
+            raise blocked(rows.outcomes)
+        self._write(rows.good, slices, batch)
+        some = any(outcome.broken for outcome in rows.outcomes if outcome.severity == "quarantine")
+        if rows.broken is None or not (some or self.scene.iceberg.has(self.rejected)):
             return 0
-        return self._put_aside(broken, slices)
+        return self._put_aside(rows.broken, slices)
 
     def _frames(self, slices: list[str] | None) -> tuple[list[DataFrame], Batch | None]:
         frames: list[DataFrame] = []
@@ -209,17 +206,6 @@ class Making:
             return rows
         wanted = with_neighbours(partitions, slices, before=self.table.lookback)
         return rows.where(self._in(self.scene.pipeline.slice_of(their_table), wanted))
-
-    def _one_per_key(self, rows: DataFrame) -> DataFrame:
-        """Of several rows of a key, the one that comes last by `newest`."""
-        from pyspark.sql import Window
-        from pyspark.sql import functions as F
-
-        if not self.table.key or not self.table.newest:
-            return rows
-        newest_first = Window.partitionBy(*self.table.key).orderBy(*(F.col(name).desc() for name in self.table.newest))
-        ranked = rows.withColumn("_rank", F.row_number().over(newest_first))
-        return ranked.where(F.col("_rank") == 1).drop("_rank")
 
     # ---- writing ------------------------------------------------------------------------------------------------
 
@@ -254,7 +240,7 @@ class Making:
         kept = [self.column] if slices is not None and self.column in broken.columns else []
         if not any(rule.severity == "quarantine" for rule in self.table.rules):
             return 0
-        rows = check.rejected_rows(broken, self.table.rules, kept, self.scene.run, self.scene.now)
+        rows = rejected_rows(broken, self.table.rules, kept, self.scene.run, self.scene.now)
         self.writer.prepare(self.rejected, rows.schema, Layout(", ".join(kept)))
         notes = self._signature()
         if slices is not None and kept:

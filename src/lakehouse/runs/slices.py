@@ -50,7 +50,11 @@ def fingerprints_of(snapshots: Sequence[Snapshot]) -> Mapping[str, str]:
 
 
 def changed_since(snapshots: Sequence[Snapshot], seen: str, column: str) -> set[str] | None:
-    """The values of the slice column in partitions that changed after a snapshot; None if that cannot be told."""
+    """The values of the slice column in partitions that changed after a snapshot; None if that cannot be told.
+
+    Args:
+        seen: the snapshot; nothing for all that ever changed.
+    """
     changed: set[str] = set()
     for snapshot in snapshots:
         if snapshot.id == seen:
@@ -61,7 +65,8 @@ def changed_since(snapshots: Sequence[Snapshot], seen: str, column: str) -> set[
         if None in told or len(told) != snapshot.changed_partition_count:
             return None
         changed.update(value for value in told if value is not None)
-    return None
+    from_the_start = bool(snapshots) and not snapshots[-1].parent
+    return changed if not seen and from_the_start else None
 
 
 def _value(partition: str, column: str) -> str | None:

@@ -24,6 +24,8 @@ _PROPERTIES = {
     "write.spark.fanout.enabled": "true",
     # Half the time of zstd's default for a tenth more bytes; bench/pipelines.py.
     "write.parquet.compression-level": "1",
+    # Work is given out in pieces of that size, each of which is a few seconds of it: few and large ones leave cores idle.
+    "read.split.target-size": str(16 * 2**20),
 }
 _DELETED = "_lake_deleted"
 
@@ -78,12 +80,13 @@ class Writer:
             changes = changes.unionByName(gone.withColumn(_DELETED, F.lit(True)))
         if changes.isEmpty():
             return False
-        changes.createOrReplaceTempView("lake_changes")
+        view = f"lake_changes_{table.namespace}_{table.table}"  # several tables may be merged at once
+        changes.createOrReplaceTempView(view)
         columns = [each for each in changes.columns if each != _DELETED]
         same = " AND ".join(f"t.`{each}` <=> s.`{each}`" for each in key)
         updates = ", ".join(f"t.`{each}` = s.`{each}`" for each in columns)
         self.spark.sql(
-            f"MERGE INTO {self.tables.spark_name(table)} t USING lake_changes s ON {same}"
+            f"MERGE INTO {self.tables.spark_name(table)} t USING `{view}` s ON {same}"
             f" WHEN MATCHED AND s.{_DELETED} THEN DELETE WHEN MATCHED THEN UPDATE SET {updates}"
             f" WHEN NOT MATCHED AND NOT s.{_DELETED} THEN INSERT ({', '.join(f'`{each}`' for each in columns)})"
             f" VALUES ({', '.join(f's.`{each}`' for each in columns)})"
