@@ -4,7 +4,7 @@ BIN := .venv/bin
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo test test-fast test-rck lint fmt lock bench clean
+.PHONY: help setup demo test test-fast test-rck matrix lint fmt lock bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
@@ -29,6 +29,9 @@ test: setup lint ## lint, then every test, against real Spark, SQLite, DuckDB an
 
 test-fast: .venv/ready ## the tests that need no JVM: under a minute
 	$(BIN)/python -m pytest -q -n auto -m "not spark and not slow" $(PYTEST_ARGS)
+
+matrix: setup ## every engine on every catalog, on the real servers; writes docs/matrix.md
+	LAKE_WRITE_MATRIX=1 $(BIN)/python -m pytest -q -m matrix tests/contract/test_engines.py $(PYTEST_ARGS)
 
 test-rck: .venv/ready ## Apache Iceberg's REST Compatibility Kit against our REST catalog (needs a JDK and, once, Maven)
 	$(BIN)/python tools/rck/ours.py $(RCK_ARGS)

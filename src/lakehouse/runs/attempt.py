@@ -84,7 +84,7 @@ class Attempt:
                 make(table)
             return
         spark = scene().spark  # before there is more than one who might start it
-        side_by_side([partial(make, table) for table in tables], spark.sparkContext.cancelAllJobs)
+        side_by_side([partial(make, table) for table in tables], partial(_cancel, spark))
 
     def ended(self) -> RunRecord:
         """Publish, unless asked not to; the record says what came of it: still `running` if the tables moved."""
@@ -253,6 +253,14 @@ class LazyScene:
         if self._scene is None:
             self._scene = self._opened()
         return self._scene
+
+
+def _cancel(spark: SparkSession) -> None:
+    """Let Spark drop what it is doing for us: a session of Spark Connect has its own word for that."""
+    try:
+        spark.sparkContext.cancelAllJobs()
+    except Exception:  # noqa: BLE001 - each kind of session refuses the other's word in a way of its own
+        spark.interruptAll()
 
 
 def _commit(pipeline: Pipeline, record: RunRecord) -> Commit:

