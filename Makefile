@@ -31,7 +31,7 @@ test-fast: .venv/ready ## the tests that need no JVM: under a minute
 	$(BIN)/python -m pytest -q -n auto -m "not spark and not slow" $(PYTEST_ARGS)
 
 matrix: setup ## every engine on every catalog, on the real servers; writes docs/matrix.md
-	LAKE_WRITE_MATRIX=1 $(BIN)/python -m pytest -q -m matrix tests/contract/test_engines.py $(PYTEST_ARGS)
+	WRITE_MATRIX=1 $(BIN)/python -m pytest -q -m matrix tests/contract/test_engines.py $(PYTEST_ARGS)
 
 test-rck: .venv/ready ## Apache Iceberg's REST Compatibility Kit against our REST catalog (needs a JDK and, once, Maven)
 	$(BIN)/python tools/rck/ours.py $(RCK_ARGS)

@@ -38,6 +38,7 @@ GAPS: dict[tuple[str, str, str], str] = {
         ): "Nessie's REST endpoint loses history and first rows (docs/catalogs.md): read only"
         for ability in ("creates", "writes", "adds a column", "renames", "drops")
     },
+    ("nessie", "duckdb", "travels"): "Nessie's REST endpoint tells of the newest snapshot alone",
 }
 
 

@@ -137,8 +137,8 @@ def test_commits_of_all_engines_at_once_lose_nothing_that_was_acknowledged(desk:
 
 
 def test_the_table_in_the_docs_is_what_was_seen() -> None:
-    """Last, since it is about the tests before it. LAKE_WRITE_MATRIX=1 writes it anew."""
+    """Last, since it is about the tests before it. WRITE_MATRIX=1 writes it anew."""
     found = MATRIX.text()
-    if os.environ.get("LAKE_WRITE_MATRIX"):
+    if os.environ.get("WRITE_MATRIX"):
         FILE.write_text(found)
     assert FILE.read_text() == found
