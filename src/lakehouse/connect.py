@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakehouse.assemble import spark_conf
+from lakehouse.catalogs.nessie import NessieCatalog
 from lakehouse.catalogs.sql import BUSY_TIMEOUT_MS, SqlCatalog, SqliteDatabase
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError
@@ -121,10 +122,11 @@ def _duckdb_attached(parts: Opened) -> str:
     """DuckDB on a catalog that speaks Iceberg's REST protocol. Through Nessie's it should only read: docs/catalogs.md."""
     if parts.settings.catalog.kind == "hive":
         raise NotSupportedError("DuckDB cannot ask a Hive Metastore.", "Ask through Trino or Spark.")
-    # Nessie speaks REST beside its own API, which is what the other properties name.
-    properties = getattr(parts.catalog, "rest_properties", parts.catalog.pyiceberg_properties)()
-    # The branch at its end is for clients that follow the address which the server tells; DuckDB follows its prefix alone.
-    uri = properties["uri"].removesuffix(f"/{MAIN}")
+    uri = parts.catalog.pyiceberg_properties()["uri"]
+    if isinstance(parts.catalog, NessieCatalog):
+        # Nessie speaks REST beside its own API. The branch at the address's end is for clients that follow the address
+        # which the server tells; DuckDB follows its prefix alone.
+        uri = parts.catalog.rest_properties()["uri"].removesuffix(f"/{MAIN}")
     token = parts.settings.catalog.token
     lets_in = f"TOKEN '{token}'" if token else "AUTHORIZATION_TYPE 'none'"
     return f"""\

@@ -37,6 +37,7 @@ class Unbranched(Protocol):
     def tables(self) -> Sequence[TableName]: ...
     def pointer(self, table: TableName) -> str | None: ...
     def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str | None]: ...
+    def everything(self) -> dict[TableName, str]: ...
     def has_view(self, name: TableName) -> bool: ...
     def ensure_namespace(self, namespace: str) -> None: ...
     def move(self, table: TableName, start: str, end: str | None) -> bool: ...
@@ -164,9 +165,7 @@ class Aside:
 
     def conflicts(self, branch: str) -> tuple[TableName, ...]:
         """The tables that a branch has changed and others as well, since the branch was made."""
-        changes = self.ours.changes(branch)
-        now = self.theirs.pointers(each.table for each in changes)
-        return tuple(each.table for each in changes if now[each.table] != each.before)
+        return self._moved(self.ours.changes(branch))
 
     def publish(self, branch: str, commit: Commit | None = None, tag: str = "") -> Published:
         """Make a branch's changes everybody's, all at once, or none if any of their tables has moved."""
@@ -174,7 +173,7 @@ class Aside:
         self._refuse_several(changes)
         # What is done already was done by somebody who was killed before it could be written down.
         if changes and not self.theirs.change(changes) and not self._all_done(changes):
-            return Published(False, moved=self.conflicts(branch) or tuple(each.table for each in changes))
+            return self._not_done(changes)
         return self._written_down(branch, changes, commit, tag)
 
     def discard(self, branch: str) -> bool:
@@ -207,9 +206,11 @@ class Aside:
     def published_by(self, run: str) -> LogEntry | None:
         """What a run published, if it did; also one that was killed before it could write that down."""
         found = self.ours.published_by(run)
-        branch = next((ref for ref in self.ours.branch_refs() if run and ref.name == f"{RUN_PREFIX}{run}"), None)
-        if found is not None or branch is None:
+        if found is not None or not run:
             return found
+        branch = next((ref for ref in self.ours.branch_refs() if ref.name == f"{RUN_PREFIX}{run}"), None)
+        if branch is None:
+            return None
         changes = self.ours.changes(branch.name)
         if not changes or not self._all_done(changes):
             return None
@@ -222,9 +223,7 @@ class Aside:
         changes = [Change(each.table, each.after, each.before) for each in undone.tables]
         self._refuse_several(changes)
         if not self.theirs.change(changes):
-            now = self.theirs.pointers(each.table for each in changes)
-            moved = tuple(each.table for each in changes if now[each.table] != each.before)
-            return Published(False, moved=moved or tuple(each.table for each in changes))
+            return self._not_done(changes)
         now = self.theirs.pointers(each.table for each in changes)
         done = [replace(each, after=now[each.table]) for each in changes]
         return Published(True, self.ours.write_down(done, replace(commit, kind="revert")))
@@ -242,8 +241,15 @@ class Aside:
     def _look(self, ref: str) -> None:
         """See where every table of main is now, before a branch or a tag is made of it."""
         if ref == MAIN:
-            names = self.theirs.tables()
-            self.ours.mirror({**dict.fromkeys(self.ours.tables()), **self.theirs.pointers(names)})
+            self.ours.mirror({**dict.fromkeys(self.ours.tables()), **self.theirs.everything()})
+
+    def _moved(self, changes: Sequence[Change]) -> tuple[TableName, ...]:
+        """The tables that are not where their changes begin."""
+        now = self.theirs.pointers(each.table for each in changes)
+        return tuple(each.table for each in changes if now[each.table] != each.before)
+
+    def _not_done(self, changes: Sequence[Change]) -> Published:
+        return Published(False, moved=self._moved(changes) or tuple(each.table for each in changes))
 
     def _all_done(self, changes: Sequence[Change]) -> bool:
         return all(self.theirs.is_done(each) for each in changes)

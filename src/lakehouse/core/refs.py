@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakehouse.core.names import TableName
@@ -83,3 +85,9 @@ class Reached:
     pointer: str
     by: str
     """What leads there: `main`, `branch NAME`, `base of NAME`, `tag NAME`, `dropped`, `log NUMBER`."""
+
+
+def state_of(found: Mapping[TableName, str]) -> str:
+    """A hash of where everything points: the same tables, the same hash."""
+    text = "\n".join(f"{table} {location}" for table, location in sorted(found.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -6,7 +6,6 @@ that Iceberg in Spark, PyIceberg and Trino take for a commit, so that nobody's i
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +13,7 @@ from typing import Any
 
 from lakehouse.catalogs.hive.metastore import Metastore, alter, entry_of, kind_of, locked, objects
 from lakehouse.core.names import CATALOG, TableName
-from lakehouse.core.refs import Change
+from lakehouse.core.refs import Change, state_of
 from lakehouse.core.spark_catalog import spark_catalog
 
 _POINTER = "metadata_location"
@@ -68,7 +67,12 @@ class HiveCatalog:
 
     def tables(self) -> Sequence[TableName]:
         """Every Iceberg table, by name."""
-        return sorted(name for name, entry in self.metastore.entries() if _pointer(entry) is not None)
+        return sorted(self.everything())
+
+    def everything(self) -> dict[TableName, str]:
+        """Where every Iceberg table points."""
+        found = {name: _pointer(entry) for name, entry in self.metastore.entries()}
+        return {name: place for name, place in found.items() if place is not None}
 
     def pointer(self, table: TableName) -> str | None:
         """Where the newest metadata of an Iceberg table is, or None if there is no such table."""
@@ -148,8 +152,7 @@ class HiveCatalog:
 
     def state(self) -> str:
         """A hash of where everything points: it changes whenever anything does."""
-        found = sorted((name, _pointer(entry)) for name, entry in self.metastore.entries() if _pointer(entry))
-        return hashlib.sha256("\n".join(f"{name} {place}" for name, place in found).encode()).hexdigest()[:16]
+        return state_of(self.everything())
 
     # ---- soft drop ----------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from lakehouse.catalogs.nessie.kept import Kept
 from lakehouse.core.errors import BranchExistsError, NoSuchBranchError, NoSuchCommitError, TableExistsError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import CATALOG, MAIN, TableName
-from lakehouse.core.refs import Change, Commit, LogEntry, Published, Reached, Ref
+from lakehouse.core.refs import Change, Commit, LogEntry, Published, Reached, Ref, state_of
 from lakehouse.core.spark_catalog import spark_catalog
 
 #: How often something is done again that others disturbed.
@@ -253,7 +253,7 @@ class NessieCatalog:
 
     def state(self) -> str:
         """A hash of where everything points: it changes whenever anything does."""
-        return refs.state_of(refs.pointers(self.api, self.branch))
+        return state_of(refs.pointers(self.api, self.branch))
 
     def reachable(self, since: str = "") -> list[Reached]:
         """Every metadata file that something may still lead to: whoever deletes files keeps what these need.

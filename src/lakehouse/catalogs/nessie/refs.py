@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from lakehouse.catalogs.nessie.contents import name_of, pointer_of
 from lakehouse.catalogs.nessie.kept import KEPT, Kept
 from lakehouse.core.errors import BadNameError, BranchExistsError, NoSuchBranchError
 from lakehouse.core.names import CATALOG, MAIN, TableName, check_part, nearest
-from lakehouse.core.refs import Commit, Reached, Ref
+from lakehouse.core.refs import Commit, Reached, Ref, state_of
 
 #: Names that would be taken for something else in Spark or that are the catalog's own.
 _RESERVED = (CATALOG, MAIN, "spark_catalog")
@@ -131,12 +130,6 @@ def pointers(api: NessieApi, at: str) -> dict[TableName, str]:
     """Where all tables and views point."""
     found = ((name_of(key), pointer_of(content)) for key, content in api.entries(at))
     return {name: pointer for name, pointer in found if pointer is not None}
-
-
-def state_of(found: Mapping[TableName, str]) -> str:
-    """A hash of where everything points: the same tables, the same hash."""
-    text = "\n".join(f"{table} {location}" for table, location in sorted(found.items()))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def reachable(api: NessieApi, since: str) -> list[Reached]:

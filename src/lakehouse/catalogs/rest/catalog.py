@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from lakehouse.core.errors import (
 )
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import CATALOG, TableName
-from lakehouse.core.refs import Change
+from lakehouse.core.refs import Change, state_of
 from lakehouse.core.spark_catalog import spark_catalog
 
 #: Dropped tables are moved to a namespace beside their own.
@@ -116,6 +115,10 @@ class RestCatalog:
         """Where several tables point, asked one after the other: the protocol knows no moment of several tables."""
         return {table: self.pointer(table) for table in tables}
 
+    def everything(self) -> dict[TableName, str]:
+        """Where every table points, asked one after the other; one that goes meanwhile is not among them."""
+        return {table: place for table, place in self.pointers(self.tables()).items() if place is not None}
+
     def has_view(self, name: TableName) -> bool:
         """Whether the name is a view's."""
         with self._asked() as theirs:
@@ -134,8 +137,7 @@ class RestCatalog:
 
     def state(self) -> str:
         """A hash of where everything points: it changes whenever anything does."""
-        found = "\n".join(f"{table} {self.pointer(table)}" for table in self.tables())
-        return hashlib.sha256(found.encode()).hexdigest()[:16]
+        return state_of(self.everything())
 
     # ---- changes ------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from lakehouse.catalogs.sql.publishing import Moved
 from lakehouse.catalogs.sql.rows import IS_TABLE, KEY
 from lakehouse.core.errors import NoSuchBranchError, NoSuchCommitError
 from lakehouse.core.names import CATALOG, MAIN, TableName
-from lakehouse.core.refs import Change, Commit, LogEntry, Published, Reached, Ref
+from lakehouse.core.refs import Change, Commit, LogEntry, Published, Reached, Ref, state_of
 from lakehouse.core.spark_catalog import spark_catalog
 
 _LONGEST_NAME, _LONGEST_TEXT = 255, 4000
@@ -266,7 +266,7 @@ class SqlCatalog:
     def state(self) -> str:
         """A hash of where everything points: it changes whenever anything does."""
         with self.database.reading() as db:
-            return rows.state_of(rows.pointers(db, self.name))
+            return state_of(rows.pointers(db, self.name))
 
     def reachable(self, since: str = "") -> list[Reached]:
         """Every metadata file that something may still lead to: whoever deletes files keeps what these need.

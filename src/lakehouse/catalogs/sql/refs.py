@@ -9,7 +9,7 @@ from lakehouse.catalogs.sql.database import Transaction
 from lakehouse.catalogs.sql.schema import DROPPED
 from lakehouse.core.errors import BadNameError, BranchExistsError, NoSuchBranchError
 from lakehouse.core.names import CATALOG, MAIN, TableName, check_part, nearest
-from lakehouse.core.refs import Commit, Reached, Ref
+from lakehouse.core.refs import Commit, Reached, Ref, state_of
 
 #: Names that would be taken for something else in Spark or in the catalog's own tables.
 _RESERVED = (CATALOG, MAIN, DROPPED, "spark_catalog")
@@ -49,7 +49,7 @@ def make_branch(db: Transaction, name: str, source: str, tables: Sequence[TableN
             rows.ensure_namespace(db, name, table.namespace)
     _copy_namespaces(db, name, CATALOG if found == "tag" else source, every=tables is None)
     _remember_base(db, name, source, of_branch=found == "branch" and tables is None)
-    state = rows.state_of(rows.pointers(db, name))
+    state = state_of(rows.pointers(db, name))
     facts = (name, log.called(source), state, log.now(), commit.author, commit.message)
     db.execute("INSERT INTO lake_branches VALUES (?, ?, ?, ?, ?, ?)", facts)
 
@@ -97,7 +97,7 @@ def make_tag(db: Transaction, name: str, source: str, commit: Commit) -> None:
             " FROM iceberg_tables WHERE catalog_name = ?",
             (name, source),
         )
-    state = rows.state_of(tagged(db, name))
+    state = state_of(tagged(db, name))
     facts = (name, log.called(source), state, log.now(), commit.author, commit.message)
     db.execute("INSERT INTO lake_tags VALUES (?, ?, ?, ?, ?, ?)", facts)
 

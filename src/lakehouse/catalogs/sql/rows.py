@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 
 from lakehouse.catalogs.sql.database import Transaction
@@ -65,9 +64,3 @@ def ensure_namespace(db: Transaction, name: str, namespace: str) -> None:
         "INSERT INTO iceberg_namespace_properties VALUES (?, ?, 'exists', 'true') ON CONFLICT DO NOTHING",
         (name, namespace),
     )
-
-
-def state_of(found: Mapping[TableName, str]) -> str:
-    """A hash of where everything points: the same tables, the same hash."""
-    text = "\n".join(f"{table} {location}" for table, location in sorted(found.items()))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

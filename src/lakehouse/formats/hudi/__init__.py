@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from lakehouse.core.errors import NoSuchTableError, NotSupportedError
 from lakehouse.core.names import TableName
@@ -92,7 +91,8 @@ class HudiTables:
     def scan(self, table: TableName, snapshot: str = "") -> Scan:
         from hudi import HudiReadOptions
 
-        opened = self._opened(table)
+        place = self._place(table)
+        opened = timeline.open_table(place, self._places.access)
         instants = [instant for instant in timeline.instants(opened) if not snapshot or instant.id <= snapshot]
         if not instants:
             return Scan(columns=self.describe(table).columns, total_rows=0, total_files=0, total_bytes=0)
@@ -106,7 +106,7 @@ class HudiTables:
         return Scan(
             columns=timeline.columns(instants[-1]),
             snapshot_id=snapshot,
-            files=tuple(self._places.file(table, part.base_file_relative_path()) for part in slices),
+            files=tuple(self._places.file(place, part.base_file_relative_path()) for part in slices),
             total_rows=timeline.snapshots(instants)[-1].rows_total,
             total_files=len(slices),
             total_bytes=sum(part.base_file_size for part in slices),
@@ -185,10 +185,7 @@ class HudiTables:
         return timeline.columns(instants[-1]) if instants else _columns_at_creation(self._properties(table))
 
     def _instants(self, table: TableName) -> list[Instant]:
-        return timeline.instants(self._opened(table))
-
-    def _opened(self, table: TableName) -> Any:
-        return timeline.open_table(self._place(table), self._places.access)
+        return timeline.instants(timeline.open_table(self._place(table), self._places.access))
 
     def _properties(self, table: TableName) -> dict[str, str]:
         lines = self._places.read(f"{self._place(table)}/.hoodie/hoodie.properties").decode().splitlines()

@@ -12,7 +12,7 @@ from typing import Protocol
 from lakehouse.core.errors import TableExistsError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
-from lakehouse.core.uris import file_uri
+from lakehouse.core.uris import file_uri, local_path
 
 
 class Places(Protocol):
@@ -38,8 +38,8 @@ class Places(Protocol):
     def place_for_new(self, table: TableName) -> str:
         """The URI of a folder for a new table, if its usual one is taken; else nothing."""
 
-    def file(self, table: TableName, relative: str) -> str:
-        """One of a table's files, as DuckDB names it."""
+    def file(self, place: str, relative: str) -> str:
+        """One of the files of a table that lies there, as DuckDB names it."""
 
     def read(self, uri: str) -> bytes:
         """The content of a small file."""
@@ -75,8 +75,8 @@ class LocalFolders:
     def place_for_new(self, table: TableName) -> str:
         return ""  # a dropped table's folder has been moved away
 
-    def file(self, table: TableName, relative: str) -> str:
-        return str(self._folder(table) / relative)
+    def file(self, place: str, relative: str) -> str:
+        return str(local_path(place) / relative)
 
     def read(self, uri: str) -> bytes:
         return LOCAL.read(uri)
@@ -156,8 +156,8 @@ class MetastoreEntries:
             return ""
         return f"{usual}_{uuid.uuid4().hex[:8]}"  # a dropped table is still there, to be brought back
 
-    def file(self, table: TableName, relative: str) -> str:
-        return f"{self.find(table)}/{relative}"
+    def file(self, place: str, relative: str) -> str:
+        return f"{place}/{relative}"
 
     def read(self, uri: str) -> bytes:
         return self.files.read(uri)
