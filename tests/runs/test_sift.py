@@ -56,7 +56,7 @@ BELIEVED = [(1, "tea", 5, 1), (2, "tea", 7, 3), (2, None, 2, 2), (3, "jam", 4, 1
 def test_of_one_key_the_newest_good_row_is_left(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(sift, "MOST_DOUBLES", most)
+    monkeypatch.setattr(sift, "MOST_SUSPECTS", most)
     assert good(sales(spark, *SOME)) == sorted(BELIEVED, key=str)
 
 

@@ -1,8 +1,8 @@
 """The rows made for a table, sifted: which are believed, which break a rule, and of several with one key the newest.
 
-Making rows may be most of a run's work, and sorting them the rest. So most of them go to the table as they are made: one pass looks
-at the keys alone, by a hash of them, and only rows whose hash came twice are compared. Those that break a rule are found in a pass that
-works out no more than the rules need, and kept: they are few.
+Making rows may be most of a run's work, and sorting them the rest. So a first pass works out no more than the keys and the rules need, and
+says by a hash of the key which rows are suspect: their key came twice, or one of that key breaks a rule. These are few, and are set apart
+and kept to be counted and compared. All others go to the table as they are made.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from lakehouse.quality.checks import some_rows
 from lakehouse.quality.model import Outcome, Rule
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-#: With more keys than that more than once, all rows are sorted by key instead.
-MOST_DOUBLES = 50_000
+#: With more keys than that to be looked at, all rows are sorted by key instead.
+MOST_SUSPECTS = 200_000
+#: For one key, so many places in the table of marks: of the rows that are fine, one in so many is taken for a suspect.
+_PLACES_PER_KEY = 16
 _HASH, _RANK, _BROKEN = "_lake_hash", "_lake_rank", "_lake_broken"
 
 
@@ -53,12 +56,13 @@ class Keys:
 def sifted(table: str, made: DataFrame, rules: Sequence[Rule], keys: Keys | None = None) -> Iterator[Sifted]:
     """Sift rows; what was kept of them is let go at the end."""
     with ExitStack() as kept:
-        broken = made.where(_any_broken(rules)) if rules else None
-        if broken is not None:
-            kept.callback(broken.persist().unpersist)
-        outcomes = _outcomes(table, broken, rules) if broken is not None else []
-        good = _one_per_key(made, rules, keys) if keys else _believed(made, rules)
-        yield Sifted(good, broken, outcomes)
+        suspects = _suspects(made, rules, keys) if keys and not keys.sort else None
+        if keys and suspects is not None:
+            yield _parted(table, made, rules, keys, suspects, kept)
+        else:
+            broken = _kept(made.where(_any_broken(rules)), kept) if rules else None
+            believed = _believed(made, rules)
+            yield Sifted(_newest(believed, keys) if keys else believed, broken, _outcomes(table, broken, rules))
 
 
 def rejected_rows(broken: DataFrame, rules: Sequence[Rule], kept: Sequence[str], run: str, now: datetime) -> DataFrame:
@@ -76,9 +80,11 @@ def rejected_rows(broken: DataFrame, rules: Sequence[Rule], kept: Sequence[str],
     )
 
 
-def _outcomes(table: str, broken: DataFrame, rules: Sequence[Rule]) -> list[Outcome]:
+def _outcomes(table: str, broken: DataFrame | None, rules: Sequence[Rule]) -> list[Outcome]:
     from pyspark.sql import functions as F
 
+    if broken is None:
+        return []
     counts = [F.count(F.when(_breaks(rule), F.lit(1))).alias(f"r{at}") for at, rule in enumerate(rules)]
     found = broken.agg(*counts).first()
     assert found is not None
@@ -93,44 +99,59 @@ def _shown(broken: DataFrame, rule: Rule, count: int) -> tuple[str, ...]:
     return some_rows(broken.where(_breaks(rule)), count) if rule.severity == "block" else ()
 
 
-# ---- good rows --------------------------------------------------------------------------------------------------
+# ---- suspects and others ----------------------------------------------------------------------------------------
 
 
-def _one_per_key(made: DataFrame, rules: Sequence[Rule], keys: Keys) -> DataFrame:
-    """The good rows, of several with one key the newest."""
-    doubles = [] if keys.sort else _doubles(made, keys)
-    if keys.sort or len(doubles) > MOST_DOUBLES:
-        return _newest(_believed(made, rules), keys)
-    if not doubles:
-        return _believed(made, rules)
-    double = _seems_double(keys, doubles)
-    compared = _newest(_believed(made.where(double), rules), keys)
-    return _believed(made.where(~double), rules).unionByName(compared)
+def _parted(
+    table: str, made: DataFrame, rules: Sequence[Rule], keys: Keys, suspects: Sequence[int], kept: ExitStack
+) -> Sifted:
+    """The suspects looked at one by one, the others as they are."""
+    if not suspects:
+        broken = made.where("false") if rules else None
+        return Sifted(made, broken, [Outcome(table, rule.name, rule.severity, True, 0) for rule in rules])
+    suspect = _seems_suspect(made, keys, suspects, kept)
+    apart = _kept(made.where(suspect), kept)
+    broken = apart.where(_any_broken(rules)) if rules else None
+    good = made.where(~suspect).unionByName(_newest(_believed(apart, rules), keys))
+    return Sifted(good, broken, _outcomes(table, broken, rules))
 
 
-def _doubles(made: DataFrame, keys: Keys) -> list[int]:
-    """The hashes of keys that come more than once, or one more than the most."""
+def _suspects(made: DataFrame, rules: Sequence[Rule], keys: Keys) -> list[int] | None:
+    """The hashes of keys that come more than once, or with a row that breaks a rule; None if they are too many."""
     from pyspark.sql import functions as F
 
-    hashes = made.select(F.xxhash64(*keys.columns).alias(_HASH)).groupBy(_HASH).count()
-    found = hashes.where(F.col("count") > 1).select(_HASH).limit(MOST_DOUBLES + 1)
-    return [row[0] for row in found.collect()]
+    marked = made.select(F.xxhash64(*keys.columns).alias(_HASH), _worked_out_once(_any_broken(rules)).alias(_BROKEN))
+    hashes = marked.groupBy(_HASH).agg(F.count(F.lit(1)).alias("count"), F.max(_BROKEN).alias(_BROKEN))
+    suspect = hashes.where((F.col("count") > 1) | F.col(_BROKEN)).select(_HASH)
+    # In order, because a limit without one looks at one part after the other.
+    found = suspect.orderBy(_HASH).limit(MOST_SUSPECTS + 1).collect()
+    return [row[0] for row in found] if len(found) <= MOST_SUSPECTS else None
 
 
-def _seems_double(keys: Keys, doubles: Sequence[int]) -> Column:
-    """Whether a row's key may be one of those; of the others, one in a hundred is taken for one, which does no harm.
+def _seems_suspect(made: DataFrame, keys: Keys, suspects: Sequence[int], kept: ExitStack) -> Column:
+    """Whether a row's key may be one of those; some others are taken for one, which does no harm.
 
-    A condition, which Spark puts before the work that the other columns are, where a join would come after it. And a table
-    of bytes, one for each remainder of a hash, since Spark takes seconds to plan a list of thousands of numbers.
+    A condition, which Spark puts before the work that the other columns are, where a join would come after it. The marks, one for
+    each remainder of a hash, come from a subquery: as a literal they would be written out wherever Spark tells its plan. They
+    are bytes, not bits, for which Spark would work out the hash twice.
     """
     from pyspark.sql import functions as F
 
-    size = 1 << (64 * len(doubles)).bit_length()
+    size = 1 << (_PLACES_PER_KEY * len(suspects)).bit_length()
     marks = bytearray(size)
-    for each in doubles:
+    for each in suspects:
         marks[each % size] = 1
+    view = f"lake_suspects_{uuid4().hex}"
+    spark = made.sparkSession
+    spark.createDataFrame([(marks,)], "marks binary").createOrReplaceTempView(view)
+    kept.callback(spark.catalog.dropTempView, view)
     place = F.pmod(F.xxhash64(*keys.columns), F.lit(size)).cast("int") + 1
-    return F.call_function("substring", F.lit(bytes(marks)), place, F.lit(1)) == F.lit(b"\x01")
+    return F.call_function("substring", F.expr(f"(SELECT marks FROM {view})"), place, F.lit(1)) == F.lit(b"\x01")
+
+
+def _kept(rows: DataFrame, kept: ExitStack) -> DataFrame:
+    kept.callback(rows.persist().unpersist)
+    return rows
 
 
 def _newest(rows: DataFrame, keys: Keys) -> DataFrame:
@@ -149,15 +170,23 @@ def _believed(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
     ours = [rule for rule in rules if rule.severity == "quarantine"]
     if not ours:
         return rows
-    # Never null and always added to nothing, but Spark does not know that. If it did, it would work out a row's columns for the
-    # rules, and once more for the row: a third of the time of a table with a dozen rules on derived columns.
-    not_known_before = F.monotonically_increasing_id() < 0
-    marked = rows.withColumn(_BROKEN, _any_broken(ours) | not_known_before)
+    marked = rows.withColumn(_BROKEN, _worked_out_once(_any_broken(ours)))
     return marked.where(~F.col(_BROKEN)).drop(_BROKEN)
 
 
+def _worked_out_once(condition: Column) -> Column:
+    """A condition that Spark keeps in a column of its own, in which it works out what comes twice only once."""
+    from pyspark.sql import functions as F
+
+    # Never null, and nothing is added; but Spark does not know that. If it did, it would take the condition apart and work out
+    # a row's columns again for every rule, and once more for the row.
+    return condition | (F.monotonically_increasing_id() < 0)
+
+
 def _any_broken(rules: Sequence[Rule]) -> Column:
-    return reduce(or_, (_breaks(rule) for rule in rules))
+    from pyspark.sql import functions as F
+
+    return reduce(or_, (_breaks(rule) for rule in rules), F.lit(False))
 
 
 def _breaks(rule: Rule) -> Column:
