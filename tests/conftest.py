@@ -106,3 +106,14 @@ def local_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
 def spark(local_lake: Lake) -> SparkSession:
     """One session for all tests of transformations: UTC, few partitions, no UI."""
     return local_lake.spark
+
+
+#: Fixtures of the servers that all tests share: those that use one run in one lane, so that the servers are started once.
+SERVERS = {"stack", "cluster", "nessie_server", "postgres", "postgres_server", "s3_server"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say which tests belong in one lane (`--dist loadgroup`): those that share servers, and those of one file."""
+    for item in items:
+        uses_servers = SERVERS & set(getattr(item, "fixturenames", ()))
+        item.add_marker(pytest.mark.xdist_group("servers" if uses_servers else str(item.path)))

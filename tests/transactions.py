@@ -1,7 +1,7 @@
 """Small pipelines without Spark that write several tables at once, in processes that may be killed.
 
-As a program: `python -m tests.transactions HOME CATALOG WORK…`, where WORK is `write NAME RUNS TABLE…` or
-`die STEP RUN TABLE…`.
+As a program: `python -m tests.transactions HOME WORK…`, where WORK is `write NAME RUNS TABLE…` or
+`die STEP RUN TABLE…`; where the lake's catalog is, the environment says.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import Any
 import pyarrow
 
 from lakehouse.assemble import assemble
+from lakehouse.catalogs.nessie import NessieCatalog
+from lakehouse.catalogs.nessie.api import NessieApi
 from lakehouse.catalogs.sql import SqlCatalog, log, refs, rows
 from lakehouse.config.load import load_settings
 from lakehouse.core.errors import RunConflictError
@@ -26,10 +28,9 @@ ROOT = Path(__file__).parents[1]
 SHAPE = pyarrow.schema([("run", pyarrow.string()), ("n", pyarrow.int64())])
 
 
-def opened(home: Path, catalog: str = "") -> Lake:
-    """A lake on SQLite, or on the PostgreSQL at an address."""
-    flags = {"home": home, "spark.master": "local[1]", **({"catalog.uri": catalog} if "://" in catalog else {})}
-    return assemble(load_settings(flags, environ={}))
+def opened(home: Path, environ: Mapping[str, str] | None = None) -> Lake:
+    """A lake on SQLite, or on the catalog of an environment."""
+    return assemble(load_settings({"home": home, "spark.master": "local[1]"}, environ=environ or {}))
 
 
 def writing(name: str, run: str, tables: list[str]) -> Pipeline:
@@ -61,8 +62,9 @@ def write(lake: Lake, name: str, runs: int, tables: list[str]) -> None:
                 continue
 
 
+Step = tuple[Any, str, str, int]
 #: Where a process dies, by the function before or after which it does, and how often that is called first.
-STEPS: dict[str, tuple[Any, str, str, int]] = {
+STEPS: dict[str, Step] = {
     "before publishing": (SqlCatalog, "publish", "before", 0),
     "before the first table": (rows, "exchange", "before", 0),
     "between two tables": (rows, "exchange", "before", 1),
@@ -71,11 +73,18 @@ STEPS: dict[str, tuple[Any, str, str, int]] = {
     "before the commit": (refs, "make_tag", "after", 0),
     "after the commit": (SqlCatalog, "publish", "after", 0),
 }
+#: The same where the commit is one request to a server.
+NESSIE_STEPS: dict[str, Step] = {
+    "before publishing": (NessieCatalog, "publish", "before", 0),
+    "before the commit": (NessieApi, "merge", "before", 0),
+    "between the commit and its tag": (NessieApi, "merge", "after", 0),
+    "after the commit": (NessieCatalog, "publish", "after", 0),
+}
 
 
-def die_at(step: str) -> None:
+def die_at(step: Step) -> None:
     """Have this process killed when it comes to a step."""
-    place, name, when, calls = STEPS[step]
+    place, name, when, calls = step
     real, left = getattr(place, name), [calls]
 
     def deadly(*args: Any, **kwargs: Any) -> Any:
@@ -90,20 +99,21 @@ def die_at(step: str) -> None:
     setattr(place, name, deadly)
 
 
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
+def command(home: Path, *work: str) -> list[str]:
+    return [sys.executable, "-m", "tests.transactions", str(home), *work]
 
 
-def command(home: Path, catalog: str, *work: str) -> list[str]:
-    return [sys.executable, "-m", "tests.transactions", str(home), catalog, *work]
+def environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """That of such a process."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), **settings}
 
 
-def main(home: str, catalog: str, what: str, *words: str) -> None:
-    with opened(Path(home), catalog) as lake:
+def main(home: str, what: str, *words: str) -> None:
+    with opened(Path(home), os.environ) as lake:
         if what == "write":
             write(lake, words[0], int(words[1]), list(words[2:]))
         else:
-            die_at(words[0])
+            die_at((NESSIE_STEPS if os.environ.get("LAKE_CATALOG__KIND") == "nessie" else STEPS)[words[0]])
             lake.run(writing("dies", words[1], list(words[2:])), id=words[1], light=True)
 
 

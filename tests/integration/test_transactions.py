@@ -7,16 +7,20 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.servers.nessie import NessieServer, nessie_server
 from tests.servers.postgres import Postgres
-from tests.transactions import STEPS, command, environment, opened, write, writing
+from tests.transactions import NESSIE_STEPS, STEPS, command, environment, opened, write, writing
 
 from lakehouse.core.names import TableName
 from lakehouse.lake import Lake
 
+__all__ = ["nessie_server"]
+
 pytestmark = pytest.mark.slow
 
 LEFT, RIGHT = "pair.left", "pair.right"
-READS = 10_000
+#: How often it is read meanwhile: a server is asked over the network.
+READS = {"sqlite": 10_000, "postgres": 10_000, "nessie": 1_000}
 QUERIES = 100
 RUNS = 5
 #: Who writes what: three that overlap in the pair, one beside them.
@@ -28,13 +32,23 @@ WRITERS = {
 }
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def address(request: pytest.FixtureRequest) -> str:
-    """The catalog's address; a dash for the file in the lake's own folder."""
-    if request.param == "sqlite":
-        return "-"
-    postgres: Postgres = request.getfixturevalue("postgres")
-    return postgres.url
+def place_of(kind: str, request: pytest.FixtureRequest) -> dict[str, str]:
+    """The settings of an empty catalog of a kind, as variables; none for the file in the lake's own folder."""
+    if kind == "postgres":
+        postgres: Postgres = request.getfixturevalue("postgres")
+        return {"LAKE_CATALOG__URI": postgres.url}
+    if kind == "nessie":
+        nessie: NessieServer = request.getfixturevalue("nessie_server").emptied()
+        s3 = nessie.s3
+        return {
+            "LAKE_CATALOG__KIND": "nessie",
+            "LAKE_CATALOG__URI": nessie.uri,
+            "LAKE_WAREHOUSE": nessie.warehouse,
+            "LAKE_S3__ENDPOINT": s3.endpoint,
+            "LAKE_S3__ACCESS_KEY": s3.access_key,
+            "LAKE_S3__SECRET_KEY": s3.secret_key,
+        }
+    return {}
 
 
 def counts(lake: Lake, *tables: str) -> list[int]:
@@ -53,31 +67,34 @@ JOIN = (
 )
 
 
-def test_four_runs_at_once_publish_all_or_nothing_while_somebody_reads(tmp_path: Path, address: str) -> None:
-    home = tmp_path / "lake"
-    lake = opened(home, address)
+@pytest.mark.parametrize("kind", ["sqlite", "postgres", "nessie"])
+def test_four_runs_at_once_publish_all_or_nothing_while_somebody_reads(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    home, place, reads_wanted = tmp_path / "lake", place_of(kind, request), READS[kind]
+    lake = opened(home, place)
     write(lake, "seed", 1, [LEFT, RIGHT])
     started = [
         subprocess.Popen(
-            command(home, address, "write", name, str(RUNS), *tables),
-            env=environment(),
+            command(home, "write", name, str(RUNS), *tables),
+            env=environment(place),
             stderr=subprocess.PIPE,
             text=True,
         )
         for name, tables in WRITERS.items()
     ]
     reads = queries = 0
-    while reads < READS or any(process.poll() is None for process in started):
+    while reads < reads_wanted or any(process.poll() is None for process in started):
         left, right = seen_at_once(lake)
         assert left == right, f"read {reads} saw {left} rows beside {right}"
         reads += 1
-        if reads % (READS // QUERIES) == 0:
+        if reads % (reads_wanted // QUERIES) == 0:
             rows, joined, others = lake.sql(JOIN, engine="duckdb").rows()[0]
             assert rows == joined == others
             queries += 1
     assert [process.communicate(timeout=300)[1] for process in started] == [""] * 4
     assert [process.returncode for process in started] == [0] * 4
-    assert (reads, queries) >= (READS, QUERIES)
+    assert (reads, queries) >= (reads_wanted, QUERIES)
     assert counts(lake, LEFT, RIGHT) == [1 + 3 * RUNS] * 2, "nothing lost, nothing twice"
     assert counts(lake, "solo.third", "solo.one", "solo.two") == [RUNS] * 3
     assert lake.branches() == []
@@ -86,22 +103,26 @@ def test_four_runs_at_once_publish_all_or_nothing_while_somebody_reads(tmp_path:
     assert len(published) == len(set(published)) == 1 + 4 * RUNS
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [(kind, step) for kind in ("sqlite", "postgres") for step in STEPS] + [("nessie", step) for step in NESSIE_STEPS],
+)
 def test_killed_at_any_step_of_publishing_main_is_old_or_new_and_the_next_run_recovers(
-    tmp_path: Path, address: str, step: str
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str, step: str
 ) -> None:
-    home = tmp_path / "lake"
-    lake = opened(home, address)
+    home, place = tmp_path / "lake", place_of(kind, request)
+    lake = opened(home, place)
     write(lake, "seed", 1, [LEFT, RIGHT])
     killed = subprocess.run(
-        command(home, address, "die", step, "the_run", LEFT, RIGHT), env=environment(), capture_output=True, text=True
+        command(home, "die", step, "the_run", LEFT, RIGHT), env=environment(place), capture_output=True, text=True
     )
     assert killed.returncode == -9, killed.stderr
     started = time.monotonic()
     after = counts(lake, LEFT, RIGHT)
-    assert after == ([2, 2] if step == "after the commit" else [1, 1])
+    committed = step in ("between the commit and its tag", "after the commit")
+    assert after == ([2, 2] if committed else [1, 1])
     record = lake.run_record("the_run")
-    assert record.state == ("published" if step == "after the commit" else "killed")
+    assert record.state == ("published" if committed else "killed")
     again = lake.run(writing("dies", "the_run", [LEFT, RIGHT]), id="the_run", light=True)
     assert again.state == "published"
     assert counts(lake, LEFT, RIGHT) == [2, 2], "done once, not twice"

@@ -135,6 +135,7 @@ def _seems_suspect(made: DataFrame, keys: Keys, suspects: Sequence[int], kept: E
     each remainder of a hash, come from a subquery: as a literal they would be written out wherever Spark tells its plan. They
     are bytes, not bits, for which Spark would work out the hash twice.
     """
+    import pandas
     from pyspark.sql import functions as F
 
     size = 1 << (_PLACES_PER_KEY * len(suspects)).bit_length()
@@ -143,7 +144,8 @@ def _seems_suspect(made: DataFrame, keys: Keys, suspects: Sequence[int], kept: E
         marks[each % size] = 1
     view = f"lake_suspects_{uuid4().hex}"
     spark = made.sparkSession
-    spark.createDataFrame([(marks,)], "marks binary").createOrReplaceTempView(view)
+    # Through Arrow: rows as Python has them are taken apart by a Python of Spark's own, which takes a second to start.
+    spark.createDataFrame(pandas.DataFrame({"marks": [bytes(marks)]}), "marks binary").createOrReplaceTempView(view)
     kept.callback(spark.catalog.dropTempView, view)
     place = F.pmod(F.xxhash64(*keys.columns), F.lit(size)).cast("int") + 1
     return F.call_function("substring", F.expr(f"(SELECT marks FROM {view})"), place, F.lit(1)) == F.lit(b"\x01")

@@ -44,8 +44,9 @@ _COMPILE_LATE = (
     "-XX:Tier4CompileThreshold=40000",
     "-XX:Tier4BackEdgeThreshold=80000",
 )
-# A tenth less time than Java's own choice for a pipeline (bench/pipelines.py): nobody waits for a short pause here.
-_COLLECTOR = "-XX:+UseParallelGC"
+# A tenth less time than Java's own choice for a pipeline (bench/pipelines.py): nobody waits for a short pause here. It would look at all of its
+# memory whenever the room for classes grows, which is what a start is full of.
+_COLLECTOR = ("-XX:+UseParallelGC", "-XX:MetaspaceSize=256m")
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ def _start_jvm(launch: Launch, scratch: Path, handshake: Path) -> subprocess.Pop
 
 
 def _jvm_options(launch: Launch) -> list[str]:
-    options = [f"-Xmx{launch.heap}", _COLLECTOR, *_COMPILE_LATE, "-Duser.timezone=UTC", "-Djava.awt.headless=true"]
+    options = [f"-Xmx{launch.heap}", *_COLLECTOR, *_COMPILE_LATE, "-Duser.timezone=UTC", "-Djava.awt.headless=true"]
     options += ["-Djdk.reflect.useDirectMethodHandle=false", "-Dio.netty.tryReflectionSetAccessible=true"]
     # Hudi's size estimator would otherwise try to attach a debugger to us, twice, and warn that it may not.
     options += ["-Djol.skipHotspotSAAttach=true", "-Djol.skipDynamicAttach=true"]
