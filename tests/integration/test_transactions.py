@@ -127,4 +127,5 @@ def test_killed_at_any_step_of_publishing_main_is_old_or_new_and_the_next_run_re
     assert again.state == "published"
     assert counts(lake, LEFT, RIGHT) == [2, 2], "done once, not twice"
     assert lake.branches() == []
+    assert "run_the_run" in [tag.name for tag in lake.refs.branches.tags()]
     assert time.monotonic() - started < 25, "nobody waits for a lock of the dead"

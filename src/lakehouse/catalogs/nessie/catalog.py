@@ -25,7 +25,7 @@ from lakehouse.catalogs.nessie.kept import Kept
 from lakehouse.core.errors import BranchExistsError, NoSuchBranchError, NoSuchCommitError, TableExistsError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import CATALOG, MAIN, TableName
-from lakehouse.core.refs import Change, Commit, LogEntry, Published, Reached, Ref, state_of
+from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published, Reached, Ref, state_of
 from lakehouse.core.spark_catalog import spark_catalog
 
 #: How often something is done again that others disturbed.
@@ -204,12 +204,16 @@ class NessieCatalog:
         if done.entry:
             history.note_run(self.kept, self.branch, signed.run, into.hash, done.entry)
         if done:
-            refs.forget(self.api, "branch", source)
-        if tag and done.entry:
+            self._conclude(source, tag, done.entry, signed)
+        return done
+
+    def _conclude(self, published: Reference, tag: str, entry: str, commit: Commit) -> None:
+        """Forget a branch that was published, and tag the commit that it became."""
+        refs.forget(self.api, "branch", published)
+        if tag and entry:
             self.drop_tag(tag)
             with suppress(BranchExistsError):  # what is published is published, even if a branch has the tag's name
-                refs.create(self.api, "tag", tag, Reference(self.branch, done.entry), signed)
-        return done
+                refs.create(self.api, "tag", tag, Reference(self.branch, entry), commit)
 
     def discard(self, branch: str) -> bool:
         """Forget a branch; its files are nobody's then. False if there is none."""
@@ -241,8 +245,12 @@ class NessieCatalog:
         return list(islice(history.entries(self.api, self.branch, table, history.OURS), limit))
 
     def published_by(self, run: str) -> LogEntry | None:
-        """What a run published here, if it did."""
-        return history.of_run(self.api, self.kept, self.branch, run)
+        """What a run published here, if it did; one that was killed right after that is concluded."""
+        found = history.of_run(self.api, self.kept, self.branch, run)
+        left = self.api.find(RUN_PREFIX + run) if found is not None else None
+        if found is not None and left is not None and left.type == "BRANCH":
+            self._conclude(left, left.name, found.id, found.commit)
+        return found
 
     def revert(self, entry: str, commit: Commit) -> Published:
         """Undo a commit in all its tables at once, if each is still as that commit left it."""

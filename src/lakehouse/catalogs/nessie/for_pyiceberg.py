@@ -8,7 +8,8 @@ metadata file and puts it into Nessie under the hash that it was made from.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 # Whoever loads this module has asked PyIceberg for it.
@@ -21,8 +22,10 @@ from pyiceberg.exceptions import (  # noqa: TID253
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec  # noqa: TID253
 from pyiceberg.serializers import FromInputFile  # noqa: TID253
 from pyiceberg.table import CommitTableResponse, StagedTable, Table  # noqa: TID253
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder  # noqa: TID253
 
 from lakehouse.catalogs.nessie.api import Conflict, Content, Key, NessieApi, Reference, put, remove
 from lakehouse.catalogs.nessie.contents import NAMESPACE, TABLE, VIEW, namespace_content, table_content
@@ -43,16 +46,24 @@ class NessieTables(MetastoreCatalog):  # type: ignore[misc] # PyIceberg's types 
 
     # ---- tables -------------------------------------------------------------------------------------------------
 
-    def create_table(self, identifier: str | Key, schema: Any, *arguments: Any, **options: Any) -> Table:
+    def create_table(
+        self,
+        identifier: str | Key,
+        schema: Any,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+        sort_order: SortOrder = UNSORTED_SORT_ORDER,
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> Table:
         """A new, empty table."""
-        properties = {
+        ours = {
             "format-version": "2",
             # Nessie's branches and tags share files that a table by itself does not know to be in use.
             "gc.enabled": "false",
             "write.parquet.compression-codec": "zstd",
-            **options.pop("properties", {}),
+            **properties,
         }
-        staged = self._create_staged_table(identifier, schema, *arguments, properties=properties, **options)
+        staged = self._create_staged_table(identifier, schema, location, partition_spec, sort_order, ours)
         self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
         return self.register_table(identifier, staged.metadata_location)
 
