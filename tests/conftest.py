@@ -110,10 +110,13 @@ def spark(local_lake: Lake) -> SparkSession:
 
 #: Fixtures of the servers that all tests share: those that use one run in one lane, so that the servers are started once.
 SERVERS = {"stack", "cluster", "nessie_server", "postgres", "postgres_server", "s3_server"}
+#: The same as parameters, of tests that ask for a server when they begin.
+ASKED_FOR = {"postgres", "nessie"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say which tests belong in one lane (`--dist loadgroup`): those that share servers, and those of one file."""
     for item in items:
-        uses_servers = SERVERS & set(getattr(item, "fixturenames", ()))
+        asked = {str(value) for value in item.callspec.params.values()} if hasattr(item, "callspec") else set()
+        uses_servers = SERVERS & set(getattr(item, "fixturenames", ())) or asked & ASKED_FOR
         item.add_marker(pytest.mark.xdist_group("servers" if uses_servers else str(item.path)))

@@ -38,16 +38,8 @@ def place_of(kind: str, request: pytest.FixtureRequest) -> dict[str, str]:
         postgres: Postgres = request.getfixturevalue("postgres")
         return {"LAKE_CATALOG__URI": postgres.url}
     if kind == "nessie":
-        nessie: NessieServer = request.getfixturevalue("nessie_server").emptied()
-        s3 = nessie.s3
-        return {
-            "LAKE_CATALOG__KIND": "nessie",
-            "LAKE_CATALOG__URI": nessie.uri,
-            "LAKE_WAREHOUSE": nessie.warehouse,
-            "LAKE_S3__ENDPOINT": s3.endpoint,
-            "LAKE_S3__ACCESS_KEY": s3.access_key,
-            "LAKE_S3__SECRET_KEY": s3.secret_key,
-        }
+        nessie: NessieServer = request.getfixturevalue("nessie_server")
+        return nessie.emptied().settings
     return {}
 
 

@@ -39,6 +39,18 @@ class NessieServer:
     def warehouse(self) -> str:
         return f"s3://{self.bucket}/warehouse"
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """Those of a lake on it, as variables."""
+        return {
+            "LAKE_CATALOG__KIND": "nessie",
+            "LAKE_CATALOG__URI": self.uri,
+            "LAKE_WAREHOUSE": self.warehouse,
+            "LAKE_S3__ENDPOINT": self.s3.endpoint,
+            "LAKE_S3__ACCESS_KEY": self.s3.access_key,
+            "LAKE_S3__SECRET_KEY": self.s3.secret_key,
+        }
+
     def emptied(self) -> NessieServer:
         """The same server, all of whose branches and tags are gone and whose main is at its beginning."""
         api = NessieApi(self.uri)

@@ -12,6 +12,7 @@ def look(table: str, checks: Sequence[Check], at: Looking) -> list[Outcome]:
     outcomes = []
     for check in checks:
         finding = check.look(at)
-        facts = (finding.passed, finding.broken, finding.told, finding.rows)
+        # Counts that come through Spark Connect are numpy's, of which a record cannot be written.
+        facts = (bool(finding.passed), int(finding.broken), finding.told, finding.rows)
         outcomes.append(Outcome(table, check.name, check.severity, *facts))
     return outcomes

@@ -88,9 +88,12 @@ def _outcomes(table: str, broken: DataFrame | None, rules: Sequence[Rule]) -> li
     counts = [F.count(F.when(_breaks(rule), F.lit(1))).alias(f"r{at}") for at, rule in enumerate(rules)]
     found = broken.agg(*counts).first()
     assert found is not None
+    numbers = [
+        int(count) for count in found
+    ]  # through Spark Connect they are numpy's, of which no record can be written
     return [
-        Outcome(table, rule.name, rule.severity, found[at] == 0, found[at], rows=_shown(broken, rule, found[at]))
-        for at, rule in enumerate(rules)
+        Outcome(table, rule.name, rule.severity, count == 0, count, rows=_shown(broken, rule, count))
+        for rule, count in zip(rules, numbers, strict=True)
     ]
 
 

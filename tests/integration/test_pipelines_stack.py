@@ -1,0 +1,113 @@
+"""The pipelines on the `stack` profile (Nessie, an object store, and there also Spark Connect): the same rows as embedded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import cache_only
+from tests.everything import ALL, everything
+from tests.servers.nessie import NessieServer, nessie_server
+from tests.servers.ports import free_port
+from tests.servers.postgres import Postgres
+from tests.servers.stack import Stack
+
+from lakehouse.config.handover import to_text
+from lakehouse.config.load import load_settings
+from lakehouse.config.settings import Settings
+from lakehouse.engines.trino import Trino, TrinoSettings
+from lakehouse.samples import social
+from lakehouse.samples.market import write_day
+from lakehouse.samples.taxi import write_month
+from lakehouse.stack.fetch import fetch
+from lakehouse.stack.health import listens
+from lakehouse.stack.services.connect import JAR
+
+__all__ = ["nessie_server"]
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+_START_TIMEOUT_S = 120
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Sources, and what the pipelines make of them in a lake without servers."""
+
+    sources: dict[str, str]
+    made: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def embedded(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Embedded:
+    folder = tmp_path_factory.mktemp("sources")
+    for day in (14, 15):
+        write_day(folder / "bars", date(2026, 1, day), tickers=5)
+    for month in ("2025-12", "2026-01"):
+        write_month(folder / "trips", month, rows=2_000)
+    (folder / "leads").mkdir()
+    (folder / "leads" / "one.csv").write_text("id,name,score\n1,Ada,10\n2,Bob,20\n")
+    (folder / "leads" / "two.csv").write_text("id,name,score,city\n2,Bob,25,London\n")
+    database = postgres_server.new_database()
+    with database.connect() as connection:
+        social.create(connection, users=50)
+    sources = {
+        "LAKE_SOURCES__MARKET__PATH": str(folder / "bars"),
+        "LAKE_SOURCES__TAXI__PATH": str(folder / "trips"),
+        "LAKE_SOURCES__SOCIAL__URL": database.url,
+        "LAKE_SOURCES__FILES__PATH": str(folder / "leads"),
+    }
+    return Embedded(sources, everything({**sources, "LAKE_HOME": str(folder / "lake")}))
+
+
+def test_all_pipelines_make_the_same_rows_on_the_stack(stack: Stack, embedded: Embedded) -> None:
+    facts = stack.need("storage", "postgres", "nessie", "trino")
+    there = everything({**stack.environment, **embedded.sources, "LAKE_PROFILE": "stack"})
+    assert there["states"] == embedded.made["states"] == {name: ["published", "nothing"] for name in ALL}
+    assert there["rows"] == embedded.made["rows"]
+    assert all(there["rows"].values())
+    assert there["branches"] == []
+    trino = Trino(TrinoSettings(facts.trino_url))
+    for table in ("gold.daily_bars", "gold.fct_daily_trips", "gold.user_activity", "crm.leads"):
+        (counted,) = trino.run(f"select count(*) from nessie.{table}", "asked for").rows()
+        assert counted == (len(there["rows"][table]),), table
+
+
+def test_pipelines_run_through_spark_connect_unchanged(
+    nessie_server: NessieServer, embedded: Embedded, tmp_path: Path
+) -> None:
+    lake = {**nessie_server.emptied().settings, "LAKE_HOME": str(tmp_path / "lake")}
+    with connect_server(load_settings({}, environ={**cache_only(), **lake})) as url:
+        there = everything({**embedded.sources, **lake, "LAKE_SPARK__MASTER": url}, "market", "taxi")
+    assert there["states"] == {name: ["published", "nothing"] for name in ("market", "taxi")}
+    assert there["rows"] == {name: embedded.made["rows"][name] for name in there["rows"]}
+
+
+@contextmanager
+def connect_server(settings: Settings) -> Iterator[str]:
+    """A Spark Connect server for some lake, as `lake up connect` starts it."""
+    ports = {"connect_port": free_port(), "connect_ui_port": free_port()}
+    settings = replace(settings, stack=replace(settings.stack, **ports))  # type: ignore[arg-type]
+    fetch(settings, (JAR,), lambda _: nullcontext())
+    command = [sys.executable, "-m", "lakehouse.stack.connect_server"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    assert process.stdin
+    process.stdin.write(to_text(settings))
+    process.stdin.close()
+    try:
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not listens("127.0.0.1", ports["connect_port"]):
+            assert process.poll() is None and time.monotonic() < deadline, "Spark Connect did not start"
+            time.sleep(0.2)
+        yield f"sc://127.0.0.1:{ports['connect_port']}"
+    finally:
+        process.terminate()
+        process.wait(60)
