@@ -24,14 +24,17 @@ setup: .venv/ready ## make .venv, install the locked dependencies, fetch the jar
 demo: setup ## a narrated tour of a small lake, embedded (LAKE_HOME chooses another folder)
 	LAKE_HOME=$${LAKE_HOME:-$(CURDIR)/.lake/demo} $(BIN)/lake demo
 
-test: setup lint ## lint, then every test, against real Spark, SQLite, DuckDB and hudi-rs
-	@start=$$(date +%s); $(BIN)/python -m pytest -q --durations=10 $(PYTEST_ARGS); code=$$?; echo "make test: $$(( $$(date +%s) - start )) s of tests"; exit $$code
+# Two lanes, for two cores: one for all tests that share servers, which are started once, and one for the others.
+LANES ?= 2
+
+test: setup lint ## lint, then every test, on real Spark and real servers, in two lanes (LANES)
+	@start=$$(date +%s); $(BIN)/python -m pytest -q -n $(LANES) --dist loadgroup --durations=15 $(PYTEST_ARGS); code=$$?; echo "make test: $$(( $$(date +%s) - start )) s of tests"; exit $$code
 
 test-fast: .venv/ready ## the tests that need no JVM: under a minute
 	$(BIN)/python -m pytest -q -n auto -m "not spark and not slow" $(PYTEST_ARGS)
 
-matrix: setup ## every engine on every catalog, on the real servers; writes docs/matrix.md
-	WRITE_MATRIX=1 $(BIN)/python -m pytest -q -m matrix tests/contract/test_engines.py $(PYTEST_ARGS)
+matrix: setup ## every engine on every catalog, for Iceberg and Hudi, on the real servers; writes docs/matrix.md
+	WRITE_MATRIX=1 $(BIN)/python -m pytest -q tests/contract/test_engines.py tests/contract/test_hudi*.py $(PYTEST_ARGS)
 
 test-rck: .venv/ready ## Apache Iceberg's REST Compatibility Kit against our REST catalog (needs a JDK and, once, Maven)
 	$(BIN)/python tools/rck/ours.py $(RCK_ARGS)
