@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 
 from lakehouse.assemble import spark_conf
 from lakehouse.catalogs.nessie import NessieCatalog
@@ -15,7 +16,19 @@ from lakehouse.engines.spark.launch import JDK_NET
 from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
 from lakehouse.opening import Opened, open_parts
 
-ENGINES = ("spark", "pyiceberg", "duckdb", "trino", "dbt", "superset")
+ENGINES = ("spark", "spark-connect", "pyiceberg", "duckdb", "trino", "dbt", "superset")
+
+#: What a client of Spark Connect imports. PySpark names none of them: to it they are extras, which cap numpy below 2.
+CONNECT_CLIENT = (
+    "pyspark",
+    "pandas",
+    "numpy",
+    "pyarrow",
+    "grpcio",
+    "grpcio-status",
+    "googleapis-common-protos",
+    "protobuf",
+)
 
 
 def snippet(engine: str, settings: Settings) -> str:
@@ -24,6 +37,8 @@ def snippet(engine: str, settings: Settings) -> str:
     match engine:
         case "spark":
             return _spark(parts)
+        case "spark-connect":
+            return _spark_connect(settings)
         case "pyiceberg":
             return _pyiceberg(parts)
         case "duckdb":
@@ -64,6 +79,28 @@ def _hudi(parts: Opened) -> str:
 for key, value in {_dict(HUDI_SETTINGS)}.items():
     spark.conf.set(key, value)
 """
+
+
+def _spark_connect(settings: Settings) -> str:
+    stack = settings.stack
+    address = f"sc://{stack.reached_at('connect')}:{stack.connect_port}"
+    return f"""\
+# A client of Spark Connect (lake up connect). It needs no Java and no lakehouse; smaller yet: docs/thin-clients.md
+# pip install {" ".join(map(_as_here, CONNECT_CLIENT))}
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.remote("{address}").getOrCreate()
+spark.sql("SHOW NAMESPACES IN {CATALOG}").show()
+# spark.table("{CATALOG}.namespace.table").limit(10).toPandas()
+"""
+
+
+def _as_here(package: str) -> str:
+    """The package in the version that the server's side has, if it has it."""
+    try:
+        return f"{package}=={version(package)}"
+    except PackageNotFoundError:
+        return package
 
 
 def _pyiceberg(parts: Opened) -> str:

@@ -11,14 +11,16 @@ from lakehouse.core.errors import LakeError
 
 
 @command(
-    "lake connect pyiceberg\nlake connect spark > session.py\nlake connect duckdb\nlake --profile sql connect trino > etc/catalog/lake.properties"
+    "lake connect pyiceberg\nlake connect spark > session.py\nlake connect duckdb\nlake connect spark-connect > client.py\nlake --profile sql connect trino > etc/catalog/lake.properties"
 )
-@click.argument("engine", type=click.Choice(["spark", "pyiceberg", "duckdb", "trino", "dbt", "superset"]))
+@click.argument(
+    "engine", type=click.Choice(["spark", "spark-connect", "pyiceberg", "duckdb", "trino", "dbt", "superset"])
+)
 def connect(context: Context, engine: str) -> None:
     """Print what an engine of your own needs to read and write the same tables as lake does: Python, or its own file.
 
     In a profile with servers it holds their passwords. DuckDB can only read this way: it writes Iceberg through a REST
-    catalog (lake up rest).
+    catalog (lake up rest). spark-connect is for clients without Java (lake up connect).
     """
     from lakehouse.connect import snippet
 

@@ -247,9 +247,10 @@ class NessieCatalog:
     def published_by(self, run: str) -> LogEntry | None:
         """What a run published here, if it did; one that was killed right after that is concluded."""
         found = history.of_run(self.api, self.kept, self.branch, run)
-        left = self.api.find(RUN_PREFIX + run) if found is not None else None
-        if found is not None and left is not None and left.type == "BRANCH":
-            self._conclude(left, left.name, found.id, found.commit)
+        if found is not None:
+            for left in self.api.references():
+                if left.type == "BRANCH" and left.name == RUN_PREFIX + run:
+                    self._conclude(left, left.name, found.id, found.commit)
         return found
 
     def revert(self, entry: str, commit: Commit) -> Published:
