@@ -24,11 +24,8 @@ setup: .venv/ready ## make .venv, install the locked dependencies, fetch the jar
 demo: setup ## a narrated tour of a small lake, embedded (LAKE_HOME chooses another folder)
 	LAKE_HOME=$${LAKE_HOME:-$(CURDIR)/.lake/demo} $(BIN)/lake demo
 
-# Two lanes, for two cores: one for all tests that share servers, which are started once, and one for the others.
-LANES ?= 2
-
-test: setup lint ## lint, then every test, on real Spark and real servers, in two lanes (LANES)
-	@start=$$(date +%s); $(BIN)/python -m pytest -q -n $(LANES) --dist loadgroup --durations=15 $(PYTEST_ARGS); code=$$?; echo "make test: $$(( $$(date +%s) - start )) s of tests"; exit $$code
+test: setup lint ## lint, then every test, on real Spark and real servers, in two lanes side by side
+	@$(BIN)/python tools/lanes.py $(PYTEST_ARGS)
 
 test-fast: .venv/ready ## the tests that need no JVM: under a minute
 	$(BIN)/python -m pytest -q -n auto -m "not spark and not slow" $(PYTEST_ARGS)

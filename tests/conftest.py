@@ -108,15 +108,16 @@ def spark(local_lake: Lake) -> SparkSession:
     return local_lake.spark
 
 
-#: Fixtures of the servers that all tests share: those that use one run in one lane, so that the servers are started once.
+#: Fixtures of the servers that tests share. Those that use one run in one lane (tools/lanes.py), so that it is started once.
 SERVERS = {"stack", "cluster", "nessie_server", "postgres", "postgres_server", "s3_server"}
 #: The same as parameters, of tests that ask for a server when they begin.
 ASKED_FOR = {"postgres", "nessie"}
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest picks tests by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests belong in one lane (`--dist loadgroup`): those that share servers, and those of one file."""
+    """Mark the tests that use a shared server."""
     for item in items:
         asked = {str(value) for value in item.callspec.params.values()} if hasattr(item, "callspec") else set()
-        uses_servers = SERVERS & set(getattr(item, "fixturenames", ())) or asked & ASKED_FOR
-        item.add_marker(pytest.mark.xdist_group("servers" if uses_servers else str(item.path)))
+        if SERVERS & set(getattr(item, "fixturenames", ())) or asked & ASKED_FOR:
+            item.add_marker(pytest.mark.servers)

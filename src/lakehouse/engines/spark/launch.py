@@ -125,6 +125,8 @@ def _start_jvm(launch: Launch, scratch: Path, handshake: Path) -> subprocess.Pop
     path = os.pathsep.join([class_path(launch.jars), str(JDK_NET)])
     command = [str(launch.java.program), *_jvm_options(launch), "-cp", path]
     command += ["org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties), "pyspark-shell"]
+    # Also for the JVM: what Spark Connect runs a client's functions with is the server's to say.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     environment = {
         **os.environ,
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(handshake),
@@ -133,7 +135,6 @@ def _start_jvm(launch: Launch, scratch: Path, handshake: Path) -> subprocess.Pop
         # Where Spark's pages are served.
         "SPARK_LOCAL_IP": launch.conf.get("spark.driver.bindAddress", "127.0.0.1"),
     }
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     launch.log.parent.mkdir(parents=True, exist_ok=True)
     with launch.log.open("ab") as log:
