@@ -76,7 +76,7 @@ spark = builder.getOrCreate()
 
 
 def _hudi(parts: Opened, settings: Mapping[str, str]) -> str:
-    in_metastore = parts.hudi is not None and parts.hudi.capabilities.sync
+    in_metastore = parts.hudi is not None and parts.hudi.can.sync
     folder = f"{parts.home.warehouse}/namespace/table"
     by_path = f"""\
 # A Hudi table is a folder, and its writer looks at nothing but its options:
