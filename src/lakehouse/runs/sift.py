@@ -21,10 +21,13 @@ from lakehouse.quality.model import Outcome, Rule
 if TYPE_CHECKING:
     from datetime import datetime
 
+    import numpy as np
     from pyspark.sql import Column, DataFrame
 
+    Hashes = np.ndarray[tuple[int], np.dtype[np.int64]]
+
 #: With more keys than that to be looked at, all rows are sorted by key instead.
-MOST_SUSPECTS = 200_000
+MOST_SUSPECTS = 1_000_000
 #: For one key, so many places in the table of marks: of the rows that are fine, one in so many is taken for a suspect.
 _PLACES_PER_KEY = 16
 _HASH, _RANK, _BROKEN = "_lake_hash", "_lake_rank", "_lake_broken"
@@ -88,9 +91,8 @@ def _outcomes(table: str, broken: DataFrame | None, rules: Sequence[Rule]) -> li
     counts = [F.count(F.when(_breaks(rule), F.lit(1))).alias(f"r{at}") for at, rule in enumerate(rules)]
     found = broken.agg(*counts).first()
     assert found is not None
-    numbers = [
-        int(count) for count in found
-    ]  # through Spark Connect they are numpy's, of which no record can be written
+    # Through Spark Connect they are numpy's, of which no record can be written.
+    numbers = [int(count) for count in found]
     return [
         Outcome(table, rule.name, rule.severity, count == 0, count, rows=_shown(broken, rule, count))
         for rule, count in zip(rules, numbers, strict=True)
@@ -106,10 +108,10 @@ def _shown(broken: DataFrame, rule: Rule, count: int) -> tuple[str, ...]:
 
 
 def _parted(
-    table: str, made: DataFrame, rules: Sequence[Rule], keys: Keys, suspects: Sequence[int], kept: ExitStack
+    table: str, made: DataFrame, rules: Sequence[Rule], keys: Keys, suspects: Hashes, kept: ExitStack
 ) -> Sifted:
     """The suspects looked at one by one, the others as they are."""
-    if not suspects:
+    if not len(suspects):
         broken = made.where("false") if rules else None
         return Sifted(made, broken, [Outcome(table, rule.name, rule.severity, True, 0) for rule in rules])
     suspect = _seems_suspect(made, keys, suspects, kept)
@@ -119,7 +121,7 @@ def _parted(
     return Sifted(good, broken, _outcomes(table, broken, rules))
 
 
-def _suspects(made: DataFrame, rules: Sequence[Rule], keys: Keys) -> list[int] | None:
+def _suspects(made: DataFrame, rules: Sequence[Rule], keys: Keys) -> Hashes | None:
     """The hashes of keys that come more than once, or with a row that breaks a rule; None if they are too many."""
     from pyspark.sql import functions as F
 
@@ -127,28 +129,28 @@ def _suspects(made: DataFrame, rules: Sequence[Rule], keys: Keys) -> list[int] |
     hashes = marked.groupBy(_HASH).agg(F.count(F.lit(1)).alias("count"), F.max(_BROKEN).alias(_BROKEN))
     suspect = hashes.where((F.col("count") > 1) | F.col(_BROKEN)).select(_HASH)
     # In order, because a limit without one looks at one part after the other.
-    found = suspect.orderBy(_HASH).limit(MOST_SUSPECTS + 1).collect()
-    return [row[0] for row in found] if len(found) <= MOST_SUSPECTS else None
+    found = suspect.orderBy(_HASH).limit(MOST_SUSPECTS + 1).toPandas()[_HASH].to_numpy()
+    return found if len(found) <= MOST_SUSPECTS else None
 
 
-def _seems_suspect(made: DataFrame, keys: Keys, suspects: Sequence[int], kept: ExitStack) -> Column:
+def _seems_suspect(made: DataFrame, keys: Keys, suspects: Hashes, kept: ExitStack) -> Column:
     """Whether a row's key may be one of those; some others are taken for one, which does no harm.
 
     A condition, which Spark puts before the work that the other columns are, where a join would come after it. The marks, one for
     each remainder of a hash, come from a subquery: as a literal they would be written out wherever Spark tells its plan. They
     are bytes, not bits, for which Spark would work out the hash twice.
     """
+    import numpy
     import pandas
     from pyspark.sql import functions as F
 
     size = 1 << (_PLACES_PER_KEY * len(suspects)).bit_length()
-    marks = bytearray(size)
-    for each in suspects:
-        marks[each % size] = 1
+    marks = numpy.zeros(size, dtype=numpy.uint8)
+    marks[suspects % size] = 1
     view = f"lake_suspects_{uuid4().hex}"
     spark = made.sparkSession
     # Through Arrow: rows as Python has them are taken apart by a Python of Spark's own, which takes a second to start.
-    spark.createDataFrame(pandas.DataFrame({"marks": [bytes(marks)]}), "marks binary").createOrReplaceTempView(view)
+    spark.createDataFrame(pandas.DataFrame({"marks": [marks.tobytes()]}), "marks binary").createOrReplaceTempView(view)
     kept.callback(spark.catalog.dropTempView, view)
     place = F.pmod(F.xxhash64(*keys.columns), F.lit(size)).cast("int") + 1
     return F.call_function("substring", F.expr(f"(SELECT marks FROM {view})"), place, F.lit(1)) == F.lit(b"\x01")
