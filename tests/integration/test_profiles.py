@@ -35,13 +35,13 @@ def lake(stack: Stack, profile: str) -> Iterator[Lake]:
 def leads(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("files") / "leads.csv"
     file.write_text("id,name,score\n1,Ada,10\n2,Bob,20\n3,Cy,30\n")
-    done = lake.ingest(file, into="crm.leads", key=("id",))
+    done = lake.ingest(file, into="sales.leads", key=("id",))
     assert done.inserted == 3
     return file
 
 
 def test_files_go_into_the_bucket(lake: Lake, leads: Path, stack: Stack, profile: str) -> None:
-    info = lake.describe("crm.leads")
+    info = lake.describe("sales.leads")
     assert info.location.startswith(stack.facts.warehouse + "/")
     store = S3(filled_in(replace(stack.settings, profile=profile)).s3)
     assert any(name.endswith(".parquet") for name in store.list(info.location, deep=True))
@@ -49,27 +49,27 @@ def test_files_go_into_the_bucket(lake: Lake, leads: Path, stack: Stack, profile
 
 def test_a_branch_is_isolated_until_it_is_published(lake: Lake, leads: Path) -> None:
     lake.refs.branches.create("exp")
-    lake.sql("insert into crm.leads values (9, 'Zed', 90)", branch="exp")
-    assert lake.sql("select count(*) from crm.leads", branch="exp").rows() == [(4,)]
-    assert lake.sql("select count(*) from crm.leads").rows() == [(3,)]
+    lake.sql("insert into sales.leads values (9, 'Zed', 90)", branch="exp")
+    assert lake.sql("select count(*) from sales.leads", branch="exp").rows() == [(4,)]
+    assert lake.sql("select count(*) from sales.leads").rows() == [(3,)]
     lake.refs.branches.merge("exp")
-    assert lake.sql("select max(id) from crm.leads").rows() == [(9,)]
-    lake.sql("delete from crm.leads where id = 9")
+    assert lake.sql("select max(id) from sales.leads").rows() == [(9,)]
+    lake.sql("delete from sales.leads where id = 9")
 
 
 def test_duckdb_and_spark_read_the_same_rows(lake: Lake, leads: Path) -> None:
-    query = "select id, name, score from crm.leads order by id"
+    query = "select id, name, score from sales.leads order by id"
     ours = lake.sql(query)
     assert ours.engine == "duckdb"
     assert ours.rows() == lake.sql(query, engine="spark").rows() == [(1, "Ada", 10), (2, "Bob", 20), (3, "Cy", 30)]
 
 
 def test_an_upsert_a_rollback_and_a_look_back(lake: Lake, leads: Path) -> None:
-    first = lake.history("crm.leads")[-1].id
+    first = lake.history("sales.leads")[-1].id
     leads.write_text("id,name,score,city\n2,Bob,25,London\n4,Di,40,Austin\n")
-    done = lake.ingest(leads, into="crm.leads", key=("id",))
+    done = lake.ingest(leads, into="sales.leads", key=("id",))
     assert (done.inserted, done.updated) == (1, 1)
-    assert lake.sql("select sum(score) from crm.leads").rows() == [(105,)]
-    assert sorted(lake.travel("crm.leads", first).rows()) == [(1, "Ada", 10), (2, "Bob", 20), (3, "Cy", 30)]
-    lake.rollback("crm.leads", first)
-    assert lake.sql("select sum(score) from crm.leads").rows() == [(60,)]
+    assert lake.sql("select sum(score) from sales.leads").rows() == [(105,)]
+    assert sorted(lake.travel("sales.leads", first).rows()) == [(1, "Ada", 10), (2, "Bob", 20), (3, "Cy", 30)]
+    lake.rollback("sales.leads", first)
+    assert lake.sql("select sum(score) from sales.leads").rows() == [(60,)]
