@@ -77,7 +77,7 @@ def measured(command: list[str], env: dict[str, str]) -> tuple[float, int]:
     def watch() -> None:
         nonlocal peak
         while not done.wait(0.2):
-            peak = max(peak, sum(_rss(each) for each in _family(process.pid)))
+            peak = max(peak, sum(_memory(each) for each in _family(process.pid)))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -103,9 +103,10 @@ def _family(pid: int) -> list[psutil.Process]:
     return found
 
 
-def _rss(process: psutil.Process) -> int:
+def _memory(process: psutil.Process) -> int:
     try:
-        return int(process.memory_info().rss) // 1024 // 1024
+        # Shared pages count once: a Java that is about to start a program is there twice for a moment, with all of its heap.
+        return int(process.memory_full_info().pss) // 1024 // 1024
     except psutil.Error:
         return 0
 

@@ -52,11 +52,15 @@ SOME = [
 BELIEVED = [(1, "tea", 5, 1), (2, "tea", 7, 3), (2, None, 2, 2), (3, "jam", 4, 1)]
 
 
-@pytest.mark.parametrize("most", [50_000, 0], ids=["compared", "too-many-sorted"])
+@pytest.mark.parametrize(
+    ("suspects", "here"), [(50_000, 50), (50_000, 0), (0, 50), (0, 0)],
+    ids=["compared-here", "compared-by-spark", "too-many-found-here", "too-many-found-by-spark"],
+)  # fmt: skip
 def test_of_one_key_the_newest_good_row_is_left(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most: int
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, suspects: int, here: int
 ) -> None:
-    monkeypatch.setattr(sift, "MOST_SUSPECTS", most)
+    monkeypatch.setattr(sift, "MOST_SUSPECTS", suspects)
+    monkeypatch.setattr(sift, "MOST_COMPARED_HERE", here)
     assert good(sales(spark, *SOME)) == sorted(BELIEVED, key=str)
 
 
@@ -110,3 +114,7 @@ def test_without_rules_and_keys_rows_are_what_was_made(spark: SparkSession) -> N
         assert found.broken is None
         assert not found.outcomes
         assert found.good is rows
+
+
+def test_no_rows_are_no_trouble(spark: SparkSession) -> None:
+    assert good(sales(spark).where("id > 0")) == []

@@ -28,8 +28,13 @@ if TYPE_CHECKING:
 
 #: With more keys than that to be looked at, all rows are sorted by key instead.
 MOST_SUSPECTS = 1_000_000
-#: For one key, so many places in the table of marks: of the rows that are fine, one in so many is taken for a suspect.
+#: The hashes of up to so many rows come here to be compared, eight bytes each; those of more are compared by Spark, which takes twice as long.
+MOST_COMPARED_HERE = 20_000_000
+#: For one key, so many places in the table of marks: of the rows that are fine, one in so many is taken for a suspect. A table of
+#: 8 MB has more of them.
 _PLACES_PER_KEY = 16
+_MORE_PLACES_PER_KEY = 64
+_MOST_WITH_MORE_PLACES = 1 << 23
 _HASH, _RANK, _BROKEN = "_lake_hash", "_lake_rank", "_lake_broken"
 
 
@@ -126,11 +131,30 @@ def _suspects(made: DataFrame, rules: Sequence[Rule], keys: Keys) -> Hashes | No
     from pyspark.sql import functions as F
 
     marked = made.select(F.xxhash64(*keys.columns).alias(_HASH), _worked_out_once(_any_broken(rules)).alias(_BROKEN))
+    # Where a table is made row by row, their number is in the metadata of what it is made from.
+    found = _compared_here(marked) if made.count() <= MOST_COMPARED_HERE else _compared_by_spark(marked)
+    return found if len(found) <= MOST_SUSPECTS else None
+
+
+def _compared_here(marked: DataFrame) -> Hashes:
+    import numpy
+
+    rows = marked.toPandas()
+    hashes: Hashes = rows[_HASH].to_numpy()
+    in_order = numpy.sort(hashes)
+    twice = in_order[1:][in_order[1:] == in_order[:-1]]
+    suspects: Hashes = numpy.unique(numpy.concatenate([twice, hashes[rows[_BROKEN].to_numpy(dtype=bool)]]))
+    return suspects
+
+
+def _compared_by_spark(marked: DataFrame) -> Hashes:
+    from pyspark.sql import functions as F
+
     hashes = marked.groupBy(_HASH).agg(F.count(F.lit(1)).alias("count"), F.max(_BROKEN).alias(_BROKEN))
     suspect = hashes.where((F.col("count") > 1) | F.col(_BROKEN)).select(_HASH)
     # In order, because a limit without one looks at one part after the other.
-    found = suspect.orderBy(_HASH).limit(MOST_SUSPECTS + 1).toPandas()[_HASH].to_numpy()
-    return found if len(found) <= MOST_SUSPECTS else None
+    found: Hashes = suspect.orderBy(_HASH).limit(MOST_SUSPECTS + 1).toPandas()[_HASH].to_numpy()
+    return found
 
 
 def _seems_suspect(made: DataFrame, keys: Keys, suspects: Hashes, kept: ExitStack) -> Column:
@@ -144,7 +168,8 @@ def _seems_suspect(made: DataFrame, keys: Keys, suspects: Hashes, kept: ExitStac
     import pandas
     from pyspark.sql import functions as F
 
-    size = 1 << (_PLACES_PER_KEY * len(suspects)).bit_length()
+    more = min(_MORE_PLACES_PER_KEY * len(suspects), _MOST_WITH_MORE_PLACES - 1)
+    size = 1 << max(_PLACES_PER_KEY * len(suspects), more).bit_length()
     marks = numpy.zeros(size, dtype=numpy.uint8)
     marks[suspects % size] = 1
     view = f"lake_suspects_{uuid4().hex}"

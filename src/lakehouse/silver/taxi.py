@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from lakehouse.silver.fixed import decimal, hundredths, quotient
+
 MONEY = "decimal(12,2)"
 MILES = "decimal(10,2)"
-SECONDS = "decimal(12,0)"
 MINUTES = "decimal(12,2)"
 SPEED = "decimal(14,2)"
 SHARE = "decimal(16,4)"
@@ -59,6 +62,9 @@ AMOUNTS = (
 
 _LARGEST_MONEY = 9_999_999_999.0
 _LARGEST_MILES = 99_999_999.0
+_HUNDRED = 100
+#: A share has four digits.
+_SHARES = 10_000
 _SECONDS_PER_MINUTE = 60
 _SECONDS_PER_HOUR = 3600
 _SECONDS_PER_DAY = 86_400
@@ -73,12 +79,13 @@ def stg_yellow_trips(bronze: DataFrame) -> DataFrame:
 
 
 def _typed(bronze: DataFrame) -> DataFrame:
+    """Types and names; miles and amounts are still whole hundredths."""
     return bronze.select(
         F.col("VendorID").cast("int").alias("vendor_id"),
         F.col("tpep_pickup_datetime").cast("timestamp_ntz").alias("pickup_at"),
         F.col("tpep_dropoff_datetime").cast("timestamp_ntz").alias("dropoff_at"),
         F.col("passenger_count").cast("int").alias("passenger_count"),
-        _fixed("trip_distance", _LARGEST_MILES, MILES),
+        hundredths(F.col("trip_distance"), _LARGEST_MILES).alias("trip_distance"),
         F.col("RatecodeID").cast("int").alias("rate_code_id"),
         _named("RatecodeID", RATE_CODES).alias("rate_code"),
         _yes_or_no("store_and_fwd_flag").alias("store_and_forward"),
@@ -86,7 +93,8 @@ def _typed(bronze: DataFrame) -> DataFrame:
         F.col("DOLocationID").cast("int").alias("dropoff_location_id"),
         F.col("payment_type").cast("int").alias("payment_type_id"),
         _named("payment_type", PAYMENT_TYPES).alias("payment_type"),
-        *[_fixed(amount, _LARGEST_MONEY, MONEY) for amount in AMOUNTS],
+        *[hundredths(F.col(amount), _LARGEST_MONEY).alias(amount) for amount in AMOUNTS],
+        _wall_seconds_between("tpep_pickup_datetime", "tpep_dropoff_datetime").alias("duration_seconds"),
         "month",
         "source_file",
         "ingested_at",
@@ -94,23 +102,22 @@ def _typed(bronze: DataFrame) -> DataFrame:
 
 
 def _derived(trips: DataFrame) -> DataFrame:
-    seconds = _wall_seconds_between("pickup_at", "dropoff_at")
-    # In decimals of a scale at which no quotient lies on the wrong side of a half: every engine rounds them alike.
-    long = seconds.cast(SECONDS)
-    minutes = F.round(long / F.lit(_SECONDS_PER_MINUTE), 2)
-    mph = F.when(long > 0, F.round(F.col("trip_distance") * F.lit(_SECONDS_PER_HOUR) / long, 2))
-    tip_share = F.when(F.col("fare_amount") > 0, F.round(F.col("tip_amount") / F.col("fare_amount"), 4))
+    seconds, miles = F.col("duration_seconds"), F.col("trip_distance")
+    fare, tip = F.col("fare_amount"), F.col("tip_amount")
+    minutes = quotient(seconds * _HUNDRED, F.lit(_SECONDS_PER_MINUTE))
+    mph = F.when(seconds > 0, quotient(miles * _SECONDS_PER_HOUR, seconds))
+    tip_share = F.when(fare > 0, quotient(tip * _SHARES, fare))
     return trips.select(
         "vendor_id",
         "pickup_at",
         "dropoff_at",
         F.to_date("pickup_at").alias("pickup_date"),
         F.hour("pickup_at").alias("pickup_hour"),
-        seconds.alias("duration_seconds"),
-        minutes.cast(MINUTES).alias("duration_minutes"),
+        "duration_seconds",
+        decimal(minutes, MINUTES).alias("duration_minutes"),
         "passenger_count",
-        "trip_distance",
-        mph.cast(SPEED).alias("speed_mph"),
+        decimal(miles, MILES).alias("trip_distance"),
+        decimal(mph, SPEED).alias("speed_mph"),
         "rate_code_id",
         "rate_code",
         "store_and_forward",
@@ -118,17 +125,12 @@ def _derived(trips: DataFrame) -> DataFrame:
         "dropoff_location_id",
         "payment_type_id",
         "payment_type",
-        *AMOUNTS,
-        tip_share.cast(SHARE).alias("tip_share"),
+        *[decimal(F.col(amount), MONEY).alias(amount) for amount in AMOUNTS],
+        decimal(tip_share, SHARE, unit=1 / Decimal(_SHARES)).alias("tip_share"),
         "month",
         "source_file",
         "ingested_at",
     )
-
-
-def _fixed(column: str, largest: float, kind: str) -> Column:
-    """A double as a decimal: rounded half up, and null where it is no number or too large to be one of these."""
-    return F.when(F.abs(F.col(column)) <= largest, F.col(column)).cast(kind).alias(column)
 
 
 def _yes_or_no(column: str) -> Column:
