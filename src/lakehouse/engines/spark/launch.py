@@ -37,9 +37,8 @@ _OPENED = (
 )
 
 # Measured in bench/start.py: stopping at the first compiler (-XX:TieredStopAtLevel=1) starts 1.2 s sooner and then
-# takes 1.5 to 2 times as long for every long query. Compiling late with the second one gives most of both: with Java's
-# own thresholds it takes 40 s of a processor in a pipeline of a minute. These are sixteen times as high, which is a tenth
-# of the pipeline's time less than with four times.
+# takes 1.5 to 2 times as long for every long query. Compiling late with the second one gives most of both. These are sixteen
+# times Java's own thresholds; at four times, that compiler took a third of all processor time of a pipeline, and the pipeline a tenth longer.
 _COMPILE_LATE = (
     "-XX:Tier4InvocationThreshold=80000",
     "-XX:Tier4MinInvocationThreshold=20000",
