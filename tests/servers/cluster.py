@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 import secrets
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.servers.stack import free_ports
+from tests.servers.started import wait_until
 
 from lakehouse.config.settings import Settings
 from lakehouse.engines.spark.java import find_java
 from lakehouse.engines.spark.launch import class_path, spark_home
 
-_START_TIMEOUT_S = 90
 _WORKERS = 2
 
 
@@ -82,16 +82,12 @@ class _Starter:
                 [*command, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment
             )
         try:
-            _wait(process, log, until)
+            wait_until(partial(_says, log, until), f"Spark's {log.stem}", process, log)
             yield
         finally:
             process.terminate()  # a worker ends its executors then
             process.wait(30)
 
 
-def _wait(process: subprocess.Popen[bytes], log: Path, until: str) -> None:
-    deadline = time.monotonic() + _START_TIMEOUT_S
-    while until not in log.read_text():
-        if process.poll() is not None or time.monotonic() > deadline:
-            pytest.fail(f"Spark's {log.stem} did not start:\n{log.read_text()[-2000:]}", pytrace=False)
-        time.sleep(0.1)
+def _says(log: Path, words: str) -> bool:
+    return words in log.read_text()

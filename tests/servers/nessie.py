@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from tests.servers.ports import free_port
 from tests.servers.s3 import S3Server
+from tests.servers.started import wait_until
 
 from lakehouse.catalogs.nessie import NessieCatalog
 from lakehouse.catalogs.nessie.api import NessieApi
@@ -23,8 +23,6 @@ from lakehouse.stack.services import java25
 from lakehouse.stack.services.nessie import JAR, properties
 from lakehouse.storage.access import for_pyiceberg, for_spark
 from lakehouse.storage.warehouse import WarehouseFiles
-
-_START_TIMEOUT_S = 90
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ def nessie_server(
     )
     process = _start([str(java), *options, "-jar", str(jar)], told, folder)
     try:
-        _wait(process, server, folder / "log")
+        wait_until(lambda: _answers(server), "Nessie", process, folder / "log")
         yield server
     finally:
         process.kill()
@@ -119,13 +117,9 @@ def _start(command: list[str], told: dict[str, Any], folder: Path) -> subprocess
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
 
 
-def _wait(process: subprocess.Popen[bytes], server: NessieServer, log: Path) -> None:
-    deadline = time.monotonic() + _START_TIMEOUT_S
-    while True:
-        try:
-            NessieApi(server.uri).nothing()
-            return
-        except CatalogError:
-            if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"Nessie did not start:\n{log.read_text()[-2000:]}", pytrace=False)
-            time.sleep(0.2)
+def _answers(server: NessieServer) -> bool:
+    try:
+        NessieApi(server.uri).nothing()
+    except CatalogError:
+        return False
+    return True

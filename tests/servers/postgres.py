@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,8 +19,8 @@ import psycopg
 import pytest
 from psycopg import sql
 from tests.servers.ports import free_port
+from tests.servers.started import wait_until
 
-_START_TIMEOUT_S = 60
 #: PostgreSQL refuses to run as root; whom the tests of a root (in a container) start it as.
 _NOBODY = 65534
 #: What a crash of the machine may lose does not matter here.
@@ -76,7 +75,7 @@ def postgres_server() -> Iterator[Postgres]:
         _make_cluster(folder, server)
         process = _start(folder, server)
         try:
-            _wait(process, server, folder / "log")
+            wait_until(lambda: _answers(server), "PostgreSQL", process, folder / "log")
             yield server
         finally:
             process.send_signal(signal.SIGINT)  # at once; SIGTERM would wait for connections that a test forgot
@@ -130,13 +129,9 @@ def _start(folder: Path, server: Postgres) -> subprocess.Popen[bytes]:
         )
 
 
-def _wait(process: subprocess.Popen[bytes], server: Postgres, log: Path) -> None:
-    deadline = time.monotonic() + _START_TIMEOUT_S
-    while True:
-        try:
-            server.connect(connect_timeout=2).close()
-            return
-        except psycopg.OperationalError:
-            if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"PostgreSQL did not start:\n{log.read_text()[-2000:]}", pytrace=False)
-            time.sleep(0.05)
+def _answers(server: Postgres) -> bool:
+    try:
+        server.connect(connect_timeout=2).close()
+    except psycopg.OperationalError:
+        return False
+    return True

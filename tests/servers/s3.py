@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import socket
 import subprocess
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.servers.ports import free_port
+from tests.servers.started import wait_until
 
 from lakehouse.config.settings import Settings
 from lakehouse.engines.spark.jars import Jar, ensure_jars
@@ -29,7 +29,6 @@ S3PROXY = Jar(
     54_955_934,
     "jar-with-dependencies",
 )
-_START_TIMEOUT_S = 60
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def s3_server(shared_settings: Settings, tmp_path_factory: pytest.TempPathFactor
     server = S3Server(f"http://127.0.0.1:{free_port()}", f"key-{secrets.token_hex(8)}", secrets.token_hex(20))
     process = _start([str(java.program), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-jar", str(jar)], server, folder)
     try:
-        _wait(process, server, folder / "log")
+        wait_until(lambda: _answers(server), "s3proxy", process, folder / "log")
         yield server
     finally:
         process.kill()
@@ -112,14 +111,10 @@ def _start(command: list[str], server: S3Server, folder: Path) -> subprocess.Pop
         return subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
 
 
-def _wait(process: subprocess.Popen[bytes], server: S3Server, log: Path) -> None:
+def _answers(server: S3Server) -> bool:
     host, _, port = server.endpoint.removeprefix("http://").partition(":")
-    deadline = time.monotonic() + _START_TIMEOUT_S
-    while True:
-        try:
-            socket.create_connection((host, int(port)), timeout=1).close()
-            return
-        except OSError:
-            if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"s3proxy did not start:\n{log.read_text()[-2000:]}", pytrace=False)
-            time.sleep(0.05)
+    try:
+        socket.create_connection((host, int(port)), timeout=1).close()
+    except OSError:
+        return False
+    return True

@@ -1,6 +1,6 @@
 """What DuckDB would read differently although sqlglot translates it, put in words that it reads as Spark does.
 
-What still differs is in tests/serve/test_query.py.
+What still differs is in tests/serve/test_dialect.py.
 """
 
 from __future__ import annotations

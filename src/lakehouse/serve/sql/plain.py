@@ -19,7 +19,7 @@ _TOKEN = re.compile(
     r"|(?P<sign><>|<=(?!>)|<(?!=)|>=|!=|-(?!-)|[=>+*,().]))",
     re.IGNORECASE | re.ASCII,
 )
-#: Functions that Spark and DuckDB agree on, but for the gaps that tests/serve/test_query.py lists.
+#: Functions that Spark and DuckDB agree on, but for the gaps that tests/serve/test_dialect.py lists.
 _FUNCTIONS = {"count", "sum", "min", "max", "avg", "coalesce", "lower", "upper", "abs"}
 _BEFORE_PARENTHESIS = {"in", "and", "or", "not", "on", "where", "select", "by", "having", "from", "join", "when"}
 _AFTER_TABLE = set(
