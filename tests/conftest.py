@@ -57,7 +57,7 @@ def command_for(home: Path) -> Command:
     ) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "LAKE_HOME": str(home), **(env or {})}
         return subprocess.run(
-            [LAKE, *arguments], capture_output=True, text=True, env=environment, cwd=cwd, input=input, timeout=180
+            [LAKE, *arguments], capture_output=True, text=True, env=environment, cwd=cwd, input=input, timeout=600
         )
 
     return run
