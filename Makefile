@@ -27,7 +27,7 @@ demo: setup ## a narrated tour of a small lake, embedded (LAKE_HOME chooses anot
 test: setup lint ## lint, then every test, on real Spark and real servers, in two lanes side by side
 	@$(BIN)/python tools/lanes.py $(PYTEST_ARGS)
 
-test-fast: .venv/ready ## the tests that need no JVM: under a minute
+test-fast: .venv/ready ## the tests that need no JVM: a minute or two
 	$(BIN)/python -m pytest -q -n auto -m "not spark and not slow" $(PYTEST_ARGS)
 
 matrix: setup ## every engine on every catalog, for Iceberg and Hudi, on the real servers; writes docs/matrix.md

@@ -14,39 +14,47 @@ import time
 LANES = {"servers": "servers", "others": "not servers"}
 NO_TESTS = 5
 """How pytest ends when the arguments leave a lane nothing to do."""
+WRONG = ("FAILED ", "ERROR ")
+"""How the lines of its summary begin that somebody must look at."""
 
 
-def started(lane: str, chosen: str, arguments: list[str]) -> subprocess.Popen[str]:
-    # What failed last is kept in one file, which two cannot write at once.
-    command = [sys.executable, "-u", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=10", "-m", chosen]
-    process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    threading.Thread(target=told, args=(lane, process), daemon=True).start()
-    return process
+class Lane:
+    """A pytest of its own, every line of which is shown as it comes, with the lane's name before it."""
 
+    def __init__(self, name: str, chosen: str, arguments: list[str]) -> None:
+        # What failed last is kept in one file, which two cannot write at once.
+        command = [sys.executable, "-u", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=10", "-m", chosen]
+        self.name, self.seconds, self.code, self.wrong = name, 0, 0, list[str]()
+        self._begun = time.monotonic()
+        self._process = subprocess.Popen(
+            [*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
-def told(lane: str, process: subprocess.Popen[str]) -> None:
-    """Every line of a lane as it comes, with the lane's name before it."""
-    assert process.stdout
-    for line in process.stdout:
-        sys.stdout.write(f"{lane:8}| {line}")
-        sys.stdout.flush()
+    def _read(self) -> None:
+        assert self._process.stdout
+        for line in self._process.stdout:
+            sys.stdout.write(f"{self.name:8}| {line}")
+            sys.stdout.flush()
+            if line.startswith(WRONG):
+                self.wrong.append(line)
+        self.code = self._process.wait()
+        self.seconds = round(time.monotonic() - self._begun)
+
+    def ended(self) -> Lane:
+        self._reader.join()
+        return self
 
 
 def main(arguments: list[str]) -> int:
     begun = time.monotonic()
-    lanes = {lane: started(lane, chosen, arguments) for lane, chosen in LANES.items()}
-    took = {}
-    while len(took) < len(lanes):
-        time.sleep(0.2)
-        took |= {
-            lane: round(time.monotonic() - begun)
-            for lane, process in lanes.items()
-            if lane not in took and process.poll() is not None
-        }
-    codes = {process.returncode for process in lanes.values()}
-    each = ", ".join(f"{lane} {seconds} s" for lane, seconds in took.items())
+    lanes = [lane.ended() for lane in [Lane(name, chosen, arguments) for name, chosen in LANES.items()]]
+    # Once more at the very end: one lane may go on for long after the other's summary.
+    sys.stdout.writelines(line for lane in lanes for line in lane.wrong)
+    each = ", ".join(f"{lane.name} {lane.seconds} s" for lane in lanes)
     sys.stdout.write(f"make test: {round(time.monotonic() - begun)} s of tests ({each})\n")
-    return max(codes - {NO_TESTS}, default=NO_TESTS)
+    return max({lane.code for lane in lanes} - {NO_TESTS}, default=NO_TESTS)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from tests.servers.postgres import Postgres
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.catalogs.sql.database import DuplicateKeyError
+from lakehouse.catalogs.sql.postgres import new_tables
 from lakehouse.core.errors import BadSettingError, CatalogAccessError, CatalogUnreachableError, LakeError
 from lakehouse.core.names import TableName
 
@@ -145,3 +146,18 @@ def test_a_writer_that_waits_too_long_is_told_that_it_may_try_again(
         with pytest.raises(LakeError) as told:
             catalog.ensure_namespace("crm")
     assert told.value.code == "catalog_busy"
+
+
+def test_the_tables_that_a_server_starts_with_are_those_that_we_make(
+    postgres: Postgres, postgres_server: Postgres
+) -> None:
+    columns = (
+        "select table_name, ordinal_position, column_name, data_type, is_nullable from information_schema.columns"
+        " where table_schema = 'public' order by 1, 2"
+    )
+    catalog_at(postgres.url).ready()
+    started_with = postgres_server.new_database()
+    started_with.run(new_tables(), new_tables())
+    assert started_with.rows(columns) == postgres.rows(columns)
+    assert started_with.rows("table lake_schema") == postgres.rows("table lake_schema")
+    catalog_at(started_with.url).create_branch("exp")

@@ -92,6 +92,7 @@ def pipeline_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
             door.error = exc  # a transformation's own; whoever runs in process is told it
             raise
         door.records.append(record)
+        door.error = None  # an earlier try's
         yield from _materialised(pipeline, record, door, context)
         yield from _checks(pipeline, record.outcomes, context)
 

@@ -22,3 +22,4 @@ class Door:
     """Nothing: Dagster's own log."""
     records: list[RunRecord] = field(default_factory=list)
     error: BaseException | None = None
+    """What stopped the last try."""

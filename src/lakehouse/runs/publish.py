@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lakehouse.core.errors import CatalogUnreachableError, NoSuchBranchError
 from lakehouse.core.names import MAIN
 from lakehouse.core.ports import CanBranch
 from lakehouse.core.refs import Change, Commit, Published
@@ -13,6 +15,9 @@ from lakehouse.runs import hooks
 
 #: What will be published, in facts that cost no reading of data.
 Told = Callable[[Sequence[Change]], list[dict[str, Any]]]
+
+#: How long a catalog that fell silent in the middle of a publish may take to come back, and how often it is asked.
+PATIENCE_S, _ASK_EVERY_S = 60.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,25 @@ class Publisher:
     def publish(self, branch: str, commit: Commit, tag: str = "") -> Published:
         """Publish a branch, if the hook agrees and nobody has changed its tables."""
         self.ask(branch, self.catalog.changes(branch), commit)
-        return self.catalog.publish(branch, commit, tag)
+        try:
+            return self.catalog.publish(branch, commit, tag)
+        except CatalogUnreachableError:
+            if not commit.run:  # nothing to know it by afterwards
+                raise
+            return self._answered(branch, commit, tag)
+
+    def _answered(self, branch: str, commit: Commit, tag: str) -> Published:
+        """What became of a publish whose answer was lost: it was done, or it is done now, once the catalog answers again."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            time.sleep(_ASK_EVERY_S)
+            try:
+                done = self.catalog.published_by(commit.run)
+                return Published(True, done.id) if done else self.catalog.publish(branch, commit, tag)
+            # No branch: the first try was still under way, and has been published between the two questions.
+            except (CatalogUnreachableError, NoSuchBranchError):
+                if time.monotonic() > until:
+                    raise
 
     def revert(self, entry: str, changes: Sequence[Change], commit: Commit) -> Published:
         """Undo an entry of the log, if the hook agrees and nobody has changed its tables."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lakehouse.catalogs.sql.postgres import new_tables
 from lakehouse.config.facts import DATABASES, Database, StackFacts
 from lakehouse.stack.trino import catalog_files, stack_catalogs, store_of
 
@@ -17,6 +18,11 @@ CREATE DATABASE :"name" OWNER :"name";
 REVOKE CONNECT ON DATABASE :"name" FROM PUBLIC;
 SQL
 done
+# The catalog's tables, so that Trino can be asked before the lake was.
+psql -v ON_ERROR_STOP=1 -U "$POSTGRES_USER" -d lake <<'SQL'
+SET ROLE lake;
+{tables};
+SQL
 """
 
 _JVM = """\
@@ -76,7 +82,7 @@ def mounted_files() -> dict[str, str]:
     facts = _facts_of_containers()
     catalogs = catalog_files(stack_catalogs(facts, "${ENV:REST_TOKEN}"), store_of(facts))
     return {
-        "postgres/databases.sh": _DATABASES.format(names=" ".join(DATABASES)),
+        "postgres/databases.sh": _DATABASES.format(names=" ".join(DATABASES), tables=new_tables()),
         "trino/jvm.config": _JVM,
         **{f"trino/catalog/{name}": text for name, text in catalogs.items()},
         "superset/superset_config.py": _SUPERSET,

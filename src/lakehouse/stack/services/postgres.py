@@ -8,6 +8,7 @@ import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
+from lakehouse.catalogs.sql.postgres import new_tables
 from lakehouse.config.facts import DATABASES, Database
 from lakehouse.stack.fetch import place
 from lakehouse.stack.model import Artefact, Container, Port, Process, Service, Site, Wheel
@@ -145,6 +146,12 @@ def _healthy(site: Site) -> bool:
     return query(site, site.facts.databases["lake"], "SELECT 1") == "1"
 
 
+def _ready(site: Site) -> None:
+    """Make the catalog's tables, so that Trino can be asked before the lake was."""
+    if query(site, site.facts.databases["lake"], new_tables()) is None:
+        raise failed("postgres", "the tables of the catalog could not be made")
+
+
 def query(site: Site, database: Database, sql: str) -> str | None:
     """What one query gives as text, or None if the server does not answer it."""
     command = [program(site, "psql"), "-X", "-A", "-t", "-q", "-h", database.host, "-p", str(database.port)]
@@ -185,5 +192,6 @@ SERVICE = Service(
     prepare=_prepare,
     process=_process,
     healthy=_healthy,
+    ready=_ready,
     container=_container,
 )
