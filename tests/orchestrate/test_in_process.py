@@ -12,7 +12,7 @@ from tests.transactions import opened, writing
 
 from lakehouse.core.errors import CatalogUnreachableError
 from lakehouse.orchestrate.in_process import Wanted, run_in_process
-from lakehouse.pipelines import Pipeline, Table
+from lakehouse.pipelines import FilesTable, Pipeline, Table
 
 AWAY = CatalogUnreachableError("The catalog does not answer.", "Start it.")
 
@@ -51,3 +51,11 @@ def test_a_run_that_a_second_try_saved_has_not_failed(home: Path) -> None:
 def test_a_server_that_stays_away_is_what_is_told(home: Path) -> None:
     with opened(home) as lake, pytest.raises(CatalogUnreachableError, match="does not answer"):
         run_in_process(lake, Wanted(disturbed(9), light=True), lambda text: None)
+
+
+def test_spark_is_begun_only_for_tables_that_are_made_with_it() -> None:
+    pipeline = writing("shop", "first", ["shop.one", "shop.two"])
+    watched = replace(pipeline, tables=(FilesTable("crm.leads", folder="path"), *pipeline.tables))
+    assert Wanted(watched).needs_spark
+    assert not Wanted(watched, tables=("crm.leads",)).needs_spark
+    assert not Wanted(watched, light=True).needs_spark

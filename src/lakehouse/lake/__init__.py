@@ -98,6 +98,10 @@ class Lake:
         """A PySpark session in this process with the lake's catalogs, started on first use."""
         return self._rooms.session.spark
 
+    def begin_spark(self) -> None:
+        """Start that session in the background, if it will be needed soon anyway."""
+        self._rooms.session.begin()
+
     # ---- files --------------------------------------------------------------------------------------------------
 
     def ingest(

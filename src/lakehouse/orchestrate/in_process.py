@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lakehouse.core.errors import LakeError, NotInstalledError, PipelineError
 from lakehouse.lake import Lake
 from lakehouse.orchestrate.door import RESOURCE, Door
-from lakehouse.pipelines import Pipeline
+from lakehouse.pipelines import Pipeline, Table
 from lakehouse.runs.model import new_run_id, reason
 
 if TYPE_CHECKING:
@@ -28,9 +28,17 @@ class Wanted:
     run_id: str = ""
     message: str = ""
 
+    @property
+    def needs_spark(self) -> bool:
+        """Whether a table is made by a transformation; a watched folder may have nothing new, or do without."""
+        chosen = [table for table in self.pipeline.tables if not self.tables or table.name in self.tables]
+        return not self.light and any(isinstance(table, Table) for table in chosen)
+
 
 def run_in_process(lake: Lake, wanted: Wanted, say: Callable[[str], None]) -> RunRecord:
     """Materialise a pipeline's assets here and now; the record of the run, or the error that stopped it."""
+    if wanted.needs_spark:
+        lake.begin_spark()  # which takes as long as Dagster takes to be imported
     try:
         import dagster as dg
     except ImportError as exc:

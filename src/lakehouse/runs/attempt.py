@@ -18,8 +18,9 @@ from lakehouse.ingest.model import Wanted
 from lakehouse.pipelines.model import FilesTable, Pipeline, Reading, Table
 from lakehouse.quality.model import Looking
 from lakehouse.runs import check
-from lakehouse.runs.make import Making, Scene, blocked
+from lakehouse.runs.make import Making, blocked
 from lakehouse.runs.model import Asked, RunRecord, TableReport
+from lakehouse.runs.scene import Scene
 from lakehouse.runs.waves import side_by_side, waves
 
 if TYPE_CHECKING:
@@ -83,8 +84,8 @@ class Attempt:
             for table in tables:
                 make(table)
             return
-        spark = scene().spark  # before there is more than one who might start it
-        side_by_side([partial(make, table) for table in tables], partial(_cancel, spark))
+        # The scene is opened here, before there is more than one who might.
+        side_by_side([partial(make, table) for table in tables], scene().give_up)
 
     def ended(self) -> RunRecord:
         """Publish, unless asked not to; the record says what came of it: still `running` if the tables moved."""
@@ -253,14 +254,6 @@ class LazyScene:
         if self._scene is None:
             self._scene = self._opened()
         return self._scene
-
-
-def _cancel(spark: SparkSession) -> None:
-    """Let Spark drop what it is doing for us: a session of Spark Connect has its own word for that."""
-    try:
-        spark.sparkContext.cancelAllJobs()
-    except Exception:  # noqa: BLE001 - each kind of session refuses the other's word in a way of its own
-        spark.interruptAll()
 
 
 def _commit(pipeline: Pipeline, record: RunRecord) -> Commit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,15 @@ class LocalSession:
                 self._started = self._start()
                 self._configure(self._started.spark)
             return self._started.spark
+
+    def begin(self) -> None:
+        """Start Spark beside whatever this process does next; who needs it waits, and is told if it cannot be started."""
+
+        def start() -> None:
+            with suppress(Exception):
+                _ = self.spark
+
+        threading.Thread(target=start, daemon=True).start()
 
     def has_died(self) -> bool:
         """Whether a JVM was started here and has ended."""
