@@ -14,8 +14,8 @@ psql -v ON_ERROR_STOP=1 -U "$POSTGRES_USER" -d lake <<'SQL'
 SET ROLE lake;
 DO $$ BEGIN
   PERFORM pg_advisory_xact_lock(1818323813);
-  IF to_regclass('lake_schema') IS NULL THEN
-    CREATE TABLE IF NOT EXISTS lake_schema (version INTEGER NOT NULL PRIMARY KEY);
+  CREATE TABLE IF NOT EXISTS lake_schema (version INTEGER NOT NULL PRIMARY KEY);
+  IF coalesce((SELECT max(version) FROM lake_schema), 0) < 2 THEN
     CREATE TABLE IF NOT EXISTS iceberg_tables (
   catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL, table_name VARCHAR(255) NOT NULL,
   metadata_location VARCHAR(1000), previous_metadata_location VARCHAR(1000), iceberg_type VARCHAR(5),

@@ -31,8 +31,7 @@ class Wanted:
     @property
     def needs_spark(self) -> bool:
         """Whether a table is made by a transformation; a watched folder may have nothing new, or do without."""
-        chosen = [table for table in self.pipeline.tables if not self.tables or table.name in self.tables]
-        return not self.light and any(isinstance(table, Table) for table in chosen)
+        return not self.light and any(isinstance(table, Table) for table in self.pipeline.chosen(self.tables))
 
 
 def run_in_process(lake: Lake, wanted: Wanted, say: Callable[[str], None]) -> RunRecord:

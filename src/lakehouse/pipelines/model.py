@@ -170,6 +170,10 @@ class Pipeline:
     def table(self, name: str) -> Table | FilesTable:
         return next(table for table in self.tables if table.name == name)
 
+    def chosen(self, names: Sequence[str]) -> list[Table | FilesTable]:
+        """The tables that a run makes: those named, in the declared order, or all if none is."""
+        return [table for table in self.tables if not names or table.name in names]
+
     def slice_of(self, table: Table) -> str:
         """The column of a table that holds the partition; nothing if the pipeline has none."""
         return (table.slice or self.partitions.column) if self.partitions else ""

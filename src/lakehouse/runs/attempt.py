@@ -63,7 +63,7 @@ class Attempt:
 
     def run(self) -> RunRecord:
         """The record of what came of it; still `running` if the tables moved meanwhile."""
-        wanted = [each for each in self.pipeline.tables if not self.asked.tables or each.name in self.asked.tables]
+        wanted = self.pipeline.chosen(self.asked.tables)
         last = [each for each in wanted if isinstance(each, FilesTable) and not self._can_branch(each)]
         with ExitStack() as stack:
             scene = self._scene(stack)

@@ -197,7 +197,7 @@ class Runner:
 
     def _refuse_several(self, pipeline: Pipeline, asked: Asked) -> None:
         """Before the work rather than after it."""
-        changed = [table for table in pipeline.tables if not asked.tables or table.name in asked.tables]
+        changed = pipeline.chosen(asked.tables)
         if asked.publish and len(changed) > 1 and not self.catalog.all_at_once:
             raise NotSupportedError(
                 f"{pipeline.name} makes {len(changed)} tables, and this catalog cannot publish several at once.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakehouse.catalogs.sql.postgres import new_tables
+from lakehouse.catalogs.sql.postgres import make_tables
 from lakehouse.config.facts import DATABASES, Database, StackFacts
 from lakehouse.stack.trino import catalog_files, stack_catalogs, store_of
 
@@ -82,7 +82,7 @@ def mounted_files() -> dict[str, str]:
     facts = _facts_of_containers()
     catalogs = catalog_files(stack_catalogs(facts, "${ENV:REST_TOKEN}"), store_of(facts))
     return {
-        "postgres/databases.sh": _DATABASES.format(names=" ".join(DATABASES), tables=new_tables()),
+        "postgres/databases.sh": _DATABASES.format(names=" ".join(DATABASES), tables=make_tables()),
         "trino/jvm.config": _JVM,
         **{f"trino/catalog/{name}": text for name, text in catalogs.items()},
         "superset/superset_config.py": _SUPERSET,

@@ -8,7 +8,7 @@ import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
-from lakehouse.catalogs.sql.postgres import new_tables
+from lakehouse.catalogs.sql.postgres import make_tables
 from lakehouse.config.facts import DATABASES, Database
 from lakehouse.stack.fetch import place
 from lakehouse.stack.model import Artefact, Container, Port, Process, Service, Site, Wheel
@@ -148,7 +148,7 @@ def _healthy(site: Site) -> bool:
 
 def _ready(site: Site) -> None:
     """Make the catalog's tables, so that Trino can be asked before the lake was."""
-    if query(site, site.facts.databases["lake"], new_tables()) is None:
+    if query(site, site.facts.databases["lake"], make_tables()) is None:
         raise failed("postgres", "the tables of the catalog could not be made")
 
 
