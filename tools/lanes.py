@@ -14,8 +14,8 @@ import time
 LANES = {"servers": "servers", "others": "not servers"}
 NO_TESTS = 5
 """How pytest ends when the arguments leave a lane nothing to do."""
-WRONG = ("FAILED ", "ERROR ")
-"""How the lines of its summary begin that somebody must look at."""
+WRONG = ("E   ", "FAILED ", "ERROR ")
+"""How the lines begin that somebody must look at: what went wrong, and in which tests."""
 
 
 class Lane:

@@ -34,7 +34,7 @@ for line in sys.stdin:
         rows = [row.asDict() for row in sessions[told].sql(asked["sql"]).collect()]
         print("answer " + json.dumps({"rows": rows}, default=str), flush=True)
     except Exception as exc:
-        print("answer " + json.dumps({"error": str(exc)[:2000]}), flush=True)
+        print("answer " + json.dumps({"error": str(exc)[:4000]}), flush=True)
 """
 
 
