@@ -122,6 +122,12 @@ def test_the_wall_clock_does_not_depend_on_the_zone_of_the_session(spark: SparkS
     assert (row["pickup_at"].hour, row["pickup_hour"], row["duration_seconds"]) == (1, 1, 4200)
 
 
+def test_a_clock_that_was_never_set_has_a_day_and_an_hour_too(spark: SparkSession) -> None:
+    long_ago, never = datetime(1969, 12, 31, 23, 59, 50), None
+    rows = trips(spark, *(published(tpep_pickup_datetime=at) for at in (long_ago, never)))
+    assert [(row["pickup_date"], row["pickup_hour"]) for row in rows] == [(date(1969, 12, 31), 23), (None, None)]
+
+
 @pytest.mark.parametrize("ansi", ["true", "false"], ids=["strict casts", "lenient casts"])
 def test_an_amount_that_is_none_is_null(spark: SparkSession, ansi: str) -> None:
     odd = [float("nan"), float("inf"), -float("inf"), 1e15]

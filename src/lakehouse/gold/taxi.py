@@ -5,6 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from lakehouse.columns.fixed import exact_sum
+
 MONEY = "decimal(18,2)"
 AVERAGE = "decimal(12,2)"
 #: Divided by so many digits, a sum of cents has a quotient that is rounded once, to the right side of a half.
@@ -114,9 +116,9 @@ def _per_duration(bucketed: DataFrame) -> DataFrame:
     all_of_it = bucket.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     counted = bucketed.groupBy("month", "from_miles", "duration_seconds").agg(
         F.count(F.lit(1)).alias("_trips"),
-        F.sum("fare_amount").alias("_fares"),
-        F.sum("total_amount").alias("_revenue"),
-        F.sum("trip_distance").alias("_miles"),
+        exact_sum(F.col("fare_amount"), MONEY).alias("_fares"),
+        exact_sum(F.col("total_amount"), MONEY).alias("_revenue"),
+        exact_sum(F.col("trip_distance"), MONEY).alias("_miles"),
     )
     return counted.select(
         "*", F.sum("_trips").over(so_far).alias("_reached"), F.sum("_trips").over(all_of_it).alias("_all")
@@ -131,7 +133,7 @@ def _reached_by(tenths: int) -> Column:
 
 def _sum(column: str, where: Column | None = None) -> Column:
     amount = F.col(column) if where is None else F.when(where, F.col(column))
-    return F.coalesce(F.sum(amount), F.lit(0)).cast(MONEY)
+    return F.coalesce(exact_sum(amount, MONEY), F.lit(0).cast(MONEY))
 
 
 def _average(total: str) -> Column:

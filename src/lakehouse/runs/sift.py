@@ -30,11 +30,9 @@ if TYPE_CHECKING:
 MOST_SUSPECTS = 1_000_000
 #: The hashes of up to so many rows come here to be compared, eight bytes each; those of more are compared by Spark, which takes twice as long.
 MOST_COMPARED_HERE = 20_000_000
-#: For one key, so many places in the table of marks: of the rows that are fine, one in so many is taken for a suspect. A table of
-#: 8 MB has more of them.
+#: For one key, so many places in the table of marks, two of which are its own: of the rows that are fine, one in sixty or fewer finds
+#: both of its own marked by others.
 _PLACES_PER_KEY = 16
-_MORE_PLACES_PER_KEY = 64
-_MOST_WITH_MORE_PLACES = 1 << 23
 _HASH, _RANK, _BROKEN = "_lake_hash", "_lake_rank", "_lake_broken"
 
 
@@ -160,25 +158,30 @@ def _compared_by_spark(marked: DataFrame) -> Hashes:
 def _seems_suspect(made: DataFrame, keys: Keys, suspects: Hashes, kept: ExitStack) -> Column:
     """Whether a row's key may be one of those; some others are taken for one, which does no harm.
 
-    A condition, which Spark puts before the work that the other columns are, where a join would come after it. The marks, one for
-    each remainder of a hash, come from a subquery: as a literal they would be written out wherever Spark tells its plan. They
-    are bytes, not bits, for which Spark would work out the hash twice.
+    A condition, which Spark puts before the work that the other columns are, where a join would come after it. The marks come from
+    a subquery: as a literal they would be written out wherever Spark tells its plan. They are bytes, not bits, for which Spark
+    would work out the hash twice.
     """
     import numpy
     import pandas
     from pyspark.sql import functions as F
 
-    more = min(_MORE_PLACES_PER_KEY * len(suspects), _MOST_WITH_MORE_PLACES - 1)
-    size = 1 << max(_PLACES_PER_KEY * len(suspects), more).bit_length()
+    size = 1 << (_PLACES_PER_KEY * len(suspects)).bit_length()
     marks = numpy.zeros(size, dtype=numpy.uint8)
-    marks[suspects % size] = 1
+    unsigned = suspects.view(numpy.uint64)
+    marks[unsigned % size] = marks[(unsigned >> 32) % size] = 1
     view = f"lake_suspects_{uuid4().hex}"
     spark = made.sparkSession
     # Through Arrow: rows as Python has them are taken apart by a Python of Spark's own, which takes a second to start.
     spark.createDataFrame(pandas.DataFrame({"marks": [marks.tobytes()]}), "marks binary").createOrReplaceTempView(view)
     kept.callback(spark.catalog.dropTempView, view)
-    place = F.pmod(F.xxhash64(*keys.columns), F.lit(size)).cast("int") + 1
-    return F.call_function("substring", F.expr(f"(SELECT marks FROM {view})"), place, F.lit(1)) == F.lit(b"\x01")
+
+    def marked(part: Column) -> Column:
+        place = F.pmod(part, F.lit(size)).cast("int") + 1
+        return F.call_function("substring", F.expr(f"(SELECT marks FROM {view})"), place, F.lit(1)) == F.lit(b"\x01")
+
+    hashed = F.xxhash64(*keys.columns)
+    return marked(hashed) & marked(F.shiftrightunsigned(hashed, 32))
 
 
 def _kept(rows: DataFrame, kept: ExitStack) -> DataFrame:

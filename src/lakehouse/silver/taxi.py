@@ -7,7 +7,7 @@ from decimal import Decimal
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lakehouse.silver.fixed import decimal, hundredths, quotient
+from lakehouse.columns.fixed import decimal, hundredths, quotient
 
 MONEY = "decimal(12,2)"
 MILES = "decimal(10,2)"
@@ -94,7 +94,9 @@ def _typed(bronze: DataFrame) -> DataFrame:
         F.col("payment_type").cast("int").alias("payment_type_id"),
         _named("payment_type", PAYMENT_TYPES).alias("payment_type"),
         *[hundredths(F.col(amount), _LARGEST_MONEY).alias(amount) for amount in AMOUNTS],
-        _wall_seconds_between("tpep_pickup_datetime", "tpep_dropoff_datetime").alias("duration_seconds"),
+        _wall_seconds("tpep_pickup_datetime").alias("_picked_up"),
+        # A night on which the clocks change is an hour off.
+        (_wall_seconds("tpep_dropoff_datetime") - _wall_seconds("tpep_pickup_datetime")).alias("duration_seconds"),
         "month",
         "source_file",
         "ingested_at",
@@ -103,6 +105,8 @@ def _typed(bronze: DataFrame) -> DataFrame:
 
 def _derived(trips: DataFrame) -> DataFrame:
     seconds, miles = F.col("duration_seconds"), F.col("trip_distance")
+    second_of_day = F.pmod(F.col("_picked_up"), F.lit(_SECONDS_PER_DAY))
+    day = F.call_function("div", F.col("_picked_up") - second_of_day, F.lit(_SECONDS_PER_DAY))
     fare, tip = F.col("fare_amount"), F.col("tip_amount")
     minutes = quotient(seconds * _HUNDRED, F.lit(_SECONDS_PER_MINUTE))
     mph = F.when(seconds > 0, quotient(miles * _SECONDS_PER_HOUR, seconds))
@@ -111,8 +115,8 @@ def _derived(trips: DataFrame) -> DataFrame:
         "vendor_id",
         "pickup_at",
         "dropoff_at",
-        F.to_date("pickup_at").alias("pickup_date"),
-        F.hour("pickup_at").alias("pickup_hour"),
+        F.date_from_unix_date(day.cast("int")).alias("pickup_date"),
+        F.call_function("div", second_of_day, F.lit(_SECONDS_PER_HOUR)).cast("int").alias("pickup_hour"),
         "duration_seconds",
         decimal(minutes, MINUTES).alias("duration_minutes"),
         "passenger_count",
@@ -146,13 +150,7 @@ def _named(column: str, names: dict[int, str]) -> Column:
     return named
 
 
-def _wall_seconds_between(start: str, end: str) -> Column:
-    """What the clock on the wall says has passed: a night on which the clocks change is an hour off."""
-    # From the parts of both times, since a difference of timestamps would go through the zone of the session.
-    days = F.datediff(F.col(end), F.col(start)).cast("bigint")
-    return days * _SECONDS_PER_DAY + _second_of_day(end) - _second_of_day(start)
-
-
-def _second_of_day(column: str) -> Column:
-    at = F.col(column)
-    return F.hour(at) * _SECONDS_PER_HOUR + F.minute(at) * _SECONDS_PER_MINUTE + F.second(at)
+def _wall_seconds(at: str) -> Column:
+    """What the clock on the wall says, as seconds since 1970: a whole number, which no zone has a part in."""
+    # Spark's functions for days, hours and parts of them make an object of Java's for every call: a microsecond a trip.
+    return F.unix_timestamp(at)

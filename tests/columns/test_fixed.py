@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse.silver.fixed import decimal, hundredths, quotient
+from lakehouse.columns.fixed import decimal, exact_sum, hundredths, quotient
 
 pytestmark = pytest.mark.spark
 
@@ -60,3 +60,14 @@ def test_units_are_counted_into_a_decimal(spark: SparkSession) -> None:
         (Decimal("-0.05"), Decimal("-0.0005")),
         (None, None),
     ]
+
+
+def test_a_sum_is_that_of_the_decimals_themselves(spark: SparkSession) -> None:
+    some = random.Random(11)
+    largest = Decimal("9999999999.99")
+    amounts = [Decimal(some.randrange(-(10**12) + 1, 10**12)).scaleb(-2) for _ in range(20_000)]
+    groups = {"any": amounts, "largest": [largest] * 1000, "cents": [Decimal("0.01"), Decimal("-0.07")] * 999}
+    rows = [(name, amount) for name, group in groups.items() for amount in group]
+    frame = spark.createDataFrame([*rows, ("none", None), ("cents", None)], "name string, amount decimal(12,2)")
+    found = frame.groupBy("name").agg(exact_sum(F.col("amount"), "decimal(18,2)")).collect()
+    assert dict(found) == {name: sum(group) for name, group in groups.items()} | {"none": None}

@@ -1,0 +1,1 @@
+"""Columns that several transformations work out alike."""
