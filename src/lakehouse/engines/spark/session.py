@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from lakehouse.engines.spark.launch import Started
 
 _STOP_TIMEOUT_S = 30
+#: What Py4J logs, with a page of traceback, when the JVM ends while Python tells it which objects nobody needs any more.
+_CUT_OFF = "Exception while sending command."
 
 
 @dataclass(frozen=True)
@@ -202,9 +205,25 @@ def _stop(started: Started) -> None:
     started.spark.stop()
     jvm = started.jvm
     if jvm is not None and jvm.stdin is not None:
-        jvm.stdin.close()  # which is how it knows that nobody needs it any more
-        jvm.wait(timeout=_STOP_TIMEOUT_S)
-        _forget_gateway()
+        with _unheard(_CUT_OFF):
+            jvm.stdin.close()  # which is how it knows that nobody needs it any more
+            jvm.wait(timeout=_STOP_TIMEOUT_S)
+            _forget_gateway()
+
+
+@contextmanager
+def _unheard(message: str) -> Iterator[None]:
+    """Keep something that is no news out of the log."""
+
+    def news(record: logging.LogRecord) -> bool:
+        return record.msg != message
+
+    log = logging.getLogger()
+    log.addFilter(news)
+    try:
+        yield
+    finally:
+        log.removeFilter(news)
 
 
 def _forget_gateway() -> None:
