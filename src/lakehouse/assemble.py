@@ -276,9 +276,6 @@ def spark_conf(parts: Opened) -> Mapping[str, str]:
         # Java does not compile methods beyond this size, and Spark makes such of a table's dozen rules: interpreted, they took
         # three times as long. Beyond it, Spark takes smaller steps instead.
         "spark.sql.codegen.hugeMethodLimit": "8000",
-        # A step with more columns than that makes such methods by itself. Left out of the common code, it does not keep a filter before it
-        # from being compiled with the reading of the files, which leaves most rows out before they are copied.
-        "spark.sql.codegen.maxFields": "30",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.authenticate": "true",

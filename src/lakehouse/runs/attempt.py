@@ -17,7 +17,7 @@ from lakehouse.formats.iceberg.stamp import stamp
 from lakehouse.ingest.model import Wanted
 from lakehouse.pipelines.model import FilesTable, Pipeline, Reading, Table
 from lakehouse.quality.model import Looking
-from lakehouse.runs import check
+from lakehouse.runs import check, sift
 from lakehouse.runs.make import Making, blocked
 from lakehouse.runs.model import Asked, RunRecord, TableReport
 from lakehouse.runs.scene import Scene
@@ -175,7 +175,7 @@ class Attempt:
     def _scene(self, stack: ExitStack) -> LazyScene:
         def opened() -> Scene:
             self.say("Starting Spark")
-            spark = stack.enter_context(self.rooms.session(self.here.spark_conf()))
+            spark = stack.enter_context(self.rooms.session({**self.here.spark_conf(), **sift.SESSION}))
             tables = self.rooms.tables.on(self.branch)
 
             def rows_of(name: str) -> DataFrame:

@@ -153,4 +153,4 @@ def _named(column: str, names: dict[int, str]) -> Column:
 def _wall_seconds(at: str) -> Column:
     """What the clock on the wall says, as seconds since 1970: a whole number, which no zone has a part in."""
     # Spark's functions for days, hours and parts of them make an object of Java's for every call: a microsecond a trip.
-    return F.unix_timestamp(at)
+    return F.unix_timestamp(F.col(at).cast("timestamp_ntz"))
