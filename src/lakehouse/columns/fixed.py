@@ -39,7 +39,10 @@ def decimal(count: Column, kind: str, unit: Decimal = _CENT) -> Column:
 
 
 def exact_sum(amount: Column, kind: str) -> Column:
-    """The sum of decimals that have two digits after the point and ten before it, at most; null if there are none."""
+    """The sum of decimals that have two digits after the point and ten before it, at most; null if there are none.
+
+    It is added up in a whole number of 64 bits, which nine million of the largest such decimals fill.
+    """
     # A double so far from its limits is off by much less than half a hundredth, so rounding finds the very number again.
     whole = F.rint(amount.cast("double") * 100).cast("bigint")
     return (F.sum(whole).cast("decimal(20,0)") * F.lit(_CENT)).cast(kind)

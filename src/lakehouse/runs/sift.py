@@ -164,7 +164,7 @@ def _seems_suspect(made: DataFrame, keys: Keys, suspects: Hashes, kept: ExitStac
 
     A condition, which Spark puts before the work that the other columns are, where a join would come after it. The marks come from
     a subquery: as a literal they would be written out wherever Spark tells its plan. They are bytes, not bits, for which Spark
-    would work out the hash twice.
+    would work out every row's hash twice; so it does only for the few whose first place is marked.
     """
     import numpy
     import pandas
