@@ -35,6 +35,7 @@ from lakehouse.storage.s3 import is_remote
 
 if TYPE_CHECKING:
     from lakehouse.core.result import Result
+    from lakehouse.engines.spark.jars import Jar
     from lakehouse.engines.spark.java import Java
     from lakehouse.engines.spark.launch import Started
     from lakehouse.ingest.run import Ingester
@@ -205,13 +206,19 @@ def warm_spark(settings: Settings, waiting: Waiting = _in_silence, fetching: Fet
 
 def fetch_runtime(settings: Settings, fetching: Fetching = _in_silence) -> tuple[Java, list[Path]]:
     """The Java and the jars that Spark runs on, fetched if they are missing."""
-    from lakehouse.engines.spark.jars import EMBEDDED, ICEBERG_AWS, S3A, ensure_jars
+    from lakehouse.engines.spark.jars import ensure_jars
     from lakehouse.engines.spark.java import find_java
 
     java = find_java(settings.spark.java_home)
     with fetching("Fetching jars") as progress:
-        needed = (*EMBEDDED, *(S3A if _reads_s3(settings) else ()), *(ICEBERG_AWS if _writes_s3(settings) else ()))
-        return java, ensure_jars(settings.cache, lambda: java, settings.maven_repo, progress, needed)
+        return java, ensure_jars(settings.cache, lambda: java, settings.maven_repo, progress, jars_for(settings))
+
+
+def jars_for(settings: Settings) -> tuple[Jar, ...]:
+    """The jars that Spark needs beside its own for this lake."""
+    from lakehouse.engines.spark.jars import EMBEDDED, ICEBERG_AWS, S3A
+
+    return (*EMBEDDED, *(S3A if _reads_s3(settings) else ()), *(ICEBERG_AWS if _writes_s3(settings) else ()))
 
 
 def _reads_s3(settings: Settings) -> bool:
@@ -229,7 +236,7 @@ def start_spark(parts: Opened, class_list: Path | None = None) -> Started:
     """A session on whatever spark.master names; what it needs on this machine is fetched first."""
     from lakehouse.engines.spark.archive import find_archive
     from lakehouse.engines.spark.java import heap_for
-    from lakehouse.engines.spark.launch import Launch, connect, start_session
+    from lakehouse.engines.spark.launch import JDK_NET, Launch, connect, start_session
 
     settings, home = parts.settings, parts.home
     master = _IN_PROCESS if settings.spark.master == WARM else settings.spark.master
@@ -239,8 +246,8 @@ def start_spark(parts: Opened, class_list: Path | None = None) -> Started:
     java, jars = fetch_runtime(settings)
     conf = {**spark_conf(parts), "spark.master": master, **settings.spark.conf}
     if not master.startswith("local"):
-        # Executors on other machines get the jars from the driver.
-        conf["spark.jars"] = ",".join(str(jar) for jar in jars)
+        # Executors on other machines get the jars from the driver, and may run on a Java that is cut down like ours.
+        conf["spark.jars"] = ",".join(str(jar) for jar in (*jars, JDK_NET))
         if "spark.authenticate.secret" not in conf:
             # A cluster's secret is one that all of it was given; one made up here would be the driver's alone.
             conf["spark.authenticate"] = settings.spark.conf.get("spark.authenticate", "false")

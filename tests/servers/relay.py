@@ -5,9 +5,10 @@ from __future__ import annotations
 import select
 import socket
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _CHUNK = 1 << 16
 _TIMEOUT_S = 60
@@ -25,6 +26,9 @@ class Relay:
     deaf: int = 0
     """So many connections are refused after a loss."""
     lost: int = 0
+    counted: tuple[bytes, ...] = ()
+    """Words to be counted wherever a client says them."""
+    counts: Counter[bytes] = field(default_factory=Counter)
 
     def lose(self, *words: bytes, passed_on: bool = True, deaf: int = 0) -> None:
         """Lose the request that will have the last of these words in it (nothing is in every one), or only its answer."""
@@ -52,6 +56,7 @@ class Relay:
                 if ready[0] is server:
                     client.sendall(heard)
                     continue
+                self.counts.update({word: heard.count(word) for word in self.counted})
                 if self.words and self.words[said_so_far] in heard:
                     said_so_far += 1
                 if self.words and said_so_far == len(self.words):

