@@ -5,7 +5,6 @@ from __future__ import annotations
 import select
 import socket
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,9 +25,8 @@ class Relay:
     deaf: int = 0
     """So many connections are refused after a loss."""
     lost: int = 0
-    counted: tuple[bytes, ...] = ()
-    """Words to be counted wherever a client says them."""
-    counts: Counter[bytes] = field(default_factory=Counter)
+    said: list[bytes] = field(default_factory=list)
+    """Everything that clients said, as it came."""
 
     def lose(self, *words: bytes, passed_on: bool = True, deaf: int = 0) -> None:
         """Lose the request that will have the last of these words in it (nothing is in every one), or only its answer."""
@@ -56,7 +54,7 @@ class Relay:
                 if ready[0] is server:
                     client.sendall(heard)
                     continue
-                self.counts.update({word: heard.count(word) for word in self.counted})
+                self.said.append(heard)
                 if self.words and self.words[said_so_far] in heard:
                     said_so_far += 1
                 if self.words and said_so_far == len(self.words):

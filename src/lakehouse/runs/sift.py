@@ -36,7 +36,7 @@ _PLACES_PER_KEY = 16
 #: For the session in which rows are sifted. A step that makes more columns than that is more code than Java compiles (assemble.py), and would
 #: take the filter before it along: all rows would be copied before most are left out. Apart from it, the filter is compiled with the
 #: reading of the files. Other sessions keep Spark's own limit, as a filter of a wide table is faster with it.
-SESSION = {"spark.sql.codegen.maxFields": "30"}
+SESSION = {"spark.sql.codegen.maxFields": "25"}
 _HASH, _RANK, _BROKEN = "_lake_hash", "_lake_rank", "_lake_broken"
 
 
