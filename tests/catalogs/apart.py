@@ -61,7 +61,7 @@ class SparkApart:
 
 def _told(error: str) -> str:
     """What Java says went wrong and why, without where in Java: the last lines are what is read first."""
-    return "\n".join(line for line in error.splitlines() if not line.startswith("\tat ") and "... " not in line[:8])
+    return "\n".join(line for line in error.splitlines() if not line.lstrip("\t").startswith(("at ", "... ")))
 
 
 @pytest.fixture(scope="session")
