@@ -216,5 +216,8 @@ def report(context: Context, table: str, start: str, end: str, file: Path | None
         pairs = [("rows", then.rows, now.rows)]
         show_rows(["", f"as of {then.snapshot}", f"as of {now.snapshot}"], pairs, context.output)
     if file is not None:
-        file.write_text(report_page([found]))
+        try:
+            file.write_text(report_page([found]))
+        except OSError as exc:
+            raise LakeError(f"{file} cannot be written: {exc.strerror}.", "Choose another place.") from exc
         note(f"Written to {file}.")
