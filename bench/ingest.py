@@ -23,7 +23,7 @@ from bench.measure import Ratio, report
 from lakehouse.config.load import load_settings
 from lakehouse.connect import snippet
 
-DAEMON = "lakehouse.api.daemon"
+DAEMON = "lakehouse.engines.spark.daemon.__main__"
 LAKE = str(Path(sys.executable).parent / "lake")
 
 ICEBERG = """

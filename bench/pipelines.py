@@ -28,8 +28,8 @@ from bench.measure import Ratio, report
 from bench.plain_scripts import KEEP, PLAIN, SCRIPTS
 from lakehouse.config.load import load_settings
 from lakehouse.connect import snippet
-from lakehouse.samples.market import write_day
-from lakehouse.samples.taxi import write_month
+from lakehouse.pipelines.market.sample import write_day
+from lakehouse.pipelines.taxi.sample import write_month
 
 FIRST_DAY = date(2025, 6, 2)
 #: A day of 2,500 tickers is about 1 million bars.

@@ -43,11 +43,11 @@ import glob
 from datetime import date, datetime, timezone
 from functools import reduce
 from pyspark.sql import functions as F
-from lakehouse.bronze import market as bronze
-from lakehouse.gold import market as gold
-from lakehouse.pipelines.market import RULES
-from lakehouse.silver import market as silver
-from lakehouse.sources.market import parsed
+from lakehouse.pipelines.market import bronze
+from lakehouse.pipelines.market import gold
+from lakehouse.pipelines.market.pipeline import RULES
+from lakehouse.pipelines.market import silver
+from lakehouse.pipelines.market.source import parsed
 for name in ("bronze", "silver", "gold"):
     spark.sql(f"create namespace if not exists lake.{name}")
 lines = spark.read.text(FOLDER + "/*/*/*.csv.gz").select("value", F.col("_metadata.file_path").alias("source_file"), F.col("_metadata.file_modification_time").alias("file_modified_at"))
@@ -66,11 +66,11 @@ from datetime import datetime, timezone
 from functools import reduce
 from pathlib import Path
 from pyspark.sql import functions as F
-from lakehouse.bronze import taxi as bronze
-from lakehouse.gold import taxi as gold
-from lakehouse.pipelines.taxi import stg_yellow_trips
-from lakehouse.silver import taxi as silver
-from lakehouse.sources.taxi.published import read_published, with_lineage
+from lakehouse.pipelines.taxi import bronze
+from lakehouse.pipelines.taxi import gold
+from lakehouse.pipelines.taxi.pipeline import stg_yellow_trips
+from lakehouse.pipelines.taxi import silver
+from lakehouse.pipelines.taxi.source.published import read_published, with_lineage
 for name in ("bronze", "silver", "gold"):
     spark.sql(f"create namespace if not exists lake.{name}")
 now = datetime.now(timezone.utc)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakehouse.assemble import assemble, warm_spark
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.lake import Lake
+from lakehouse.lake.assemble import assemble, warm_spark
 from tests.servers.postgres import postgres, postgres_server
 from tests.servers.s3 import s3_server
 from tests.servers.stack import stack

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lakehouse.assemble import assemble
 from lakehouse.config.load import load_settings
 from lakehouse.lake import Lake
+from lakehouse.lake.assemble import assemble
 
 ROOT = Path(__file__).parents[1]
 ALL = ("market", "taxi", "social", "files")

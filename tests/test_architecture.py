@@ -32,10 +32,10 @@ def test_an_import_that_points_up_is_found(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     wrong = tmp_path / "src" / "lakehouse" / "core" / "names.py"
-    wrong.write_text("from lakehouse.serve.tables import Tables\n" + wrong.read_text())
+    wrong.write_text("from lakehouse.query.tables import Tables\n" + wrong.read_text())
     checked = lint(tmp_path)
     assert checked.returncode != 0
-    assert "lakehouse.core.names -> lakehouse.serve.tables (l.1)" in checked.stdout
+    assert "lakehouse.core.names -> lakehouse.query.tables (l.1)" in checked.stdout
 
 
 def test_the_public_names_are_these() -> None:

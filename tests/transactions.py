@@ -15,13 +15,13 @@ from typing import Any
 
 import pyarrow
 
-from lakehouse.assemble import assemble
 from lakehouse.catalogs.nessie import NessieCatalog
 from lakehouse.catalogs.nessie.api import NessieApi
 from lakehouse.catalogs.sql import SqlCatalog, log, refs, rows
 from lakehouse.config.load import load_settings
 from lakehouse.core.errors import RunConflictError
 from lakehouse.lake import Lake
+from lakehouse.lake.assemble import assemble
 from lakehouse.pipelines import Pipeline, Table
 
 ROOT = Path(__file__).parents[1]

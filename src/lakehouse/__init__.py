@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from lakehouse.core.version import __version__ as __version__
+
 __all__ = ["LakeError", "Settings", "open_lake"]
 
 if TYPE_CHECKING:
-    from lakehouse.assemble import open_lake
     from lakehouse.config.settings import Settings
     from lakehouse.core.errors import LakeError
+    from lakehouse.lake.assemble import open_lake
 
 _WHERE = {
     "LakeError": "lakehouse.core.errors",
     "Settings": "lakehouse.config.settings",
-    "open_lake": "lakehouse.assemble",
+    "open_lake": "lakehouse.lake.assemble",
 }
 
 

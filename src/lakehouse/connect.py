@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
-from lakehouse.assemble import jars_for, spark_conf
 from lakehouse.catalogs.nessie import NessieCatalog
 from lakehouse.catalogs.sql import BUSY_TIMEOUT_MS, SqlCatalog, SqliteDatabase
 from lakehouse.config.settings import Settings
@@ -13,7 +12,8 @@ from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import CATALOG, MAIN
 from lakehouse.engines.spark.launch import JDK_NET
 from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
-from lakehouse.opening import Opened, open_parts
+from lakehouse.lake.assemble import jars_for, spark_conf
+from lakehouse.lake.backend import Opened, open_parts
 
 ENGINES = ("spark", "spark-connect", "pyiceberg", "duckdb", "trino", "dbt", "superset")
 

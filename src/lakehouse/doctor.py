@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from lakehouse.assemble import assemble, warm_spark
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import LakeError
 from lakehouse.engines.spark.archive import find_archive
 from lakehouse.engines.spark.jars import EMBEDDED, verify_jars
 from lakehouse.engines.spark.java import find_java, heap_for
 from lakehouse.engines.spark.settings import WARM
+from lakehouse.lake.assemble import assemble, warm_spark
 from lakehouse.storage.local import LocalHome
 
 _LEAST_MEMORY_MB = 3000

@@ -12,12 +12,12 @@ from pyiceberg.catalog import Catalog as PyIceberg
 from pyiceberg.catalog import load_catalog
 from pyiceberg.types import StringType
 from tests.catalogs.apart import spark_apart
-from tests.rest.conftest import Served, serving
+from tests.rest_catalog.conftest import Served, serving
 from tests.servers.nessie import NessieServer, nessie_server
 from tests.servers.postgres import Postgres
 
-from lakehouse.catalogs.aside import Aside
 from lakehouse.catalogs.nessie import NessieCatalog
+from lakehouse.catalogs.overlay import Aside
 from lakehouse.catalogs.rest import RestCatalog
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.errors import NotSupportedError

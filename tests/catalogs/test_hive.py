@@ -13,8 +13,8 @@ from tests.catalogs.threads import at_once
 from tests.servers.ports import free_port
 from tests.servers.stack import Stack
 
-from lakehouse.catalogs.aside import Aside
 from lakehouse.catalogs.hive import DROPPED, HiveCatalog, HudiEntries
+from lakehouse.catalogs.overlay import Aside
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.errors import (
     BadSettingError,

@@ -10,12 +10,12 @@ import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.types import StringType
 from tests.catalogs.threads import at_once
-from tests.rest.conftest import Served, serving
+from tests.rest_catalog.conftest import Served, serving
 from tests.servers.nessie import NessieServer
 from tests.servers.ports import free_port
 from tests.servers.web import serving as serving_web
 
-from lakehouse.catalogs.aside import Aside
+from lakehouse.catalogs.overlay import Aside
 from lakehouse.catalogs.rest import RestCatalog
 from lakehouse.catalogs.rest.updates import change_of
 from lakehouse.catalogs.sql import SqlCatalog, open_database

@@ -10,7 +10,7 @@ from tests.contract.matrix import CHANGES, Section
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NoSuchTableError
 from lakehouse.lake import Lake
-from lakehouse.opening import open_parts
+from lakehouse.lake.backend import open_parts
 
 TEXT = """\
 Where Hudi's tables are is a matter of the warehouse. In a local one (the embedded lake, and any other catalog with such a warehouse) each is a folder,

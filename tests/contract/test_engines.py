@@ -12,7 +12,7 @@ from tests.servers.stack import Stack
 
 from lakehouse.core.names import TableName
 from lakehouse.formats.iceberg import IcebergTables
-from lakehouse.opening import open_parts
+from lakehouse.lake.backend import open_parts
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

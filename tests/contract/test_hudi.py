@@ -13,12 +13,12 @@ from tests.contract.hudi import HUDI, OurLake, SparkOnFolders, SparkOnHive, Trin
 from tests.contract.matrix import CHANGES, FILE, ICEBERG, Desk, document
 from tests.servers.stack import Stack
 
-from lakehouse.assemble import assemble, warm_spark
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import EngineError, NotSupportedError, QueryRejectedError, UnknownChoiceError
 from lakehouse.core.names import TableName
 from lakehouse.lake import Lake
-from lakehouse.opening import open_parts
+from lakehouse.lake.assemble import assemble, warm_spark
+from lakehouse.lake.backend import open_parts
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

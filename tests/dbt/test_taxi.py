@@ -14,8 +14,8 @@ from tests.frames import assert_same_frame
 from tests.runs.conftest import lake_with
 
 from lakehouse.lake import Lake
-from lakehouse.pipelines.taxi import taxi
-from lakehouse.samples.taxi import write_month
+from lakehouse.pipelines.taxi.pipeline import taxi
+from lakehouse.pipelines.taxi.sample import write_month
 
 PROJECT = Path(__file__).parents[2] / "dbt"
 MODELS = {

@@ -14,7 +14,7 @@ from lakehouse.core.errors import LakeError
 from lakehouse.core.ports import Column, Scan
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.ingest.changes import NEW, Changes, Upsert, find_changes
-from lakehouse.sources.files import PlannedColumn
+from lakehouse.ingest.files import PlannedColumn
 
 COLUMNS = (Column("id", "bigint"), Column("v", "string"), Column("n", "bigint"))
 Row = dict[str, Any]

@@ -6,8 +6,8 @@ import pytest
 
 from lakehouse.core.ports import Column
 from lakehouse.ingest.errors import ContractError
+from lakehouse.ingest.files import PlannedColumn, RecordedColumn
 from lakehouse.ingest.schema import Evolution, as_kept, evolution, evolved, without_times_of_no_zone
-from lakehouse.sources.files import PlannedColumn, RecordedColumn
 
 
 def kind_of(found: Evolution) -> str:

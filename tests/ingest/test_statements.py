@@ -8,8 +8,8 @@ import sqlglot
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Column
 from lakehouse.ingest import statements
+from lakehouse.ingest.files import PlannedColumn, RecordedColumn
 from lakehouse.ingest.schema import Evolution
-from lakehouse.sources.files import PlannedColumn, RecordedColumn
 
 LEADS = TableName("crm", "leads")
 ID, NAME = PlannedColumn("id", "ID", "bigint"), PlannedColumn("name", "O'Brien\\s", "string")

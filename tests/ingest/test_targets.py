@@ -10,12 +10,12 @@ import pyarrow
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
 
-from lakehouse.assemble import assemble
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.config.load import load_settings
 from lakehouse.core.names import TableName
 from lakehouse.ingest.targets import IcebergTarget, Place
 from lakehouse.lake import Lake
+from lakehouse.lake.assemble import assemble
 
 ROWS = pyarrow.table({"id": [1, 2]})
 NO_SPARK = cast(Any, None)

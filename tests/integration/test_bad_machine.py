@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from tests.conftest import Command, command_for, stop_spark
 
-from lakehouse.assemble import assemble
 from lakehouse.config.load import load_settings
 from lakehouse.core.errors import DiskFullError, EngineUnreachableError
 from lakehouse.engines.spark.jars import EMBEDDED
+from lakehouse.lake.assemble import assemble
 
 pytestmark = pytest.mark.spark
 

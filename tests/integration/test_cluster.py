@@ -13,8 +13,8 @@ from tests.servers.cluster import Cluster, cluster
 from tests.servers.s3 import S3Server
 
 from lakehouse.lake import Lake
-from lakehouse.pipelines.market import market
-from lakehouse.samples.market import write_day
+from lakehouse.pipelines.market.pipeline import market
+from lakehouse.pipelines.market.sample import write_day
 
 __all__ = ["cluster"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from tests.servers.stack import Stack
 
-from lakehouse.assemble import assemble, warm_spark
 from lakehouse.lake import Lake
-from lakehouse.samples.taxi import write_month
+from lakehouse.lake.assemble import assemble, warm_spark
+from lakehouse.pipelines.taxi.sample import write_month
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -12,7 +12,6 @@ import psutil
 import pytest
 from tests.servers.stack import Stack
 
-from lakehouse.assemble import assemble, warm_spark
 from lakehouse.catalogs.hive import Metastore
 from lakehouse.config.profiles import filled_in
 from lakehouse.config.settings import Settings
@@ -20,6 +19,7 @@ from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import TableName
 from lakehouse.ingest.model import Report
 from lakehouse.lake import Lake
+from lakehouse.lake.assemble import assemble, warm_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -13,12 +13,12 @@ from lakehouse.config.settings import Settings
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Commit, Published
 from lakehouse.ingest.errors import CommitConflictError
+from lakehouse.ingest.files import PlannedColumn
 from lakehouse.ingest.hudi import HudiTarget
 from lakehouse.ingest.model import Wanted
 from lakehouse.ingest.schema import Evolution
 from lakehouse.ingest.targets import Place
 from lakehouse.lake import Lake
-from lakehouse.sources.files import PlannedColumn
 
 pytestmark = pytest.mark.spark
 

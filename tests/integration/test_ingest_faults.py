@@ -15,9 +15,9 @@ import psutil
 import pytest
 from tests.conftest import LAKE, Command, command_for, stop_spark
 
-from lakehouse.assemble import assemble, warm_spark
 from lakehouse.config.load import load_settings
 from lakehouse.lake import Lake
+from lakehouse.lake.assemble import assemble, warm_spark
 
 pytestmark = pytest.mark.spark
 

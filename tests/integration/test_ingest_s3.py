@@ -19,11 +19,11 @@ from pyarrow import parquet
 from tests.conftest import Command, cache_only, command_for, stop_spark
 from tests.servers.s3 import S3Server
 
-from lakehouse.assemble import assemble
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.ports import RemoteFile
 from lakehouse.lake import Lake
+from lakehouse.lake.assemble import assemble
 from lakehouse.storage.s3 import S3
 
 pytestmark = pytest.mark.spark

@@ -9,7 +9,7 @@ from tests.desk import Desk, both_formats, counts
 
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.ingest.errors import ContractError
-from lakehouse.sources.files.errors import BadRowError
+from lakehouse.ingest.files.errors import BadRowError
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Command
 from tests.servers.s3 import S3Server
 
-from lakehouse.samples.market import write_day
+from lakehouse.pipelines.market.sample import write_day
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

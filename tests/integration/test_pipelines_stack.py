@@ -24,9 +24,9 @@ from lakehouse.config.handover import to_text
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.engines.trino import Trino, TrinoSettings
-from lakehouse.samples import social
-from lakehouse.samples.market import write_day
-from lakehouse.samples.taxi import write_month
+from lakehouse.pipelines.market.sample import write_day
+from lakehouse.pipelines.social import sample as social
+from lakehouse.pipelines.taxi.sample import write_month
 from lakehouse.stack.fetch import fetch
 from lakehouse.stack.health import listens
 from lakehouse.stack.services.connect import JAR

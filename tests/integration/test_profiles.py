@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.servers.stack import Stack
 
-from lakehouse.assemble import assemble, warm_spark
 from lakehouse.config.profiles import filled_in
 from lakehouse.lake import Lake
+from lakehouse.lake.assemble import assemble, warm_spark
 from lakehouse.storage.s3 import S3
 
 pytestmark = pytest.mark.spark

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import LAKE, Command, command_for
 
-from lakehouse.samples.market import write_day
+from lakehouse.pipelines.market.sample import write_day
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -15,7 +15,7 @@ from tests.integration.test_runs_killed import contents
 from tests.servers.stack import Stack
 
 from lakehouse.engines.trino import Trino, TrinoSettings
-from lakehouse.samples.market import write_day
+from lakehouse.pipelines.market.sample import write_day
 from lakehouse.stack.native import status, up
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

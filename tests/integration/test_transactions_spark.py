@@ -62,7 +62,7 @@ def test_every_kind_of_statement_stays_on_its_branch(local_lake: Lake, orders: s
 
 def test_the_branch_is_one_more_catalog_to_a_plain_spark(local_lake: Lake, orders: str, exp: str) -> None:
     spark = local_lake.spark.newSession()
-    for key, value in local_lake.refs.catalog.on(exp).spark_conf().items():  # type: ignore[attr-defined]
+    for key, value in local_lake.refs.branches.catalog.on(exp).spark_conf().items():  # type: ignore[attr-defined]
         spark.conf.set(key, value)
     assert spark.table(f"{exp}.{orders}").count() == 2
     spark.sql(f"insert into {exp}.{orders} values (3, 'x')")
@@ -75,7 +75,7 @@ def test_no_engine_deletes_files_that_others_may_need(local_lake: Lake, orders: 
     spark = local_lake.spark.newSession()
     name = "lake"
     if branch:
-        for key, value in local_lake.refs.catalog.on(exp).spark_conf().items():  # type: ignore[attr-defined]
+        for key, value in local_lake.refs.branches.catalog.on(exp).spark_conf().items():  # type: ignore[attr-defined]
             spark.conf.set(key, value)
         name = exp
     for statement in (

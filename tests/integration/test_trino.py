@@ -13,10 +13,10 @@ import psycopg
 import pytest
 from tests.servers.stack import SEEN_BY_TRINO, Stack
 
-from lakehouse.assemble import assemble, warm_spark
 from lakehouse.core.errors import EngineError, NotSupportedError, QueryRejectedError
 from lakehouse.engines.trino import Trino, TrinoSettings
 from lakehouse.lake import Lake
+from lakehouse.lake.assemble import assemble, warm_spark
 
 pytestmark = pytest.mark.spark
 

@@ -18,10 +18,10 @@ import psutil
 import pytest
 from tests.conftest import LAKE, Command, command_for, stop_spark
 
-from lakehouse.assemble import assemble, warm_spark
 from lakehouse.config.load import load_settings
 from lakehouse.core.errors import EngineError, StatementLostError
 from lakehouse.lake import Lake
+from lakehouse.lake.assemble import assemble, warm_spark
 
 pytestmark = pytest.mark.spark
 
@@ -62,7 +62,7 @@ def test_two_cold_commands_at_once_start_one_spark(warm_home: Path, command: Com
     serving = [
         process
         for process in psutil.process_iter(["cmdline"])
-        if "lakehouse.api.daemon" in " ".join(process.info["cmdline"] or ())
+        if "lakehouse.engines.spark.daemon.__main__" in " ".join(process.info["cmdline"] or ())
         and str(warm_home / "run" / "serving.lock") in [file.path for file in process.open_files()]
     ]
     assert len(serving) == 1

@@ -15,8 +15,8 @@ from lakehouse.core.errors import RunBlockedError
 from lakehouse.lake import Lake
 from lakehouse.orchestrate.assets import asset_key
 from lakehouse.orchestrate.dbt import run_dbt
-from lakehouse.pipelines.taxi import taxi
-from lakehouse.samples.taxi import write_month
+from lakehouse.pipelines.taxi.pipeline import taxi
+from lakehouse.pipelines.taxi.sample import write_month
 
 PROJECT = Path(__file__).parents[2] / "dbt"
 

@@ -7,7 +7,7 @@ from tests.runs.conftest import lake_with
 
 from lakehouse.core.errors import BadSettingError, RunBlockedError, RunConflictError
 from lakehouse.lake import Lake
-from lakehouse.runs.kept import asked_again
+from lakehouse.runs.recovery import asked_again
 
 pytestmark = pytest.mark.spark
 

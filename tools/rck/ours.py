@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from lakehouse.rest.process import RestOptions, start
+from lakehouse.rest_catalog.process import RestOptions, start
 
 KIT = Path(__file__).parent / "run-rck.sh"
 #: The kit cleans up after itself only where namespaces are not nested; --isolate does it for the others.

@@ -39,8 +39,8 @@ class Context:
     @property
     def lake(self) -> Lake:
         if self._lake is None:
-            from lakehouse.assemble import assemble
             from lakehouse.cli.show import byte_progress, waiting
+            from lakehouse.lake.assemble import assemble
 
             self._lake = assemble(self.settings(), arrow=False, waiting=waiting, fetching=byte_progress)
             if self.branch:

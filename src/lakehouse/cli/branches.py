@@ -11,8 +11,8 @@ from lakehouse.cli.show import note, show_rows
 from lakehouse.core.names import MAIN, TableName
 
 if TYPE_CHECKING:
-    from lakehouse.runs.branches import Branches
-    from lakehouse.serve.branch_diff import TableChange
+    from lakehouse.runs.branches import RunBranches
+    from lakehouse.versioning.diff import TableChange
 
 _MESSAGE = click.option("-m", "--message", default="", metavar="TEXT", help="What it is for; `lake log` shows it.")
 _FROM = click.option(
@@ -60,7 +60,7 @@ def branch(context: Context, action: str, name: str, message: str, **chosen: Any
         _diff(context, list(branches.diff(name)))
 
 
-def _list(context: Context, branches: Branches) -> None:
+def _list(context: Context, branches: RunBranches) -> None:
     names = ["branch", "from", "made_at", "author", "message", "pipeline", "state"]
     rows = [
         (

@@ -174,8 +174,8 @@ def demo(context: Context) -> None:
 
 
 def _write_files(context: Context) -> None:
-    from lakehouse.samples.market import write_day
-    from lakehouse.samples.taxi import write_month
+    from lakehouse.pipelines.market.sample import write_day
+    from lakehouse.pipelines.taxi.sample import write_month
 
     for name, content in _LEADS.items():
         _file(context, name).write_text(content)

@@ -56,7 +56,7 @@ def ingest(context: Context, sources: tuple[str, ...], dry_run: bool, **options:
     SOURCES are files, patterns and folders, here or in s3://, of CSV, TSV, JSON lines or Parquet, plain or gzip, zstd,
     bzip2. How a CSV is written (delimiter, quotes, encoding, header) and its types are found by looking at all of it.
     """
-    from lakehouse.sources.files import NULL_WORDS, ReadSettings
+    from lakehouse.ingest.files import NULL_WORDS, ReadSettings
 
     read = ReadSettings(
         null_words=options["null_words"] or NULL_WORDS,

@@ -202,7 +202,7 @@ def pipelines(context: Context) -> None:
 )
 def report(context: Context, table: str, start: str, end: str, file: Path | None) -> None:
     """Show how a table grew, snapshot by snapshot, and what it was at two moments."""
-    from lakehouse.serve.report import report_page
+    from lakehouse.query.report import report_page
 
     found = context.lake.report(table, start, end)
     names = ["at", "snapshot", "operation", "added", "removed", "rows", "files", "bytes", "source"]

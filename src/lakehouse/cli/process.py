@@ -69,7 +69,7 @@ def down(context: Context, services: tuple[str, ...], wipe: bool, yes: bool) -> 
     stopped = []
     with waiting("Stopping"):
         if not services or _SPARK in services:
-            from lakehouse.assemble import warm_spark
+            from lakehouse.lake.assemble import warm_spark
 
             stopped += [_SPARK] if warm_spark(settings).shut_down() else []
         if not services or servers:
@@ -90,7 +90,7 @@ def _ask_first(settings: Settings, servers: list[str]) -> None:
 @command("lake status\nlake status -o json")
 def status(context: Context) -> None:
     """Show what runs for this lake: state, address, process and memory."""
-    from lakehouse.assemble import warm_spark
+    from lakehouse.lake.assemble import warm_spark
     from lakehouse.stack import native
     from lakehouse.storage.local import LocalHome
 

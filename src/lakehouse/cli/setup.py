@@ -42,7 +42,7 @@ def init(context: Context, folder: Path) -> None:
 @command("lake setup")
 def setup(context: Context) -> None:
     """Fetch the jars that Spark needs and make its start fast. Once per machine; later runs find nothing to do."""
-    from lakehouse.prepare import prepare
+    from lakehouse.lake.setup import prepare
 
     archive = prepare(context.settings(), waiting, byte_progress)
     note("Spark is ready." if archive else "Spark is ready (this Java cannot archive classes, so it starts slower).")

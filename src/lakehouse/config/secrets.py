@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadSettingError
-from lakehouse.core.locks import locked
+from lakehouse.process.locks import locked
 from lakehouse.storage.local import LocalHome
 
 FILE = "secrets.json"

@@ -15,7 +15,7 @@ from lakehouse.core.ports import Column, Scan
 from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text
 from lakehouse.engines.duckdb import DuckDB, duckdb_type
-from lakehouse.sources.files import PlannedColumn
+from lakehouse.ingest.files import PlannedColumn
 
 NEW = "_lake_new"
 

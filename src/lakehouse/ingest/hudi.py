@@ -12,10 +12,10 @@ from lakehouse.core.quoting import spark_text
 from lakehouse.formats.hudi.writer import noted, write_to
 from lakehouse.ingest import statements
 from lakehouse.ingest.changes import Changes
+from lakehouse.ingest.files import PlannedColumn
 from lakehouse.ingest.model import Wanted
 from lakehouse.ingest.schema import Evolution, evolved, without_times_of_no_zone
 from lakehouse.ingest.targets import Place, publish_rejects
-from lakehouse.sources.files import PlannedColumn
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from lakehouse.core.errors import UnknownChoiceError
 from lakehouse.core.names import TableName
-from lakehouse.sources.files import PlannedColumn, ReadSettings
+from lakehouse.ingest.files import PlannedColumn, ReadSettings
 
 MODES = ("append", "upsert", "replace")
 CONTRACTS = ("evolve", "freeze", "quarantine")

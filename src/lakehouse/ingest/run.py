@@ -16,19 +16,13 @@ from pathlib import Path
 
 from lakehouse.core.errors import TableError
 from lakehouse.core.files import LOCAL, Files
-from lakehouse.core.locks import locked
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import RemoteFiles, SparkEngine, TableInfo
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.ingest import native, statements
 from lakehouse.ingest.changes import Changes, Upsert, find_changes
 from lakehouse.ingest.errors import CommitConflictError, NoSuchColumnError, NothingToLearnFromError
-from lakehouse.ingest.hudi import HudiTarget
-from lakehouse.ingest.model import Report, Wanted
-from lakehouse.ingest.schema import Evolution, as_kept, evolution, with_layout
-from lakehouse.ingest.targets import Branches, IcebergTarget, Place, Target
-from lakehouse.serve.tables import Tables
-from lakehouse.sources.files import (
+from lakehouse.ingest.files import (
     PlannedColumn,
     ReadPlan,
     RecordedColumn,
@@ -42,6 +36,12 @@ from lakehouse.sources.files import (
     plan_files,
     stage_files,
 )
+from lakehouse.ingest.hudi import HudiTarget
+from lakehouse.ingest.model import Report, Wanted
+from lakehouse.ingest.schema import Evolution, as_kept, evolution, with_layout
+from lakehouse.ingest.targets import Branches, IcebergTarget, Place, Target
+from lakehouse.process.locks import locked
+from lakehouse.query.tables import Tables
 
 _TRIES = 5
 _SHOWN_FILES = 5

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from lakehouse.core.ports import Column, TableInfo
 from lakehouse.ingest import layout
 from lakehouse.ingest.errors import ContractError
-from lakehouse.sources.files import PlannedColumn, RecordedColumn
+from lakehouse.ingest.files import PlannedColumn, RecordedColumn
 
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 #: What Iceberg lets a column become in place.

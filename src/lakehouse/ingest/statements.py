@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Column
 from lakehouse.core.quoting import spark_text as text
+from lakehouse.ingest.files import PlannedColumn, RecordedColumn
 from lakehouse.ingest.schema import Evolution
-from lakehouse.sources.files import PlannedColumn, RecordedColumn
 
 #: Where a table keeps how its files are read.
 COLUMNS_PROPERTY = "lake.columns"

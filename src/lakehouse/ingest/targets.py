@@ -19,11 +19,11 @@ from lakehouse.formats.iceberg.stamp import stamp
 from lakehouse.ingest import layout, statements
 from lakehouse.ingest.changes import Changes
 from lakehouse.ingest.errors import CommitConflictError
+from lakehouse.ingest.files import PlannedColumn
 from lakehouse.ingest.model import Wanted
 from lakehouse.ingest.native import NativeWriter, Rows
 from lakehouse.ingest.schema import Evolution
-from lakehouse.serve.tables import Tables
-from lakehouse.sources.files import PlannedColumn
+from lakehouse.query.tables import Tables
 
 _PREFIX = "ingest_"
 _TRIES = 5

@@ -14,9 +14,9 @@ from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.ports import Request, Snapshot, SparkEngine, TableInfo
 from lakehouse.core.result import Result
 from lakehouse.lake.table import History, Table, described
-from lakehouse.serve.diff import Diff, Wanted, diff_table
-from lakehouse.serve.export import export_scan
-from lakehouse.serve.report import TableReport, report_table
+from lakehouse.query.diff import Diff, Wanted, diff_table
+from lakehouse.query.export import export_scan
+from lakehouse.query.report import TableReport, report_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from lakehouse.ingest.model import Report
     from lakehouse.ingest.run import Ingester
     from lakehouse.pipelines import Pipeline
+    from lakehouse.query.route import Queries
+    from lakehouse.query.tables import Tables
+    from lakehouse.runs.branches import RunBranches
     from lakehouse.runs.model import RunRecord
-    from lakehouse.runs.refs import Refs
     from lakehouse.runs.run import Runner
-    from lakehouse.serve.query import Queries
-    from lakehouse.serve.tables import Tables
+    from lakehouse.versioning.refs import Refs
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Rooms:
 
     ingester: Callable[..., Ingester]
     runner: Callable[[], Runner]
-    refs: Callable[[], Refs]
+    refs: Callable[[], Refs[RunBranches]]
     pipelines: Callable[[], Mapping[str, Pipeline]]
     folder: Path
     tables: Tables
@@ -176,7 +177,7 @@ class Lake:
     def resume(self, run: str, say: Callable[[str], None] = lambda text: None) -> RunRecord:
         """Go on with a run that failed or was killed: with what it had done, and what it had asked for."""
         from lakehouse.pipelines.registry import by_name
-        from lakehouse.runs.kept import asked_again
+        from lakehouse.runs.recovery import asked_again
 
         record = self.run_record(run)
         return self._rooms.runner().run(by_name(self.pipelines(), record.pipeline), asked_again(record), say)
@@ -206,7 +207,7 @@ class Lake:
         return list(self._rooms.tables.branches())
 
     @property
-    def refs(self) -> Refs:
+    def refs(self) -> Refs[RunBranches]:
         """Branches, tags and the log: `lake.refs.branches.create("exp")`, `lake.refs.log.lines()`, …"""
         return self._rooms.refs()
 

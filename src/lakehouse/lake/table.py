@@ -10,7 +10,7 @@ from lakehouse.core.errors import TableError
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import Snapshot, TableFormat, TableInfo
 from lakehouse.core.result import Result, html_table
-from lakehouse.serve.diff import Diff
+from lakehouse.query.diff import Diff
 
 if TYPE_CHECKING:
     from lakehouse.lake import Lake

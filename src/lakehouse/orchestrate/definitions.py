@@ -8,17 +8,17 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.assemble import all_pipelines, assemble
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import LakeError
+from lakehouse.ingest.files import discover
+from lakehouse.lake.assemble import all_pipelines, assemble
 from lakehouse.orchestrate.assets import pipeline_assets
 from lakehouse.orchestrate.dbt import invoke
 from lakehouse.orchestrate.dbt_assets import dbt_models
 from lakehouse.orchestrate.door import RESOURCE, Door
 from lakehouse.orchestrate.report import snapshot_report
 from lakehouse.pipelines import Days, FilesTable, Pipeline
-from lakehouse.sources.files import discover
 
 #: When a pipeline looks for what is new, unless its owner says otherwise: after the day, after the month, every hour.
 _DAILY, _MONTHLY, _HOURLY = "30 6 * * *", "0 7 5 * *", "0 * * * *"

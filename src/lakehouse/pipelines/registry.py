@@ -16,7 +16,7 @@ _OURS = ("market", "taxi", "social", "files")
 
 def find_pipelines(modules: Iterable[str], folder: Path) -> dict[str, Pipeline]:
     """Ours by name, then the user's, which may take the name of one of ours; modules are found in the folder too."""
-    found = {name: getattr(import_module(f"lakehouse.pipelines.{name}"), name) for name in _OURS}
+    found = {name: getattr(import_module(f"lakehouse.pipelines.{name}.pipeline"), name) for name in _OURS}
     for module in modules:
         found |= _declared_in(module, folder)
     return found

@@ -17,11 +17,12 @@ from lakehouse.formats.iceberg.stamp import stamp
 from lakehouse.ingest.model import Wanted
 from lakehouse.pipelines.model import FilesTable, Pipeline, Reading, Table
 from lakehouse.quality.model import Looking
-from lakehouse.runs import check, sift
-from lakehouse.runs.make import Making, blocked
+from lakehouse.runs import check
+from lakehouse.runs import validate as sift
+from lakehouse.runs.build import Making, blocked
+from lakehouse.runs.context import Scene
 from lakehouse.runs.model import Asked, RunRecord, TableReport
-from lakehouse.runs.scene import Scene
-from lakehouse.runs.waves import side_by_side, waves
+from lakehouse.runs.schedule import side_by_side, waves
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,160 +1,60 @@
-"""Branches and tags as people use them: made, compared, published, dropped."""
+"""Branches of a lake, with the runs that created them: a run's branch is merged and dropped together with its record."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lakehouse.core.errors import (
-    BadNameError,
-    BranchConflictError,
-    BranchProtectedError,
-    NoSuchBranchError,
-    NoSuchTableError,
-    RunBlockedError,
-    RunConflictError,
-)
-from lakehouse.core.names import MAIN, TableName, check_part, nearest
-from lakehouse.core.ports import CanBranch
-from lakehouse.core.refs import RUN_PREFIX, Change, Commit, Published, Ref
-from lakehouse.core.result import Result
-from lakehouse.engines.duckdb import DuckDB
-from lakehouse.formats.iceberg import IcebergTables
-from lakehouse.runs import kept
-from lakehouse.runs.log import RunLog
+from lakehouse.core.errors import RunBlockedError, RunConflictError
+from lakehouse.core.refs import RUN_PREFIX, Commit, Published, Ref
+from lakehouse.runs import recovery
 from lakehouse.runs.model import RunRecord
-from lakehouse.runs.publish import Publisher
-from lakehouse.serve.branch_diff import TableChange, changed_rows, count_rows
-
-#: Names that the lake gives to branches of its own.
-_OURS = (RUN_PREFIX, "ingest_")
+from lakehouse.runs.records import RunLog
+from lakehouse.versioning.branches import Branches
 
 
-@dataclass(frozen=True)
-class Branches:
-    """The branches and tags of a lake."""
+@dataclass(frozen=True, kw_only=True)
+class RunBranches(Branches):
+    """The branches and tags of a lake whose pipelines run on branches of their own."""
 
-    catalog: CanBranch
-    publisher: Publisher
     runs: RunLog
-    iceberg: IcebergTables
-    duckdb: DuckDB
-    author: str = ""
 
-    def list(self) -> list[tuple[Ref, RunRecord | None]]:
-        """Every branch beside main, with the run that made it, if one did."""
+    def list(self) -> Sequence[tuple[Ref, RunRecord | None]]:
+        """Every branch except main, with the run that created it, if one did."""
         return [(ref, self._run(ref.name)) for ref in self.catalog.branch_refs()]
 
-    def create(self, name: str, from_ref: str = MAIN, message: str = "") -> str:
-        """A branch of all tables as main, another branch or a tag has them; says its name. No data is copied."""
-        self.catalog.create_branch(_own(name, "branch"), from_ref.lower(), self._commit("branch", message))
-        return name.lower()
-
-    def drop(self, name: str) -> RunRecord | None:
-        """Forget a branch, and with it what was not published; the record of the run that made it stays."""
+    def drop(self, name: str) -> None:
+        """Drop a branch and everything on it that was not published; the record of its run stays."""
         record = self._run(name)
         if record is not None and record.state == "running":
-            raise RunBlockedError(f"The run {record.id} is still running.", "Stop it first.")
-        if not self.catalog.discard(name.lower()):
-            raise self._no_such(name)
+            raise RunBlockedError(f"Run {record.id} is still running.", "Stop it first.")
+        super().drop(name)
         if record is not None and record.state == "kept":
-            record = self.runs.save(replace(record, state="dropped"))
-        return record
-
-    def changes(self, name: str) -> Sequence[Change]:
-        """The tables that a branch has changed since it was made."""
-        return self.catalog.changes(name.lower())
-
-    def diff(self, name: str) -> Sequence[TableChange]:
-        """What merging a branch would do: schemas and rows added, removed and changed, table by table."""
-        name = name.lower()
-        return count_rows(self.iceberg, self.duckdb, self.catalog.changes(name), self.catalog.conflicts(name))
-
-    def diff_rows(self, name: str, table: TableName, limit: int = 100) -> Result:
-        """The rows of a table that merging a branch would change."""
-        changes = {change.table: change for change in self.catalog.changes(name.lower())}
-        if table not in changes:
-            known = [str(each) for each in changes]
-            raise NoSuchTableError(str(table), nearest(str(table), known) or known, len(known))
-        return changed_rows(self.iceberg, self.duckdb, changes[table], limit)[1]
+            self.runs.save(replace(record, state="dropped"))
 
     def merge(self, name: str, message: str = "") -> Published:
-        """Publish a branch to main: all its tables at once, or none if any of them has moved there."""
-        name = name.lower()
+        """Publish a branch to main: all its tables at once, or none if any of them has changed there."""
         record = self._run(name)
-        if record is not None:
-            return self._merge_run(record, message)
-        if MAIN in self.publisher.protected:
-            raise BranchProtectedError(
-                f"main is protected (branches.protected): {name} was made by hand, and only checked runs publish there.",
-                "Make the change with a pipeline: lake run NAME. To look at the branch: lake branch diff " + name,
-            )
-        done = self.publisher.publish(name, self._commit("merge", message or f"merge of {name}"))
-        if not done:
-            raise BranchConflictError(
-                f"main has changed tables of {name} since it was made: {_listed(done.moved)}.",
-                f"Nothing was published. lake branch diff {name} shows its changes; make them on a fresh branch.",
-            )
-        return done
+        return super().merge(name, message) if record is None else self._merge_run(record, message)
 
     def _merge_run(self, record: RunRecord, message: str) -> Published:
         if record.state != "kept":
             raise RunBlockedError(
-                f"The run {record.id} is {record.state}: only one that ended well and was kept is published.",
-                f"Look at it with: lake runs show {record.id}",
+                f"Run {record.id} is {record.state}: only a run that succeeded and was kept can be published.",
+                f"Inspect it with: lake runs show {record.id}",
             )
         commit = Commit("merge", record.author or self.author, message or record.message, record.id, record.pipeline)
         done = self.publisher.publish(record.branch, commit, tag=record.branch)
         if not done:
             raise RunConflictError(
-                f"Others have changed tables of the run {record.id} since: {_listed(done.moved)}.",
-                "Run the pipeline again on what they are now.",
+                f"Tables of run {record.id} have changed on main since: {', '.join(map(str, done.moved))}.",
+                "Run the pipeline again on their current state.",
             )
         self.runs.save(replace(record, state="published", commit=done.entry))
         return done
 
-    # ---- tags ---------------------------------------------------------------------------------------------------
-
-    def tags(self) -> Sequence[Ref]:
-        """Every tag."""
-        return self.catalog.tags()
-
-    def create_tag(self, name: str, from_ref: str = MAIN, message: str = "") -> str:
-        """Remember what all tables are now, under a name that WHEN understands."""
-        self.catalog.create_tag(_own(name, "tag"), from_ref.lower(), self._commit("tag", message))
-        return name.lower()
-
-    def drop_tag(self, name: str) -> None:
-        """Forget a tag."""
-        if not self.catalog.drop_tag(name.lower()):
-            known = [ref.name for ref in self.catalog.tags()]
-            near = ", ".join(nearest(name, known) or known[:10]) or "none"
-            raise NoSuchBranchError(f"There is no tag {name}.", f"There are: {near}.")
-
-    # ---- parts --------------------------------------------------------------------------------------------------
-
-    def _commit(self, kind: str, message: str) -> Commit:
-        return Commit(kind, self.author, message)
-
     def _run(self, branch: str) -> RunRecord | None:
-        return (
-            kept.known(self.catalog, self.runs, branch.removeprefix(RUN_PREFIX))
-            if branch.startswith(RUN_PREFIX)
-            else None
-        )
-
-    def _no_such(self, name: str) -> NoSuchBranchError:
-        known = [ref.name for ref in self.catalog.branch_refs()]
-        near = ", ".join(nearest(name, known) or known[:10]) or "none beside main"
-        return NoSuchBranchError(f"There is no branch {name}.", f"There are: {near}.")
-
-
-def _own(name: str, what: str) -> str:
-    folded = check_part(name, what)
-    if folded.startswith(_OURS):
-        raise BadNameError(f"{name!r}: names that start so are given by runs and ingests.", "Choose another name.")
-    return folded
-
-
-def _listed(tables: Sequence[TableName]) -> str:
-    return ", ".join(map(str, tables))
+        branch = branch.lower()
+        if not branch.startswith(RUN_PREFIX):
+            return None
+        return recovery.known(self.catalog, self.runs, branch.removeprefix(RUN_PREFIX))

@@ -23,12 +23,12 @@ from lakehouse.core.names import TableName, check_part, nearest
 from lakehouse.core.ports import CanBranch, RemoteFiles
 from lakehouse.core.refs import RUN_PREFIX
 from lakehouse.pipelines.model import Pipeline
-from lakehouse.runs import kept
+from lakehouse.query.tables import Tables
+from lakehouse.runs import recovery as kept
 from lakehouse.runs.attempt import Attempt, now
-from lakehouse.runs.log import RunLog
 from lakehouse.runs.model import Asked, RunRecord, new_run_id, reason
-from lakehouse.runs.publish import Publisher
-from lakehouse.serve.tables import Tables
+from lakehouse.runs.records import RunLog
+from lakehouse.versioning.publish import Publisher
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lakehouse.core.names import TableName
 from lakehouse.core.ports import TableFormat
 from lakehouse.core.quoting import spark_text
-from lakehouse.runs.slices import PARTITIONS_TOLD
+from lakehouse.runs.lineage import PARTITIONS_TOLD
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession

@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from lakehouse.assemble import assemble
 from lakehouse.config.handover import from_text
 from lakehouse.config.settings import Settings
+from lakehouse.lake.assemble import assemble
 from lakehouse.stack.jvm import serve_until_told
 from lakehouse.stack.services.connect import JAR
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import DiskFullError, JarError
-from lakehouse.core.locks import locked
 from lakehouse.engines.spark.jars import Jar, ensure_jars
 from lakehouse.engines.spark.java import find_java
+from lakehouse.process.locks import locked
 from lakehouse.stack.model import Artefact, Dist, Wheel
 
 Fetching = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]

@@ -19,8 +19,8 @@ from typing import Any
 from lakehouse.config.handover import to_text
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError, PortTakenError, StackError
-from lakehouse.core.locks import locked
-from lakehouse.engines.spark.unix_http import short_path
+from lakehouse.process.locks import locked
+from lakehouse.process.unix_http import short_path
 from lakehouse.stack.fetch import Fetching, fetch
 from lakehouse.stack.model import Service, Site
 from lakehouse.stack.process import end_left_over, failed, run_in_foreground

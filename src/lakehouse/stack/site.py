@@ -39,7 +39,7 @@ def run_folder(home: Path) -> Path:
 @cache
 def protocol_version() -> str:
     """Whether two processes of ours speak of the same settings and the same services."""
-    from lakehouse import __version__
+    from lakehouse.core.version import __version__
 
     spoken = [__version__, *(name for name, _, _ in all_settings())]
     return hashlib.sha256("\n".join(spoken).encode()).hexdigest()[:12]

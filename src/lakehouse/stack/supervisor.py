@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lakehouse.config.handover import from_text
-from lakehouse.engines.spark.unix_http import short_path
+from lakehouse.process.unix_http import short_path
 from lakehouse.stack.keeper import Keeper
 from lakehouse.stack.process import end_left_over
 from lakehouse.stack.registry import in_order, service

@@ -26,7 +26,7 @@ def _process(site: Site) -> Process:
         "host": settings.stack.host,
         "port": settings.stack.rest_port,
     }
-    return Process((sys.executable, "-m", "lakehouse.rest"), input=json.dumps(told))
+    return Process((sys.executable, "-m", "lakehouse.rest_catalog"), input=json.dumps(told))
 
 
 def _healthy(site: Site) -> bool:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotInstalledError
-from lakehouse.core.locks import locked
 from lakehouse.engines.spark.jars import Jar
 from lakehouse.engines.spark.java import find_java
+from lakehouse.process.locks import locked
 from lakehouse.stack.fetch import place
 from lakehouse.stack.health import answers, listens
 from lakehouse.stack.model import Artefact, Container, Port, Process, Service, Site

@@ -1,1 +1,0 @@
-"""Rows as published, with where and when they came from."""

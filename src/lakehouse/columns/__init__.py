@@ -1,1 +1,0 @@
-"""Columns that several transformations work out alike."""

@@ -1,0 +1,130 @@
+"""The daemon's server: answers statements on a Unix socket until it has been idle for long enough."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakehouse.core.ports import Request
+from lakehouse.core.result import Result
+from lakehouse.engines.spark.daemon.client import ALREADY_SERVED, SOCKET
+from lakehouse.engines.spark.session import LocalSession
+from lakehouse.process.unix_http import short_path
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from lakehouse.engines.spark.daemon.app import Activity
+
+#: Seconds without work after which the class archive is built, if it is missing.
+_QUIET_S = 60.0
+_FINISH_S = 10
+
+
+@dataclass(frozen=True)
+class DaemonOptions:
+    """Where the daemon listens and when it stops."""
+
+    home: Path
+    """The lake's folder; the daemon stops when it disappears."""
+    run_folder: Path
+    cache: Path
+    idle_minutes: float
+    fingerprint: str
+    """Identifies the settings and the code that the daemon runs with."""
+
+
+def serve(answer: Callable[[Request, str], Result], session: LocalSession, options: DaemonOptions) -> None:
+    """Serve until idle; exits with ALREADY_SERVED if another daemon serves this lake.
+
+    Args:
+        answer: runs a request on the named engine.
+    """
+    with (options.run_folder / "serving.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(ALREADY_SERVED)
+        # The JVM starts while the web framework is imported.
+        threading.Thread(target=_start, args=(session,)).start()
+        _serve(answer, session, options)
+
+
+def _start(session: LocalSession) -> None:
+    try:
+        _ = session.spark
+    except Exception as exc:  # noqa: BLE001 - the next request raises it; here it only goes to the log
+        sys.stderr.write(f"Spark did not start: {exc}\n")
+
+
+def _serve(answer: Callable[[Request, str], Result], session: LocalSession, options: DaemonOptions) -> None:
+    import uvicorn
+
+    from lakehouse.engines.spark.daemon.app import Activity, create_app
+
+    activity = Activity()
+    config = uvicorn.Config(
+        create_app(answer, session, options.fingerprint, activity),
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=_FINISH_S,
+    )
+    server = uvicorn.Server(config)
+    path = options.run_folder / SOCKET
+    listener = _listen(path)
+    watch = threading.Thread(target=_watch, args=(server, activity, options, session), daemon=True)
+    watch.start()
+    try:
+        server.run(sockets=[listener])
+    finally:
+        path.unlink(missing_ok=True)
+        session.stop()
+        # Threads that wait for Spark must not keep the process alive; its JVM ends with it.
+        os._exit(0)
+
+
+def _listen(path: Path) -> socket.socket:
+    """Only the owner may open the socket, from the moment it exists."""
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        with short_path(path) as name:
+            listener.bind(name)
+    finally:
+        os.umask(before)
+    listener.listen(128)
+    return listener
+
+
+def _watch(server: uvicorn.Server, activity: Activity, options: DaemonOptions, session: LocalSession) -> None:
+    """Stop after the idle time; use a quiet minute to build the class archive for the next start."""
+    may_archive = True
+    while True:
+        time.sleep(0.5)
+        if session.has_died():
+            # Clients that wait for an answer see a broken connection; the next command starts a new daemon.
+            sys.stderr.write("Spark's JVM has ended, so this process ends too.\n")
+            os._exit(1)
+        idle = activity.idle_seconds
+        if idle > options.idle_minutes * 60 or not options.home.is_dir():
+            server.should_exit = True
+            return
+        if may_archive and idle > _QUIET_S:
+            may_archive = False
+            subprocess.Popen(
+                ["nice", sys.executable, "-m", "lakehouse", "setup"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "LAKE_CACHE": str(options.cache)},
+            )

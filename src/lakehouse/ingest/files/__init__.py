@@ -1,0 +1,48 @@
+"""Reading users' files without Spark: find them, plan how to read them, stage them as typed Parquet.
+
+files = discover(["leads.csv"])
+plan = plan_files(files)
+staged = stage_files(plan, into=Path("..."))     # staged.plan has the final types
+"""
+
+from lakehouse.ingest.files.discover import SourceFile, content_hash, discover, fetched
+from lakehouse.ingest.files.model import (
+    LINE_COLUMN,
+    NULL_WORDS,
+    Dialect,
+    FilePlan,
+    PlannedColumn,
+    ReadPlan,
+    ReadSettings,
+    RecordedColumn,
+    Reject,
+    Staged,
+    StagedFiles,
+    StageOptions,
+)
+from lakehouse.ingest.files.names import clean_names
+from lakehouse.ingest.files.plan import plan_files
+from lakehouse.ingest.files.stage import read_rejects, stage_files
+
+__all__ = [
+    "LINE_COLUMN",
+    "NULL_WORDS",
+    "Dialect",
+    "FilePlan",
+    "PlannedColumn",
+    "ReadPlan",
+    "ReadSettings",
+    "RecordedColumn",
+    "Reject",
+    "SourceFile",
+    "StageOptions",
+    "Staged",
+    "StagedFiles",
+    "clean_names",
+    "content_hash",
+    "discover",
+    "fetched",
+    "plan_files",
+    "read_rejects",
+    "stage_files",
+]

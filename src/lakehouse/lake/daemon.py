@@ -1,0 +1,25 @@
+"""The Spark daemon's process: reads its settings from standard input, opens the lake and serves it."""
+
+from __future__ import annotations
+
+import sys
+
+from lakehouse.config.handover import from_text
+from lakehouse.engines.spark.daemon.client import fingerprint
+from lakehouse.engines.spark.daemon.server import DaemonOptions, serve
+from lakehouse.lake import Lake
+from lakehouse.lake.assemble import assemble_rooms
+from lakehouse.storage.local import LocalHome
+
+
+def main() -> None:
+    handover = sys.stdin.read()
+    settings = from_text(handover)
+    home = LocalHome(settings.home)
+    rooms = assemble_rooms(settings)
+    options = DaemonOptions(settings.home, home.run, settings.cache, settings.spark.idle_minutes, fingerprint(handover))
+    serve(Lake(rooms).answer, rooms.session, options)
+
+
+if __name__ == "__main__":
+    main()

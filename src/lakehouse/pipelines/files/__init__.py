@@ -1,0 +1,1 @@
+"""The files pipeline: ingest a watched folder."""

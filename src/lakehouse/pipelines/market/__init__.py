@@ -1,0 +1,1 @@
+"""The market pipeline: stock minute bars from gzipped CSV files to bars and daily statistics."""

@@ -1,0 +1,1 @@
+"""The social pipeline: PostgreSQL tables to bronze and gold."""

@@ -1,0 +1,156 @@
+"""Yellow taxi trips with types, names and what follows from them. Which of them are believed is for the rules to say."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lakehouse.pipelines.columns import decimal, hundredths, quotient
+
+MONEY = "decimal(12,2)"
+MILES = "decimal(10,2)"
+MINUTES = "decimal(12,2)"
+SPEED = "decimal(14,2)"
+SHARE = "decimal(16,4)"
+
+#: Published are all of these columns, so rows that agree in them are one trip that was published twice. A refund of it
+#: has the opposite amounts, so it is a row of its own.
+TRIP_KEY = (
+    "vendor_id",
+    "pickup_at",
+    "dropoff_at",
+    "pickup_location_id",
+    "dropoff_location_id",
+    "trip_distance",
+    "payment_type_id",
+    "total_amount",
+)
+
+PAYMENT_TYPES = {
+    0: "flex fare",
+    1: "credit card",
+    2: "cash",
+    3: "no charge",
+    4: "dispute",
+    5: "unknown",
+    6: "voided",
+}
+RATE_CODES = {
+    1: "standard",
+    2: "JFK",
+    3: "Newark",
+    4: "Nassau or Westchester",
+    5: "negotiated",
+    6: "group ride",
+    99: "unknown",
+}
+
+AMOUNTS = (
+    "fare_amount",
+    "extra",
+    "mta_tax",
+    "tip_amount",
+    "tolls_amount",
+    "improvement_surcharge",
+    "total_amount",
+    "congestion_surcharge",
+    "airport_fee",
+    "cbd_congestion_fee",
+)
+
+_LARGEST_MONEY = 9_999_999_999.0
+_LARGEST_MILES = 99_999_999.0
+_HUNDRED = 100
+#: A share has four digits.
+_SHARES = 10_000
+_SECONDS_PER_MINUTE = 60
+_SECONDS_PER_HOUR = 3600
+_SECONDS_PER_DAY = 86_400
+
+
+def stg_yellow_trips(bronze: DataFrame) -> DataFrame:
+    """One row per trip: amounts to the cent, New York wall time, codes with their names, durations and speeds.
+
+    Rows that break a rule are in the table of the same name with __rejected, each with its reasons.
+    """
+    return bronze.transform(_typed).transform(_derived)
+
+
+def _typed(bronze: DataFrame) -> DataFrame:
+    """Types and names; miles and amounts are still whole hundredths."""
+    return bronze.select(
+        F.col("VendorID").cast("int").alias("vendor_id"),
+        F.col("tpep_pickup_datetime").cast("timestamp_ntz").alias("pickup_at"),
+        F.col("tpep_dropoff_datetime").cast("timestamp_ntz").alias("dropoff_at"),
+        F.col("passenger_count").cast("int").alias("passenger_count"),
+        hundredths(F.col("trip_distance"), _LARGEST_MILES).alias("trip_distance"),
+        F.col("RatecodeID").cast("int").alias("rate_code_id"),
+        _named("RatecodeID", RATE_CODES).alias("rate_code"),
+        _yes_or_no("store_and_fwd_flag").alias("store_and_forward"),
+        F.col("PULocationID").cast("int").alias("pickup_location_id"),
+        F.col("DOLocationID").cast("int").alias("dropoff_location_id"),
+        F.col("payment_type").cast("int").alias("payment_type_id"),
+        _named("payment_type", PAYMENT_TYPES).alias("payment_type"),
+        *[hundredths(F.col(amount), _LARGEST_MONEY).alias(amount) for amount in AMOUNTS],
+        _wall_seconds("tpep_pickup_datetime").alias("_picked_up"),
+        # A night on which the clocks change is an hour off.
+        (_wall_seconds("tpep_dropoff_datetime") - _wall_seconds("tpep_pickup_datetime")).alias("duration_seconds"),
+        "month",
+        "source_file",
+        "ingested_at",
+    )
+
+
+def _derived(trips: DataFrame) -> DataFrame:
+    seconds, miles = F.col("duration_seconds"), F.col("trip_distance")
+    second_of_day = F.pmod(F.col("_picked_up"), F.lit(_SECONDS_PER_DAY))
+    day = F.call_function("div", F.col("_picked_up") - second_of_day, F.lit(_SECONDS_PER_DAY))
+    fare, tip = F.col("fare_amount"), F.col("tip_amount")
+    minutes = quotient(seconds * _HUNDRED, F.lit(_SECONDS_PER_MINUTE))
+    mph = F.when(seconds > 0, quotient(miles * _SECONDS_PER_HOUR, seconds))
+    tip_share = F.when(fare > 0, quotient(tip * _SHARES, fare))
+    return trips.select(
+        "vendor_id",
+        "pickup_at",
+        "dropoff_at",
+        F.date_from_unix_date(day.cast("int")).alias("pickup_date"),
+        F.call_function("div", second_of_day, F.lit(_SECONDS_PER_HOUR)).cast("int").alias("pickup_hour"),
+        "duration_seconds",
+        decimal(minutes, MINUTES).alias("duration_minutes"),
+        "passenger_count",
+        decimal(miles, MILES).alias("trip_distance"),
+        decimal(mph, SPEED).alias("speed_mph"),
+        "rate_code_id",
+        "rate_code",
+        "store_and_forward",
+        "pickup_location_id",
+        "dropoff_location_id",
+        "payment_type_id",
+        "payment_type",
+        *[decimal(F.col(amount), MONEY).alias(amount) for amount in AMOUNTS],
+        decimal(tip_share, SHARE, unit=1 / Decimal(_SHARES)).alias("tip_share"),
+        "month",
+        "source_file",
+        "ingested_at",
+    )
+
+
+def _yes_or_no(column: str) -> Column:
+    letter = F.upper(F.trim(F.col(column)))
+    return F.when(letter == "Y", F.lit(True)).when(letter == "N", F.lit(False))
+
+
+def _named(column: str, names: dict[int, str]) -> Column:
+    """The name of a code; null for a code that has none."""
+    named = F.lit(None).cast("string")
+    for code, name in names.items():
+        named = F.when(F.col(column) == code, F.lit(name)).otherwise(named)
+    return named
+
+
+def _wall_seconds(at: str) -> Column:
+    """What the clock on the wall says, as seconds since 1970: a whole number, which no zone has a part in."""
+    # Spark's functions for days, hours and parts of them make an object of Java's for every call: a microsecond a trip.
+    return F.unix_timestamp(F.col(at).cast("timestamp_ntz"))

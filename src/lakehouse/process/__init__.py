@@ -1,0 +1,1 @@
+"""Processes: locks, HTTP over Unix sockets, detached children, ports."""

@@ -1,0 +1,21 @@
+"""DROP TABLE in SQL is the same soft drop as `lake drop`: nothing that SQL can say loses files."""
+
+from __future__ import annotations
+
+from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.result import Explain, ListedRows, Result
+from lakehouse.query.sql import Statement
+from lakehouse.query.tables import Tables
+
+
+def drop_softly(statement: Statement, tables: Tables) -> Result:
+    """Run a DROP TABLE statement."""
+    tree = statement.tree
+    assert tree is not None
+    if tree.args.get("purge"):
+        raise NotSupportedError("PURGE would delete files for good.", "Leave it away: lake undrop can then undo it.")
+    for use in statement.uses:
+        if tree.args.get("exists") and tables.find(use.name) is None:
+            continue
+        tables.drop(use.name)
+    return Result((), ListedRows([], []), Explain("catalog", "a drop only moves the table's entry"))

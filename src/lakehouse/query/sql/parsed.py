@@ -1,0 +1,152 @@
+"""Every other statement, read with sqlglot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from lakehouse.core.errors import QueryRejectedError
+from lakehouse.core.names import CATALOG, TableName
+from lakehouse.query.sql.model import NO_STATEMENT, Statement, TableUse
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+METADATA_TABLES = {
+    "snapshots", "history", "files", "manifests", "partitions", "refs", "entries", "metadata_log_entries",
+    "all_data_files", "all_files", "all_manifests", "all_entries", "data_files", "delete_files", "position_deletes",
+}  # fmt: skip
+
+
+#: Iceberg's; sqlglot takes it for Hive's DROP PARTITION (…) and stops at the missing bracket.
+_DROP_FIELD = re.compile(r"alter\s+table\s+\S+\s+drop\s+partition\s+field\b", re.IGNORECASE)
+
+
+def parse_with_sqlglot(text: str, local: Collection[str] = ()) -> Statement:
+    import logging
+
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import ParseError, TokenError
+
+    if _DROP_FIELD.match(text):
+        return Statement(text, "other")
+    # What sqlglot does not know it hands on as a Command, and so do we: Spark may know it. No need to warn.
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)
+    try:
+        trees = [tree for tree in sqlglot.parse(text, dialect="spark") if tree and not isinstance(tree, exp.Semicolon)]
+    except ParseError as exc:
+        found = exc.errors[0]
+        # sqlglot counts to the end of the word it stumbled over.
+        column = found["col"] - len(found["highlight"] or "x") + 1
+        message = str(found["description"]).split("<class")[0].strip().rstrip(".") + "."
+        near = f" near {found['highlight']!r}" if found["highlight"] else ""
+        raise QueryRejectedError(message.rstrip(".") + near + ".", sql=text, line=found["line"], column=column) from exc
+    except TokenError as exc:
+        raise QueryRejectedError(str(exc).splitlines()[0], "Is a quote or a comment left open?", sql=text) from exc
+    if not trees:
+        raise QueryRejectedError(*NO_STATEMENT)
+    if len(trees) != 1 or isinstance(trees[0], exp.Block):
+        raise QueryRejectedError("One statement at a time.", "Run them one after the other.", sql=text)
+    tree = trees[0]
+    uses = tuple(_use(table, text, _is_target(table, tree)) for table in tables_of(tree, local))
+    renames = isinstance(tree, exp.Alter) and tree.find(exp.AlterRename) is not None
+    return Statement(text, _kind(tree), uses, _created_format(tree), renames, tree)
+
+
+def _kind(tree: exp.Expr) -> str:
+    from sqlglot import exp
+
+    if isinstance(tree, exp.Query | exp.Values):
+        return "read"
+    if isinstance(tree, exp.Set | exp.Use | exp.Cache | exp.Uncache | exp.Refresh):
+        return "session"
+    if isinstance(tree, exp.Command):
+        word = str(tree.this).lower()
+        return "session" if word in {"reset", "add", "declare", "use", "set", "clear"} else "other"
+    if isinstance(tree, exp.Drop) and tree.args.get("kind") == "TABLE":
+        return "drop"
+    if _is_temporary(tree):
+        return "session"
+    return "other" if isinstance(tree, exp.Describe | exp.Show) else "write"
+
+
+def _is_temporary(tree: exp.Expr) -> bool:
+    from sqlglot import exp
+
+    return isinstance(tree, exp.Create) and any(
+        isinstance(part, exp.TemporaryProperty) for part in tree.find_all(exp.Property)
+    )
+
+
+def tables_of(tree: exp.Expr, local: Collection[str] = ()) -> list[exp.Table]:
+    """Tables of the lake: not the names of common table expressions, functions or schemas."""
+    from sqlglot import exp
+
+    kind = str(tree.args.get("kind")).upper()
+    if isinstance(tree, exp.Use) or kind in {"SCHEMA", "DATABASE", "NAMESPACE", "FUNCTION"}:
+        return []
+    not_ours = {*local, *(cte.alias.lower() for cte in tree.find_all(exp.CTE))}
+    if _is_temporary(tree):
+        not_ours.add(tree.this.name.lower())
+    return [
+        table
+        for table in tree.find_all(exp.Table)
+        if table.this
+        and all(isinstance(part, exp.Identifier) and "start" in part.meta for part in table.parts)
+        and not (not table.args.get("db") and table.name.lower() in not_ours)
+    ]
+
+
+def _is_target(table: exp.Table, tree: exp.Expr) -> bool:
+    """Whether only a table's name may stand there; otherwise anything with rows may."""
+    from sqlglot import exp
+
+    named: exp.Expr = table.parent if isinstance(table.parent, exp.Schema) else table
+    return named.parent is tree and named.arg_key != "using" and not isinstance(tree, exp.Describe)
+
+
+def _use(table: exp.Table, text: str, is_target: bool) -> TableUse:
+    parts = list(table.parts)
+    names = [part.name for part in parts]
+    metadata_table = ""
+    if len(names) > 2 and names[0].lower() != CATALOG or len(names) > 3:
+        if names[-1].lower() not in METADATA_TABLES:
+            raise QueryRejectedError(
+                f"{'.'.join(names)} is not a table of the lake.", "Write NAMESPACE.TABLE.", sql=text
+            )
+        metadata_table = names.pop().lower()
+    start, end = parts[0].meta["start"], parts[-1].meta["end"] + 1
+    # Backquotes are part of the text but not of the identifier's place.
+    start, end = start - (text[start - 1 : start] == "`"), end + (text[end : end + 1] == "`")
+    as_of, clause_end = _as_of(table, text, end)
+    return TableUse(TableName.parse(".".join(names)), start, clause_end, as_of, metadata_table, table.alias, is_target)
+
+
+def _as_of(table: exp.Table, text: str, end: int) -> tuple[str, int]:
+    version = table.args.get("version")
+    if version is None:
+        return "", end
+    clause = _AS_OF_CLAUSE.match(text, end)
+    if clause is None:
+        raise QueryRejectedError(
+            "AS OF takes a snapshot id, a tag or a time as a literal.",
+            "For example: select * from crm.leads version as of 'yesterday'",
+            sql=text,
+        )
+    return clause["quoted"] if clause["quoted"] is not None else clause["number"], clause.end()
+
+
+_AS_OF_CLAUSE = re.compile(
+    r"\s+(?:version|timestamp)\s+as\s+of\s+(?:(?P<quote>['\"])(?P<quoted>.*?)(?P=quote)|(?P<number>\d+))", re.IGNORECASE
+)
+
+
+def _created_format(tree: exp.Expr) -> str:
+    from sqlglot import exp
+
+    if not isinstance(tree, exp.Create) or tree.args.get("kind") != "TABLE":
+        return ""
+    named = tree.find(exp.FileFormatProperty)
+    return str(named.name).lower() if named is not None else "iceberg"

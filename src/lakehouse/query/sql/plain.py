@@ -1,0 +1,146 @@
+"""Plain statements: those that mean the same to Spark and DuckDB, letter by letter.
+
+Only what is on the lists below is plain. Whatever is not recognised goes to sqlglot, so a list that is too short
+costs time and never an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lakehouse.core.names import TableName
+from lakehouse.engines.duckdb import OWN_NAMESPACES
+from lakehouse.query.sql.model import Statement, TableUse
+
+#: No comments, and no `<=>`, which DuckDB reads as a distance.
+_TOKEN = re.compile(
+    r"\s*(?:(?P<word>[a-z_][a-z0-9_]*)|(?P<number>\d+(?:\.\d+)?)(?![a-z0-9_.])|(?P<text>'[^'\\]*')"
+    r"|(?P<sign><>|<=(?!>)|<(?!=)|>=|!=|-(?!-)|[=>+*,().]))",
+    re.IGNORECASE | re.ASCII,
+)
+#: Functions that Spark and DuckDB agree on, but for the gaps that tests/serve/test_dialect.py lists.
+_FUNCTIONS = {"count", "sum", "min", "max", "avg", "coalesce", "lower", "upper", "abs"}
+_BEFORE_PARENTHESIS = {"in", "and", "or", "not", "on", "where", "select", "by", "having", "from", "join", "when"}
+_AFTER_TABLE = set(
+    "where group order having limit join left right full inner outer cross on union intersect except".split()
+)
+_CLAUSES = {"select", "from", "where", "group", "having", "order", "limit"}
+_KEYWORDS = (
+    _BEFORE_PARENTHESIS
+    | _AFTER_TABLE
+    | _CLAUSES
+    | set("is null like between case then else end as asc desc distinct true false".split())
+)
+#: Words that one of the two reads differently, or that need more understanding than a list of tokens gives;
+#: on the last lines those that DuckDB reserves or answers itself, though they may name a column.
+_NOT_PLAIN = set(
+    "with div rlike regexp lateral pivot unpivot date timestamp time interval version tablesample qualify cluster"
+    " distribute sort transform values table cast try_cast filter over window within rollup cube grouping minus"
+    " natural semi anti exists any all some array map struct escape using offset fetch explain describe show call"
+    " insert update delete merge create drop alter truncate set use reset refresh cache replace overwrite into"
+    " current_date current_timestamp current_user extract position substring trim overlay unnest sets default"
+    " system_version system_time analyse analyze asymmetric asof authorization binary both check collate"
+    " collation column columns concurrently constraint deferrable do for foreign freeze generated glob ilike"
+    " initially isnull lambda leading notnull only overlaps pivot_longer pivot_wider placing positional primary"
+    " references returning similar summarize symmetric to trailing unique unpack variadic verbose"
+    " current_catalog current_role current_schema current_time localtime localtimestamp session_user user".split()
+)
+_LONGEST_NUMBER = 18
+"""Digits that fit into a BIGINT; a longer number is a decimal to Spark and a HUGEINT to DuckDB."""
+
+
+@dataclass(frozen=True)
+class _Token:
+    text: str
+    start: int
+    kind: str
+
+
+_END = _Token("", -1, "end")
+
+
+def parse_plain(text: str) -> Statement | None:
+    """The statement if it is plain; else None."""
+    tokens = _tokens(text)
+    if not tokens or tokens[0].text != "select":
+        return None
+    if not all(map(_is_plain, [_END, *tokens], tokens, [*tokens[1:], _END])) or not _has_plain_lists(tokens):
+        return None
+    uses: list[TableUse] = []
+    for place, token in enumerate(tokens, start=1):
+        if token.text in {"from", "join"} and not _opens_query(tokens, place):
+            use = _table([*tokens[place : place + 5], *[_END] * 5])
+            if use is None:
+                return None
+            uses.append(use)
+    return Statement(text, "read", tuple(uses))
+
+
+def _tokens(text: str) -> list[_Token]:
+    """The text cut into tokens; empty if any of it is not a plain token."""
+    found: list[_Token] = []
+    position = 0
+    while position < len(text):
+        token = _TOKEN.match(text, position)
+        if token is None:
+            return []
+        kind = str(token.lastgroup)
+        found.append(_Token(token[kind].lower(), token.start(kind), kind))
+        position = token.end()
+    return found
+
+
+def _is_plain(before: _Token, token: _Token, after: _Token) -> bool:
+    if token.kind == "number":
+        return len(token.text) <= _LONGEST_NUMBER
+    if token.kind == "text":
+        # Not `'a' 'b'`, nor `'it''s'`, nor a prefix as in `x'ff'`, nor an alias in quotes.
+        return before.kind == "sign" or before.text in _KEYWORDS - {"as"}
+    if token.kind == "sign":
+        return True
+    if token.text in _KEYWORDS:
+        is_name = before.text in {"as", "."} or after.text == "."
+        return not is_name and (after.text != "(" or token.text in _BEFORE_PARENTHESIS) and _is_usual(token, after)
+    return token.text not in _NOT_PLAIN and (after.text != "(" or token.text in _FUNCTIONS)
+
+
+def _is_usual(token: _Token, after: _Token) -> bool:
+    """Not `is distinct from`, whose FROM names no table, nor DuckDB's own `distinct on`."""
+    return token.text != "distinct" or after.text not in {"from", "on"}
+
+
+def _has_plain_lists(tokens: list[_Token]) -> bool:
+    """Whether parentheses match, every CASE has its END, and commas only stand in lists that both engines know.
+
+    Those are not `from a, b`, which needs a parser to find the tables, nor `(a, b)`, which is a row.
+    """
+    within = [""]
+    for before, token in zip([_END, *tokens], tokens, strict=False):
+        if token.text in _CLAUSES:
+            within[-1] = token.text
+        elif token.text == "(":
+            within.append("list" if before.text in _FUNCTIONS | {"in"} else "row")
+        elif token.text == ")":
+            within.pop()
+        if not within or (token.text == "," and within[-1] in {"from", "row"}):
+            return False
+    words = [token.text for token in tokens]
+    return len(within) == 1 and words.count("case") == words.count("end")
+
+
+def _opens_query(tokens: list[_Token], place: int) -> bool:
+    return [token.text for token in tokens[place : place + 2]] == ["(", "select"]
+
+
+def _table(tokens: list[_Token]) -> TableUse | None:
+    """`namespace.table` and perhaps an alias at the beginning of these tokens, and nothing more complicated."""
+    namespace, dot, table, after, named = tokens[:5]
+    if (namespace.kind, dot.text, table.kind) != ("word", ".", "word") or after.text in {".", "("}:
+        return None
+    if namespace.text in OWN_NAMESPACES:
+        return None
+    name = TableName.parse(f"{namespace.text}.{table.text}")
+    alias = named if after.text == "as" else after
+    is_alias = alias.kind == "word" and alias.text not in _AFTER_TABLE
+    return TableUse(name, namespace.start, table.start + len(table.text), alias=alias.text if is_alias else "")

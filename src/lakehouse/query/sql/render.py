@@ -1,0 +1,100 @@
+"""What an engine gets of a statement, and where its complaint about that points in what the user wrote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from lakehouse.core.errors import QueryRejectedError
+from lakehouse.query.sql.model import Statement, TableUse
+
+
+def for_spark(statement: Statement, names: Mapping[int, str]) -> str:
+    """The user's text with the tables at the given places called otherwise."""
+    text = statement.text
+    for use in sorted(statement.uses, key=lambda use: use.start, reverse=True):
+        text = text[: use.start] + names[use.start] + text[use.end :]
+    return text
+
+
+def for_duckdb(statement: Statement, names: Mapping[int, str]) -> str:
+    """The statement in DuckDB's dialect; the tables at the given places are called otherwise."""
+    if statement.tree is None:
+        return statement.text
+    from lakehouse.query.sql.meaning import as_spark_means
+    from lakehouse.query.sql.parsed import tables_of
+
+    tree: Any = statement.tree.copy()
+    # The copy lists its tables in the same order as the original did.
+    for table, use in zip(tables_of(tree), statement.uses, strict=True):
+        _rename(table, names.get(use.start, ""), use)
+    renamed = {(use.name.namespace, use.name.table) for use in statement.uses if use.start in names}
+    _rename_in_columns(tree, renamed)
+    # Quoted, because DuckDB has keywords that are fine as names in Spark; it ignores case even so.
+    return str(as_spark_means(tree).sql(dialect="duckdb", identify=True))
+
+
+def _rename(table: Any, name: str, use: TableUse) -> None:
+    from sqlglot import exp
+
+    table.set("version", None)
+    table.set("catalog", None)
+    if name:
+        # Still known by the table's own name, which columns may be qualified with.
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(use.name.table, quoted=True)))
+        table.set("db", None)
+        table.set("this", exp.to_identifier(name, quoted=True))
+    elif not table.args.get("db"):
+        table.set("db", exp.to_identifier(use.name.namespace, quoted=True))
+
+
+def _rename_in_columns(tree: Any, renamed: set[tuple[str, str]]) -> None:
+    """`lake.shop.orders.id` is `shop.orders.id` to DuckDB, and `orders.id` where the table is called otherwise."""
+    from sqlglot import exp
+
+    for column in tree.find_all(exp.Column):
+        column.set("catalog", None)
+        if (column.text("db").lower(), column.table.lower()) in renamed:
+            column.set("db", None)
+
+
+def pointed_back(error: QueryRejectedError, statement: Statement) -> QueryRejectedError:
+    """The same complaint, pointing into the user's own text instead of what the engine was given."""
+    if error.sql == statement.text or not error.pointer():
+        return error
+    assert error.line and error.column
+    message = error.message.rsplit(" (line ", 1)[0]
+    line_start = sum(len(line) for line in error.sql.splitlines(keepends=True)[: error.line - 1])
+    place = _same_word(error.sql, line_start + error.column - 1, statement.text)
+    if place is None:
+        return QueryRejectedError(message, error.hint, sql=statement.text)
+    before = statement.text[:place]
+    line, column = before.count("\n") + 1, place - (before.rfind("\n") + 1) + 1
+    return QueryRejectedError(message, error.hint, sql=statement.text, line=line, column=column)
+
+
+_WORD = re.compile(r"""--[^\n]*|/\*.*?\*/|(?P<word>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|[\w$]+)""", re.DOTALL)
+
+
+def _words(sql: str, name_quotes: str) -> list[tuple[int, int, str]]:
+    """The names and texts of a statement between the places where they start and end; names without their quotes."""
+    found = [match for match in _WORD.finditer(sql) if match["word"]]
+    return [(match.start(), match.end(), match["word"].strip(name_quotes).lower()) for match in found]
+
+
+def _same_word(given: str, place: int, users: str) -> int | None:
+    """Where the user wrote the word that stands at (or follows) a place in what the engine was given."""
+    words = _words(given, '"`')
+    pointed = next((number for number, (_, end, _) in enumerate(words) if end > place), None)
+    if pointed is None:
+        return None
+    word = words[pointed][2]
+    # To Spark, whose dialect the user writes, double quotes make a text.
+    written = [start for start, _, other in _words(users, "`") if other == word]
+    if len(written) == 1:
+        return written[0]
+    same = [number for number, (_, _, other) in enumerate(words) if other == word]
+    # Which of several is only known if the engine was given just as many.
+    return written[same.index(pointed)] if len(written) == len(same) else None

@@ -1,5 +1,0 @@
-"""`python -m lakehouse.rest`."""
-
-from lakehouse.rest.process import main
-
-main()

@@ -1,0 +1,5 @@
+"""`python -m lakehouse.rest_catalog`."""
+
+from lakehouse.rest_catalog.process import main
+
+main()

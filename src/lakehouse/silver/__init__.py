@@ -1,1 +1,0 @@
-"""Rows we believe: typed, plausible, one per key."""

@@ -1,1 +1,0 @@
-"""Where data comes from: what was published, and how to read it."""

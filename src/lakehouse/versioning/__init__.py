@@ -1,0 +1,1 @@
+"""Branches, tags, the log of commits, publishing and reverting."""

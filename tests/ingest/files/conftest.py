@@ -1,0 +1,98 @@
+"""Small files, read the way `lake ingest` will read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+
+from lakehouse.ingest.files import (
+    ReadPlan,
+    ReadSettings,
+    RecordedColumn,
+    Reject,
+    StagedFiles,
+    StageOptions,
+    discover,
+    plan_files,
+    read_rejects,
+    stage_files,
+)
+
+SMALL = StageOptions(memory_limit=400 << 20, threads=2)
+
+
+@dataclass(frozen=True)
+class Read:
+    """What came out of reading some files."""
+
+    staged: StagedFiles
+    rows: list[tuple[Any, ...]]
+    rejects: list[Reject]
+
+    @property
+    def plan(self) -> ReadPlan:
+        return self.staged.plan
+
+    @property
+    def types(self) -> dict[str, str]:
+        return {column.name: column.type for column in self.plan.columns}
+
+    def values(self, name: str) -> list[Any]:
+        place = [column.name for column in self.plan.columns].index(name)
+        return [row[place] for row in self.rows]
+
+
+def read_back(staged: StagedFiles) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for file in staged.files:
+        table = pyarrow.parquet.read_table(file.path)
+        rows += zip(*(column.to_pylist() for column in table.columns), strict=True) if table.num_columns else []
+    return rows
+
+
+def read_paths(
+    paths: Sequence[Path | str],
+    into: Path,
+    recorded: Sequence[RecordedColumn] | None = None,
+    widen: bool = False,
+    options: StageOptions = SMALL,
+    **settings: Any,
+) -> Read:
+    plan = plan_files(discover([str(path) for path in paths]), ReadSettings(**settings), recorded, widen)
+    staged = stage_files(plan, into, options)
+    return Read(staged, read_back(staged), list(read_rejects(staged)))
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[..., Read]:
+    """Write bytes or text under a name and read them."""
+
+    def write_and_read(content: bytes | str, name: str = "in.csv", **more: Any) -> Read:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return read_paths([path], tmp_path / "staged", **more)
+
+    return write_and_read
+
+
+@pytest.fixture
+def column(read: Callable[..., Read]) -> Callable[..., tuple[str, list[Any]]]:
+    """The type and the values of one column of texts, beside a second one so that blank values are no blank lines."""
+
+    def typed(*values: str) -> tuple[str, list[Any]]:
+        told = read("v;other\n" + "".join(f"{value};x\n" for value in values), delimiter=";")
+        assert told.rejects == []
+        return told.types["v"], told.values("v")
+
+    return typed
+
+
+@pytest.fixture
+def tiny_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Types are guessed from ten rows, so that a small file has rows that come late."""
+    monkeypatch.setattr("lakehouse.ingest.files.infer._CELLS", 0)

@@ -1,0 +1,136 @@
+"""The market pipeline as declared: from flat files with known dirt to rows that its rules, key and checks let through."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from lakehouse.pipelines.market.pipeline import BRONZE, DAILY_BARS, RULES, SILVER, VOLATILITY, market, read
+from lakehouse.pipelines.market.sample import Dirt, Written, write_day
+from lakehouse.pipelines.model import Reading, Table
+from lakehouse.quality.model import Looking
+
+DAY = date(2026, 1, 14)
+NOW = datetime(2026, 1, 20, tzinfo=UTC)
+SHAPE = (
+    "ticker string, bar_at timestamp, date date, session string, open decimal(18,6), high decimal(18,6), "
+    "low decimal(18,6), close decimal(18,6), volume bigint, trades bigint, unparsed string"
+)
+GOOD: dict[str, Any] = {
+    "ticker": "A",
+    "bar_at": datetime(2026, 1, 14, 15, tzinfo=UTC),
+    "date": DAY,
+    "session": "regular",
+    "open": Decimal(2),
+    "high": Decimal(3),
+    "low": Decimal(1),
+    "close": Decimal(2),
+    "volume": 0,
+    "trades": 0,
+    "unparsed": None,
+}
+
+
+def table(name: str) -> Table:
+    found = market.table(name)
+    assert isinstance(found, Table)
+    return found
+
+
+def test_the_tables_are_made_in_order_and_in_slices_of_a_day() -> None:
+    assert [each.name for each in market.tables] == [BRONZE, SILVER, DAILY_BARS, VOLATILITY]
+    assert {each.partition_by for each in market.tables if isinstance(each, Table)} == {"date"}
+    assert (table(SILVER).key, table(SILVER).newest) == (("ticker", "bar_at"), ("file_modified_at", "source_file"))
+    assert table(VOLATILITY).lookback == 7
+    assert set(market.known_settings) == {"path", "endpoint", "region", "access_key", "secret_key"}
+
+
+def test_every_table_has_a_description_that_starts_with_one_sentence() -> None:
+    for each in market.tables:
+        assert each.description.splitlines()[0].endswith("."), each.name
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("changed", "broken"),
+    [
+        ({}, []),
+        ({"low": Decimal(2), "open": Decimal(2), "close": Decimal(2), "high": Decimal(2)}, []),
+        ({"unparsed": "A,1"}, ["parses"]),
+        ({"ticker": None}, ["ticker_not_null"]),
+        ({"bar_at": None, "session": None}, ["bar_at_not_null"]),
+        ({"session": None}, ["of_its_files_day"]),
+        ({"close": None}, ["prices_not_null"]),
+        ({"low": Decimal(0)}, ["prices_above_zero"]),
+        ({"open": Decimal("0.5")}, ["low_not_above_open"]),
+        ({"close": Decimal("0.5")}, ["low_not_above_close"]),
+        ({"open": Decimal("3.000001")}, ["open_not_above_high"]),
+        ({"close": Decimal("3.000001")}, ["close_not_above_high"]),
+        ({"volume": None}, ["volume_not_null"]),
+        ({"volume": -1}, ["volume_at_least_0"]),
+        ({"trades": -1}, ["trades_at_least_0"]),
+    ],
+    ids=lambda value: str(value) if isinstance(value, list) else "",
+)
+def test_each_rule_finds_what_it_is_for(spark: SparkSession, changed: dict[str, Any], broken: list[str]) -> None:
+    row = GOOD | changed
+    rows = spark.createDataFrame([tuple(row.values())], SHAPE)
+    held = rows.select(*(rule.holds().alias(rule.name) for rule in RULES)).collect()[0]
+    assert [name for name, holds in held.asDict().items() if holds is False] == broken
+    assert {rule.severity for rule in RULES} == {"quarantine"}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Written]:
+    folder = tmp_path_factory.mktemp("flat")
+    return folder, write_day(folder, DAY, ["A", "B", "C"], dirt=Dirt(corrected=15))
+
+
+def silver_rows(spark: SparkSession, folder: Path) -> DataFrame:
+    batch = read(Reading(spark, {"path": str(folder)}, DAY.isoformat(), NOW, Path("raw")))
+    return table(SILVER).make(table(BRONZE).make(batch.rows))
+
+
+def believed(rows: DataFrame) -> DataFrame:
+    """What a run does with the declaration: rows that break no rule, and of each key the newest."""
+    good = rows.where(reduce(and_, (F.coalesce(rule.holds(), F.lit(True)) for rule in RULES)))
+    newest_first = Window.partitionBy(*table(SILVER).key).orderBy(*(F.desc(name) for name in table(SILVER).newest))
+    return good.withColumn("_rank", F.row_number().over(newest_first)).where(F.col("_rank") == 1).drop("_rank")
+
+
+@pytest.mark.spark
+def test_of_dirty_files_just_the_good_bars_are_left(spark: SparkSession, written: tuple[Path, Written]) -> None:
+    folder, day = written
+    rows = silver_rows(spark, folder)
+    assert rows.count() == day.bars + day.dirt.duplicates + day.dirt.rejected + day.dirt.corrected
+    kept = believed(rows)
+    assert kept.count() == day.bars
+    assert {row.date for row in kept.select("date").distinct().collect()} == {DAY}
+
+
+@pytest.mark.spark
+def test_a_late_correction_wins(spark: SparkSession, written: tuple[Path, Written]) -> None:
+    folder, day = written
+    kept = believed(silver_rows(spark, folder))
+    assert kept.where(F.col("source_file").contains("corrections")).count() == day.dirt.corrected
+
+
+@pytest.mark.spark
+def test_the_layers_agree_and_a_lost_bar_is_noticed(spark: SparkSession, written: tuple[Path, Written]) -> None:
+    minutes = believed(silver_rows(spark, written[0]))
+    days = table(DAILY_BARS).make(minutes)
+
+    def outcomes(of: DataFrame) -> dict[str, bool]:
+        at = Looking(days, {SILVER: of}.__getitem__, before={}, total=None, now=NOW)
+        return {check.name: check.look(at).passed for check in table(DAILY_BARS).checks}
+
+    assert outcomes(minutes) == {"unique_ticker_date": True, "reconciles_with_silver_minute_aggs": True}
+    assert not outcomes(minutes.where(F.col("volume") < 1000))["reconciles_with_silver_minute_aggs"]

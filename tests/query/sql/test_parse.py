@@ -1,0 +1,366 @@
+"""Statements: what kind they are, which tables they use and where, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakehouse.core.errors import BadNameError, QueryRejectedError
+from lakehouse.query.sql import Statement, parse
+from lakehouse.query.sql.plain import parse_plain
+
+
+def uses(statement: Statement) -> list[str]:
+    return [str(use.name) for use in statement.uses]
+
+
+def spans(statement: Statement) -> list[str]:
+    return [statement.text[use.start : use.end] for use in statement.uses]
+
+
+# ---- plain statements -------------------------------------------------------------------------------------------
+
+PLAIN = [
+    pytest.param("select 1", [], id="no-table"),
+    pytest.param("SELECT * FROM crm.leads", ["crm.leads"], id="upper-case"),
+    pytest.param("select count(*) from crm.leads;", ["crm.leads"], id="semicolon"),
+    pytest.param("\n select id\n from Crm.Leads \n", ["crm.leads"], id="lines-and-case"),
+    pytest.param("select l.id from crm.leads l where l.id >= 3 and not l.x <> 'a b'", ["crm.leads"], id="where"),
+    pytest.param("select a, sum(b) from x.y group by a having sum(b) > 1.5 order by 2 desc limit 3", ["x.y"], id="all"),
+    pytest.param("select a.x from n.a a join n.b b on a.x = b.x", ["n.a", "n.b"], id="join"),
+    pytest.param("select x from n.a left join n.b on a.x = b.x where b.x is null", ["n.a", "n.b"], id="left-join"),
+    pytest.param("select x from n.a where x in (select y from n.b)", ["n.a", "n.b"], id="subquery"),
+    pytest.param("select x from (select x from n.a) t", ["n.a"], id="derived-table"),
+    pytest.param("select x from n.a union select y from n.b", ["n.a", "n.b"], id="union"),
+    pytest.param("select case when x > 1 then 'a' else 'b' end as k from n.a", ["n.a"], id="case"),
+    pytest.param("select x from n.a where x between 1 and 2 or y like 'a%'", ["n.a"], id="between-like"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "tables"), PLAIN)
+def test_a_plain_statement_needs_no_parser(text: str, tables: list[str]) -> None:
+    statement = parse(text)
+    assert statement.tree is None
+    assert statement.kind == "read"
+    assert uses(statement) == tables
+    assert [span.lower() for span in spans(statement)] == tables
+
+
+@pytest.mark.parametrize(("text", "tables"), PLAIN)
+def test_the_parser_finds_the_same_tables_as_the_quick_look(text: str, tables: list[str]) -> None:
+    from lakehouse.query.sql.parsed import parse_with_sqlglot
+
+    parsed = parse_with_sqlglot(parse(text).text)
+    assert (parsed.kind, uses(parsed)) == ("read", tables)
+
+
+NOT_PLAIN = [
+    pytest.param("select a / b from n.t", id="division"),
+    pytest.param("select a % b from n.t", id="modulo"),
+    pytest.param("select a div b from n.t", id="div"),
+    pytest.param('select "a" from n.t', id="double-quotes-are-text-to-spark"),
+    pytest.param("select `a` from n.t", id="backquotes"),
+    pytest.param("select 'a\\n' from n.t", id="backslash"),
+    pytest.param("select a || b from n.t", id="concatenation"),
+    pytest.param("select a::int from n.t", id="double-colon"),
+    pytest.param("select 1e3 from n.t", id="exponent"),
+    pytest.param("select 1L from n.t", id="typed-number"),
+    pytest.param("select r'a' from n.t where b rlike 'x'", id="regular-expression"),
+    pytest.param("select concat(a, b) from n.t", id="concat"),
+    pytest.param("select substring(a, 0, 2) from n.t", id="substring"),
+    pytest.param("select substr(a, 0, 2) from n.t", id="substr"),
+    pytest.param("select date_add(a, 1) from n.t", id="date-function"),
+    pytest.param("select round(a) from n.t", id="round"),
+    pytest.param("select cast(a as string) from n.t", id="cast"),
+    pytest.param("select date '2026-01-01'", id="date-literal"),
+    pytest.param("select interval 1 day", id="interval"),
+    pytest.param("select current_date from n.t", id="current-date"),
+    pytest.param("with x as (select 1) select * from x", id="cte"),
+    pytest.param("select * from n.a, n.b", id="comma-join"),
+    pytest.param("select * from lake.n.t", id="three-part-name"),
+    pytest.param("select * from t", id="one-part-name"),
+    pytest.param("select * from n.t version as of 3", id="version-as-of"),
+    pytest.param("select * from n.t timestamp as of 'yesterday'", id="timestamp-as-of"),
+    pytest.param("select * from n.t for version as of 3", id="for-version-as-of"),
+    pytest.param("select * from n.f(1)", id="table-function"),
+    pytest.param("select a from n.t left semi join n.u on t.a = u.a", id="semi-join"),
+    pytest.param("select a from n.t order by a limit 3 offset 1", id="offset"),
+    pytest.param("select sum(a) over (order by b) from n.t", id="window"),
+    pytest.param("select a from n.t minus select a from n.u", id="minus"),
+    pytest.param("select a[0] from n.t", id="subscript"),
+    pytest.param("select /*+ broadcast(t) */ a from n.t", id="hint"),
+    pytest.param("select a from n.t where b = :b", id="parameter"),
+    pytest.param("insert into n.t select 1", id="insert"),
+    pytest.param("select 1 into n.t", id="select-into"),
+    pytest.param("values (1)", id="values"),
+    pytest.param("table n.t", id="table"),
+    pytest.param("show tables", id="show"),
+    pytest.param("select a from n.t where b \N{NOT EQUAL TO} 1", id="not-ascii"),
+]
+
+
+@pytest.mark.parametrize("text", NOT_PLAIN)
+def test_what_the_engines_may_read_differently_is_not_plain(text: str) -> None:
+    assert parse_plain(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("select a from n.t where b <=> null", id="null-safe-equality-is-a-distance-to-duckdb"),
+        pytest.param("select 'it''s'", id="two-quotes-join-two-texts-in-spark"),
+        pytest.param("select 'a' 'b'", id="texts-side-by-side"),
+        pytest.param("select 1 -- from n.t", id="a-comment"),
+        pytest.param("select a from n.t a join n.u b on a.x is distinct from b.x", id="is-distinct-from"),
+        pytest.param("select 1 from n.a join n.b on a.x = b.x, n.c", id="a-comma-join-after-on"),
+        pytest.param("select 1 from (select x from n.a where x > 1) t, n.c", id="a-comma-join-after-a-subquery"),
+        pytest.param("select end from n.t", id="a-column-whose-name-duckdb-reserves"),
+        pytest.param("select a as desc from n.t", id="an-alias-that-duckdb-reserves"),
+        pytest.param("select * from n.user", id="a-table-whose-name-duckdb-reserves"),
+        pytest.param("select user from n.t", id="a-column-that-duckdb-answers-itself"),
+        pytest.param("select left.a from n.t left", id="a-keyword-as-a-qualifier"),
+        pytest.param("select * from full.t", id="a-keyword-as-a-namespace"),
+        pytest.param("select * from temp.t", id="a-namespace-of-duckdbs"),
+        pytest.param("select a from n.t asof join n.u on t.a = u.a", id="an-alias-that-is-a-join-to-duckdb"),
+        pytest.param("select 1 /* from n.t */", id="a-comment-in-between"),
+        pytest.param("select x'ff'", id="a-text-with-a-prefix"),
+        pytest.param("select a as 'b' from n.t", id="an-alias-in-quotes"),
+        pytest.param("select a from n.t where (a, b) in (select 1, 2)", id="a-row"),
+        pytest.param("select a from (n.t join n.u on t.a = u.a)", id="tables-in-parentheses"),
+        pytest.param("select distinct on (a) a from n.t", id="distinct-on"),
+        pytest.param("select 9999999999999999999", id="a-number-beyond-bigint"),
+        pytest.param("select a from n.t)", id="a-parenthesis-too-many"),
+        pytest.param("select \N{KELVIN SIGN} from n.t", id="a-letter-that-folds-to-a-plain-one"),
+    ],
+)
+def test_these_are_not_plain_either(text: str) -> None:
+    assert parse_plain(text) is None
+
+
+# ---- kinds and tables -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "tables", "target"),
+    [
+        pytest.param("select 1 / 2", "read", [], None, id="read-nothing"),
+        pytest.param("select a / 2 from n.t", "read", ["n.t"], None, id="read"),
+        pytest.param("select * from t", "read", ["default.t"], None, id="one-part"),
+        pytest.param("select * from lake.n.t", "read", ["n.t"], None, id="three-parts"),
+        pytest.param("select * from `n`.`t`", "read", ["n.t"], None, id="backquotes"),
+        pytest.param("select * from n.a, n.b", "read", ["n.a", "n.b"], None, id="comma-join"),
+        pytest.param("values (1, 2)", "read", [], None, id="values"),
+        pytest.param("with x as (select * from n.t) select * from x", "read", ["n.t"], None, id="cte"),
+        pytest.param("with t as (select * from n.t) select * from t, n.t", "read", ["n.t", "n.t"], None, id="cte-shadow"),
+        pytest.param("select 1 union all select x from n.t", "read", ["n.t"], None, id="union"),
+        pytest.param("insert into n.t values (1)", "write", ["n.t"], "n.t", id="insert"),
+        pytest.param("insert overwrite n.t select * from n.u", "write", ["n.t", "n.u"], "n.t", id="overwrite"),
+        pytest.param("insert into n.t (a, b) select * from n.u", "write", ["n.t", "n.u"], "n.t", id="insert-columns"),
+        pytest.param("update n.t set a = 1 where b in (select b from n.u)", "write", ["n.t", "n.u"], "n.t", id="update"),
+        pytest.param("delete from n.t where a = 1", "write", ["n.t"], "n.t", id="delete"),
+        pytest.param(
+            "merge into n.t using n.u s on t.a = s.a when matched then delete", "write", ["n.t", "n.u"], "n.t", id="merge"
+        ),
+        pytest.param("create table n.t (a int)", "write", ["n.t"], "n.t", id="create"),
+        pytest.param("create table n.t as select * from n.u", "write", ["n.t", "n.u"], "n.t", id="ctas"),
+        pytest.param("create or replace table n.t using hudi as select 1 as a", "write", ["n.t"], "n.t", id="replace"),
+        pytest.param("alter table n.t add column b int", "write", ["n.t"], "n.t", id="alter"),
+        pytest.param("truncate table n.t", "write", ["n.t"], "n.t", id="truncate"),
+        pytest.param("create schema n", "write", [], None, id="schema"),
+        pytest.param("create temporary view v as select * from n.t", "session", ["n.t"], None, id="temporary-view"),
+        pytest.param("drop table n.t", "drop", ["n.t"], "n.t", id="drop"),
+        pytest.param("drop table if exists n.t", "drop", ["n.t"], "n.t", id="drop-if-exists"),
+        pytest.param("drop view n.v", "write", ["n.v"], "n.v", id="drop-view"),
+        pytest.param("set spark.sql.ansi.enabled = true", "session", [], None, id="set"),
+        pytest.param("use n", "session", [], None, id="use"),
+        pytest.param("create namespace n", "write", [], None, id="namespace"),
+        pytest.param("drop namespace n", "write", [], None, id="drop-namespace"),
+        pytest.param("refresh table n.t", "session", ["n.t"], "n.t", id="refresh"),
+        pytest.param("analyze table n.t compute statistics", "write", ["n.t"], "n.t", id="analyze"),
+        pytest.param("describe n.t", "other", ["n.t"], None, id="describe"),
+        pytest.param("describe namespace n", "other", [], None, id="describe-namespace"),
+        pytest.param("show tables in n", "other", None, None, id="show"),
+        pytest.param("alter table n.t drop partition field days(ts)", "other", [], None, id="drop-partition-field"),
+        pytest.param("call lake.system.expire_snapshots(table => 'n.t')", "other", [], None, id="call"),
+    ],
+)  # fmt: skip
+def test_a_statement_is_understood(text: str, kind: str, tables: list[str] | None, target: str | None) -> None:
+    statement = parse(text)
+    assert statement.kind == kind
+    if tables is not None:
+        assert sorted(uses(statement)) == sorted(tables)
+    assert [str(use.name) for use in statement.uses if use.is_target] == ([target] if target else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "created"),
+    [
+        pytest.param("create table n.t (a int)", "iceberg", id="by-default"),
+        pytest.param("create table n.t (a int) using ICEBERG", "iceberg", id="iceberg"),
+        pytest.param("create table n.t using hudi as select 1 as a", "hudi", id="hudi"),
+        pytest.param("create table n.t (a int) using delta", "delta", id="another"),
+        pytest.param("create view n.v as select 1", "", id="a-view"),
+        pytest.param("insert into n.t values (1)", "", id="nothing"),
+    ],
+)
+def test_the_format_of_a_new_table_is_known(text: str, created: str) -> None:
+    assert parse(text).creates == created
+
+
+def test_a_rename_is_known() -> None:
+    assert parse("alter table n.t rename to n.u").renames
+    assert not parse("alter table n.t add column b int").renames
+    assert not parse("alter table n.t rename column a to b").renames
+
+
+# ---- AS OF ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("clause", "as_of"),
+    [
+        pytest.param("version as of 123", "123", id="number"),
+        pytest.param("VERSION AS OF 'monday'", "monday", id="text"),
+        pytest.param("timestamp as of '2026-01-31 12:00'", "2026-01-31 12:00", id="timestamp"),
+        pytest.param("for version as of 123", "123", id="for-version"),
+        pytest.param("FOR TIMESTAMP AS OF 'yesterday'", "yesterday", id="for-timestamp"),
+        pytest.param("for system_version as of 123", "123", id="for-system-version"),
+        pytest.param("for system_time as of 'yesterday'", "yesterday", id="for-system-time"),
+        pytest.param("system_version as of 123", "123", id="system-version"),
+        pytest.param('for\n  system_time as of "yesterday"', "yesterday", id="two-lines-and-double-quotes"),
+    ],
+)
+def test_as_of_is_read_and_lies_within_the_span(clause: str, as_of: str) -> None:
+    statement = parse(f"select t.a from n.t {clause} t where t.a = 1")
+    (use,) = statement.uses
+    assert (use.as_of, use.alias) == (as_of, "t")
+    assert statement.text[: use.start] == "select t.a from "
+    assert statement.text[use.end :] == " t where t.a = 1"
+
+
+def test_each_use_has_its_own_as_of() -> None:
+    now, then = parse("select * from n.t a join n.t version as of 5 b on a.x = b.x").uses
+    assert (now.as_of, now.alias) == ("", "a")
+    assert (then.as_of, then.alias) == ("5", "b")
+
+
+def test_as_of_something_that_is_not_a_literal_is_refused_with_an_example() -> None:
+    with pytest.raises(QueryRejectedError, match="AS OF takes") as refused:
+        parse("select * from n.t timestamp as of current_timestamp()")
+    assert "version as of 'yesterday'" in refused.value.hint
+
+
+def test_a_text_that_talks_of_as_of_is_left_alone() -> None:
+    for text in ("'for version as of'", '"system_time as of"', "`for timestamp as of`", "/* for version as of */"):
+        assert text in parse(f"select {text} as a, 1 / 2").text
+
+
+def test_a_comment_or_a_text_does_not_hide_an_as_of() -> None:
+    (use,) = parse("select 'it\\'s' -- isn't it?\nfrom n.t for version as of 5").uses
+    assert use.as_of == "5"
+
+
+# ---- aliases and metadata tables --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "alias"),
+    [
+        pytest.param("select x.a from n.t x", "x", id="plain"),
+        pytest.param("select x.a / 2 from n.t x", "x", id="parsed"),
+        pytest.param("select x.a / 2 from n.t as x", "x", id="parsed-with-as"),
+        pytest.param("select a from n.t where a = 1", "", id="none"),
+        pytest.param("select x.a from n.t as x", "x", id="plain-with-as"),
+    ],
+)
+def test_an_alias_is_known(text: str, alias: str) -> None:
+    assert [use.alias for use in parse(text).uses] == [alias]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("select * from n.t.snapshots", id="three-parts"),
+        pytest.param("select * from lake.n.t.snapshots", id="four-parts"),
+    ],
+)
+def test_a_metadata_table_is_one_of_its_table(text: str) -> None:
+    (use,) = parse(text).uses
+    assert (str(use.name), use.metadata_table) == ("n.t", "snapshots")
+
+
+def test_backquotes_are_within_the_span() -> None:
+    assert spans(parse("select * from `n`.`t` join lake.`n`.u on 1 = 1")) == ["`n`.`t`", "lake.`n`.u"]
+
+
+# ---- what is refused --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["", "   ", ";", "\n;\n"])
+def test_no_statement_is_refused(text: str) -> None:
+    with pytest.raises(QueryRejectedError, match="There is no statement") as refused:
+        parse(text)
+    assert "lake sql" in refused.value.hint
+
+
+def test_a_comment_alone_is_no_statement() -> None:
+    with pytest.raises(QueryRejectedError, match="There is no statement"):
+        parse("-- nothing here")
+
+
+@pytest.mark.parametrize(
+    "text", ["select 1; select 2", "select 1; drop table n.t", "select a from n.t where x = 'y'; delete from n.t;"]
+)
+def test_two_statements_are_refused(text: str) -> None:
+    with pytest.raises(QueryRejectedError, match="One statement at a time"):
+        parse(text)
+
+
+def test_a_semicolon_in_a_text_is_no_second_statement() -> None:
+    assert parse("select ';' as a from n.t").kind == "read"
+    assert parse("select ';' as a, 1 / 2 from n.t;").kind == "read"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        pytest.param("select a frm n.t where / b", 1, 14, id="one-line"),
+        pytest.param("select a / 2\nfrom n.t\nwhere a = ) 1", 3, 11, id="third-line"),
+        pytest.param("selct 1 / 2", 1, 7, id="after-the-first-word"),
+        pytest.param("select (1 / 2 from n.t", 1, 15, id="a-parenthesis"),
+    ],
+)
+def test_a_mistake_is_pointed_at(text: str, line: int, column: int) -> None:
+    with pytest.raises(QueryRejectedError) as refused:
+        parse(text)
+    assert (refused.value.line, refused.value.column) == (line, column)
+    pointer = refused.value.pointer().splitlines()
+    assert pointer == [text.splitlines()[line - 1], " " * (column - 1) + "^"]
+
+
+def test_a_quote_left_open_is_refused() -> None:
+    with pytest.raises(QueryRejectedError) as refused:
+        parse("select 'abc from n.t")
+    assert "left open" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("select * from other.n.t", id="three-parts"),
+        pytest.param("select * from other.n.t where x / 2 = 1", id="not-plain"),
+        pytest.param("select * from a.b.c.d", id="four-parts"),
+    ],
+)
+def test_a_table_of_another_catalog_is_refused(text: str) -> None:
+    with pytest.raises(QueryRejectedError, match="is not a table of the lake"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["select * from `../x`.t", "select * from n.`a;drop`", "select * from n." + "x" * 200, "select * from n.`\N{PILE OF POO}`"],
+    ids=["path", "statement", "long", "emoji"],
+)  # fmt: skip
+def test_a_bad_name_in_sql_is_refused(text: str) -> None:
+    with pytest.raises(BadNameError):
+        parse(text)

@@ -1,0 +1,19 @@
+"""Small changes to ask for over the protocol, and what came of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.rest_catalog.conftest import Served
+
+LEADS = "namespaces/crm/tables/leads"
+
+
+def set_property(key: str, value: str, *requirements: dict[str, Any]) -> dict[str, Any]:
+    return {"requirements": list(requirements), "updates": [{"action": "set-properties", "updates": {key: value}}]}
+
+
+def properties(served: Served, table: str = "leads", prefix: str = "") -> dict[str, str]:
+    told = served.ask("GET", f"{prefix}namespaces/crm/tables/{table}").json()
+    found: dict[str, str] = told["metadata"]["properties"]
+    return found

@@ -1,0 +1,19 @@
+"""A lake with two tables that one run made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.transactions import opened
+from tests.versioning.shop import ONE, TWO, run
+
+from lakehouse.lake import Lake
+
+
+@pytest.fixture
+def lake(home: Path) -> Iterator[Lake]:
+    with opened(home) as found:
+        run(found, "first", ONE, TWO)
+        yield found
