@@ -9,10 +9,10 @@ import pyarrow
 import pytest
 from pyiceberg.catalog import load_catalog
 
-from lakehouse.assemble import assemble
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.lake import Lake
+from lakehouse.lake.assemble import assemble
 from lakehouse.orchestrate.definitions import build_definitions
 
 ASSET = dg.AssetKey("iceberg_snapshot_report")
