@@ -14,7 +14,7 @@ import pytest
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble, warm_spark
+from lakehouse.lake.assemble import assemble, spark_daemon
 from tests.servers.postgres import postgres, postgres_server
 from tests.servers.s3 import s3_server
 from tests.servers.stack import stack
@@ -70,7 +70,7 @@ def cache_only() -> dict[str, str]:
 
 def stop_spark(home: Path) -> None:
     """Stop a lake's background Spark, if it has one."""
-    warm_spark(load_settings({"home": home}, environ=cache_only())).shut_down()
+    spark_daemon(load_settings({"home": home}, environ=cache_only())).shut_down()
 
 
 @pytest.fixture(scope="session")

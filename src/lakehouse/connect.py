@@ -13,7 +13,7 @@ from lakehouse.core.names import CATALOG, MAIN
 from lakehouse.engines.spark.launch import JDK_NET
 from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
 from lakehouse.lake.assemble import jars_for, spark_conf
-from lakehouse.lake.backend import Opened, open_parts
+from lakehouse.lake.backend import Backend, open_backend
 
 ENGINES = ("spark", "spark-connect", "pyiceberg", "duckdb", "trino", "dbt", "superset")
 
@@ -32,7 +32,7 @@ CONNECT_CLIENT = (
 
 def snippet(engine: str, settings: Settings) -> str:
     """What one engine needs. In profiles with servers it holds their passwords."""
-    parts = open_parts(settings)
+    parts = open_backend(settings)
     match engine:
         case "spark":
             return _spark(parts)
@@ -50,7 +50,7 @@ def snippet(engine: str, settings: Settings) -> str:
             return _superset(parts)
 
 
-def _spark(parts: Opened) -> str:
+def _spark(parts: Backend) -> str:
     ours_alone = {"spark.app.name", "spark.authenticate", "spark.local.dir", "spark.ui.showConsoleProgress"}
     conf = {key: value for key, value in spark_conf(parts).items() if key not in ours_alone}
     files = [parts.settings.cache / "jars" / jar.file for jar in jars_for(parts.settings)]
@@ -73,7 +73,7 @@ spark = builder.getOrCreate()
 {_hudi(parts, hudi) if hudi else ""}"""
 
 
-def _hudi(parts: Opened, settings: Mapping[str, str]) -> str:
+def _hudi(parts: Backend, settings: Mapping[str, str]) -> str:
     in_metastore = parts.hudi is not None and parts.hudi.can.sync
     folder = f"{parts.home.warehouse}/namespace/table"
     by_path = f"""\
@@ -112,7 +112,7 @@ def _as_here(package: str) -> str:
         return package
 
 
-def _pyiceberg(parts: Opened) -> str:
+def _pyiceberg(parts: Backend) -> str:
     return f"""\
 # Plain PyIceberg: pip install "pyiceberg[sql-sqlite,pyarrow,pyiceberg-core]"{_and_psycopg(parts)}
 from pyiceberg.catalog import load_catalog
@@ -122,15 +122,15 @@ catalog = load_catalog("{CATALOG}", **{_dict(parts.catalog.pyiceberg_properties(
 """
 
 
-def _and_psycopg(parts: Opened) -> str:
+def _and_psycopg(parts: Backend) -> str:
     return "" if _on_sqlite(parts) else ' "psycopg[binary]"'
 
 
-def _on_sqlite(parts: Opened) -> bool:
+def _on_sqlite(parts: Backend) -> bool:
     return isinstance(parts.catalog, SqlCatalog) and isinstance(parts.catalog.database, SqliteDatabase)
 
 
-def _duckdb(parts: Opened) -> str:
+def _duckdb(parts: Backend) -> str:
     if not isinstance(parts.catalog, SqlCatalog):
         return _duckdb_attached(parts)
     extensions = ("avro", "iceberg", *(("httpfs",) if parts.is_remote else ()))
@@ -164,7 +164,7 @@ def table(name):
 """
 
 
-def _duckdb_attached(parts: Opened) -> str:
+def _duckdb_attached(parts: Backend) -> str:
     """DuckDB on a catalog that speaks Iceberg's REST protocol. Through Nessie's it should only read: docs/catalogs.md."""
     if parts.settings.catalog.kind == "hive":
         raise NotSupportedError("DuckDB cannot ask a Hive Metastore.", "Ask through Trino or Spark.")
@@ -191,18 +191,18 @@ connection.execute("ATTACH '' AS {CATALOG} (TYPE iceberg, ENDPOINT '{uri}', {let
 """
 
 
-def _opened_catalog(parts: Opened) -> str:
+def _opened_catalog(parts: Backend) -> str:
     if isinstance(parts.catalog, SqlCatalog) and _on_sqlite(parts):
         file = parts.catalog.database.place
         return f'catalog = sqlite3.connect("file:{file}?mode=ro", uri=True, timeout={BUSY_TIMEOUT_MS / 1000})'
     return f"catalog = psycopg.connect({parts.settings.catalog.uri!r})"
 
 
-def _mark(parts: Opened) -> str:
+def _mark(parts: Backend) -> str:
     return "?" if _on_sqlite(parts) else "%s"
 
 
-def _trino(parts: Opened) -> str:
+def _trino(parts: Backend) -> str:
     from lakehouse.config.facts import facts_of
     from lakehouse.stack.trino import catalog_files, stack_catalogs, store_of
 
@@ -221,7 +221,7 @@ def _trino(parts: Opened) -> str:
     return "\n".join(f"# etc/catalog/{name}\n{text}" for name, text in files.items())
 
 
-def _dbt(parts: Opened) -> str:
+def _dbt(parts: Backend) -> str:
     host, port = _trino_address(parts)
     return f"""\
 # profiles.yml. On Spark: `lake dbt build`, which runs dbt in the lake's own session and publishes all models at once.
@@ -240,7 +240,7 @@ lakehouse:
 """
 
 
-def _superset(parts: Opened) -> str:
+def _superset(parts: Backend) -> str:
     host, port = _trino_address(parts)
     return f"""\
 # Superset: Settings > Database connections > Trino (pip install trino where Superset runs)
@@ -248,7 +248,7 @@ trino://{parts.settings.trino.user}@{host}:{port}/{parts.settings.trino.catalog 
 """
 
 
-def _trino_address(parts: Opened) -> tuple[str, int]:
+def _trino_address(parts: Backend) -> tuple[str, int]:
     if not parts.settings.trino.url:
         raise NotSupportedError(
             "That goes through Trino, and trino.url is not set.",

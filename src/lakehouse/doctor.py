@@ -17,7 +17,7 @@ from lakehouse.engines.spark.archive import find_archive
 from lakehouse.engines.spark.jars import EMBEDDED, verify_jars
 from lakehouse.engines.spark.java import find_java, heap_for
 from lakehouse.engines.spark.settings import WARM
-from lakehouse.lake.assemble import assemble, warm_spark
+from lakehouse.lake.assemble import assemble, spark_daemon
 from lakehouse.storage.local import LocalHome
 
 _LEAST_MEMORY_MB = 3000
@@ -154,6 +154,6 @@ def _spark(settings: Settings, deep: bool) -> Finding:
         return Finding("spark", "ok", f"{settings.spark.master}: answered {rows[0][0]}")
     if settings.spark.master != WARM:
         return Finding("spark", "ok", f"{settings.spark.master} (not tried; lake doctor --deep does)")
-    health = warm_spark(settings).health()
+    health = spark_daemon(settings).health()
     found = f"running, process {health['pid']}" if health else "not running; it starts when it is needed"
     return Finding("spark", "ok", found)

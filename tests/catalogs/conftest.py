@@ -17,7 +17,7 @@ from tests.servers.nessie import NessieServer, nessie_server
 from tests.servers.postgres import Postgres
 
 from lakehouse.catalogs.nessie import NessieCatalog
-from lakehouse.catalogs.overlay import Aside
+from lakehouse.catalogs.overlay import BranchOverlay
 from lakehouse.catalogs.rest import RestCatalog
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.errors import NotSupportedError
@@ -29,7 +29,7 @@ DATABASES = ("sqlite", "postgres")
 #: Every catalog that can branch is in this list, and passes the same suite.
 KINDS = (*DATABASES, "aside", pytest.param("nessie", marks=pytest.mark.slow))
 
-Branched = SqlCatalog | NessieCatalog | Aside
+Branched = SqlCatalog | NessieCatalog | BranchOverlay
 
 IDS = pyarrow.schema([("id", pyarrow.int64())])
 
@@ -82,7 +82,7 @@ def catalog_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> Branc
     if kind == "aside":
         served: Served = request.getfixturevalue("served_beside")
         branches = SqlCatalog(open_database(folder / "branches.db"), f"file://{folder}/warehouse", author="ada")
-        return Aside(RestCatalog(served.url), branches)
+        return BranchOverlay(RestCatalog(served.url), branches)
     if kind == "nessie":
         server: NessieServer = request.getfixturevalue("nessie_server")
         return server.emptied().catalog(author="ada")

@@ -14,7 +14,7 @@ from tests.servers.ports import free_port
 from tests.servers.stack import Stack
 
 from lakehouse.catalogs.hive import DROPPED, HiveCatalog, HudiEntries
-from lakehouse.catalogs.overlay import Aside
+from lakehouse.catalogs.overlay import BranchOverlay
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.errors import (
     BadSettingError,
@@ -49,15 +49,15 @@ def leads(hive: HiveCatalog, namespace: str) -> TableName:
     return table
 
 
-def theirs(hive: HiveCatalog | SqlCatalog | Aside) -> Catalog:
+def theirs(hive: HiveCatalog | SqlCatalog | BranchOverlay) -> Catalog:
     return load_catalog(hive.name, **hive.pyiceberg_properties())
 
 
-def append(hive: HiveCatalog | SqlCatalog | Aside, table: TableName) -> None:
+def append(hive: HiveCatalog | SqlCatalog | BranchOverlay, table: TableName) -> None:
     theirs(hive).load_table(str(table)).append(ROWS)
 
 
-def count(hive: HiveCatalog | SqlCatalog | Aside, table: TableName) -> int:
+def count(hive: HiveCatalog | SqlCatalog | BranchOverlay, table: TableName) -> int:
     return theirs(hive).load_table(str(table)).scan().to_arrow().num_rows
 
 
@@ -183,9 +183,9 @@ def test_a_hudi_table_that_was_the_metastores_own_is_dropped_without_moving_its_
 
 
 @pytest.fixture
-def aside(hive: HiveCatalog, tmp_path: Path) -> Aside:
+def aside(hive: HiveCatalog, tmp_path: Path) -> BranchOverlay:
     database = open_database(tmp_path / "branches.db")
-    return Aside(hive, SqlCatalog(database, hive.warehouse, io=hive.io, spark_io=hive.spark_io))
+    return BranchOverlay(hive, SqlCatalog(database, hive.warehouse, io=hive.io, spark_io=hive.spark_io))
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ def deals(leads: TableName) -> TableName:
 
 
 @pytest.fixture
-def branch(aside: Aside, leads: TableName, deals: TableName) -> SqlCatalog:
+def branch(aside: BranchOverlay, leads: TableName, deals: TableName) -> SqlCatalog:
     """A branch that has changed one table."""
     aside.fork("run_7", [leads, deals])
     here = aside.on("run_7")
@@ -205,7 +205,7 @@ def branch(aside: Aside, leads: TableName, deals: TableName) -> SqlCatalog:
 
 
 def test_one_table_is_published_by_an_exchange_of_its_pointer(
-    aside: Aside, hive: HiveCatalog, branch: SqlCatalog, leads: TableName
+    aside: BranchOverlay, hive: HiveCatalog, branch: SqlCatalog, leads: TableName
 ) -> None:
     assert not aside.all_at_once
     wanted = branch.pointer(leads)
@@ -217,7 +217,7 @@ def test_one_table_is_published_by_an_exchange_of_its_pointer(
     assert count(hive, leads) == 6
 
 
-def test_a_new_table_is_published(aside: Aside, hive: HiveCatalog, leads: TableName, deals: TableName) -> None:
+def test_a_new_table_is_published(aside: BranchOverlay, hive: HiveCatalog, leads: TableName, deals: TableName) -> None:
     for name in ("one", "two"):
         aside.fork(name, [deals])
         here = aside.on(name)
@@ -230,7 +230,7 @@ def test_a_new_table_is_published(aside: Aside, hive: HiveCatalog, leads: TableN
 
 
 def test_a_table_dropped_on_a_branch_is_dropped_by_its_publish_and_comes_back(
-    aside: Aside, hive: HiveCatalog, leads: TableName
+    aside: BranchOverlay, hive: HiveCatalog, leads: TableName
 ) -> None:
     aside.fork("exp", [leads])
     aside.on("exp").drop(leads, "2026-01-01")
@@ -242,7 +242,7 @@ def test_a_table_dropped_on_a_branch_is_dropped_by_its_publish_and_comes_back(
 
 
 def test_several_tables_are_refused_and_nothing_is_changed(
-    aside: Aside, hive: HiveCatalog, branch: SqlCatalog, leads: TableName, deals: TableName
+    aside: BranchOverlay, hive: HiveCatalog, branch: SqlCatalog, leads: TableName, deals: TableName
 ) -> None:
     theirs(branch).create_table(str(deals), schema=ROWS.schema)
     with pytest.raises(NotSupportedError, match="cannot change several tables at once") as refused:
@@ -252,7 +252,7 @@ def test_several_tables_are_refused_and_nothing_is_changed(
 
 
 def test_a_table_that_others_wrote_to_meanwhile_is_a_conflict(
-    aside: Aside, hive: HiveCatalog, branch: SqlCatalog, leads: TableName
+    aside: BranchOverlay, hive: HiveCatalog, branch: SqlCatalog, leads: TableName
 ) -> None:
     append(hive, leads)
     assert aside.conflicts("run_7") == (leads,)
@@ -261,7 +261,7 @@ def test_a_table_that_others_wrote_to_meanwhile_is_a_conflict(
 
 
 def test_a_run_killed_between_the_commit_and_the_note_has_published(
-    aside: Aside, hive: HiveCatalog, branch: SqlCatalog, leads: TableName
+    aside: BranchOverlay, hive: HiveCatalog, branch: SqlCatalog, leads: TableName
 ) -> None:
     assert aside.published_by("7") is None
     assert hive.change(aside.changes("run_7"))  # as a publisher does that is killed right after
@@ -272,7 +272,7 @@ def test_a_run_killed_between_the_commit_and_the_note_has_published(
     assert (aside.branches(), [each.name for each in aside.tags()]) == ([], ["run_7"])
 
 
-def test_a_publish_is_undone(aside: Aside, hive: HiveCatalog, branch: SqlCatalog, leads: TableName) -> None:
+def test_a_publish_is_undone(aside: BranchOverlay, hive: HiveCatalog, branch: SqlCatalog, leads: TableName) -> None:
     before = hive.pointer(leads)
     done = aside.publish("run_7")
     assert aside.revert(done.entry, Commit())

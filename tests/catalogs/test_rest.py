@@ -15,7 +15,7 @@ from tests.servers.nessie import NessieServer
 from tests.servers.ports import free_port
 from tests.servers.web import serving as serving_web
 
-from lakehouse.catalogs.overlay import Aside
+from lakehouse.catalogs.overlay import BranchOverlay
 from lakehouse.catalogs.rest import RestCatalog
 from lakehouse.catalogs.rest.updates import change_of
 from lakehouse.catalogs.sql import SqlCatalog, open_database
@@ -50,11 +50,11 @@ def catalog(served: Served) -> RestCatalog:
     return ours
 
 
-def theirs(catalog: RestCatalog | SqlCatalog | Aside) -> Catalog:
+def theirs(catalog: RestCatalog | SqlCatalog | BranchOverlay) -> Catalog:
     return load_catalog(catalog.name, **catalog.pyiceberg_properties())
 
 
-def append(catalog: RestCatalog | SqlCatalog | Aside, table: TableName = LEADS) -> None:
+def append(catalog: RestCatalog | SqlCatalog | BranchOverlay, table: TableName = LEADS) -> None:
     theirs(catalog).load_table(str(table)).append(ROWS)
 
 
@@ -108,12 +108,12 @@ def test_a_pointer_cannot_be_moved_over_rest_but_forgotten(catalog: RestCatalog)
 
 
 @pytest.fixture
-def aside(catalog: RestCatalog, tmp_path: Path) -> Aside:
-    return Aside(catalog, SqlCatalog(open_database(tmp_path / "branches.db"), f"file://{tmp_path}/warehouse"))
+def aside(catalog: RestCatalog, tmp_path: Path) -> BranchOverlay:
+    return BranchOverlay(catalog, SqlCatalog(open_database(tmp_path / "branches.db"), f"file://{tmp_path}/warehouse"))
 
 
 @pytest.fixture
-def branch(aside: Aside) -> SqlCatalog:
+def branch(aside: BranchOverlay) -> SqlCatalog:
     """A branch that has changed one table, in its rows and its schema, and made another."""
     aside.create_branch("run_7")
     here = aside.on("run_7")
@@ -126,7 +126,7 @@ def branch(aside: Aside) -> SqlCatalog:
 
 
 def test_several_tables_are_published_in_one_transaction(
-    aside: Aside, catalog: RestCatalog, branch: SqlCatalog
+    aside: BranchOverlay, catalog: RestCatalog, branch: SqlCatalog
 ) -> None:
     wanted = theirs(branch).load_table(str(LEADS)).metadata
     assert (count(catalog), count(branch), catalog.pointer(DEALS)) == (2, 4, None)
@@ -143,7 +143,9 @@ def test_several_tables_are_published_in_one_transaction(
     assert count(catalog) == 6, "writers go on from there"
 
 
-def test_a_table_that_moved_meanwhile_publishes_nothing(aside: Aside, catalog: RestCatalog, branch: SqlCatalog) -> None:
+def test_a_table_that_moved_meanwhile_publishes_nothing(
+    aside: BranchOverlay, catalog: RestCatalog, branch: SqlCatalog
+) -> None:
     append(catalog)
     assert aside.conflicts("run_7") == (LEADS,)
     assert aside.publish("run_7").moved == (LEADS,)
@@ -151,7 +153,7 @@ def test_a_table_that_moved_meanwhile_publishes_nothing(aside: Aside, catalog: R
 
 
 def test_what_moves_between_the_look_and_the_transaction_is_refused_by_the_server(
-    aside: Aside, catalog: RestCatalog, branch: SqlCatalog
+    aside: BranchOverlay, catalog: RestCatalog, branch: SqlCatalog
 ) -> None:
     sent = []
     for each in aside.changes("run_7"):
@@ -181,7 +183,7 @@ def test_every_change_names_the_state_that_it_was_made_from(catalog: RestCatalog
 
 
 def test_several_tables_without_transactions_are_refused_and_one_is_not(
-    aside: Aside, catalog: RestCatalog, branch: SqlCatalog
+    aside: BranchOverlay, catalog: RestCatalog, branch: SqlCatalog
 ) -> None:
     catalog._theirs._supported_endpoints = set()  # as of a server that does not list it
     assert not aside.all_at_once
@@ -196,7 +198,7 @@ def test_several_tables_without_transactions_are_refused_and_one_is_not(
     assert count(catalog) == 4
 
 
-def test_a_dropped_table_is_dropped_by_the_publish_and_comes_back(aside: Aside, catalog: RestCatalog) -> None:
+def test_a_dropped_table_is_dropped_by_the_publish_and_comes_back(aside: BranchOverlay, catalog: RestCatalog) -> None:
     aside.create_branch("exp")
     aside.on("exp").drop(LEADS, "2026-01-01")
     assert catalog.pointer(LEADS)
@@ -207,7 +209,7 @@ def test_a_dropped_table_is_dropped_by_the_publish_and_comes_back(aside: Aside, 
 
 
 def test_a_drop_together_with_other_changes_is_refused_as_a_whole(
-    aside: Aside, catalog: RestCatalog, branch: SqlCatalog
+    aside: BranchOverlay, catalog: RestCatalog, branch: SqlCatalog
 ) -> None:
     branch.drop(LEADS, "2026-01-01")
     with pytest.raises(NotSupportedError, match=r"A drop of crm\.leads together with other changes"):
@@ -216,7 +218,7 @@ def test_a_drop_together_with_other_changes_is_refused_as_a_whole(
 
 
 @pytest.mark.parametrize("made", [True, False], ids=["a new table", "a changed table"])
-def test_a_publish_is_undone_and_done_again(aside: Aside, catalog: RestCatalog, made: bool) -> None:
+def test_a_publish_is_undone_and_done_again(aside: BranchOverlay, catalog: RestCatalog, made: bool) -> None:
     aside.create_branch("exp")
     here = aside.on("exp")
     table = DEALS if made else LEADS
@@ -238,7 +240,7 @@ def test_a_publish_is_undone_and_done_again(aside: Aside, catalog: RestCatalog, 
 
 
 def test_a_run_killed_between_the_commit_and_the_note_has_published(
-    aside: Aside, catalog: RestCatalog, branch: SqlCatalog
+    aside: BranchOverlay, catalog: RestCatalog, branch: SqlCatalog
 ) -> None:
     assert aside.published_by("7") is None
     assert catalog.change(aside.changes("run_7"))  # as a publisher does that is killed right after
@@ -251,7 +253,7 @@ def test_a_run_killed_between_the_commit_and_the_note_has_published(
 
 
 def test_publishing_again_what_a_killed_one_published_changes_nothing(
-    aside: Aside, catalog: RestCatalog, branch: SqlCatalog
+    aside: BranchOverlay, catalog: RestCatalog, branch: SqlCatalog
 ) -> None:
     assert catalog.change(aside.changes("run_7"))
     before = catalog.pointers([LEADS, DEALS])
@@ -259,7 +261,7 @@ def test_publishing_again_what_a_killed_one_published_changes_nothing(
     assert (catalog.pointers([LEADS, DEALS]), aside.branches()) == (before, [])
 
 
-def test_nobody_deletes_files_by_what_the_lake_knows_of_somebody_elses_catalog(aside: Aside) -> None:
+def test_nobody_deletes_files_by_what_the_lake_knows_of_somebody_elses_catalog(aside: BranchOverlay) -> None:
     with pytest.raises(NotSupportedError, match="readers and writers that this lake knows nothing of"):
         aside.reachable()
 
@@ -280,7 +282,9 @@ def test_a_branch_beside_a_server_of_others_is_published_there(
     assert table in catalog.tables()
     assert catalog.pointer(table) == nessie_server.catalog().pointer(table)
     assert count(catalog, table) == 2
-    ours = Aside(catalog, SqlCatalog(open_database(tmp_path / "branches.db"), nessie_server.catalog().warehouse, io=io))
+    ours = BranchOverlay(
+        catalog, SqlCatalog(open_database(tmp_path / "branches.db"), nessie_server.catalog().warehouse, io=io)
+    )
     ours.fork("exp", [table])
     append(ours.on("exp"), table)
     assert ours.publish("exp")
@@ -316,6 +320,6 @@ def test_an_address_that_is_none_is_refused(uri: str) -> None:
         RestCatalog(uri)
 
 
-def test_spark_is_told_the_server_and_the_branch_where_it_is_kept(aside: Aside, branch: SqlCatalog) -> None:
+def test_spark_is_told_the_server_and_the_branch_where_it_is_kept(aside: BranchOverlay, branch: SqlCatalog) -> None:
     assert aside.spark_conf()["spark.sql.catalog.lake.token"] == "tok-en"
     assert aside.on("run_7").spark_conf()["spark.sql.catalog.run_7.uri"].startswith("jdbc:sqlite:")

@@ -10,7 +10,7 @@ from tests.contract.matrix import CHANGES, Section
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NoSuchTableError
 from lakehouse.lake import Lake
-from lakehouse.lake.backend import open_parts
+from lakehouse.lake.backend import open_backend
 
 TEXT = """\
 Where Hudi's tables are is a matter of the warehouse. In a local one (the embedded lake, and any other catalog with such a warehouse) each is a folder,
@@ -67,7 +67,7 @@ class SparkOnFolders(PlainSpark):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._warehouse = open_parts(settings).home.warehouse
+        self._warehouse = open_backend(settings).home.warehouse
 
     def folder(self, table: str) -> str:
         return str(self._warehouse / table.replace(".", "/"))

@@ -12,7 +12,7 @@ from tests.servers.stack import Stack
 
 from lakehouse.core.names import TableName
 from lakehouse.formats.iceberg import IcebergTables
-from lakehouse.lake.backend import open_parts
+from lakehouse.lake.backend import open_backend
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 def desk(request: pytest.FixtureRequest, stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     kind = request.param
     settings = settings_of(kind, stack, tmp_path_factory.mktemp(kind))
-    parts = open_parts(settings)
+    parts = open_backend(settings)
     parts.catalog.ready()
     parts.catalog.ensure_namespace("contract")
 

@@ -17,8 +17,8 @@ from lakehouse.config.settings import Settings
 from lakehouse.core.errors import EngineError, NotSupportedError, QueryRejectedError, UnknownChoiceError
 from lakehouse.core.names import TableName
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble, warm_spark
-from lakehouse.lake.backend import open_parts
+from lakehouse.lake.assemble import assemble, spark_daemon
+from lakehouse.lake.backend import open_backend
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -72,7 +72,7 @@ def test_any_catalog_with_a_local_warehouse_has_the_folders(
 ) -> None:
     folders.engines["lake"].create(f"contract.beside_{kind}")
     beside = replace(shared_settings.catalog, kind=kind, uri="" if kind == "sql" else "http://127.0.0.1:9")
-    parts = open_parts(replace(shared_settings, catalog=beside))
+    parts = open_backend(replace(shared_settings, catalog=beside))
     assert parts.hudi
     assert TableName("contract", f"beside_{kind}") in parts.hudi.tables()
     folders.engines["lake"].drop(f"contract.beside_{kind}")
@@ -95,7 +95,7 @@ def test_a_bucket_without_a_metastore_has_no_place_for_them(stack: Stack, kind: 
 def metastore(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     folder = tmp_path_factory.mktemp("metastore")
     settings = settings_of("hive", stack, folder)
-    open_parts(settings).catalog.ensure_namespace("contract")
+    open_backend(settings).catalog.ensure_namespace("contract")
     with assemble(settings) as lake:
         engines: dict[str, Engine] = {
             "spark": SparkOnHive(settings),
@@ -105,7 +105,7 @@ def metastore(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield Desk(HUDI, "hive", engines, lambda table: int(lake.history(table)[-1].id))
         for engine in engines.values():
             engine.close()
-    warm_spark(settings).shut_down()
+    spark_daemon(settings).shut_down()
 
 
 @pytest.mark.parametrize("writer", ["spark", "lake"])

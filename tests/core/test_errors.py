@@ -89,7 +89,7 @@ def test_an_error_comes_back_the_same_from_another_process(kind: type[LakeError]
     assert isinstance(error, type(back))
     assert back.as_dict() == error.as_dict()
     assert str(back) == str(error)
-    assert back.asked_wrongly == error.asked_wrongly
+    assert back.is_user_error == error.is_user_error
     assert isinstance(back, Retryable) == isinstance(error, Retryable)
 
 

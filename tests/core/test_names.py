@@ -54,7 +54,7 @@ BAD = [
 def test_a_bad_name_is_refused_with_the_rule(text: str) -> None:
     with pytest.raises(BadNameError) as refused:
         TableName.parse(text)
-    assert refused.value.asked_wrongly
+    assert refused.value.is_user_error
     assert "Use letters" in refused.value.hint or "NAMESPACE.TABLE" in refused.value.hint
 
 

@@ -82,12 +82,12 @@ def test_an_append_to_a_table_that_is_there_starts_no_spark(tmp_path: Path, shar
 
         wake = query
 
-    ingester = shared_lake._rooms.ingester()
+    ingester = shared_lake._components.ingester()
     object.__setattr__(ingester, "spark", Refusing())
     from lakehouse.core.names import TableName
-    from lakehouse.ingest.model import Wanted
+    from lakehouse.ingest.model import IngestRequest
 
-    report = ingester.run(Wanted((str(tmp_path / "more.csv"),), TableName.parse(name)))
+    report = ingester.run(IngestRequest((str(tmp_path / "more.csv"),), TableName.parse(name)))
     assert report.inserted == 5
 
 

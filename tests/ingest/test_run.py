@@ -12,7 +12,7 @@ import pytest
 
 from lakehouse.core.errors import UnknownChoiceError
 from lakehouse.core.names import TableName
-from lakehouse.ingest.model import Wanted
+from lakehouse.ingest.model import IngestRequest
 from lakehouse.ingest.run import Ingester
 
 NOBODY = cast(Any, None)
@@ -66,5 +66,5 @@ def test_ingests_into_other_tables_do_not_clear_away_a_new_workplace(tmp_path: P
 @pytest.mark.parametrize("option", [{"mode": "merge"}, {"contract": "loose"}, {"format": "delta"}], ids=str)
 def test_a_choice_that_is_not_on_the_list_is_refused(option: dict[str, str]) -> None:
     with pytest.raises(UnknownChoiceError, match=next(iter(option.values()))) as caught:
-        Wanted(("leads.csv",), TableName("crm", "leads"), **cast(Any, option))
+        IngestRequest(("leads.csv",), TableName("crm", "leads"), **cast(Any, option))
     assert "Choose one of: " in caught.value.hint

@@ -59,7 +59,7 @@ def test_a_frozen_table_names_what_would_have_to_change(planned: PlannedColumn) 
     with pytest.raises(ContractError) as caught:
         evolution([planned], [Column("id", "bigint")], "freeze")
     assert planned.name in caught.value.message and "--contract evolve" in caught.value.hint
-    assert caught.value.asked_wrongly
+    assert caught.value.is_user_error
 
 
 def test_the_columns_of_an_evolved_table_end_with_those_that_partition_it() -> None:

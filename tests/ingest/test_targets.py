@@ -43,7 +43,7 @@ def made(catalog: SqlCatalog, *names: str) -> None:
 def target(lake: Lake, catalog: SqlCatalog, name: str) -> IcebergTarget:
     table = TableName.parse(name)
     return IcebergTarget(
-        Place(lake._rooms.tables, catalog, NO_SPARK, lake._rooms.duckdb, table, lake.describe(name), "")
+        Place(lake._components.tables, catalog, NO_SPARK, lake._components.duckdb, table, lake.describe(name), "")
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.servers.stack import Stack
 
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble, warm_spark
+from lakehouse.lake.assemble import assemble, spark_daemon
 from lakehouse.pipelines.taxi.sample import write_month
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -42,7 +42,7 @@ def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lak
     settings = replace(stack.settings, profile="sql")
     with assemble(settings) as opened:
         yield opened
-    warm_spark(settings).shut_down()
+    spark_daemon(settings).shut_down()
 
 
 @pytest.mark.parametrize(("ours", "dbts"), MODELS.items())

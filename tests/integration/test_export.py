@@ -95,7 +95,7 @@ def test_an_unknown_ending_lists_those_there_are(shared_lake: Lake, leads: str, 
     with pytest.raises(LakeError, match=r"\.xlsx") as caught:
         shared_lake.export(leads, tmp_path / "out.xlsx")
     assert ".parquet" in caught.value.hint
-    assert caught.value.asked_wrongly
+    assert caught.value.is_user_error
     assert list(tmp_path.iterdir()) == []
 
 

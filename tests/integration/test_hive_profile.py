@@ -19,7 +19,7 @@ from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import TableName
 from lakehouse.ingest.model import Report
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble, warm_spark
+from lakehouse.lake.assemble import assemble, spark_daemon
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -34,7 +34,7 @@ def settings(stack: Stack) -> Settings:
 def lake(settings: Settings) -> Iterator[Lake]:
     with assemble(settings) as opened:
         yield opened
-    warm_spark(settings).shut_down()
+    spark_daemon(settings).shut_down()
 
 
 @dataclass(frozen=True)

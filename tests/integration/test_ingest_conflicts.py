@@ -15,7 +15,7 @@ from lakehouse.core.refs import Commit, Published
 from lakehouse.ingest.errors import CommitConflictError
 from lakehouse.ingest.files import PlannedColumn
 from lakehouse.ingest.hudi import HudiTarget
-from lakehouse.ingest.model import Wanted
+from lakehouse.ingest.model import IngestRequest
 from lakehouse.ingest.schema import Evolution
 from lakehouse.ingest.targets import Place
 from lakehouse.lake import Lake
@@ -44,8 +44,8 @@ def test_bad_rows_of_a_hudi_table_are_kept_though_others_write_there(
     desk.ingest("id,n\n1,10\n,5\n", "one.csv", key=("id",), format="hudi")
     rejected = f"{desk.table}__rejected"
     catalog = Busy(shared_settings, desk.lake, rejected, times)
-    ingester = replace(desk.lake._rooms.ingester(), catalog=catalog)
-    wanted = Wanted((str(desk.file("two.csv", "id,n\n2,20\n,6\n")),), TableName.parse(desk.table))
+    ingester = replace(desk.lake._components.ingester(), catalog=catalog)
+    wanted = IngestRequest((str(desk.file("two.csv", "id,n\n2,20\n,6\n")),), TableName.parse(desk.table))
     if times > 1:
         with pytest.raises(CommitConflictError, match="could not be kept"):
             ingester.run(wanted)
@@ -60,12 +60,12 @@ def test_a_hudi_table_that_moved_is_not_written_anew_from_old_rows(
     desk: Desk, shared_settings: Settings, tmp_path: Path
 ) -> None:
     desk.ingest("id,n\n1,10\n", "one.csv", key=("id",), format="hudi")
-    rooms, table = desk.lake._rooms, TableName.parse(desk.table)
+    rooms, table = desk.lake._components, TableName.parse(desk.table)
     catalog = SqlCatalog(open_database(shared_settings.home / "catalog.db"), f"file://{shared_settings.home}/warehouse")
     info = desk.lake.describe(desk.table)
     target = HudiTarget(Place(rooms.tables, catalog, rooms.spark, rooms.duckdb, table, info, ""))
     to_text = PlannedColumn("n", "n", "string", recorded="bigint")
-    target.open([to_text], (), Wanted((), table), Evolution(rewritten=(to_text,)), replace_all=False)
+    target.open([to_text], (), IngestRequest((), table), Evolution(rewritten=(to_text,)), replace_all=False)
     target.insert(tmp_path, ["id", "n"], overwrite=False)
     desk.lake.sql(f"INSERT INTO {desk.table} VALUES (2, 20)")
     assert target.publish({}) is None

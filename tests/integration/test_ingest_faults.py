@@ -17,7 +17,7 @@ from tests.conftest import LAKE, Command, command_for, stop_spark
 
 from lakehouse.config.load import load_settings
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble, warm_spark
+from lakehouse.lake.assemble import assemble, spark_daemon
 
 pytestmark = pytest.mark.spark
 
@@ -200,7 +200,7 @@ def test_spark_killed_during_an_ingest_fails_clearly_and_the_next_one_works(
 ) -> None:
     process = start(home, str(big), "--into", "killed.spark", "--mode", "append")
     wait_until_busy(home)
-    health = warm_spark(load_settings({"home": home})).health()
+    health = spark_daemon(load_settings({"home": home})).health()
     assert health is not None
     jvms = [child for child in psutil.Process(health["pid"]).children(recursive=True) if child.name() == "java"]
     os.kill(health["pid"], signal.SIGKILL)
@@ -226,7 +226,7 @@ def wait_for_a_branch(home: Path) -> None:
 
 
 def wait_until_busy(home: Path) -> None:
-    spark = warm_spark(load_settings({"home": home}))
+    spark = spark_daemon(load_settings({"home": home}))
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         health = spark.health()

@@ -11,7 +11,7 @@ from tests.servers.stack import Stack
 
 from lakehouse.config.profiles import filled_in
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble, warm_spark
+from lakehouse.lake.assemble import assemble, spark_daemon
 from lakehouse.storage.s3 import S3
 
 pytestmark = pytest.mark.spark
@@ -28,7 +28,7 @@ def lake(stack: Stack, profile: str) -> Iterator[Lake]:
     settings = replace(stack.settings, profile=profile)
     with assemble(settings) as opened:
         yield opened
-    warm_spark(settings).shut_down()
+    spark_daemon(settings).shut_down()
 
 
 @pytest.fixture(scope="module")

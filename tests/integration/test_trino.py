@@ -16,7 +16,7 @@ from tests.servers.stack import SEEN_BY_TRINO, Stack
 from lakehouse.core.errors import EngineError, NotSupportedError, QueryRejectedError
 from lakehouse.engines.trino import Trino, TrinoSettings
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble, warm_spark
+from lakehouse.lake.assemble import assemble, spark_daemon
 
 pytestmark = pytest.mark.spark
 
@@ -36,7 +36,7 @@ def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lak
         file.write_text("id,customer,total\n2,2,25.25\n3,1,30.00\n")
         opened.ingest(file, into="trino_shop.orders")
         yield opened
-    warm_spark(settings).shut_down()
+    spark_daemon(settings).shut_down()
 
 
 def asked(lake: Lake, sql: str, **how: str) -> list[tuple[object, ...]]:

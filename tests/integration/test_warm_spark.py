@@ -21,7 +21,7 @@ from tests.conftest import LAKE, Command, command_for, stop_spark
 from lakehouse.config.load import load_settings
 from lakehouse.core.errors import EngineError, StatementLostError
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble, warm_spark
+from lakehouse.lake.assemble import assemble, spark_daemon
 
 pytestmark = pytest.mark.spark
 
@@ -49,7 +49,7 @@ def command(warm_home: Path) -> Command:
 
 
 def daemon_of(home: Path) -> psutil.Process:
-    health = warm_spark(load_settings({"home": home})).health()
+    health = spark_daemon(load_settings({"home": home})).health()
     assert health is not None
     return psutil.Process(health["pid"])
 
@@ -168,7 +168,7 @@ def test_other_settings_replace_it(warm_home: Path, lake: Lake) -> None:
     with assemble(changed) as other:
         shown = other.sql("SET spark.sql.shuffle.partitions", engine="spark").rows()
     assert shown == [("spark.sql.shuffle.partitions", "7")]
-    health = warm_spark(changed).health()
+    health = spark_daemon(changed).health()
     assert health is not None and health["pid"] != before
 
 
@@ -190,7 +190,7 @@ def test_it_stops_when_idle(tmp_path: Path) -> None:
     settings = load_settings({"home": tmp_path / "lake", "spark.idle_minutes": 0.05})
     with assemble(settings) as lake:
         assert lake.sql("select 1", engine="spark").rows() == [(1,)]
-    spark = warm_spark(settings)
+    spark = spark_daemon(settings)
     path = tmp_path / "lake" / "run" / "spark.sock"
     deadline = time.monotonic() + 60
     while (spark.health() is not None or path.exists()) and time.monotonic() < deadline:
@@ -210,7 +210,7 @@ def test_a_socket_that_nobody_serves_is_replaced(tmp_path: Path) -> None:
 
 
 def wait_until_busy(home: Path, busy: bool = True) -> None:
-    spark = warm_spark(load_settings({"home": home}))
+    spark = spark_daemon(load_settings({"home": home}))
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         health = spark.health()

@@ -11,8 +11,8 @@ from tests.runs.conftest import shop_of  # noqa: F401 - a fixture
 
 from lakehouse.core.errors import RunBlockedError
 from lakehouse.orchestrate.assets import asset_key, pipeline_assets
-from lakehouse.orchestrate.door import RESOURCE, Door
 from lakehouse.orchestrate.in_process import Wanted, run_in_process
+from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +28,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def materialise(pipeline: Any, lake: Any, instance: dg.DagsterInstance, **options: Any) -> dg.ExecuteInProcessResult:
     return dg.materialize(
         [pipeline_assets(pipeline)],
-        resources={RESOURCE: Door(lake)},
+        resources={RESOURCE: LakeResource(lake)},
         instance=instance,
         raise_on_error=False,
         run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},

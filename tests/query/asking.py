@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakehouse.core.ports import Request
+from lakehouse.core.ports import QueryRequest
 from lakehouse.lake import Lake
 from lakehouse.query.route import Choice
 from lakehouse.query.sql import parse
@@ -17,4 +17,4 @@ def rows(lake: Lake, sql: str, **options: Any) -> list[tuple[Any, ...]]:
 
 def choice(lake: Lake, sql: str, engine: str = "auto", as_of: str = "") -> Choice:
     """What would run it, without running it: Spark is not needed to know that it is."""
-    return lake._rooms.queries._choose(parse(sql), lake._rooms.tables, Request(sql, as_of), engine)[0]
+    return lake._components.queries._choose(parse(sql), lake._components.tables, QueryRequest(sql, as_of), engine)[0]

@@ -1,4 +1,4 @@
-"""Queries over tables that trip others: odd names, empty or damaged ones, those of another time, dropped ones."""
+"""QueryRouter over tables that trip others: odd names, empty or damaged ones, those of another time, dropped ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries over real tables: which engine and why, several at once, and how much was read."""
+"""QueryRouter over real tables: which engine and why, several at once, and how much was read."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_thousand_statements_leave_no_thousand_catalogs(shop: Lake) -> None:
     for _ in range(20):
         rows(shop, "select 1")
     attached = "select count(*) from duckdb_databases()"
-    assert shop._rooms.duckdb.run(attached, {}, "test").rows()[0][0] < 15
+    assert shop._components.duckdb.run(attached, {}, "test").rows()[0][0] < 15
 
 
 # ---- explain ----------------------------------------------------------------------------------------------------

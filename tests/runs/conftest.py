@@ -118,6 +118,6 @@ def shop_of(local_lake: Lake, namespace: str, tmp_path: Path) -> Iterator[Callab
 
 def lake_with(lake: Lake, sources: Mapping[str, Mapping[str, str]]) -> Lake:
     """The same lake with other settings of sources."""
-    rooms = lake._rooms
+    rooms = lake._components
     runner = rooms.runner()
     return Lake(replace(rooms, runner=lambda: replace(runner, settings=sources)))

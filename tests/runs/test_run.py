@@ -96,7 +96,7 @@ def test_a_blocking_rule_leaves_everything_as_it_was_and_keeps_the_branch(shop_o
     assert "not_forbidden" in str(record.error["message"])
     (shown,) = [row for each in record.outcomes if each.blocks for row in each.rows]
     assert '"item":"forbidden"' in shown, "the rows that failed can be looked at"
-    on_branch = lake._rooms.tables.on(record.branch).formats["iceberg"]
+    on_branch = lake._components.tables.on(record.branch).formats["iceberg"]
     assert on_branch.describe(pipeline.table(f"{pipeline.name}.bronze").title).current.rows_total == 2
     (folder / f"{TUESDAY}.csv").write_text("2,allowed,1,1\n")
     assert lake.run(pipeline).state == "published"
@@ -108,7 +108,7 @@ def test_a_blocked_run_goes_on_where_it_was_and_checks_again(shop_of) -> None:
         lake.run(pipeline)
     halted = lake.runs()[0]
     assert [each.table for each in halted.tables] == [f"{pipeline.name}.bronze"]
-    runner = lake._rooms.runner()
+    runner = lake._components.runner()
     with pytest.raises(RunBlockedError, match="not_forbidden"):
         runner.run(pipeline, asked_again(halted))
     (folder / f"{MONDAY}.csv").write_text("1,tea,10,1\n2,allowed,1,1\n")

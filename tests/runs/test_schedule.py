@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.pipelines import Source, Table
 from lakehouse.pipelines.model import FilesTable
-from lakehouse.runs.schedule import AT_ONCE, side_by_side, waves
+from lakehouse.runs.schedule import AT_ONCE, run_concurrently, topological_batches
 
 
 def table(name: str, *inputs: str | Source) -> Table:
@@ -16,7 +16,7 @@ def table(name: str, *inputs: str | Source) -> Table:
 
 
 def names(*tables: Table | FilesTable) -> list[list[str]]:
-    return [[each.name for each in wave] for wave in waves(tables)]
+    return [[each.name for each in wave] for wave in topological_batches(tables)]
 
 
 SOURCE = Source("raw.sales", lambda reading: None)  # type: ignore[arg-type, return-value]
@@ -57,7 +57,7 @@ def test_all_is_done_and_the_first_failure_told() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        side_by_side([works, fails], lambda: done.append("gave up"))
+        run_concurrently([works, fails], lambda: done.append("gave up"))
     assert done == ["works"]
 
 
@@ -69,5 +69,5 @@ def test_interrupted_it_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(threading.Thread, "join", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        side_by_side([lambda: enough.wait(10) and None, lambda: None], enough.set)
+        run_concurrently([lambda: enough.wait(10) and None, lambda: None], enough.set)
     assert enough.is_set()

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.quality import Rule, at_least, expect, not_null
 from lakehouse.runs import validate as sift
-from lakehouse.runs.validate import Keys, Sifted, rejected_rows, sifted
+from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, sifted
 
 pytestmark = pytest.mark.spark
 
@@ -27,7 +27,7 @@ def sales(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
 
 
 @contextmanager
-def shaken(rows: DataFrame, rules: tuple[Rule, ...] = RULES, keys: Keys | None = KEYS) -> Iterator[Sifted]:
+def shaken(rows: DataFrame, rules: tuple[Rule, ...] = RULES, keys: Keys | None = KEYS) -> Iterator[ValidationResult]:
     with sifted("shop.sales", rows, rules, keys) as found:
         yield found
 

@@ -36,7 +36,7 @@ def test_a_wrong_name_is_told_with_the_nearest() -> None:
     with pytest.raises(NoSuchServiceError) as told:
         in_order(["trinno"])
     assert "Did you mean trino?" in told.value.hint
-    assert told.value.asked_wrongly
+    assert told.value.is_user_error
 
 
 def test_the_page_on_the_stack_says_what_the_descriptions_say() -> None:

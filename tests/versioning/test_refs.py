@@ -16,7 +16,7 @@ from lakehouse.core.errors import (
     WhenError,
 )
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Request
+from lakehouse.core.ports import QueryRequest
 from lakehouse.lake import Lake
 
 # ---- reading and writing on a branch --------------------------------------------------------------------------------
@@ -181,4 +181,4 @@ def test_no_statement_deletes_files_that_branches_may_need(lake: Lake, procedure
     from lakehouse.core.errors import NotSupportedError
 
     with pytest.raises(NotSupportedError, match=procedure.lower()):
-        lake.answer(Request(f"CALL lake.system.{procedure}(table => '{ONE}')"), "spark")
+        lake.answer(QueryRequest(f"CALL lake.system.{procedure}(table => '{ONE}')"), "spark")

@@ -81,14 +81,14 @@ def test_a_failed_run_keeps_its_branch_and_a_resumed_one_begins_the_failed_table
     assert names_in(lake, TWO, branch="run_halted") == ["first", "r"], "what it wrote can be looked at"
     with pytest.raises(RunBlockedError, match="blocked"):
         lake.refs.branches.merge("run_halted")
-    done = lake._rooms.runner().run(pipeline, kept.asked_again(record))
+    done = lake._components.runner().run(pipeline, kept.asked_again(record))
     assert done.state == "published"
     assert names_in(lake, TWO) == ["first", "r"], "the row that was not checked is not there twice"
     assert made.count(TWO) == 2
 
 
 def test_a_run_that_is_going_on_is_not_begun_again(lake: Lake) -> None:
-    runner = lake._rooms.runner()
+    runner = lake._components.runner()
     record = run(lake, "second", ONE, publish=False)
     runner.log.save(replace(record, state="running"))
     with pytest.raises(RunConflictError, match="going on"):

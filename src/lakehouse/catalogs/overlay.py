@@ -17,7 +17,7 @@ from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published, Reached, Ref
 
 
-class Unbranched(Protocol):
+class BaseCatalog(Protocol):
     """A catalog that only has a present."""
 
     @property
@@ -54,10 +54,10 @@ class Unbranched(Protocol):
 
 
 @dataclass(frozen=True)
-class Aside:
+class BranchOverlay:
     """A catalog with branches: the present is `theirs`, everything else is `ours`."""
 
-    theirs: Unbranched
+    theirs: BaseCatalog
     ours: SqlCatalog
 
     @property
@@ -69,7 +69,7 @@ class Aside:
         """Whether several tables can be published in one moment."""
         return self.theirs.all_at_once
 
-    def on(self, branch: str) -> Aside | SqlCatalog:
+    def on(self, branch: str) -> BranchOverlay | SqlCatalog:
         """The catalog as a branch has it."""
         return self if branch in ("", MAIN, CATALOG) else self.ours.on(branch)
 

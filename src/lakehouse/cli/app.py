@@ -218,7 +218,7 @@ def _explain(exc: LakeError, context: Context) -> int:
 
         traceback.print_exception(exc)
     _write_error(exc, context)
-    return 2 if exc.asked_wrongly else 1
+    return 2 if exc.is_user_error else 1
 
 
 def _write_error(exc: LakeError, context: Context) -> None:

@@ -69,9 +69,9 @@ def down(context: Context, services: tuple[str, ...], wipe: bool, yes: bool) -> 
     stopped = []
     with waiting("Stopping"):
         if not services or _SPARK in services:
-            from lakehouse.lake.assemble import warm_spark
+            from lakehouse.lake.assemble import spark_daemon
 
-            stopped += [_SPARK] if warm_spark(settings).shut_down() else []
+            stopped += [_SPARK] if spark_daemon(settings).shut_down() else []
         if not services or servers:
             stopped += native.down(settings, servers)
             gone = native.wipe(settings, servers) if wipe else []
@@ -90,12 +90,12 @@ def _ask_first(settings: Settings, servers: list[str]) -> None:
 @command("lake status\nlake status -o json")
 def status(context: Context) -> None:
     """Show what runs for this lake: state, address, process and memory."""
-    from lakehouse.lake.assemble import warm_spark
+    from lakehouse.lake.assemble import spark_daemon
     from lakehouse.stack import native
     from lakehouse.storage.local import LocalHome
 
     settings = context.settings()
-    health = warm_spark(settings).health()
+    health = spark_daemon(settings).health()
     url = f"unix:{LocalHome(settings.home).run / 'spark.sock'}"
     rows: list[tuple[object, ...]] = [(_SPARK, "stopped", None, None, None)]
     if health is not None:

@@ -253,7 +253,7 @@ class Write:
 
 
 @dataclass(frozen=True)
-class Request:
+class QueryRequest:
     """One statement as the user wrote it, and how to answer it."""
 
     sql: str
@@ -277,7 +277,7 @@ class Request:
 class SparkEngine(Protocol):
     """Spark, wherever it runs: warm behind a socket, in this process, or on a cluster."""
 
-    def query(self, request: Request, reason: str) -> Result:
+    def query(self, request: QueryRequest, reason: str) -> Result:
         """Resolve the statement's names, run it and give its result; `reason` says why Spark was chosen."""
 
     def wake(self) -> None:

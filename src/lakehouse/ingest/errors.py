@@ -9,7 +9,7 @@ class ContractError(TableError):
     """A file does not keep to the table's schema, and the contract does not let the table give way."""
 
     code = "contract_broken"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class CommitConflictError(Retryable, TableError):
@@ -22,11 +22,11 @@ class NoSuchColumnError(TableError):
     """A column was named that neither the files nor the table have."""
 
     code = "no_such_column"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class NothingToLearnFromError(TableError):
     """A table is to be made from files without a row."""
 
     code = "no_rows"
-    asked_wrongly = True
+    is_user_error = True

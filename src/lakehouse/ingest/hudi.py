@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lakehouse.core.errors import NotSupportedError
-from lakehouse.core.ports import Column, Request, Scan
+from lakehouse.core.ports import Column, QueryRequest, Scan
 from lakehouse.core.quoting import spark_text
 from lakehouse.formats.hudi.writer import noted, write_to
 from lakehouse.ingest import statements
 from lakehouse.ingest.changes import Changes
 from lakehouse.ingest.files import PlannedColumn
-from lakehouse.ingest.model import Wanted
+from lakehouse.ingest.model import IngestRequest
 from lakehouse.ingest.schema import Evolution, evolved, without_times_of_no_zone
 from lakehouse.ingest.targets import Place, publish_rejects
 
@@ -43,7 +43,7 @@ class HudiTarget:
         self,
         planned: Sequence[PlannedColumn],
         key: Sequence[str],
-        wanted: Wanted,
+        wanted: IngestRequest,
         changes: Evolution,
         replace_all: bool,
     ) -> None:
@@ -54,7 +54,7 @@ class HudiTarget:
             _refuse_transforms(wanted.partition_by)
             properties = {"primaryKey": ",".join(key)} if key else {"type": "cow"}
             create = statements.create(self._table, planned, "hudi", wanted.partition_by, properties)
-            self._place.run(Request(create + self._elsewhere(), arrow=False))
+            self._place.run(QueryRequest(create + self._elsewhere(), arrow=False))
         elif key and set(key) != set(self._info.key):
             raise NotSupportedError(
                 f"{self._table} is a Hudi table with the key {', '.join(self._info.key) or '(none)'}, which cannot change.",
@@ -101,13 +101,13 @@ class HudiTarget:
         place = self._format.place_for_new(self._table)
         return f" LOCATION {spark_text(place)}" if place else ""
 
-    def _plain(self, rows: _Rows, notes: Mapping[str, str]) -> Request:
+    def _plain(self, rows: _Rows, notes: Mapping[str, str]) -> QueryRequest:
         """Rows into a table that has the schema for them."""
         settings = noted(notes) | {"hoodie.spark.sql.insert.into.operation": self._operation(rows)}
         sql = statements.insert(self._table, self.columns(), rows.brought, rows.overwrite)
-        return Request(sql, arrow=False, files={statements.STAGED: str(rows.folder)}, settings=settings)
+        return QueryRequest(sql, arrow=False, files={statements.STAGED: str(rows.folder)}, settings=settings)
 
-    def _evolving(self, rows: _Rows, notes: Mapping[str, str]) -> Request:
+    def _evolving(self, rows: _Rows, notes: Mapping[str, str]) -> QueryRequest:
         """Rows that bring a new schema with them. ALTER TABLE would be a commit of its own before theirs."""
         columns, info = self.columns(), self._format.describe(self._table)
         sql = statements.rows(columns, rows.brought)
@@ -120,7 +120,7 @@ class HudiTarget:
             sql = statements.rows_with_kept(self._table, columns, held, rows.brought, rows.key)
             operation = "insert_overwrite_table"
         write = write_to(info, columns, operation, notes, self._format.can.sync)
-        return Request(sql, arrow=False, files={statements.STAGED: str(rows.folder)}, write=write)
+        return QueryRequest(sql, arrow=False, files={statements.STAGED: str(rows.folder)}, write=write)
 
     def _operation(self, rows: _Rows) -> str:
         """What Hudi must do. Into a new table each key comes once, so it need not look for what it cannot find."""

@@ -13,7 +13,7 @@ CONTRACTS = ("evolve", "freeze", "quarantine")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class IngestRequest:
     """Files to bring into a table, and how."""
 
     sources: tuple[str, ...]

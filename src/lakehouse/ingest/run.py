@@ -37,7 +37,7 @@ from lakehouse.ingest.files import (
     stage_files,
 )
 from lakehouse.ingest.hudi import HudiTarget
-from lakehouse.ingest.model import Report, Wanted
+from lakehouse.ingest.model import IngestRequest, Report
 from lakehouse.ingest.schema import Evolution, as_kept, evolution, with_layout
 from lakehouse.ingest.targets import Branches, IcebergTarget, Place, Target
 from lakehouse.process.locks import locked
@@ -63,7 +63,7 @@ class Ingester:
     files: Files = LOCAL
     """The warehouse's own."""
 
-    def run(self, wanted: Wanted, dry_run: bool = False) -> Report:
+    def run(self, wanted: IngestRequest, dry_run: bool = False) -> Report:
         """Bring the files in, or only tell what that would do."""
         files = discover(wanted.sources, self.store)
         with self._alone(wanted.table), self._workplace() as work:
@@ -85,7 +85,7 @@ class Ingester:
         return self.folder / f"{table}.writing.lock"
 
     def _not_yet_in(
-        self, wanted: Wanted, files: Sequence[SourceFile], into: Path
+        self, wanted: IngestRequest, files: Sequence[SourceFile], into: Path
     ) -> tuple[dict[str, SourceFile], tuple[str, ...]]:
         """The files to bring in, by their content's hash, each content once; and the names of the others."""
         known = set() if wanted.force else self._ledger(wanted.table)
@@ -149,9 +149,9 @@ class _Job:
     """One attempt at an ingest, against the table as it is now."""
 
     def __init__(
-        self, ingester: Ingester, wanted: Wanted, files: list[SourceFile], hashes: list[str], work: Path
+        self, ingester: Ingester, wanted: IngestRequest, files: list[SourceFile], hashes: list[str], work: Path
     ) -> None:
-        self.rooms, self.wanted, self.files, self.hashes, self.work = ingester, wanted, files, hashes, work
+        self.ingester, self.wanted, self.files, self.hashes, self.work = ingester, wanted, files, hashes, work
         found = ingester.tables.find(wanted.table)
         self.info: TableInfo | None = found.describe(wanted.table) if found else None
         if self.info and wanted.format and wanted.format != self.info.format:
@@ -181,7 +181,7 @@ class _Job:
         widen = self.wanted.contract == "evolve"
         replacing = self.wanted.mode == "replace" and widen
         recorded = None if replacing or not self.info else self._recorded(self.info)
-        options = StageOptions(memory_limit=self.rooms.memory_limit)
+        options = StageOptions(memory_limit=self.ingester.memory_limit)
         return plan_files(self.files, self.wanted.read, recorded, widen=widen, whole=whole, options=options)
 
     def _recorded(self, info: TableInfo) -> Sequence[RecordedColumn]:
@@ -191,7 +191,7 @@ class _Job:
         return [as_kept(kept.get(c.name, RecordedColumn(c.name, c.type)), c.type) for c in info.columns]
 
     def _noted_columns(self) -> str:
-        found = self.rooms.tables.format_of(self.wanted.table).history(self.wanted.table)
+        found = self.ingester.tables.format_of(self.wanted.table).history(self.wanted.table)
         return next((snapshot.notes["columns"] for snapshot in reversed(found) if "columns" in snapshot.notes), "")
 
     def mode_of_table(self) -> str:
@@ -221,14 +221,14 @@ class _Job:
     def load(self) -> Report | None:
         """Stage, write, publish; None if the table moved meanwhile."""
         if self.info is None or self.format == "hudi" or self.wanted.mode == "replace":
-            self.rooms.spark.wake()  # it starts while the files are read; the rest can mostly do without it
+            self.ingester.spark.wake()  # it starts while the files are read; the rest can mostly do without it
         else:
             native.wake()
         plan = self._read_plan()
         if self.wanted.contract == "freeze":
             self._evolution(plan.columns)
         bad = "fail" if self.wanted.contract == "freeze" else "reject"
-        options = StageOptions(memory_limit=self.rooms.memory_limit, on_bad=bad)  # type: ignore[arg-type]
+        options = StageOptions(memory_limit=self.ingester.memory_limit, on_bad=bad)  # type: ignore[arg-type]
         staged = stage_files(plan, self.work / "staged", options)
         if self.info is None and not staged.rows:
             raise NothingToLearnFromError(
@@ -265,10 +265,12 @@ class _Job:
 
     def _target(self, staged: StagedFiles, mode: str, key: Sequence[str], changes: Evolution) -> Target:
         kind = HudiTarget if self.format == "hudi" else IcebergTarget
-        rooms = self.rooms
-        lock = str(rooms.writing_lock(self.wanted.table))
+        ingester = self.ingester
+        lock = str(ingester.writing_lock(self.wanted.table))
         table, info = self.wanted.table, self.info
-        place = Place(rooms.tables, rooms.catalog, rooms.spark, rooms.duckdb, table, info, lock, rooms.files)
+        place = Place(
+            ingester.tables, ingester.catalog, ingester.spark, ingester.duckdb, table, info, lock, ingester.files
+        )
         target = kind(place)
         target.open(staged.plan.columns, key, self.wanted, changes, replace_all=mode == "replace")
         return target
@@ -288,7 +290,7 @@ class _Job:
                 key,
                 _column(self.wanted.order_by, staged.plan.columns, "order") if self.wanted.order_by else "",
             )
-            done = find_changes(self.rooms.duckdb, upsert, self.work)
+            done = find_changes(self.ingester.duckdb, upsert, self.work)
             target.upsert(done, key)
         else:
             folder = self.work / "staged"

@@ -11,7 +11,7 @@ from typing import Protocol
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Column, Request, Scan, SparkEngine, TableInfo
+from lakehouse.core.ports import Column, QueryRequest, Scan, SparkEngine, TableInfo
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.refs import Commit, Published
 from lakehouse.engines.duckdb import DuckDB
@@ -20,7 +20,7 @@ from lakehouse.ingest import layout, statements
 from lakehouse.ingest.changes import Changes
 from lakehouse.ingest.errors import CommitConflictError
 from lakehouse.ingest.files import PlannedColumn
-from lakehouse.ingest.model import Wanted
+from lakehouse.ingest.model import IngestRequest
 from lakehouse.ingest.native import NativeWriter, Rows
 from lakehouse.ingest.schema import Evolution
 from lakehouse.query.tables import Tables
@@ -83,7 +83,7 @@ class Place:
     files: Files = LOCAL
     """The warehouse's own."""
 
-    def run(self, request: Request) -> None:
+    def run(self, request: QueryRequest) -> None:
         self.spark.query(replace(request, lock=self.lock), "an ingest")
 
 
@@ -107,7 +107,7 @@ class IcebergTarget:
         self,
         planned: Sequence[PlannedColumn],
         key: Sequence[str],
-        wanted: Wanted,
+        wanted: IngestRequest,
         changes: Evolution,
         replace_all: bool,
     ) -> None:
@@ -217,7 +217,7 @@ class IcebergTarget:
         # Rows go to the files of the task that reads them: moving them to one task per partition first took five times
         # as long for a million rows, and saves files only where a task meets many partitions.
         settings = {"spark.sql.iceberg.distribution-mode": "none"} if folder else {}
-        self._place.run(Request(sql, arrow=False, branch=self._branch, files=files, settings=settings))
+        self._place.run(QueryRequest(sql, arrow=False, branch=self._branch, files=files, settings=settings))
 
 
 def publish_rejects(place: Place, folder: Path) -> None:

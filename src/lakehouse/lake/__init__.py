@@ -11,10 +11,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.names import MAIN, TableName
-from lakehouse.core.ports import Request, Snapshot, SparkEngine, TableInfo
+from lakehouse.core.ports import QueryRequest, Snapshot, SparkEngine, TableInfo
 from lakehouse.core.result import Result
 from lakehouse.lake.table import History, Table, described
-from lakehouse.query.diff import Diff, Wanted, diff_table
+from lakehouse.query.diff import Diff, DiffRequest, diff_table
 from lakehouse.query.export import export_scan
 from lakehouse.query.report import TableReport, report_table
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lakehouse.ingest.model import Report
     from lakehouse.ingest.run import Ingester
     from lakehouse.pipelines import Pipeline
-    from lakehouse.query.route import Queries
+    from lakehouse.query.route import QueryRouter
     from lakehouse.query.tables import Tables
     from lakehouse.runs.branches import RunBranches
     from lakehouse.runs.model import RunRecord
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rooms:
+class Components:
     """The parts a lake is made of, as `assemble` put them together."""
 
     ingester: Callable[..., Ingester]
@@ -46,7 +46,7 @@ class Rooms:
     tables: Tables
     duckdb: DuckDB
     spark: SparkEngine
-    queries: Queries
+    queries: QueryRouter
     session: LocalSession
     default_engine: str
     arrow: bool
@@ -59,8 +59,8 @@ class Lake:
     ...     lake.sql("select count(*) from crm.leads").to_pandas()
     """
 
-    def __init__(self, rooms: Rooms) -> None:
-        self._rooms = rooms
+    def __init__(self, components: Components) -> None:
+        self._components = components
         # Of one thread or task: `with lake.branch(…)` in one must not move what another reads.
         self._branch: ContextVar[str] = ContextVar("branch", default=MAIN)
 
@@ -88,20 +88,20 @@ class Lake:
         """
         tables = self._tables(branch)
         here = "" if tables.branch == MAIN else tables.branch
-        return self.answer(Request(query, as_of, limit, explain, self._rooms.arrow, here), engine)
+        return self.answer(QueryRequest(query, as_of, limit, explain, self._components.arrow, here), engine)
 
-    def answer(self, request: Request, engine: str | None = None) -> Result:
-        """`sql` for those who have a Request already."""
-        return self._rooms.queries.run(request, engine or self._rooms.default_engine)
+    def answer(self, request: QueryRequest, engine: str | None = None) -> Result:
+        """`sql` for those who have a QueryRequest already."""
+        return self._components.queries.run(request, engine or self._components.default_engine)
 
     @property
     def spark(self) -> SparkSession:
         """A PySpark session in this process with the lake's catalogs, started on first use."""
-        return self._rooms.session.spark
+        return self._components.session.spark
 
     def begin_spark(self) -> None:
         """Start that session in the background, if it will be needed soon anyway."""
-        self._rooms.session.begin()
+        self._components.session.begin()
 
     # ---- files --------------------------------------------------------------------------------------------------
 
@@ -115,27 +115,27 @@ class Lake:
             into: the table; it is made if it is not there.
             dry_run: only tell what would be done.
             branch: where the table is; `main` by default.
-            options: the fields of `lakehouse.ingest.model.Wanted`: mode, key, order_by, format, contract, …
+            options: the fields of `lakehouse.ingest.model.IngestRequest`: mode, key, order_by, format, contract, …
         """
-        from lakehouse.ingest.model import Wanted as Files
+        from lakehouse.ingest.model import IngestRequest
 
-        wanted = Files(tuple(str(source) for source in sources), TableName.parse(into), **options)
+        wanted = IngestRequest(tuple(str(source) for source in sources), TableName.parse(into), **options)
         tables = self._tables(branch)
         if not dry_run:
             tables.refuse_if_protected()
-        return self._rooms.ingester("" if tables.branch == MAIN else tables.branch).run(wanted, dry_run)
+        return self._components.ingester("" if tables.branch == MAIN else tables.branch).run(wanted, dry_run)
 
     def export(self, name: str, file: str | Path, as_of: str = "", branch: str = "") -> int:
         """Write a table to a file: CSV, JSON lines, Parquet or Arrow, by the file's name. Says how many rows."""
         table, tables = TableName.parse(name), self._tables(branch)
         scan = tables.format_of(table).scan(table, tables.snapshot_at(table, as_of))
-        return export_scan(self._rooms.duckdb, scan, Path(file))
+        return export_scan(self._components.duckdb, scan, Path(file))
 
     # ---- pipelines ----------------------------------------------------------------------------------------------
 
     def pipelines(self) -> Mapping[str, Pipeline]:
         """Every pipeline by its name: ours, and those of the modules that the settings name."""
-        return self._rooms.pipelines()
+        return self._components.pipelines()
 
     def run(
         self, pipeline: str | Pipeline, *partitions: str, say: Callable[[str], None] = lambda text: None, **asked: Any
@@ -146,13 +146,13 @@ class Lake:
             pipeline: its name, or a declaration that one holds.
             partitions: make these anew; none given: those whose source is new or has changed.
             say: called with a word on what is going on.
-            asked: the other fields of `lakehouse.runs.model.Asked`: tables, publish, id, author.
+            asked: the other fields of `lakehouse.runs.model.RunRequest`: tables, publish, id, author.
         """
         from lakehouse.pipelines.registry import by_name
-        from lakehouse.runs.model import Asked
+        from lakehouse.runs.model import RunRequest
 
         declared = by_name(self.pipelines(), pipeline) if isinstance(pipeline, str) else pipeline
-        return self._rooms.runner().run(declared, Asked(partitions=partitions, **asked), say)
+        return self._components.runner().run(declared, RunRequest(partitions=partitions, **asked), say)
 
     def transact(
         self,
@@ -162,17 +162,17 @@ class Lake:
         **asked: Any,
     ) -> RunRecord:
         """Any work with Spark as a transaction: given a session whose tables are those of a branch, and the branch's name."""
-        from lakehouse.runs.model import Asked
+        from lakehouse.runs.model import RunRequest
 
-        return self._rooms.runner().transact(name, work, Asked(**asked), say)
+        return self._components.runner().transact(name, work, RunRequest(**asked), say)
 
     def runs(self) -> list[RunRecord]:
         """Every run that there was, the newest first."""
-        return self._rooms.runner().records()
+        return self._components.runner().records()
 
     def run_record(self, run: str) -> RunRecord:
         """What is known of a run, by its id or the beginning of it."""
-        return self._rooms.runner().record(run)
+        return self._components.runner().record(run)
 
     def resume(self, run: str, say: Callable[[str], None] = lambda text: None) -> RunRecord:
         """Go on with a run that failed or was killed: with what it had done, and what it had asked for."""
@@ -180,7 +180,7 @@ class Lake:
         from lakehouse.runs.recovery import asked_again
 
         record = self.run_record(run)
-        return self._rooms.runner().run(by_name(self.pipelines(), record.pipeline), asked_again(record), say)
+        return self._components.runner().run(by_name(self.pipelines(), record.pipeline), asked_again(record), say)
 
     # ---- branches -----------------------------------------------------------------------------------------------
 
@@ -191,7 +191,7 @@ class Lake:
         >>> with lake.branch("exp"):
         ...     lake.sql("delete from crm.leads where id = 7")
         """
-        self._rooms.tables.on_existing(name)
+        self._components.tables.on_existing(name)
         token = self._branch.set(name)
         try:
             yield self
@@ -200,20 +200,20 @@ class Lake:
 
     def use_branch(self, name: str) -> None:
         """From here on read and write a branch, as `lake --branch` does."""
-        self._branch.set(self._rooms.tables.on_existing(name).branch)
+        self._branch.set(self._components.tables.on_existing(name).branch)
 
     def branches(self) -> list[str]:
         """The branches beside main."""
-        return list(self._rooms.tables.branches())
+        return list(self._components.tables.branches())
 
     @property
     def refs(self) -> Refs[RunBranches]:
         """Branches, tags and the log: `lake.refs.branches.create("exp")`, `lake.refs.log.lines()`, …"""
-        return self._rooms.refs()
+        return self._components.refs()
 
     def _tables(self, branch: str = "") -> Tables:
         """The tables of the branch that is asked for, or of the one that is in use."""
-        return self._rooms.tables.on_existing(branch or self._branch.get())
+        return self._components.tables.on_existing(branch or self._branch.get())
 
     # ---- tables -------------------------------------------------------------------------------------------------
 
@@ -245,13 +245,13 @@ class Lake:
 
     def diff(self, name: str, start: str, end: str = "", key: Sequence[str] = (), limit: int = 1000) -> Diff:
         """What changed between two WHENs; `end` is now unless given."""
-        wanted = Wanted(TableName.parse(name), start, end, key, limit)
-        return diff_table(self._tables(), self._rooms.duckdb, wanted)
+        wanted = DiffRequest(TableName.parse(name), start, end, key, limit)
+        return diff_table(self._tables(), self._components.duckdb, wanted)
 
     def report(self, name: str, start: str = "", end: str = "") -> TableReport:
         """How a table grew, snapshot by snapshot; `start` and `end` are two WHENs to compare, its first and last by default."""
         parsed = TableName.parse(name)
-        return report_table(self._tables(), self._rooms.duckdb, parsed, start, end)
+        return report_table(self._tables(), self._components.duckdb, parsed, start, end)
 
     def rollback(self, name: str, when: str) -> Snapshot:
         """Make a table what it was at a WHEN. Its history stays, so a rollback can be rolled back."""
@@ -279,11 +279,11 @@ class Lake:
     @property
     def folder(self) -> Path:
         """Where the lake keeps what is on this machine."""
-        return self._rooms.folder
+        return self._components.folder
 
     def close(self) -> None:
         """Let go of what this process opened. A warm Spark stays warm."""
-        self._rooms.session.stop()
+        self._components.session.stop()
 
     def __enter__(self) -> Lake:
         return self

@@ -17,18 +17,18 @@ from lakehouse.config.profiles import filled_in
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.names import CATALOG
-from lakehouse.core.ports import RemoteFiles, Request, SparkEngine, TableFormat
+from lakehouse.core.ports import QueryRequest, RemoteFiles, SparkEngine, TableFormat
 from lakehouse.core.uris import file_uri
 from lakehouse.engines.duckdb import DuckDB
-from lakehouse.engines.spark.daemon.client import WarmSpark
+from lakehouse.engines.spark.daemon.client import SparkDaemon
 from lakehouse.engines.spark.session import LocalSession
 from lakehouse.engines.spark.settings import WARM
 from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
 from lakehouse.formats.iceberg import IcebergTables
-from lakehouse.lake import Lake, Rooms
-from lakehouse.lake.backend import author_of, open_parts
-from lakehouse.query.route import Queries
-from lakehouse.query.spark import SparkQueries
+from lakehouse.lake import Components, Lake
+from lakehouse.lake.backend import author_of, open_backend
+from lakehouse.query.route import QueryRouter
+from lakehouse.query.spark import SparkStatements
 from lakehouse.query.tables import Tables
 from lakehouse.storage.local import LocalHome
 from lakehouse.storage.s3 import is_remote
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from lakehouse.engines.spark.java import Java
     from lakehouse.engines.spark.launch import Started
     from lakehouse.ingest.run import Ingester
-    from lakehouse.lake.backend import Opened
+    from lakehouse.lake.backend import Backend
     from lakehouse.pipelines import Pipeline
     from lakehouse.runs.branches import RunBranches
     from lakehouse.runs.records import RunLog
@@ -70,18 +70,18 @@ def _in_silence(text: str) -> AbstractContextManager[None]:
 def assemble(
     settings: Settings, *, arrow: bool = True, waiting: Waiting = _in_silence, fetching: Fetching = _in_silence
 ) -> Lake:
-    """A lake as `assemble_rooms` puts it together."""
-    return Lake(assemble_rooms(settings, arrow=arrow, waiting=waiting, fetching=fetching))
+    """A lake as `assemble_components` puts it together."""
+    return Lake(assemble_components(settings, arrow=arrow, waiting=waiting, fetching=fetching))
 
 
-def assemble_rooms(
+def assemble_components(
     settings: Settings,
     *,
     arrow: bool = True,
     waiting: Waiting = _in_silence,
     fetching: Fetching = _in_silence,
     class_list: Path | None = None,
-) -> Rooms:
+) -> Components:
     """Put the parts of a lake together.
 
     Args:
@@ -90,7 +90,7 @@ def assemble_rooms(
         fetching: the same around a download; gives a function that is called with (bytes so far, bytes in all).
         class_list: have a Spark of this process list the classes it loads (how `lake setup` trains the archive).
     """
-    parts = open_parts(settings)
+    parts = open_backend(settings)
     settings, home, catalog = parts.settings, parts.home, parts.catalog
     iceberg = IcebergTables(catalog, parts.files)
     formats: list[TableFormat] = [iceberg, *([parts.hudi] if parts.hudi else [])]
@@ -105,17 +105,17 @@ def assemble_rooms(
     session = LocalSession(start, HUDI_SETTINGS)
     spark: SparkEngine
     if settings.spark.master == WARM:
-        spark = warm_spark(settings, waiting, fetching)
+        spark = spark_daemon(settings, waiting, fetching)
     else:
         # The SQL catalog's log is our own; the others keep one of every commit, or none.
         statements = catalog if isinstance(catalog, SqlCatalog) else None
-        spark = SparkQueries(tables, session, catalog, home.check_room, statements)
+        spark = SparkStatements(tables, session, catalog, home.check_room, statements)
 
-    def trino(request: Request) -> Result:
+    def trino(request: QueryRequest) -> Result:
         from lakehouse.engines.trino import Trino
-        from lakehouse.query.trino import TrinoQueries
+        from lakehouse.query.trino import TrinoStatements
 
-        return TrinoQueries(tables, Trino(settings.trino), waiting).query(request)
+        return TrinoStatements(tables, Trino(settings.trino), waiting).query(request)
 
     def ingester(branch: str = "") -> Ingester:
         # Imported when files come: a cold query need not wait for what reads them.
@@ -168,7 +168,7 @@ def assemble_rooms(
             files=parts.files,
         )
 
-    return Rooms(
+    return Components(
         ingester=ingester,
         runner=runner,
         refs=refs,
@@ -177,7 +177,7 @@ def assemble_rooms(
         tables=tables,
         duckdb=duckdb,
         spark=spark,
-        queries=Queries(
+        queries=QueryRouter(
             tables,
             duckdb,
             spark,
@@ -206,11 +206,11 @@ def _store(settings: Settings, own: Mapping[str, str]) -> RemoteFiles:
     return S3(replace(settings.s3, **known))  # type: ignore[arg-type]
 
 
-def warm_spark(settings: Settings, waiting: Waiting = _in_silence, fetching: Fetching = _in_silence) -> WarmSpark:
+def spark_daemon(settings: Settings, waiting: Waiting = _in_silence, fetching: Fetching = _in_silence) -> SparkDaemon:
     """The lake's background Spark, running or not."""
     home = LocalHome(settings.home)
     in_process = replace(settings, spark=replace(settings.spark, master=_IN_PROCESS))
-    return WarmSpark(
+    return SparkDaemon(
         run_folder=home.run,
         log=home.logs / "spark.log",
         start=[sys.executable, "-m", "lakehouse.lake.daemon"],
@@ -248,7 +248,7 @@ def _writes_s3(settings: Settings) -> bool:
     return is_remote(filled_in(settings).warehouse)
 
 
-def start_spark(parts: Opened, class_list: Path | None = None) -> Started:
+def start_spark(parts: Backend, class_list: Path | None = None) -> Started:
     """A session on whatever spark.master names; what it needs on this machine is fetched first."""
     from lakehouse.engines.spark.archive import find_archive
     from lakehouse.engines.spark.java import heap_for
@@ -279,7 +279,7 @@ def start_spark(parts: Opened, class_list: Path | None = None) -> Started:
     return start_session(launch)
 
 
-def spark_conf(parts: Opened) -> Mapping[str, str]:
+def spark_conf(parts: Backend) -> Mapping[str, str]:
     """Everything a Spark session needs to be this lake's: the catalog, both formats, loopback only, UTC."""
     home = parts.home
     return {

@@ -20,13 +20,13 @@ from lakehouse.storage.warehouse import WarehouseFiles
 
 if TYPE_CHECKING:
     from lakehouse.catalogs.nessie import NessieCatalog
-    from lakehouse.catalogs.overlay import Aside, Unbranched
+    from lakehouse.catalogs.overlay import BaseCatalog, BranchOverlay
 
-    Catalog = SqlCatalog | NessieCatalog | Aside
+    Catalog = SqlCatalog | NessieCatalog | BranchOverlay
 
 
 @dataclass(frozen=True)
-class Opened:
+class Backend:
     """Where a lake's tables are, and how to get at them."""
 
     settings: Settings
@@ -63,18 +63,18 @@ def author_of(settings: Settings) -> str:
         return ""
 
 
-def open_parts(settings: Settings) -> Opened:
+def open_backend(settings: Settings) -> Backend:
     """The catalog and the files of the lake that settings describe."""
     settings = filled_in(settings)
     home = LocalHome(settings.home).ready()
     warehouse = settings.warehouse or file_uri(home.warehouse)
     if not is_remote(warehouse):
         local = HudiTables(LocalFolders(home.warehouse, home.dropped))
-        return Opened(settings, home, _catalog(settings, home, warehouse, LOCAL, {}, {}), LOCAL, local)
+        return Backend(settings, home, _catalog(settings, home, warehouse, LOCAL, {}, {}), LOCAL, local)
     s3, files = settings.s3, WarehouseFiles(settings.s3)
     catalog = _catalog(settings, home, warehouse, files, access.for_pyiceberg(s3), access.for_spark(s3))
     on_hive = settings.catalog.kind == "hive"
-    return Opened(
+    return Backend(
         settings,
         home,
         catalog,
@@ -103,19 +103,19 @@ def _catalog(
             api = NessieApi(where.uri, where.token)
             return NessieCatalog(api, warehouse, files=files, io=io, spark_io=spark_io, author=author_of(settings))
         case "hive" | "rest":
-            from lakehouse.catalogs.overlay import Aside
+            from lakehouse.catalogs.overlay import BranchOverlay
 
             theirs = _unbranched(settings, warehouse, files, io, spark_io)
             database = open_database(home.folder / _BRANCHES)
             ours = SqlCatalog(database, warehouse, io=io, spark_io=spark_io, author=author_of(settings))
-            return Aside(theirs, ours)
+            return BranchOverlay(theirs, ours)
     database = open_database(where.uri or home.catalog_file)
     return SqlCatalog(database, warehouse, io=io, spark_io=spark_io, author=author_of(settings))
 
 
 def _unbranched(
     settings: Settings, warehouse: str, files: Files, io: Mapping[str, str], spark_io: Mapping[str, str]
-) -> Unbranched:
+) -> BaseCatalog:
     where = settings.catalog
     if where.kind == "hive":
         from lakehouse.catalogs.hive import HiveCatalog

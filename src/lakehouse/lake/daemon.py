@@ -8,7 +8,7 @@ from lakehouse.config.handover import from_text
 from lakehouse.engines.spark.daemon.client import fingerprint
 from lakehouse.engines.spark.daemon.server import DaemonOptions, serve
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble_rooms
+from lakehouse.lake.assemble import assemble_components
 from lakehouse.storage.local import LocalHome
 
 
@@ -16,9 +16,9 @@ def main() -> None:
     handover = sys.stdin.read()
     settings = from_text(handover)
     home = LocalHome(settings.home)
-    rooms = assemble_rooms(settings)
+    components = assemble_components(settings)
     options = DaemonOptions(settings.home, home.run, settings.cache, settings.spark.idle_minutes, fingerprint(handover))
-    serve(Lake(rooms).answer, rooms.session, options)
+    serve(Lake(components).answer, components.session, options)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 from lakehouse.config.settings import Settings
 from lakehouse.engines.spark.archive import find_archive, make_archive
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import Fetching, Waiting, assemble_rooms, fetch_runtime
+from lakehouse.lake.assemble import Fetching, Waiting, assemble_components, fetch_runtime
 
 # What people do in a first session. The classes that these statements load are the ones worth archiving.
 _TRAINING = (
@@ -42,7 +42,7 @@ def prepare(settings: Settings, waiting: Waiting, fetching: Fetching) -> Path | 
 
 def _train(settings: Settings, home: Path, class_list: Path) -> None:
     spark = replace(settings.spark, master="local[*]", driver_memory="1g")
-    rooms = assemble_rooms(replace(settings, home=home, spark=spark), class_list=class_list)
-    with Lake(rooms) as lake:
+    components = assemble_components(replace(settings, home=home, spark=spark), class_list=class_list)
+    with Lake(components) as lake:
         for statement in _TRAINING:
             lake.sql(statement, engine="spark")

@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 
 from lakehouse.core.errors import LakeError, Retryable
-from lakehouse.orchestrate.door import RESOURCE, Door
+from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 from lakehouse.pipelines import Days, FilesTable, Pipeline, Table
 from lakehouse.pipelines.partitions import Partitions
 from lakehouse.quality.model import Check, Outcome, Rule
@@ -63,7 +63,7 @@ def pipeline_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
         description=pipeline.description,
     )
     def make(context: dg.AssetExecutionContext) -> Iterator[Any]:
-        door: Door = getattr(context.resources, RESOURCE)
+        door: LakeResource = getattr(context.resources, RESOURCE)
         config = context.op_execution_context.op_config
         chosen = [table.name for table in pipeline.tables if asset_key(table.name) in context.selected_asset_keys]
         chosen_by_dagster = context.has_partition_key or context.has_partition_key_range
@@ -128,7 +128,7 @@ def _check_specs(table: Table | FilesTable) -> list[dg.AssetCheckSpec]:
 
 
 def _materialised(
-    pipeline: Pipeline, record: RunRecord, door: Door, context: dg.AssetExecutionContext
+    pipeline: Pipeline, record: RunRecord, door: LakeResource, context: dg.AssetExecutionContext
 ) -> Iterator[dg.MaterializeResult[Any]]:
     if record.state == "kept":
         context.log.info("Not published, so nothing counts as materialised.")
@@ -143,12 +143,12 @@ def _materialised(
         yield dg.MaterializeResult(asset_key=asset_key(report.table), metadata=_metadata(door, record, report))
 
 
-def _origin(door: Door, report: TableReport) -> dict[str, Any]:
+def _origin(door: LakeResource, report: TableReport) -> dict[str, Any]:
     notes = next((each.notes for each in door.lake.history(report.table) if each.id == report.snapshot), {})
     return {name: notes[name] for name in ("source", "bytes", "sha256", "cursor") if name in notes}
 
 
-def _metadata(door: Door, record: RunRecord, report: TableReport) -> dict[str, Any]:
+def _metadata(door: LakeResource, record: RunRecord, report: TableReport) -> dict[str, Any]:
     total = door.lake.describe(report.table).current
     preview = door.lake.travel(report.table, report.snapshot, limit=_PREVIEWED_ROWS)
     return {

@@ -12,7 +12,7 @@ import dagster as dg
 from lakehouse.core.errors import LakeError
 from lakehouse.orchestrate.assets import asset_key
 from lakehouse.orchestrate.dbt import run_dbt
-from lakehouse.orchestrate.door import RESOURCE, Door
+from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 
 
 def dbt_models(manifest: Path, project: Path) -> dg.AssetsDefinition:
@@ -35,7 +35,7 @@ def dbt_models(manifest: Path, project: Path) -> dg.AssetsDefinition:
 
     @dbt_assets(manifest=manifest, dagster_dbt_translator=translator, name="dbt", required_resource_keys={RESOURCE})
     def build(context: dg.AssetExecutionContext) -> Iterator[Any]:
-        door: Door = getattr(context.resources, RESOURCE)
+        door: LakeResource = getattr(context.resources, RESOURCE)
         run = f"dagster_{context.run.run_id.replace('-', '')[:16]}"
         try:
             record, results = run_dbt(door.lake, project, ["build"], context.log.info, id=run, author=door.author)

@@ -16,8 +16,8 @@ from lakehouse.lake.assemble import all_pipelines, assemble
 from lakehouse.orchestrate.assets import pipeline_assets
 from lakehouse.orchestrate.dbt import invoke
 from lakehouse.orchestrate.dbt_assets import dbt_models
-from lakehouse.orchestrate.door import RESOURCE, Door
 from lakehouse.orchestrate.report import snapshot_report
+from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 from lakehouse.pipelines import Days, FilesTable, Pipeline
 
 #: When a pipeline looks for what is new, unless its owner says otherwise: after the day, after the month, every hour.
@@ -61,9 +61,9 @@ def _lake(settings: Settings) -> dg.ResourceDefinition:
     """A lake that is open while a step runs."""
 
     @dg.resource(description="The lake that the settings describe.")
-    def opened(_: dg.InitResourceContext) -> Iterator[Door]:
+    def opened(_: dg.InitResourceContext) -> Iterator[LakeResource]:
         with assemble(settings) as lake:
-            yield Door(lake)
+            yield LakeResource(lake)
 
     return opened
 

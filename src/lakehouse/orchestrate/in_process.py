@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import LakeError, NotInstalledError, PipelineError
 from lakehouse.lake import Lake
-from lakehouse.orchestrate.door import RESOURCE, Door
+from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 from lakehouse.pipelines import Pipeline, Table
 from lakehouse.runs.model import new_run_id, reason
 
@@ -44,7 +44,7 @@ def run_in_process(lake: Lake, wanted: Wanted, say: Callable[[str], None]) -> Ru
         raise NotInstalledError("Dagster", "orchestrate") from exc
     from lakehouse.orchestrate.assets import asset_key, pipeline_assets
 
-    door = Door(lake, lake.refs.author, say)
+    door = LakeResource(lake, lake.refs.author, say)
     assets = pipeline_assets(wanted.pipeline)
     config = {
         "partitions": list(wanted.partitions),

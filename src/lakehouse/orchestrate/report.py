@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from lakehouse.orchestrate.assets import asset_key
-from lakehouse.orchestrate.door import RESOURCE, Door
+from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 from lakehouse.pipelines import Pipeline
 from lakehouse.query.report import report_page
 
@@ -26,7 +26,7 @@ def snapshot_report(pipelines: Sequence[Pipeline]) -> dg.AssetsDefinition:
         description="Snapshots of every table with their growth, as one page.",
     )
     def make(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
-        door: Door = getattr(context.resources, RESOURCE)
+        door: LakeResource = getattr(context.resources, RESOURCE)
         there = {str(info.name) for info in door.lake.tables()}
         reports = [door.lake.report(name) for name in names if name in there]
         file = door.lake.folder / "reports" / "snapshots.html"

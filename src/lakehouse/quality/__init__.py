@@ -1,13 +1,13 @@
 """Rules as columns and checks of tables, each with a severity: warn, quarantine or block."""
 
 from lakehouse.quality.checks import fresh, reconciles, reference, steady_row_count, unique
-from lakehouse.quality.model import Check, Finding, Looking, Outcome, Rule
+from lakehouse.quality.model import Check, CheckContext, Finding, Outcome, Rule
 from lakehouse.quality.rules import accepted, at_least, between, expect, not_null
 
 __all__ = [
     "Check",
     "Finding",
-    "Looking",
+    "CheckContext",
     "Outcome",
     "Rule",
     "accepted",

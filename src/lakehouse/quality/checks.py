@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Literal
 
-from lakehouse.quality.model import Check, Finding, Looking
+from lakehouse.quality.model import Check, CheckContext, Finding
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,7 +30,7 @@ def some_rows(broken: DataFrame, count: int) -> tuple[str, ...]:
 def unique(*columns: str, severity: CheckSeverity = "block") -> Check:
     """No two rows have the same values there."""
 
-    def look(at: Looking) -> Finding:
+    def look(at: CheckContext) -> Finding:
         from pyspark.sql import functions as F
 
         double = at.rows.groupBy(*columns).count().where(F.col("count") > 1)
@@ -43,7 +43,7 @@ def unique(*columns: str, severity: CheckSeverity = "block") -> Check:
 def reference(column: str, table: str, other: str = "", severity: CheckSeverity = "block") -> Check:
     """Every value, if there is one, is found in another table's column."""
 
-    def look(at: Looking) -> Finding:
+    def look(at: CheckContext) -> Finding:
         from pyspark.sql import functions as F
 
         known = at.table(table).select(F.col(other or column).alias("_known"))
@@ -59,7 +59,7 @@ def reference(column: str, table: str, other: str = "", severity: CheckSeverity 
 def fresh(column: str, within: timedelta, severity: CheckSeverity = "warn") -> Check:
     """The newest moment of a column is not older than that."""
 
-    def look(at: Looking) -> Finding:
+    def look(at: CheckContext) -> Finding:
         from pyspark.sql import functions as F
 
         newest = at.rows.select(F.unix_timestamp(F.max(column).cast("timestamp"))).first()
@@ -74,7 +74,7 @@ def fresh(column: str, within: timedelta, severity: CheckSeverity = "warn") -> C
 def steady_row_count(drift: float = 0.5, severity: CheckSeverity = "warn") -> Check:
     """The table does not shrink or grow by more than a share of what it was."""
 
-    def look(at: Looking) -> Finding:
+    def look(at: CheckContext) -> Finding:
         before = at.before.get("rows")
         if not before or at.total is None:
             return Finding(True)
@@ -92,7 +92,7 @@ def reconciles(
 ) -> Check:
     """One number of this table equals one number of another, such as the sums of two layers."""
 
-    def look(at: Looking) -> Finding:
+    def look(at: CheckContext) -> Finding:
         here, there = mine(at.rows).first(), theirs(at.table(with_table)).first()
         one, other = (here[0] if here else None), (there[0] if there else None)
         return Finding(one == other, int(one != other), f"{one} here, {other} in {with_table}")

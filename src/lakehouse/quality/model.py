@@ -32,7 +32,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Looking:
+class CheckContext:
     """What a check of a whole table may look at, on the run's branch."""
 
     rows: DataFrame
@@ -63,7 +63,7 @@ class Check:
     """Something that must hold for a table as a whole, looked at before the run is published."""
 
     name: str
-    look: Callable[[Looking], Finding]
+    look: Callable[[CheckContext], Finding]
     severity: Literal["warn", "block"] = "block"
 
     def __post_init__(self) -> None:

@@ -38,7 +38,7 @@ class Diff:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DiffRequest:
     """What to compare: a table at two WHENs (`end` empty means now), by the table's key or another one."""
 
     table: TableName
@@ -49,7 +49,7 @@ class Wanted:
     """How many rows to show; all are counted."""
 
 
-def diff_table(tables: Tables, duckdb: DuckDB, wanted: Wanted) -> Diff:
+def diff_table(tables: Tables, duckdb: DuckDB, wanted: DiffRequest) -> Diff:
     """Compare a table at two moments."""
     table = wanted.table
     table_format = tables.format_of(table)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lakehouse.core.errors import BadSettingError, NotSupportedError, QueryRejectedError, UnknownChoiceError
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Request, Scan, SparkEngine
+from lakehouse.core.ports import QueryRequest, Scan, SparkEngine
 from lakehouse.core.result import Result
 from lakehouse.engines.duckdb import OWN_NAMESPACES, DuckDB
 from lakehouse.query.drop import drop_softly
@@ -26,7 +26,7 @@ class Choice:
     reason: str
 
 
-class Queries:
+class QueryRouter:
     """Statements in, results out."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Queries:
         duckdb: DuckDB,
         spark: SparkEngine,
         largest_scan: int,
-        trino: Callable[[Request], Result] | None = None,
+        trino: Callable[[QueryRequest], Result] | None = None,
     ) -> None:
         """
         Args:
@@ -44,7 +44,7 @@ class Queries:
         self._tables, self._duckdb, self._spark, self._largest_scan = tables, duckdb, spark, largest_scan
         self._trino = trino
 
-    def run(self, request: Request, engine: str = "auto") -> Result:
+    def run(self, request: QueryRequest, engine: str = "auto") -> Result:
         """Run one statement on the engine asked for, or on the one that suits it."""
         if engine not in ENGINES:
             raise UnknownChoiceError("engine", engine, ENGINES)
@@ -62,7 +62,7 @@ class Queries:
             return self._spark.query(request, choice.reason)
         return self._on_duckdb(statement, scans, request, choice.reason)
 
-    def _on_trino(self, request: Request) -> Result:
+    def _on_trino(self, request: QueryRequest) -> Result:
         if self._trino is None:
             raise BadSettingError(
                 "trino.url is not set, so there is no Trino to ask.",
@@ -71,7 +71,7 @@ class Queries:
         return self._trino(request)
 
     def _choose(
-        self, statement: Statement, tables: Tables, request: Request, engine: str
+        self, statement: Statement, tables: Tables, request: QueryRequest, engine: str
     ) -> tuple[Choice, dict[TableUse, Scan]]:
         needs_spark = _needs_spark(statement, tables)
         if needs_spark and engine == "duckdb":
@@ -91,7 +91,9 @@ class Queries:
             return Choice("spark", f"the tables are {_mb(size)}, more than query.largest_scan allows DuckDB"), {}
         return Choice("duckdb", f"a read of {_mb(size)}, which fits in memory"), scans
 
-    def _on_duckdb(self, statement: Statement, scans: dict[TableUse, Scan], request: Request, reason: str) -> Result:
+    def _on_duckdb(
+        self, statement: Statement, scans: dict[TableUse, Scan], request: QueryRequest, reason: str
+    ) -> Result:
         views: dict[TableName | str, Scan] = {}
         names: dict[int, str] = {}
         for number, (use, scan) in enumerate(scans.items()):

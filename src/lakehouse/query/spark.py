@@ -10,7 +10,7 @@ from typing import Protocol
 
 from lakehouse.core.errors import NotSupportedError, QueryRejectedError, TableExistsError, UnknownChoiceError
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Request, TableFormat, Write
+from lakehouse.core.ports import QueryRequest, TableFormat, Write
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.refs import Commit
 from lakehouse.core.result import Result
@@ -42,7 +42,7 @@ class StatementLog(Protocol):
     def note(self, table: TableName, before: str | None, commit: Commit) -> bool: ...
 
 
-class SparkQueries:
+class SparkStatements:
     """Runs statements in a session of this process."""
 
     def __init__(
@@ -65,7 +65,7 @@ class SparkQueries:
     def wake(self) -> None:
         """A session of this process starts with its first statement."""
 
-    def query(self, request: Request, reason: str) -> Result:
+    def query(self, request: QueryRequest, reason: str) -> Result:
         statement = parse(request.sql, local=request.files)
         tables = self._tables.on(request.branch)
         check_allowed(statement, tables, writes=request.write is not None)
@@ -95,21 +95,21 @@ class SparkQueries:
             result.explain = replace(result.explain, plan=self.session.plan(prepared))
         return result
 
-    def _changing(self, statement: Statement, request: Request) -> Mapping[TableName, str | None]:
+    def _changing(self, statement: Statement, request: QueryRequest) -> Mapping[TableName, str | None]:
         """Where the tables point that a statement may change, for the log; an ingest's own are logged as a whole."""
         targets = [use.name for use in statement.uses if use.is_target and statement.kind == "write"]
         if self._log is None or not targets or request.lock or statement.renames:
             return {}
         return self._log.on(request.branch).pointers(targets)
 
-    def _note(self, statement: Statement, request: Request, before: Mapping[TableName, str | None]) -> None:
+    def _note(self, statement: Statement, request: QueryRequest, before: Mapping[TableName, str | None]) -> None:
         for table, pointer in before.items():
             assert self._log is not None
             commit = Commit("sql", message=without_texts(statement.text))
             self._log.on(request.branch).note(table, pointer, commit)
 
     def _prepared(
-        self, request: Request, statement: Statement, names: _Names, versions: Mapping[TableName, str]
+        self, request: QueryRequest, statement: Statement, names: _Names, versions: Mapping[TableName, str]
     ) -> Prepared:
         stale = [name for name, version in versions.items() if not version or self._known.get(name) != version]
         setup = [line for name in stale for line in names.format_of(name).spark_setup(name)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from lakehouse.core.errors import NotSupportedError, QueryRejectedError
 from lakehouse.core.names import CATALOG, MAIN, TableName
-from lakehouse.core.ports import Request
+from lakehouse.core.ports import QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.engines.trino import Progress, Trino
 from lakehouse.query.tables import Tables
@@ -16,7 +16,7 @@ from lakehouse.query.tables import Tables
 Waiting = Callable[[str], AbstractContextManager[Progress | None]]
 
 
-class TrinoQueries:
+class TrinoStatements:
     """Runs statements in Trino, where the lake's tables stand beside other catalogs' (`oltp.public.users`)."""
 
     def __init__(self, tables: Tables, trino: Trino, waiting: Waiting) -> None:
@@ -26,7 +26,7 @@ class TrinoQueries:
         """
         self._tables, self._trino, self._waiting = tables, trino, waiting
 
-    def query(self, request: Request) -> Result:
+    def query(self, request: QueryRequest) -> Result:
         """Run one statement."""
         trino = self._trino
         if request.branch not in ("", MAIN):
@@ -43,7 +43,7 @@ class TrinoQueries:
         with self._waiting("Running on Trino") as progress:
             return trino.run(sql, "asked for", request.limit, progress)
 
-    def _at(self, request: Request) -> str:
+    def _at(self, request: QueryRequest) -> str:
         """The statement with every table of the lake as it was at a WHEN."""
         import sqlglot
         from sqlglot import exp

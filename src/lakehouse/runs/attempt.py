@@ -14,15 +14,15 @@ from lakehouse.core.errors import BadSettingError
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Commit
 from lakehouse.formats.iceberg.stamp import stamp
-from lakehouse.ingest.model import Wanted
+from lakehouse.ingest.model import IngestRequest
 from lakehouse.pipelines.model import FilesTable, Pipeline, Reading, Table
-from lakehouse.quality.model import Looking
+from lakehouse.quality.model import CheckContext
 from lakehouse.runs import check
 from lakehouse.runs import validate as sift
-from lakehouse.runs.build import Making, blocked
-from lakehouse.runs.context import Scene
-from lakehouse.runs.model import Asked, RunRecord, TableReport
-from lakehouse.runs.schedule import side_by_side, waves
+from lakehouse.runs.build import TableBuild, blocked
+from lakehouse.runs.context import RunContext
+from lakehouse.runs.model import RunRecord, RunRequest, TableReport
+from lakehouse.runs.schedule import run_concurrently, topological_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,9 +38,9 @@ class Attempt:
     """One try at a run, on what the tables are now or, resumed, on what an earlier try left."""
 
     def __init__(
-        self, runner: Runner, pipeline: Pipeline, asked: Asked, record: RunRecord, say: Callable[[str], None]
+        self, runner: Runner, pipeline: Pipeline, asked: RunRequest, record: RunRecord, say: Callable[[str], None]
     ) -> None:
-        self.rooms, self.pipeline, self.asked, self.say = runner, pipeline, asked, say
+        self.runner, self.pipeline, self.asked, self.say = runner, pipeline, asked, say
         self.branch = record.branch
         self.here = runner.catalog.on(self.branch)
         self.now = now()
@@ -58,7 +58,7 @@ class Attempt:
         """Bring tables that were not done, or not checked, back to where the branch began: they are made anew."""
         done = {TableName.parse(report.table) for report in record.tables}
         done |= {table.rejected for table in done}
-        for change in self.rooms.catalog.changes(self.branch):
+        for change in self.runner.catalog.changes(self.branch):
             if change.table not in done and change.after is not None:
                 self.here.move(change.table, change.after, change.before)
 
@@ -69,12 +69,12 @@ class Attempt:
         with ExitStack() as stack:
             scene = self._scene(stack)
             kept = _Kept(self, scene, [table.name for table in wanted])
-            for wave in waves(table for table in wanted if table not in last):
+            for wave in topological_batches(table for table in wanted if table not in last):
                 self._make_all(scene, wave, kept)
             record = self.ended()
             return self._committed_last(scene, last, record) if last else record
 
-    def _make_all(self, scene: LazyScene, tables: Sequence[Table | FilesTable], kept: _Kept) -> None:
+    def _make_all(self, scene: LazyRunContext, tables: Sequence[Table | FilesTable], kept: _Kept) -> None:
         def make(table: Table | FilesTable) -> None:
             try:
                 kept.reports[table.name] = _joined(kept.reports.get(table.name), self._made(scene, table))
@@ -86,17 +86,17 @@ class Attempt:
                 make(table)
             return
         # The scene is opened here, before there is more than one who might.
-        side_by_side([partial(make, table) for table in tables], scene().give_up)
+        run_concurrently([partial(make, table) for table in tables], scene().give_up)
 
     def ended(self) -> RunRecord:
         """Publish, unless asked not to; the record says what came of it: still `running` if the tables moved."""
-        if not self.rooms.catalog.changes(self.branch):
-            self.rooms.catalog.discard(self.branch)
+        if not self.runner.catalog.changes(self.branch):
+            self.runner.catalog.discard(self.branch)
             return replace(self.record, state="nothing")
         if not self.asked.publish:
             return replace(self.record, state="kept")
         self.say("Publishing")
-        done = self.rooms.publisher.publish(self.branch, self.commit, tag=self.branch)
+        done = self.runner.publisher.publish(self.branch, self.commit, tag=self.branch)
         if done:
             return replace(self.record, state="published", commit=done.entry)
         self.say(f"Others changed {', '.join(map(str, done.moved))} meanwhile")
@@ -105,11 +105,11 @@ class Attempt:
     # ---- tables without branches --------------------------------------------------------------------------------
 
     def _can_branch(self, table: FilesTable) -> bool:
-        found = self.rooms.tables.find(table.title)
-        kind = found or self.rooms.tables.formats.get(str(table.options.get("format") or "iceberg"))
+        found = self.runner.tables.find(table.title)
+        kind = found or self.runner.tables.formats.get(str(table.options.get("format") or "iceberg"))
         return kind is None or kind.can.branch
 
-    def _committed_last(self, scene: LazyScene, tables: list[FilesTable], record: RunRecord) -> RunRecord:
+    def _committed_last(self, scene: LazyRunContext, tables: list[FilesTable], record: RunRecord) -> RunRecord:
         """What cannot be on a branch is written when all the rest has been published, and not otherwise."""
         if record.state == "running":
             return record
@@ -127,12 +127,12 @@ class Attempt:
 
     # ---- one table ----------------------------------------------------------------------------------------------
 
-    def _made(self, scene: LazyScene, table: Table | FilesTable) -> TableReport:
+    def _made(self, scene: LazyRunContext, table: Table | FilesTable) -> TableReport:
         self.here.ensure_namespace(table.title.namespace)
         if self.asked.light:
             return self._light(table)
         if isinstance(table, Table):
-            return Making(scene(), table).run()
+            return TableBuild(scene(), table).run()
         return self._ingested(scene, table, on=self.branch)
 
     def _light(self, table: Table | FilesTable) -> TableReport:
@@ -143,14 +143,14 @@ class Attempt:
         self.say(table.name)
         started, before = now(), self.here.pointer(table.title)
         with closing(load_catalog(self.branch, **self.here.pyiceberg_properties())) as catalog:
-            rows = table.light(catalog, self.rooms.settings.get(self.pipeline.name, {}))
-        current = self.rooms.tables.on(self.branch).describe(table.title).current
+            rows = table.light(catalog, self.runner.settings.get(self.pipeline.name, {}))
+        current = self.runner.tables.on(self.branch).describe(table.title).current
         note = "nothing changed" if self.here.pointer(table.title) == before else ""
         seconds = round((now() - started).total_seconds(), 2)
         return TableReport(table.name, rows=rows, snapshot=current.id if current else "", seconds=seconds, note=note)
 
-    def _ingested(self, scene: LazyScene, table: FilesTable, on: str) -> TableReport:
-        settings = self.rooms.settings.get(self.pipeline.name, {})
+    def _ingested(self, scene: LazyRunContext, table: FilesTable, on: str) -> TableReport:
+        settings = self.runner.settings.get(self.pipeline.name, {})
         folder = settings.get(table.folder, "")
         if not folder:
             raise BadSettingError(
@@ -159,10 +159,10 @@ class Attempt:
             )
         self.say(f"{table.name}: {folder}")
         started = now()
-        done = self.rooms.ingester(on).run(Wanted((folder,), table.title, **table.options))
+        done = self.runner.ingester(on).run(IngestRequest((folder,), table.title, **table.options))
         note = "" if done.files else "nothing new"
         if done.files and table.checks:
-            looking = Looking(scene().rows_of(table.name), scene().rows_of, {}, None, self.now)
+            looking = CheckContext(scene().rows_of(table.name), scene().rows_of, {}, None, self.now)
             outcomes = check.look(table.name, table.checks, looking)
             scene().outcomes.extend(outcomes)
             if any(outcome.blocks for outcome in outcomes):
@@ -173,11 +173,11 @@ class Attempt:
 
     # ---- Spark --------------------------------------------------------------------------------------------------
 
-    def _scene(self, stack: ExitStack) -> LazyScene:
-        def opened() -> Scene:
+    def _scene(self, stack: ExitStack) -> LazyRunContext:
+        def opened() -> RunContext:
             self.say("Starting Spark")
-            spark = stack.enter_context(self.rooms.session({**self.here.spark_conf(), **sift.SESSION}))
-            tables = self.rooms.tables.on(self.branch)
+            spark = stack.enter_context(self.runner.session({**self.here.spark_conf(), **sift.SESSION}))
+            tables = self.runner.tables.on(self.branch)
 
             def rows_of(name: str) -> DataFrame:
                 table = TableName.parse(name)
@@ -186,7 +186,7 @@ class Attempt:
                     spark.sql(statement)
                 return spark.sql(f"SELECT * FROM {table_format.spark_rows(table)}")
 
-            return Scene(
+            return RunContext(
                 pipeline=self.pipeline,
                 run=self.record.id,
                 author=self.commit.author,
@@ -202,25 +202,25 @@ class Attempt:
                 say=self.say,
             )
 
-        return LazyScene(opened)
+        return LazyRunContext(opened)
 
     def _reading(self, spark: SparkSession, partition: str, cursor: str) -> Reading:
-        settings = self.rooms.settings.get(self.pipeline.name, {})
+        settings = self.runner.settings.get(self.pipeline.name, {})
         return Reading(
-            spark, settings, partition, self.now, self.rooms.raw, self.rooms.store(settings), cursor, self.say
+            spark, settings, partition, self.now, self.runner.raw, self.runner.store(settings), cursor, self.say
         )
 
     def _stamp(self, table: TableName, notes: dict[str, str], start: str | None) -> None:
         pointer = self.here.pointer(table)
         assert pointer is not None
-        stamped = stamp(pointer, {f"lake.{key}": value for key, value in notes.items()}, start, self.rooms.files)
+        stamped = stamp(pointer, {f"lake.{key}": value for key, value in notes.items()}, start, self.runner.files)
         self.here.move(table, pointer, stamped)
 
 
 class _Kept:
     """What is written down of a run as it goes on, by one table after the other or by several at once."""
 
-    def __init__(self, attempt: Attempt, scene: LazyScene, order: Sequence[str]) -> None:
+    def __init__(self, attempt: Attempt, scene: LazyRunContext, order: Sequence[str]) -> None:
         self._attempt, self._scene, self._order = attempt, scene, {name: at for at, name in enumerate(order)}
         self._one_at_a_time = threading.Lock()
         self.reports = {report.table: report for report in attempt.record.tables}
@@ -233,25 +233,25 @@ class _Kept:
             tables = sorted(self.reports.values(), key=lambda each: self._place(each.table))
             outcomes = sorted(found, key=lambda each: self._place(each.table))
             record = replace(self._attempt.record, tables=tuple(tables), outcomes=tuple(outcomes))
-            self._attempt.record = self._attempt.rooms.log.save(record)
+            self._attempt.record = self._attempt.runner.log.save(record)
 
     def _place(self, table: str) -> int:
         return self._order.get(table, len(self._order))
 
 
-class LazyScene:
+class LazyRunContext:
     """Spark is started when a table needs it: a watched folder may have nothing new, or do without."""
 
-    def __init__(self, opened: Callable[[], Scene]) -> None:
+    def __init__(self, opened: Callable[[], RunContext]) -> None:
         self._opened, self._scene = opened, None
 
-    _scene: Scene | None
+    _scene: RunContext | None
 
     @property
     def open(self) -> bool:
         return self._scene is not None
 
-    def __call__(self) -> Scene:
+    def __call__(self) -> RunContext:
         if self._scene is None:
             self._scene = self._opened()
         return self._scene

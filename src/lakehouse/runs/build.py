@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING
 from lakehouse.core.errors import BadDeclarationError, RunBlockedError
 from lakehouse.core.ports import Snapshot
 from lakehouse.pipelines.model import Batch, Source, Table
-from lakehouse.quality.model import Looking, Outcome
+from lakehouse.quality.model import CheckContext, Outcome
 from lakehouse.runs import check
-from lakehouse.runs.context import Scene
+from lakehouse.runs.context import RunContext
 from lakehouse.runs.lineage import changed_since, lineage, noted
 from lakehouse.runs.model import TableReport
-from lakehouse.runs.plan import Due
-from lakehouse.runs.validate import Keys, Sifted, rejected_rows, sifted
+from lakehouse.runs.plan import PartitionPlan
+from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, sifted
 from lakehouse.runs.write import Layout, Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Making:
+class TableBuild:
     """A table of the pipeline, being made."""
 
-    def __init__(self, scene: Scene, table: Table) -> None:
+    def __init__(self, scene: RunContext, table: Table) -> None:
         self.scene, self.table, self.name = scene, table, table.title
         self.rejected = self.name.rejected
         self.column = scene.pipeline.slice_of(table)
         self.before = lineage(scene.iceberg, self.name)
-        self.due = Due(scene, table, self.before)
+        self.due = PartitionPlan(scene, table, self.before)
         self.writer = Writer(scene.spark, scene.iceberg)
 
     def run(self) -> TableReport:
@@ -78,7 +78,7 @@ class Making:
         with sifted(table.name, made, table.rules, keys) as rows:
             return self._write_and_put_aside(rows, slices, batch)
 
-    def _write_and_put_aside(self, rows: Sifted, slices: list[str] | None, batch: Batch | None) -> int:
+    def _write_and_put_aside(self, rows: ValidationResult, slices: list[str] | None, batch: Batch | None) -> int:
         self.scene.outcomes.extend(rows.outcomes)
         if any(outcome.blocks for outcome in rows.outcomes):
             raise blocked(rows.outcomes)
@@ -178,7 +178,7 @@ class Making:
             return
         before = {"rows": self.before[0].rows_total} if self.before else {}
         rows = self.scene.rows_of(self.table.name)
-        at = Looking(
+        at = CheckContext(
             rows=rows.where(self.scene.within(self.column, slices))
             if slices is not None and not self.table.merge
             else rows,

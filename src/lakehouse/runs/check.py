@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakehouse.quality.model import Check, Looking, Outcome
+from lakehouse.quality.model import Check, CheckContext, Outcome
 
 
-def look(table: str, checks: Sequence[Check], at: Looking) -> list[Outcome]:
+def look(table: str, checks: Sequence[Check], at: CheckContext) -> list[Outcome]:
     """What came of each check."""
     outcomes = []
     for check in checks:

@@ -21,7 +21,7 @@ _LONGEST_LIST = 400
 
 
 @dataclass
-class Scene:
+class RunContext:
     """A run on its way: its session, its branch's tables, and what has come of the rules so far."""
 
     pipeline: Pipeline

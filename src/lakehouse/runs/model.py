@@ -17,7 +17,7 @@ STATES = ("running", "nothing", "published", "kept", "dropped", "blocked", "fail
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunRequest:
     """A run as somebody wants it."""
 
     partitions: tuple[str, ...] = ()

@@ -9,18 +9,18 @@ from lakehouse.core.names import TableName
 from lakehouse.core.ports import Snapshot
 from lakehouse.pipelines.model import Source, Table
 from lakehouse.pipelines.partitions import with_neighbours
-from lakehouse.runs.context import Scene
+from lakehouse.runs.context import RunContext
 from lakehouse.runs.lineage import changed_since, fingerprints_of, inputs_of, lineage
 
 
-class Due:
+class PartitionPlan:
     """A table of the pipeline before it is made.
 
     Args:
         before: the snapshots that led to what it is now, the newest first.
     """
 
-    def __init__(self, scene: Scene, table: Table, before: Sequence[Snapshot]) -> None:
+    def __init__(self, scene: RunContext, table: Table, before: Sequence[Snapshot]) -> None:
         self._scene, self._table, self._before = scene, table, before
         self._column = scene.pipeline.slice_of(table)
         self._fingerprints: dict[str, str] = {}

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from lakehouse.core.errors import RunBlockedError
 from lakehouse.core.ports import CanBranch
 from lakehouse.core.refs import RUN_PREFIX
-from lakehouse.runs.model import Asked, RunRecord
+from lakehouse.runs.model import RunRecord, RunRequest
 from lakehouse.runs.records import RunLog
 
 #: Branches that ingests are written on; one that was killed may have left its own.
@@ -18,10 +18,10 @@ _INGESTS = "ingest_"
 def known(catalog: CanBranch, log: RunLog, run: str) -> RunRecord | None:
     """The record of a run, set right if its process died after it had published and before it could say so."""
     record = log.find(run)
-    return set_right(catalog, log, record) if record is not None else None
+    return reconcile(catalog, log, record) if record is not None else None
 
 
-def set_right(catalog: CanBranch, log: RunLog, record: RunRecord) -> RunRecord:
+def reconcile(catalog: CanBranch, log: RunLog, record: RunRecord) -> RunRecord:
     """A record that agrees with the catalog's log, which is written in the moment of publishing."""
     if record.state not in ("killed", "failed", "kept"):
         return record
@@ -36,13 +36,13 @@ def has_branch(catalog: CanBranch, record: RunRecord) -> bool:
     return any(ref.name == record.branch for ref in catalog.branch_refs())
 
 
-def asked_again(record: RunRecord) -> Asked:
+def asked_again(record: RunRecord) -> RunRequest:
     """What a run was asked for, to go on with it."""
     if record.state == "kept":
         raise RunBlockedError(
             f"The run {record.id} ended well and was kept.", f"Publish it: lake branch merge {record.branch}"
         )
-    return Asked(
+    return RunRequest(
         partitions=record.partitions,
         tables=record.only,
         light=record.light,

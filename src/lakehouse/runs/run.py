@@ -26,7 +26,7 @@ from lakehouse.pipelines.model import Pipeline
 from lakehouse.query.tables import Tables
 from lakehouse.runs import recovery as kept
 from lakehouse.runs.attempt import Attempt, now
-from lakehouse.runs.model import Asked, RunRecord, new_run_id, reason
+from lakehouse.runs.model import RunRecord, RunRequest, new_run_id, reason
 from lakehouse.runs.records import RunLog
 from lakehouse.versioning.publish import Publisher
 
@@ -75,7 +75,7 @@ class Runner:
     """How long branches of runs that were not published, and tags of those that were, are kept; 0: for ever."""
     files: Files = LOCAL
 
-    def run(self, pipeline: Pipeline, asked: Asked, say: Callable[[str], None] = lambda text: None) -> RunRecord:
+    def run(self, pipeline: Pipeline, asked: RunRequest, say: Callable[[str], None] = lambda text: None) -> RunRecord:
         """Run a pipeline; the record says what came of it, unless an error does (which is kept in the record too)."""
         asked = self._checked(pipeline, asked)
         kept.expire(self.catalog, self.log, self.keep_days)
@@ -97,7 +97,7 @@ class Runner:
             raise
 
     def transact(
-        self, name: str, work: Callable[[SparkSession, str], None], asked: Asked, say: Callable[[str], None]
+        self, name: str, work: Callable[[SparkSession, str], None], asked: RunRequest, say: Callable[[str], None]
     ) -> RunRecord:
         """Any work with Spark as a run: on a branch, which is the session's own catalog, published if it ends well."""
         run = asked.id or new_run_id()
@@ -122,13 +122,13 @@ class Runner:
         found = self.log.all()
         here = {ref.name for ref in self.catalog.branch_refs()} if found else set()
         # One that was published has no branch any more; the others need not be asked about.
-        return [record if record.branch in here else kept.set_right(self.catalog, self.log, record) for record in found]
+        return [record if record.branch in here else kept.reconcile(self.catalog, self.log, record) for record in found]
 
     def record(self, run: str) -> RunRecord:
         """A run by its id, or by the beginning of it if that is clear."""
-        return kept.set_right(self.catalog, self.log, self.log.get(run))
+        return kept.reconcile(self.catalog, self.log, self.log.get(run))
 
-    def _begun(self, name: str, run: str, asked: Asked) -> RunRecord:
+    def _begun(self, name: str, run: str, asked: RunRequest) -> RunRecord:
         check_part(RUN_PREFIX + run, "run")
         return RunRecord(
             id=run,
@@ -145,7 +145,7 @@ class Runner:
         )
 
     def _until_published(
-        self, pipeline: Pipeline, asked: Asked, record: RunRecord, say: Callable[[str], None]
+        self, pipeline: Pipeline, asked: RunRequest, record: RunRecord, say: Callable[[str], None]
     ) -> RunRecord:
         for _ in range(TRIES):
             attempt = Attempt(self, pipeline, asked, record, say)
@@ -168,13 +168,13 @@ class Runner:
         latest = self.log.find(record.id) or record
         # A catalog that cannot be asked now is asked when the record is next looked at.
         with suppress(CatalogError):
-            if kept.set_right(self.catalog, self.log, replace(latest, state="failed")).state == "published":
+            if kept.reconcile(self.catalog, self.log, replace(latest, state="failed")).state == "published":
                 return  # it was, whatever happened after
         told = exc.as_dict() if isinstance(exc, LakeError) else {"error": "failed", "message": reason(exc)}
         state = "blocked" if isinstance(exc, RunBlockedError) else "failed"
         self.log.save(replace(latest, state=state, error=told, ended_at=now().isoformat(timespec="seconds")))
 
-    def _checked(self, pipeline: Pipeline, asked: Asked) -> Asked:
+    def _checked(self, pipeline: Pipeline, asked: RunRequest) -> RunRequest:
         known = pipeline.known_settings
         for name in self.settings.get(pipeline.name, {}):
             if name not in known:
@@ -195,7 +195,7 @@ class Runner:
             raise UnknownChoiceError("partition", asked.partitions[0], [f"none: {pipeline.name} has no partitions"])
         return replace(asked, partitions=tuple(sorted({pipeline.partitions.check(key) for key in asked.partitions})))
 
-    def _refuse_several(self, pipeline: Pipeline, asked: Asked) -> None:
+    def _refuse_several(self, pipeline: Pipeline, asked: RunRequest) -> None:
         """Before the work rather than after it."""
         changed = pipeline.chosen(asked.tables)
         if asked.publish and len(changed) > 1 and not self.catalog.all_at_once:

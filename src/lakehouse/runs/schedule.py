@@ -12,7 +12,7 @@ AT_ONCE = 3
 _LOOK_EVERY_S = 0.2
 
 
-def waves(tables: Iterable[Table | FilesTable]) -> list[list[Table | FilesTable]]:
+def topological_batches(tables: Iterable[Table | FilesTable]) -> list[list[Table | FilesTable]]:
     """The tables in their order, those next to each other together that do not read one another."""
     found: list[list[Table | FilesTable]] = []
     for table in tables:
@@ -31,7 +31,7 @@ def _can_join(table: Table | FilesTable, others: Sequence[Table | FilesTable]) -
     return all(isinstance(other, Table) for other in others) and not names & set(table.upstream)
 
 
-def side_by_side(work: Sequence[Callable[[], None]], give_up: Callable[[], None]) -> None:
+def run_concurrently(work: Sequence[Callable[[], None]], give_up: Callable[[], None]) -> None:
     """Do all of it, each in a thread of its own; the first failure is raised when all have ended.
 
     Args:

@@ -1,6 +1,6 @@
 """The rows made for a table, sifted: which are believed, which break a rule, and of several with one key the newest.
 
-Making rows may be most of a run's work, and sorting them the rest. So a first pass works out no more than the keys and the rules need, and
+TableBuild rows may be most of a run's work, and sorting them the rest. So a first pass works out no more than the keys and the rules need, and
 says by a hash of the key which rows are suspect: their key came twice, or one of that key breaks a rule. These are few, and are set apart
 and kept to be counted and compared. All others go to the table as they are made.
 """
@@ -41,7 +41,7 @@ _HASH, _RANK, _BROKEN = "_lake_hash", "_lake_rank", "_lake_broken"
 
 
 @dataclass(frozen=True)
-class Sifted:
+class ValidationResult:
     """What became of the rows."""
 
     good: DataFrame
@@ -63,7 +63,7 @@ class Keys:
 
 
 @contextmanager
-def sifted(table: str, made: DataFrame, rules: Sequence[Rule], keys: Keys | None = None) -> Iterator[Sifted]:
+def sifted(table: str, made: DataFrame, rules: Sequence[Rule], keys: Keys | None = None) -> Iterator[ValidationResult]:
     """Sift rows; what was kept of them is let go at the end."""
     with ExitStack() as kept:
         suspects = _suspects(made, rules, keys) if keys and not keys.sort else None
@@ -72,7 +72,9 @@ def sifted(table: str, made: DataFrame, rules: Sequence[Rule], keys: Keys | None
         else:
             broken = _kept(made.where(_any_broken(rules)), kept) if rules else None
             believed = _believed(made, rules)
-            yield Sifted(_newest(believed, keys) if keys else believed, broken, _outcomes(table, broken, rules))
+            yield ValidationResult(
+                _newest(believed, keys) if keys else believed, broken, _outcomes(table, broken, rules)
+            )
 
 
 def rejected_rows(broken: DataFrame, rules: Sequence[Rule], kept: Sequence[str], run: str, now: datetime) -> DataFrame:
@@ -116,16 +118,16 @@ def _shown(broken: DataFrame, rule: Rule, count: int) -> tuple[str, ...]:
 
 def _parted(
     table: str, made: DataFrame, rules: Sequence[Rule], keys: Keys, suspects: Hashes, kept: ExitStack
-) -> Sifted:
+) -> ValidationResult:
     """The suspects looked at one by one, the others as they are."""
     if not len(suspects):
         broken = made.where("false") if rules else None
-        return Sifted(made, broken, [Outcome(table, rule.name, rule.severity, True, 0) for rule in rules])
+        return ValidationResult(made, broken, [Outcome(table, rule.name, rule.severity, True, 0) for rule in rules])
     suspect = _seems_suspect(made, keys, suspects, kept)
     apart = _kept(made.where(suspect), kept)
     broken = apart.where(_any_broken(rules)) if rules else None
     good = made.where(~suspect).unionByName(_newest(_believed(apart, rules), keys))
-    return Sifted(good, broken, _outcomes(table, broken, rules))
+    return ValidationResult(good, broken, _outcomes(table, broken, rules))
 
 
 def _suspects(made: DataFrame, rules: Sequence[Rule], keys: Keys) -> Hashes | None:

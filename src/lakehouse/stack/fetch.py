@@ -150,7 +150,7 @@ def _installer() -> list[str]:
     """pip where this Python has it, else uv."""
     from importlib.metadata import distributions
 
-    # Looking for the module itself would make setuptools put its own distutils in the place of Python's.
+    # CheckContext for the module itself would make setuptools put its own distutils in the place of Python's.
     if next(iter(distributions(name="pip")), None) is not None:
         return [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     if uv := shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent)):

@@ -105,7 +105,7 @@ def test_every_error_has_one_shape(tmp_path: Path) -> None:
     with pytest.raises(LakeError) as told:
         discover([str(tmp_path / "no.csv")])
     assert told.value.as_dict()["error"] == "no_such_file"
-    assert told.value.asked_wrongly
+    assert told.value.is_user_error
 
 
 def _refused(*_: object, **__: object) -> None:

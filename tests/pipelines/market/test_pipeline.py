@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from lakehouse.pipelines.market.pipeline import BRONZE, DAILY_BARS, RULES, SILVER, VOLATILITY, market, read
 from lakehouse.pipelines.market.sample import Dirt, Written, write_day
 from lakehouse.pipelines.model import Reading, Table
-from lakehouse.quality.model import Looking
+from lakehouse.quality.model import CheckContext
 
 DAY = date(2026, 1, 14)
 NOW = datetime(2026, 1, 20, tzinfo=UTC)
@@ -129,7 +129,7 @@ def test_the_layers_agree_and_a_lost_bar_is_noticed(spark: SparkSession, written
     days = table(DAILY_BARS).make(minutes)
 
     def outcomes(of: DataFrame) -> dict[str, bool]:
-        at = Looking(days, {SILVER: of}.__getitem__, before={}, total=None, now=NOW)
+        at = CheckContext(days, {SILVER: of}.__getitem__, before={}, total=None, now=NOW)
         return {check.name: check.look(at).passed for check in table(DAILY_BARS).checks}
 
     assert outcomes(minutes) == {"unique_ticker_date": True, "reconciles_with_silver_minute_aggs": True}

@@ -29,7 +29,7 @@ FROM users u ORDER BY id"""
 @pytest.fixture
 def lake(local_lake: Lake, postgres: Postgres) -> Iterator[Lake]:
     """The lake whose Spark runs here, with the test's database as the source, and without social tables."""
-    rooms = local_lake._rooms
+    rooms = local_lake._components
     settings = {"social": {"url": postgres.url, "rows_per_read": "40"}}
     runner = replace(rooms.runner(), settings=settings)
     yield Lake(replace(rooms, runner=lambda: runner))

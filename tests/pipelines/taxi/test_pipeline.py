@@ -20,7 +20,7 @@ from lakehouse.lake import Lake
 from lakehouse.pipelines.taxi.pipeline import taxi
 from lakehouse.pipelines.taxi.sample import write_month
 from lakehouse.pipelines.taxi.silver import stg_yellow_trips
-from lakehouse.quality.model import Looking
+from lakehouse.quality.model import CheckContext
 from lakehouse.runs.validate import sifted
 
 #: What silver should be, asked of the published file in SQL.
@@ -91,7 +91,7 @@ def test_a_file_without_pickup_times_blocks(spark: SparkSession) -> None:
     def finding(timed: int, untimed: int) -> bool:
         rows = [published()] * timed + [published(tpep_pickup_datetime=None)] * untimed
         frame = spark.createDataFrame(rows, PUBLISHED)
-        return check.look(Looking(frame, lambda name: frame, {}, None, datetime(2026, 3, 1))).passed
+        return check.look(CheckContext(frame, lambda name: frame, {}, None, datetime(2026, 3, 1))).passed
 
     assert finding(99, 1)
     assert not finding(98, 2)

@@ -18,7 +18,7 @@ LakeError
                          StorageUnreachableError, CatalogUnreachableError, CatalogBusyError, RunConflictError
 
 An error says what, which value and what to do next. `code` is the machine's word for it, `hint` the next step,
-`asked_wrongly` decides between exit code 2 (the request was wrong) and 1 (it failed).
+`is_user_error` decides between exit code 2 (the request was wrong) and 1 (it failed).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ class LakeError(Exception):
     """Anything that went wrong in a way we can explain."""
 
     code = "failed"
-    asked_wrongly = False
+    is_user_error = False
 
     def __init__(self, message: str, hint: str = "") -> None:
         self.message, self.hint = message, hint
@@ -32,7 +32,7 @@ class ConfigError(LakeError):
     """Something is wrong with a setting or with the machine's set-up."""
 
     code = "bad_setting"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class BadSettingError(ConfigError):
@@ -69,14 +69,14 @@ class BadNameError(LakeError):
     """A table, namespace or branch has a name that cannot be one."""
 
     code = "bad_name"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class NotSupportedError(LakeError):
     """This format, engine or profile cannot do what was asked."""
 
     code = "not_supported"
-    asked_wrongly = True
+    is_user_error = True
 
 
 def _rebuilt(kind: type[LakeError], facts: dict[str, object], args: tuple[object, ...]) -> LakeError:

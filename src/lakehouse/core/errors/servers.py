@@ -23,7 +23,7 @@ class CatalogAccessError(CatalogError):
     """The catalog's database does not let us in, or is not there."""
 
     code = "catalog_denied"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class CatalogBusyError(Retryable, CatalogError):
@@ -42,7 +42,7 @@ class NoSuchServiceError(StackError):
     """A service was named that the stack does not have."""
 
     code = "no_such_service"
-    asked_wrongly = True
+    is_user_error = True
 
     def __init__(self, name: str, known: Iterable[str], nearest: Iterable[str] = ()) -> None:
         self.name, self.known, self.nearest = name, list(known), list(nearest)
@@ -72,14 +72,14 @@ class NoSuchBucketError(StorageError):
     """A bucket was named that the object store does not have."""
 
     code = "no_such_bucket"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class AccessDeniedError(StorageError):
     """The object store does not know the keys, or does not let them read."""
 
     code = "access_denied"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class StorageUnreachableError(Retryable, StorageError):

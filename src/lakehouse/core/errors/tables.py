@@ -17,7 +17,7 @@ class NoSuchTableError(TableError):
     """A table was named that is not in the lake."""
 
     code = "no_such_table"
-    asked_wrongly = True
+    is_user_error = True
 
     def __init__(self, name: str, nearest: Iterable[str] = (), total: int = 0) -> None:
         self.name, self.nearest = name, list(nearest)
@@ -40,21 +40,21 @@ class NoSuchBranchError(BranchError):
     """A branch or a tag was named that is not there."""
 
     code = "no_such_branch"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class BranchExistsError(BranchError):
     """A branch or a tag would have the name of another."""
 
     code = "branch_exists"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class BranchProtectedError(BranchError):
     """A branch that only checked runs may change was to be changed in another way."""
 
     code = "branch_protected"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class BranchConflictError(BranchError):
@@ -73,25 +73,25 @@ class NoSuchCommitError(BranchError):
     """A commit was named that the log does not know."""
 
     code = "no_such_commit"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class NotDroppedError(TableError):
     """A table was to be brought back that nobody dropped."""
 
     code = "not_dropped"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class TableExistsError(TableError):
     """A table would be put where one already stands."""
 
     code = "table_exists"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class WhenError(TableError):
     """A WHEN is not a time, a snapshot or a reference of that table."""
 
     code = "bad_when"
-    asked_wrongly = True
+    is_user_error = True

@@ -15,7 +15,7 @@ class QueryRejectedError(EngineError):
     """The SQL is wrong: it does not parse, or names something that is not there."""
 
     code = "bad_sql"
-    asked_wrongly = True
+    is_user_error = True
     sql: str = ""
     line: int | None = None
     column: int | None = None
@@ -85,21 +85,21 @@ class BadDeclarationError(PipelineError):
     """A pipeline is declared in a way that cannot work."""
 
     code = "bad_pipeline"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class BadPartitionError(PipelineError):
     """A partition was named that the pipeline cannot have."""
 
     code = "bad_partition"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class NoSuchPipelineError(PipelineError):
     """A pipeline was named that nobody declared."""
 
     code = "no_such_pipeline"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class SourceError(PipelineError):
@@ -112,7 +112,7 @@ class NoSuchRunError(PipelineError):
     """A run was named that never was."""
 
     code = "no_such_run"
-    asked_wrongly = True
+    is_user_error = True
 
 
 class RunBlockedError(PipelineError):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.ports import Column, Request, SchemaCopy, Write
+from lakehouse.core.ports import Column, QueryRequest, SchemaCopy, Write
 from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result, Row
 from lakehouse.engines.spark.errors import translated
 
@@ -69,7 +69,7 @@ class LocalSession:
         started = self._started
         return started is not None and started.jvm is not None and started.jvm.poll() is not None
 
-    def run(self, prepared: Prepared, request: Request, reason: str) -> Result:
+    def run(self, prepared: Prepared, request: QueryRequest, reason: str) -> Result:
         """Run one statement of a request."""
         with translated(prepared.sql), self._borrowed(keep=not prepared.changes_session) as session:
             _set_up(session, prepared)

@@ -26,7 +26,7 @@ _FEWEST_ROWS, _MOST_ROWS = 2_048, 122_880
 _SHOWN = 60
 
 
-class Misfit(Exception):
+class TypeMismatch(Exception):
     """Columns whose guessed type does not hold some value."""
 
     def __init__(self, names: list[str]) -> None:
@@ -82,7 +82,7 @@ def copy_parquet(space: Workspace, file: FilePlan, plan: ReadPlan, path: Path, r
 
 
 def _copy(space: Workspace, file: FilePlan, plan: ReadPlan, rows: Rows, path: Path, strict: bool) -> int | None:
-    """Copy the rows that fit; if `strict`, Misfit if a guessed type does not hold, None if one that stands does not."""
+    """Copy the rows that fit; if `strict`, TypeMismatch if a guessed type does not hold, None if one that stands does not."""
     import duckdb
 
     fields = _fields(plan, file, rows)
@@ -103,7 +103,7 @@ def _copy(space: Workspace, file: FilePlan, plan: ReadPlan, rows: Rows, path: Pa
             raise
     guessed = _misfitting(space, rows, [field for field in fields if not field.column.fixed])
     if guessed:
-        raise Misfit(guessed)
+        raise TypeMismatch(guessed)
     return None
 
 

@@ -19,7 +19,7 @@ class SourceError(LakeError):
     """A file that was given to be read cannot be read."""
 
     code = "bad_source"
-    asked_wrongly = True
+    is_user_error = True
     file: str = ""
     line: int | None = None
 

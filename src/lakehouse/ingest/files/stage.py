@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lakehouse.ingest.files import duck
-from lakehouse.ingest.files.copying import Misfit, copy_parquet, copy_text
+from lakehouse.ingest.files.copying import TypeMismatch, copy_parquet, copy_text
 from lakehouse.ingest.files.infer import settle, settle_open
 from lakehouse.ingest.files.model import FilePlan, ReadPlan, Reject, Staged, StagedFiles, StageOptions
 from lakehouse.ingest.files.rejects import RejectsFile
@@ -24,7 +24,7 @@ def stage_files(plan: ReadPlan, into: Path, options: StageOptions | None = None)
         while True:
             try:
                 staged = tuple(_stage(space, file, plan, into / f"{at:05}") for at, file in enumerate(plan.files))
-            except Misfit as misfit:
+            except TypeMismatch as misfit:
                 # One file knows all its misfits; of several, the next may bring others, so all guesses are settled.
                 single = len(plan.files) == 1
                 plan = settle(space, plan, misfit.names if single else [c.name for c in plan.columns if not c.settled])

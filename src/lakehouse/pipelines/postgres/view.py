@@ -115,7 +115,7 @@ class View:
 def view(address: Address) -> Iterator[View]:
     """The database as it is now, for as long as the block lasts."""
     with _connected(address) as connection, translated(address):
-        # Asked before the snapshot is taken: of the transactions that the snapshot will not see, those that run already
+        # RunRequest before the snapshot is taken: of the transactions that the snapshot will not see, those that run already
         # are counted here, and all others begin later. PostgreSQL's now() is the beginning of a transaction.
         mark = connection.execute(_MARK).fetchone()
         with connection.transaction():

@@ -91,7 +91,7 @@ def read(reading: Reading, table: SourceTable) -> Extract:
 
 @dataclass(frozen=True)
 class _Part:
-    """Queries to one snapshot of the database, answered by Spark into files."""
+    """QueryRouter to one snapshot of the database, answered by Spark into files."""
 
     spark: SparkSession
     seen: View

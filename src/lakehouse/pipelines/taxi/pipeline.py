@@ -10,8 +10,8 @@ from lakehouse.pipelines.partitions import Months
 from lakehouse.pipelines.taxi import bronze, gold, silver, source
 from lakehouse.quality import (
     Check,
+    CheckContext,
     Finding,
-    Looking,
     accepted,
     at_least,
     between,
@@ -63,7 +63,7 @@ def _starts_in_its_month() -> Column:
     return (F.year("pickup_date") == year) & (F.month("pickup_date") == month)
 
 
-def _pickup_times_are_there(at: Looking) -> Finding:
+def _pickup_times_are_there(at: CheckContext) -> Finding:
     from pyspark.sql import functions as F
 
     counted = at.rows.select(F.count(F.lit(1)), F.count("tpep_pickup_datetime")).first()
@@ -73,7 +73,7 @@ def _pickup_times_are_there(at: Looking) -> Finding:
     )
 
 
-def _most_are_believed(at: Looking) -> Finding:
+def _most_are_believed(at: CheckContext) -> Finding:
     published, believed = at.table(BRONZE).count(), at.rows.count()
     fine = believed >= published * FEWEST_BELIEVED
     return Finding(fine, published - believed, f"{believed} of {published} published rows are left")

@@ -12,9 +12,9 @@ from tests.servers.web import Web, serving
 
 from lakehouse.core.errors import SourceError
 from lakehouse.pipelines.taxi.source.address import address_of
-from lakehouse.pipelines.taxi.source.download import Order, Patience, download
+from lakehouse.pipelines.taxi.source.download import Order, RetryPolicy, download
 
-QUICK = Patience(tries=3, timeout_s=0.5, wait_s=0.01)
+QUICK = RetryPolicy(tries=3, timeout_s=0.5, wait_s=0.01)
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def content(web: Web, month_file: Path) -> bytes:
     return month_file.read_bytes()
 
 
-def order(web: Web, patience: Patience = QUICK) -> Order:
+def order(web: Web, patience: RetryPolicy = QUICK) -> Order:
     return Order(address_of(f"{web.address}/data/", FILE), MONTH, patience)
 
 
@@ -84,7 +84,7 @@ def test_what_broke_off_is_resumed_and_not_fetched_twice(web: Web, into: Path, c
 def test_a_later_process_resumes_what_an_earlier_one_left(web: Web, into: Path, content: bytes) -> None:
     web.cut_after = [10_000]
     with pytest.raises(SourceError):
-        download(order(web, Patience(tries=1, timeout_s=0.5, wait_s=0.01)), into)
+        download(order(web, RetryPolicy(tries=1, timeout_s=0.5, wait_s=0.01)), into)
     assert left_over(into) == [f"{FILE}.part", f"{FILE}.part.json"]
     download(order(web), into)
     assert into.read_bytes() == content
@@ -143,7 +143,7 @@ def test_a_file_that_is_shorter_now_than_its_part_starts_over(web: Web, into: Pa
 def test_a_part_of_another_address_is_not_used(web: Web, into: Path, content: bytes) -> None:
     web.cut_after = [10_000]
     with pytest.raises(SourceError):
-        download(order(web, Patience(tries=1, timeout_s=0.5, wait_s=0.01)), into)
+        download(order(web, RetryPolicy(tries=1, timeout_s=0.5, wait_s=0.01)), into)
     with serving() as other:
         other.files = web.files
         download(order(other), into)

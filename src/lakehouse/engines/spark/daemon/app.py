@@ -18,15 +18,14 @@ from pydantic import BaseModel
 
 from lakehouse.core.errors import LakeError
 from lakehouse.core.jsonable import jsonable
-from lakehouse.core.ports import Request as Asked
-from lakehouse.core.ports import Write
+from lakehouse.core.ports import QueryRequest, Write
 from lakehouse.core.result import Result
 from lakehouse.core.version import __version__
 from lakehouse.engines.spark.daemon.client import ARROW
 from lakehouse.engines.spark.session import LocalSession
 
 _LOOK_FOR_HANG_UP_S = 0.25
-Answer = Callable[[Asked, str], Result]
+Answer = Callable[[QueryRequest, str], Result]
 
 
 class Query(BaseModel):
@@ -67,7 +66,7 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
 
     @app.exception_handler(LakeError)
     async def explain_error(request: Request, exc: LakeError) -> JSONResponse:
-        return JSONResponse(exc.as_dict(), status_code=400 if exc.asked_wrongly else 500)
+        return JSONResponse(exc.as_dict(), status_code=400 if exc.is_user_error else 500)
 
     @app.exception_handler(Exception)
     async def explain_bug(request: Request, exc: Exception) -> JSONResponse:
@@ -83,7 +82,9 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
         activity.running += 1
         tag = uuid.uuid4().hex
         wants_arrow = ARROW in request.headers.get("accept", "")
-        asked = Asked(**body.model_dump(exclude={"engine", "reason", "write"}), write=body.write, arrow=wants_arrow)
+        asked = QueryRequest(
+            **body.model_dump(exclude={"engine", "reason", "write"}), write=body.write, arrow=wants_arrow
+        )
         run = functools.partial(_run, answer, session, asked, body, tag)
         try:
             return await _until_hang_up(request, run, lambda: session.cancel(tag))
@@ -94,7 +95,7 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
     return app
 
 
-def _run(answer: Answer, session: LocalSession, asked: Asked, body: Query, tag: str) -> Response:
+def _run(answer: Answer, session: LocalSession, asked: QueryRequest, body: Query, tag: str) -> Response:
     with session.cancellable(tag):
         result = answer(asked, body.engine)
     told = {

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lakehouse.core.errors import EngineUnreachableError, LakeError, StatementLostError, error_from_dict
-from lakehouse.core.ports import Column, Request
+from lakehouse.core.ports import Column, QueryRequest
 from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result
 from lakehouse.process.locks import locked
 
@@ -34,7 +34,7 @@ _CONNECT_TIMEOUT_S = 5.0
 _STOP_TIMEOUT_S = 15.0
 
 
-class WarmSpark:
+class SparkDaemon:
     """Speaks to the lake's background process, starting it when needed."""
 
     def __init__(
@@ -58,7 +58,7 @@ class WarmSpark:
         self._fingerprint = fingerprint(handover)
         self._waiting, self._before_start = waiting, before_start
 
-    def query(self, request: Request, reason: str) -> Result:
+    def query(self, request: QueryRequest, reason: str) -> Result:
         self._ensure_running()
         body = {**asdict(request), "reason": reason}
         with self._waiting("Running on Spark"):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakehouse.core.ports import Request
+from lakehouse.core.ports import QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.engines.spark.daemon.client import ALREADY_SERVED, SOCKET
 from lakehouse.engines.spark.session import LocalSession
@@ -43,7 +43,7 @@ class DaemonOptions:
     """Identifies the settings and the code that the daemon runs with."""
 
 
-def serve(answer: Callable[[Request, str], Result], session: LocalSession, options: DaemonOptions) -> None:
+def serve(answer: Callable[[QueryRequest, str], Result], session: LocalSession, options: DaemonOptions) -> None:
     """Serve until idle; exits with ALREADY_SERVED if another daemon serves this lake.
 
     Args:
@@ -66,7 +66,7 @@ def _start(session: LocalSession) -> None:
         sys.stderr.write(f"Spark did not start: {exc}\n")
 
 
-def _serve(answer: Callable[[Request, str], Result], session: LocalSession, options: DaemonOptions) -> None:
+def _serve(answer: Callable[[QueryRequest, str], Result], session: LocalSession, options: DaemonOptions) -> None:
     import uvicorn
 
     from lakehouse.engines.spark.daemon.app import Activity, create_app

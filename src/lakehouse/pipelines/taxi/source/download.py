@@ -23,7 +23,7 @@ _LONGEST_WAIT_S = 30.0
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """How long a download is kept up."""
 
     tries: int = 5
@@ -40,7 +40,7 @@ class Order:
 
     address: Address
     month: str
-    patience: Patience = field(default_factory=Patience)
+    patience: RetryPolicy = field(default_factory=RetryPolicy)
     say: Callable[[str], None] = lambda text: None
     progress: Callable[[int, int | None], None] = lambda done, size: None
     """Called with the bytes that are here and, if the server tells, those that there are."""

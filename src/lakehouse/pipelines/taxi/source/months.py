@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import BadSettingError, SourceError
 from lakehouse.pipelines.taxi.source.address import Address, address_of
-from lakehouse.pipelines.taxi.source.download import Order, Patience, download, look
+from lakehouse.pipelines.taxi.source.download import Order, RetryPolicy, download, look
 from lakehouse.pipelines.taxi.source.marks import Mark
 from lakehouse.pipelines.taxi.source.whole import NotWhole, check_whole, sha256_of
 from lakehouse.pipelines.taxi.source.wire import Answered, Transient
@@ -112,8 +112,8 @@ def _in_folder(folder: Path, month: str) -> Found:
 
 
 def _order(reading: Reading, address: Address) -> Order:
-    settings, usual = reading.settings, Patience()
-    patience = Patience(
+    settings, usual = reading.settings, RetryPolicy()
+    patience = RetryPolicy(
         int(_number(settings, "tries", usual.tries)),
         _number(settings, "timeout_s", usual.timeout_s),
         _number(settings, "wait_s", usual.wait_s),

@@ -13,7 +13,7 @@ RESOURCE = "lakehouse"
 
 
 @dataclass
-class Door:
+class LakeResource:
     """A lake that is open, and what the runs through this door left."""
 
     lake: Lake
