@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow
 
-from lakehouse.core.ports import Column
 from lakehouse.core.result import MOST_ROWS_SHOWN, ArrowRows, Explain, ListedRows, Result, Row, html_table
+from lakehouse.core.tables import Column
 
 COLUMNS = (Column("id", "int"), Column("name", "string"))
 HOW = Explain("duckdb", "asked for")

@@ -14,7 +14,7 @@ import pytest
 
 from lakehouse.core.errors import EngineError, QueryRejectedError
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Column, Scan
+from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb import DuckDB, duckdb_type
 
 ONE = TableName("shop", "one")

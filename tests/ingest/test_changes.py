@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from lakehouse.core.errors import LakeError
-from lakehouse.core.ports import Column, Scan
+from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.ingest.changes import NEW, Changes, Upsert, find_changes
 from lakehouse.ingest.files import PlannedColumn

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import TableInfo
+from lakehouse.core.tables import TableInfo
 from lakehouse.ingest.layout import Field, lost, put_back, taken_off
 
 LEADS = TableName("crm", "leads")

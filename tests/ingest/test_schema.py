@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakehouse.core.ports import Column
+from lakehouse.core.tables import Column
 from lakehouse.ingest.errors import ContractError
 from lakehouse.ingest.files import PlannedColumn, RecordedColumn
 from lakehouse.ingest.schema import Evolution, as_kept, evolution, evolved, without_times_of_no_zone

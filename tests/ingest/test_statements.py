@@ -6,7 +6,7 @@ import pytest
 import sqlglot
 
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Column
+from lakehouse.core.tables import Column
 from lakehouse.ingest import statements
 from lakehouse.ingest.files import PlannedColumn, RecordedColumn
 from lakehouse.ingest.schema import Evolution

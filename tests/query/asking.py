@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakehouse.core.ports import QueryRequest
+from lakehouse.core.engine import QueryRequest
 from lakehouse.lake import Lake
 from lakehouse.query.route import Choice
 from lakehouse.query.sql import parse

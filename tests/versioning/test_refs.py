@@ -7,6 +7,7 @@ import threading
 import pytest
 from tests.versioning.shop import ONE, TWO, names_in, pyiceberg, run, stranger_adds
 
+from lakehouse.core.engine import QueryRequest
 from lakehouse.core.errors import (
     BadNameError,
     BranchConflictError,
@@ -16,7 +17,6 @@ from lakehouse.core.errors import (
     WhenError,
 )
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import QueryRequest
 from lakehouse.lake import Lake
 
 # ---- reading and writing on a branch --------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lakehouse.core.ports import Column
+from lakehouse.core.tables import Column
 
 if TYPE_CHECKING:
     import pandas

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Column, Scan
 from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text
+from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb import DuckDB, duckdb_type
 from lakehouse.ingest.files import PlannedColumn
 

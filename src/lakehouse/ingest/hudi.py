@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lakehouse.core.engine import QueryRequest
 from lakehouse.core.errors import NotSupportedError
-from lakehouse.core.ports import Column, QueryRequest, Scan
 from lakehouse.core.quoting import spark_text
+from lakehouse.core.tables import Column, Scan
 from lakehouse.formats.hudi.writer import noted, write_to
 from lakehouse.ingest import statements
 from lakehouse.ingest.changes import Changes

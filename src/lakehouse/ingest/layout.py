@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import TableInfo
+from lakehouse.core.tables import TableInfo
 
 _FIELD = re.compile(r"(?:(?P<transform>\w+)\((?:(?P<width>\d+), )?(?P<inner>.+)\)|(?P<plain>\S+))(?P<order> .+)?")
 _TIMES = {"timestamp", "timestamp_ntz"}

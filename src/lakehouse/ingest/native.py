@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Column
 from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text
+from lakehouse.core.tables import Column
 from lakehouse.core.uris import file_uri, local_path
 from lakehouse.engines.duckdb import DuckDB, duckdb_type
 from lakehouse.storage.s3 import is_remote

@@ -14,10 +14,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lakehouse.core.engine import SparkEngine
 from lakehouse.core.errors import TableError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import RemoteFiles, SparkEngine, TableInfo
+from lakehouse.core.source import RemoteFiles
+from lakehouse.core.tables import TableInfo
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.ingest import native, statements
 from lakehouse.ingest.changes import Changes, Upsert, find_changes

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lakehouse.core.ports import Column, TableInfo
+from lakehouse.core.tables import Column, TableInfo
 from lakehouse.ingest import layout
 from lakehouse.ingest.errors import ContractError
 from lakehouse.ingest.files import PlannedColumn, RecordedColumn

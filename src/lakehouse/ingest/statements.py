@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Column
 from lakehouse.core.quoting import spark_text as text
+from lakehouse.core.tables import Column
 from lakehouse.ingest.files import PlannedColumn, RecordedColumn
 from lakehouse.ingest.schema import Evolution
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from lakehouse.core.engine import QueryRequest, SparkEngine
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Column, QueryRequest, Scan, SparkEngine, TableInfo
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.refs import Commit, Published
+from lakehouse.core.tables import Column, Scan, TableInfo
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.formats.iceberg.stamp import stamp
 from lakehouse.ingest import layout, statements

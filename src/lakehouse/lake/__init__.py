@@ -10,9 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.core.engine import QueryRequest, SparkEngine
 from lakehouse.core.names import MAIN, TableName
-from lakehouse.core.ports import QueryRequest, Snapshot, SparkEngine, TableInfo
 from lakehouse.core.result import Result
+from lakehouse.core.tables import Snapshot, TableInfo
 from lakehouse.lake.table import History, Table, described
 from lakehouse.query.diff import Diff, DiffRequest, diff_table
 from lakehouse.query.export import export_scan

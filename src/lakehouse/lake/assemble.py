@@ -15,9 +15,11 @@ from lakehouse.config.handover import to_text
 from lakehouse.config.load import load_settings
 from lakehouse.config.profiles import filled_in
 from lakehouse.config.settings import Settings
+from lakehouse.core.engine import QueryRequest, SparkEngine
 from lakehouse.core.errors import BadSettingError
+from lakehouse.core.format import TableFormat
 from lakehouse.core.names import CATALOG
-from lakehouse.core.ports import QueryRequest, RemoteFiles, SparkEngine, TableFormat
+from lakehouse.core.source import RemoteFiles
 from lakehouse.core.uris import file_uri
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.engines.spark.daemon.client import SparkDaemon

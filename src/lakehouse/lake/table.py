@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import TableError
+from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Snapshot, TableFormat, TableInfo
 from lakehouse.core.result import Result, html_table
+from lakehouse.core.tables import Snapshot, TableInfo
 from lakehouse.query.diff import Diff
 
 if TYPE_CHECKING:

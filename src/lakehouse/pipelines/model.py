@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.errors import BadDeclarationError
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import RemoteFiles
+from lakehouse.core.source import RemoteFiles
 from lakehouse.quality.model import Check, Rule
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from lakehouse.core.errors import BadNameError, NotSupportedError
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Column, Scan
 from lakehouse.core.quoting import name as _name
 from lakehouse.core.result import Result
+from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.query.tables import Tables
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from lakehouse.core.errors import LakeError, UnknownChoiceError
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Scan
 from lakehouse.core.quoting import text
+from lakehouse.core.tables import Scan
 from lakehouse.engines.duckdb import DuckDB
 
 _COPY = {

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from html import escape
 
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Column, Scan, Snapshot
 from lakehouse.core.quoting import name as quoted
+from lakehouse.core.tables import Column, Scan, Snapshot
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.query.tables import Tables
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lakehouse.core.engine import QueryRequest, SparkEngine
 from lakehouse.core.errors import BadSettingError, NotSupportedError, QueryRejectedError, UnknownChoiceError
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import QueryRequest, Scan, SparkEngine
 from lakehouse.core.result import Result
+from lakehouse.core.tables import Scan
 from lakehouse.engines.duckdb import OWN_NAMESPACES, DuckDB
 from lakehouse.query.drop import drop_softly
 from lakehouse.query.sql import Statement, TableUse, parse

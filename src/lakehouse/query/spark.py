@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from lakehouse.core.engine import QueryRequest, Write
 from lakehouse.core.errors import NotSupportedError, QueryRejectedError, TableExistsError, UnknownChoiceError
+from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import QueryRequest, TableFormat, Write
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.refs import Commit
 from lakehouse.core.result import Result

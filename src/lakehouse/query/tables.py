@@ -12,8 +12,9 @@ from lakehouse.core.errors import (
     NotDroppedError,
     TableExistsError,
 )
+from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName, nearest
-from lakehouse.core.ports import TableFormat, TableInfo
+from lakehouse.core.tables import TableInfo
 
 
 class Tables:

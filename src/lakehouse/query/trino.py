@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from lakehouse.core.engine import QueryRequest
 from lakehouse.core.errors import NotSupportedError, QueryRejectedError
 from lakehouse.core.names import CATALOG, MAIN, TableName
-from lakehouse.core.ports import QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.engines.trino import Progress, Trino
 from lakehouse.query.tables import Tables

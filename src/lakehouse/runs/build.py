@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import BadDeclarationError, RunBlockedError
-from lakehouse.core.ports import Snapshot
+from lakehouse.core.tables import Snapshot
 from lakehouse.pipelines.model import Batch, Source, Table
 from lakehouse.quality.model import CheckContext, Outcome
 from lakehouse.runs import check

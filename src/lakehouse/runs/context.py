@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import TableFormat
 from lakehouse.pipelines.model import Pipeline, Reading, Table
 from lakehouse.pipelines.partitions import with_neighbours
 from lakehouse.quality.model import Outcome

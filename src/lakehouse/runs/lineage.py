@@ -10,8 +10,9 @@ import json
 from collections.abc import Mapping, Sequence
 from urllib.parse import unquote_plus
 
+from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Snapshot, TableFormat
+from lakehouse.core.tables import Snapshot
 
 #: Iceberg writes the changed partitions into a snapshot's summary up to that many; beyond it, all count as changed.
 PARTITIONS_TOLD = 1000

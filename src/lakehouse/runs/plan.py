@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lakehouse.core.errors import BadPartitionError
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Snapshot
+from lakehouse.core.tables import Snapshot
 from lakehouse.pipelines.model import Source, Table
 from lakehouse.pipelines.partitions import with_neighbours
 from lakehouse.runs.context import RunContext

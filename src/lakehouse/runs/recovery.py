@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from lakehouse.core.catalog import CanBranch
 from lakehouse.core.errors import RunBlockedError
-from lakehouse.core.ports import CanBranch
 from lakehouse.core.refs import RUN_PREFIX
 from lakehouse.runs.model import RunRecord, RunRequest
 from lakehouse.runs.records import RunLog

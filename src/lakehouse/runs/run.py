@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from lakehouse.core.catalog import CanBranch
 from lakehouse.core.errors import (
     BadSettingError,
     CatalogError,
@@ -20,8 +21,8 @@ from lakehouse.core.errors import (
 )
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName, check_part, nearest
-from lakehouse.core.ports import CanBranch, RemoteFiles
 from lakehouse.core.refs import RUN_PREFIX
+from lakehouse.core.source import RemoteFiles
 from lakehouse.pipelines.model import Pipeline
 from lakehouse.query.tables import Tables
 from lakehouse.runs import recovery as kept

@@ -8,8 +8,8 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
+from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import TableFormat
 from lakehouse.core.quoting import spark_text
 from lakehouse.runs.lineage import PARTITIONS_TOLD
 

@@ -21,7 +21,7 @@ from lakehouse.core.errors import (
     StorageError,
     StorageUnreachableError,
 )
-from lakehouse.core.ports import RemoteFile
+from lakehouse.core.source import RemoteFile
 
 SCHEME = "s3://"
 #: What a wrong endpoint costs is all of these; a server that is busy answers within the second or third.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lakehouse.core.catalog import CanBranch
 from lakehouse.core.errors import (
     BadNameError,
     BranchConflictError,
@@ -13,7 +14,6 @@ from lakehouse.core.errors import (
     NoSuchTableError,
 )
 from lakehouse.core.names import MAIN, TableName, check_part, nearest
-from lakehouse.core.ports import CanBranch
 from lakehouse.core.refs import RUN_PREFIX, Change, Commit, Published, Ref
 from lakehouse.core.result import Result
 from lakehouse.engines.duckdb import DuckDB

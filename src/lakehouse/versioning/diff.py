@@ -8,9 +8,9 @@ from typing import Any
 
 from lakehouse.core.errors import TableError
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Column, Scan
 from lakehouse.core.refs import Change
 from lakehouse.core.result import Result
+from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.formats.iceberg import IcebergTables
 from lakehouse.query.diff import compare

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from lakehouse.core.catalog import CanBranch
 from lakehouse.core.errors import BranchConflictError, NoSuchCommitError, TableError
 from lakehouse.core.names import MAIN, TableName
-from lakehouse.core.ports import CanBranch, Snapshot
 from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published
+from lakehouse.core.tables import Snapshot
 from lakehouse.formats.iceberg import IcebergTables
 from lakehouse.versioning.publish import Publisher
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lakehouse.core.catalog import CanBranch
 from lakehouse.core.errors import CatalogUnreachableError, NoSuchBranchError
 from lakehouse.core.names import MAIN
-from lakehouse.core.ports import CanBranch
 from lakehouse.core.refs import Change, Commit, Published
 from lakehouse.versioning import hooks
 

@@ -15,10 +15,10 @@ from weakref import finalize
 
 from lakehouse.core.errors import EngineError, NotInstalledError
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Column, Scan
 from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text
 from lakehouse.core.result import Explain, Result, Row
+from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb.errors import translate, with_place
 from lakehouse.engines.duckdb.types import duckdb_type, spark_type
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.ports import Column, QueryRequest, SchemaCopy, Write
+from lakehouse.core.engine import QueryRequest, Write
 from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result, Row
+from lakehouse.core.tables import Column, SchemaCopy
 from lakehouse.engines.spark.errors import translated
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any
 
 from lakehouse.core.errors import EngineUnreachableError, NotInstalledError
 from lakehouse.core.names import CATALOG
-from lakehouse.core.ports import Column
 from lakehouse.core.result import Explain, ListedRows, Result, Row
+from lakehouse.core.tables import Column
 from lakehouse.engines.trino.errors import translated
 from lakehouse.engines.trino.settings import TrinoSettings
 from lakehouse.engines.trino.types import spark_type

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from lakehouse.core.errors import NoSuchTableError, NotSupportedError
+from lakehouse.core.format import FormatCan
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import Column, FormatCan, Scan, SchemaCopy, Snapshot, TableInfo
 from lakehouse.core.quoting import spark_text
+from lakehouse.core.tables import Column, Scan, SchemaCopy, Snapshot, TableInfo
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.hudi import timeline
 from lakehouse.formats.hudi.places import Places

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lakehouse.core.errors import NotInstalledError, TableError
-from lakehouse.core.ports import Column, Snapshot
+from lakehouse.core.tables import Column, Snapshot
 
 #: What our own commits write down in the commit metadata starts so.
 NOTES = "hoodie.lake."

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lakehouse.core.ports import Column, TableInfo, Write
+from lakehouse.core.engine import Write
+from lakehouse.core.tables import Column, TableInfo
 from lakehouse.formats.hudi import REGISTERED_SETTINGS, SPARK_SETTINGS
 from lakehouse.formats.hudi.timeline import NOTES
 

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 from lakehouse.core.errors import NoSuchTableError
 from lakehouse.core.files import LOCAL, Files
+from lakehouse.core.format import FormatCan
 from lakehouse.core.names import TableName
-from lakehouse.core.ports import FormatCan, Scan, SchemaCopy, Snapshot, TableInfo
+from lakehouse.core.tables import Scan, SchemaCopy, Snapshot, TableInfo
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.iceberg.metadata import Metadata, read_metadata
 from lakehouse.formats.iceberg.pinned import Pinned, Pointers

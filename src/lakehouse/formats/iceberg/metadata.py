@@ -11,7 +11,7 @@ from typing import Any
 
 from lakehouse.core.errors import TableError
 from lakehouse.core.files import LOCAL, Files
-from lakehouse.core.ports import Column, Snapshot
+from lakehouse.core.tables import Column, Snapshot
 
 #: What our own commits write down in a snapshot's summary starts so.
 NOTES = "lake."

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event
 
 from lakehouse.core.errors import DiskFullError
-from lakehouse.core.ports import RemoteFile, RemoteFiles
+from lakehouse.core.source import RemoteFile, RemoteFiles
 from lakehouse.ingest.files.errors import EmptyGlobError, NoDataFilesError, NoSuchFileError
 
 SCHEME = "s3://"

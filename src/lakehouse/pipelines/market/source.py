@@ -17,7 +17,7 @@ from lakehouse.core.errors import SourceError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from lakehouse.core.ports import RemoteFiles
+    from lakehouse.core.source import RemoteFiles
     from lakehouse.pipelines.model import Reading
 
 #: The columns of a file in their order, with the types that they are kept in.

@@ -16,9 +16,9 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
+from lakehouse.core.engine import QueryRequest, Write
 from lakehouse.core.errors import LakeError
 from lakehouse.core.jsonable import jsonable
-from lakehouse.core.ports import QueryRequest, Write
 from lakehouse.core.result import Result
 from lakehouse.core.version import __version__
 from lakehouse.engines.spark.daemon.client import ARROW

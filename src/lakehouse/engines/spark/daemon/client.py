@@ -18,9 +18,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from lakehouse.core.engine import QueryRequest
 from lakehouse.core.errors import EngineUnreachableError, LakeError, StatementLostError, error_from_dict
-from lakehouse.core.ports import Column, QueryRequest
 from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result
+from lakehouse.core.tables import Column
 from lakehouse.process.locks import locked
 
 #: Called with what is being waited for; the block that it opens is the wait.

@@ -1,0 +1,90 @@
+"""Facts about tables that formats, engines and callers exchange: columns, snapshots, scans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from lakehouse.core.names import TableName
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as the table's schema states it, with its type in Spark's words."""
+
+    name: str
+    type: str
+    required: bool = False
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One committed change of a table: an Iceberg snapshot or a Hudi instant."""
+
+    id: str
+    at: datetime
+    operation: str
+    rows_added: int | None = None
+    rows_removed: int | None = None
+    rows_total: int | None = None
+    files_total: int | None = None
+    bytes_total: int | None = None
+    source: str = ""
+    parent: str = ""
+    """The snapshot that this one was made from; nothing for a first one."""
+    refs: tuple[str, ...] = ()
+    is_current: bool = False
+    """False for what was rolled back as well as for what came before the present."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What our own commits wrote down with it: source, content hashes, …"""
+    changed_partitions: tuple[str, ...] = ()
+    """The partitions it touched, as `date=2026-01-14`, if the format told; `changed_partition_count` says how many."""
+    changed_partition_count: int = 0
+
+
+@dataclass(frozen=True)
+class Scan:
+    """All that is needed to read a table at one moment without its format's own library.
+
+    Either `metadata` (an Iceberg metadata file, with a snapshot unless it is the present one) or `files` (Parquet
+    files that together are the table) is set. `columns` is what the reader must show, in order.
+    """
+
+    columns: tuple[Column, ...]
+    metadata: str = ""
+    snapshot_id: str = ""
+    files: tuple[str, ...] = ()
+    total_rows: int | None = None
+    total_files: int | None = None
+    total_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """What `lake describe` says of a table."""
+
+    name: TableName
+    format: str
+    location: str
+    columns: tuple[Column, ...]
+    partitioning: tuple[str, ...] = ()
+    sorting: tuple[str, ...] = ()
+    """The order that writers keep rows in, as one would write it."""
+    key: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    current: Snapshot | None = None
+    problem: str = ""
+    """Why the rest could not be found out, where one broken table must not hide the others."""
+
+
+@dataclass(frozen=True)
+class SchemaCopy:
+    """The schema of a table that Spark keeps a copy of in its own catalog, where the copy may be out of date."""
+
+    table: TableName
+    format: str
+    location: str
+    columns: tuple[Column, ...]
+    partitioning: tuple[str, ...]
