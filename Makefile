@@ -21,8 +21,9 @@ help: ## list the targets
 setup: .venv/ready ## make .venv, install the locked dependencies, fetch the jars, prepare Spark's fast start
 	$(BIN)/lake setup
 
-demo: setup ## a narrated tour of a small lake, embedded (LAKE_HOME chooses another folder)
-	LAKE_HOME=$${LAKE_HOME:-$(CURDIR)/.lake/demo} $(BIN)/lake demo
+# Not in .lake, the default home: that one stays free for the reader's own tables.
+demo: setup ## a narrated tour of a small lake in .lake-demo (LAKE_HOME chooses another folder)
+	LAKE_HOME=$${LAKE_HOME:-.lake-demo} $(BIN)/lake demo
 
 test: setup lint ## lint, then every test, on real Spark and real servers, in two lanes side by side
 	@$(BIN)/python tools/lanes.py $(PYTEST_ARGS)

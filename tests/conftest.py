@@ -18,6 +18,7 @@ from lakehouse.lake.assemble import assemble, spark_daemon
 from tests.servers.postgres import postgres, postgres_server
 from tests.servers.s3 import s3_server
 from tests.servers.stack import stack
+from tests.watch import HomeWatch, default_homes
 
 __all__ = ["postgres", "postgres_server", "s3_server", "stack"]
 
@@ -35,6 +36,22 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("LAKE_") and name != "LAKE_CACHE":
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def home_watch() -> Iterator[HomeWatch]:
+    """Fails the suite if anything in a lake of the developer is other than it was."""
+    watch = HomeWatch(default_homes())
+    yield watch
+    assert not watch.changed(), "a test changed a lake outside its temporary folder"
+
+
+@pytest.fixture(autouse=True)
+def _no_lake_but_ones_own(home_watch: HomeWatch) -> Iterator[None]:
+    """Fails the test that opens a lake outside its temporary folder."""
+    yield
+    found = home_watch.found()
+    assert not found, f"the test used {found[0]}, which is not in its temporary folder"
 
 
 @pytest.fixture

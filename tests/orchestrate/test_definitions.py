@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import dagster as dg
@@ -63,3 +66,11 @@ def test_the_folder_sensor_asks_for_one_run_for_the_same_files(
     assert asked() == first
     (tmp_path / "inbox" / "b.csv").write_text("id\n2\n")
     assert asked() != first
+
+
+def test_dagster_loads_the_code_location_of_the_lake_that_lake_home_names(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "dagster", "definitions", "validate", "-m", "lakehouse.orchestrate.definitions"]
+    environment = {**os.environ, "LAKE_HOME": str(tmp_path / "lake"), "DAGSTER_HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "Validation successful" in done.stderr + done.stdout

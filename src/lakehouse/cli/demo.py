@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import sys
 from datetime import date
 from pathlib import Path
 
 from lakehouse.cli.app import Context, command, lake
+from lakehouse.cli.show import relative_paths
 
 _CHAPTERS: list[tuple[str, list[list[str]]]] = [
     (
@@ -170,7 +173,17 @@ def demo(context: Context) -> None:
         _say(f"\n{number}. {title}", "1")
         for arguments in commands:
             _run(context, [_filled(context, argument) for argument in arguments])
-    _say(f"\nThat was a lake in {context.settings().home}. Go on with your own: lake sql, lake init, lake --help", "1")
+    _say(f"\nGo on with this lake: {_next_command(context)}", "1")
+
+
+def _next_command(context: Context) -> str:
+    """The command that lists the tables of this lake, as one types it in the same folder."""
+    program = "lake" if shutil.which("lake") else sys.argv[0]
+    settings = context.settings()
+    # The shell may have set LAKE_HOME for this one command, as `make demo` does, so the line repeats it.
+    given = settings.origins.get("home", "").startswith(("flag", "environment"))
+    words = [program, *(["--home", str(settings.home)] if given else []), "tables"]
+    return relative_paths(shlex.join(words))
 
 
 def _write_files(context: Context) -> None:
@@ -206,7 +219,7 @@ def _filled(context: Context, argument: str) -> str:
     if not argument.startswith("{"):
         return argument
     if kind == "file":
-        return str(_file(context, table))
+        return relative_paths(str(_file(context, table)))
     return context.lake.history(table)[0 if kind == "first" else -2].id
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lakehouse.cli.app import Context, command, complete_table, table_argument
-from lakehouse.cli.show import note, show_rows, waiting
+from lakehouse.cli.show import note, relative_paths, show_rows, waiting
 
 if TYPE_CHECKING:
     from lakehouse.ingest.model import Report
@@ -87,7 +87,7 @@ def _tell(report: Report, output: str) -> None:
         for line in (*report.notes, *report.changes):
             note(line)
         for name in report.skipped:
-            note(f"{name} is in {report.table} already (--force repeats it).")
+            note(f"{relative_paths(name)} is in {report.table} already (--force repeats it).")
     if report.dry_run and output == "table":
         rows = [(c.header, c.name, c.type, "new" if c.new else "missing" if c.missing else "") for c in report.columns]
         show_rows(["header", "column", "type", ""], rows, output)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lakehouse.cli.app import Context, command, table_argument
-from lakehouse.cli.show import note, show_rows
+from lakehouse.cli.show import note, relative_paths, show_rows
 from lakehouse.core.errors import LakeError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _range(pipeline: Pipeline, first: str, last: str) -> list[str]:
 def _progress() -> Iterator[Callable[[str], None]]:
     """What goes on and for how long, on a terminal; lines elsewhere."""
     if not sys.stderr.isatty():
-        yield note
+        yield lambda text: note(relative_paths(text))
         return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -94,7 +94,7 @@ def _progress() -> Iterator[Callable[[str], None]]:
         def say(text: str) -> None:
             if running:
                 bar.update(running[-1], total=1, completed=1)
-            running.append(bar.add_task(text, total=None))
+            running.append(bar.add_task(relative_paths(text), total=None))
 
         yield say
         if running:
@@ -206,8 +206,10 @@ def report(context: Context, table: str, start: str, end: str, file: Path | None
 
     found = context.lake.report(table, start, end)
     names = ["at", "snapshot", "operation", "added", "removed", "rows", "files", "bytes", "source"]
+    source = relative_paths if context.output == "table" else str
     rows = [
-        (s.at, s.id, s.operation, s.rows_added, s.rows_removed, s.rows_total, s.files_total, s.bytes_total, s.source)
+        (s.at, s.id, s.operation, s.rows_added, s.rows_removed, s.rows_total, s.files_total, s.bytes_total)
+        + (source(s.source),)
         for s in found.snapshots
     ]
     show_rows(names, rows, context.output)

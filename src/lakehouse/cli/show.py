@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, TextIO
 
 from lakehouse.core.jsonable import jsonable
@@ -33,6 +34,14 @@ def note(text: str) -> None:
     """A word to the person, never mixed with the result."""
     dim, end = ("\x1b[2m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
     sys.stderr.write(f"{dim}{text}{end}\n")
+
+
+def relative_paths(text: str) -> str:
+    """Replace absolute paths below the working folder with relative ones, which a person can read and type."""
+    import re
+
+    folder = str(Path.cwd()).rstrip("/")
+    return re.sub(rf"(?<!\S){re.escape(folder)}/", "", text)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from lakehouse.cli.app import Context, command, table_argument
-from lakehouse.cli.show import note, show_rows
+from lakehouse.cli.show import note, relative_paths, show_rows
 
 _WHEN = "WHEN is a snapshot id, a tag, an ISO time, or words such as yesterday and '2 hours ago'. Times are UTC."
 
@@ -25,7 +25,7 @@ def history(context: Context, table: str) -> None:
             snapshot.rows_added,
             snapshot.rows_removed,
             snapshot.rows_total,
-            snapshot.source,
+            relative_paths(snapshot.source) if context.output == "table" else snapshot.source,
             ", ".join(snapshot.refs) or ("main" if snapshot.is_current else ""),
             snapshot.is_current,
         )

@@ -111,4 +111,7 @@ def _folder_sensor(settings: Settings, pipeline: Pipeline, table: FilesTable) ->
     return look
 
 
-defs = build_definitions(load_settings())
+@dg.definitions
+def defs() -> dg.Definitions:
+    """The definitions of the lake of the working folder. Dagster calls it; importing this module opens no lake."""
+    return build_definitions(load_settings())
