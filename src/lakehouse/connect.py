@@ -203,7 +203,7 @@ def _mark(parts: Backend) -> str:
 
 
 def _trino(parts: Backend) -> str:
-    from lakehouse.config.facts import facts_of
+    from lakehouse.config.endpoints import endpoints_of
     from lakehouse.stack.trino import catalog_files, stack_catalogs, store_of
 
     if _on_sqlite(parts):
@@ -211,13 +211,13 @@ def _trino(parts: Backend) -> str:
             "Trino cannot open a catalog in a SQLite file.",
             "Serve the lake as a REST catalog (lake up rest) and point Trino at it, or use the profile sql.",
         )
-    facts = facts_of(parts.settings)
+    endpoints = endpoints_of(parts.settings)
     name = parts.settings.trino.catalog or CATALOG
-    known = stack_catalogs(facts)
+    known = stack_catalogs(endpoints)
     names = (
         ("hive", "metastore", "hudi") if name == "hive" else (name,)
     )  # the first hands on to the others what is Hudi's
-    files = catalog_files({each: known[each] for each in names}, store_of(facts))
+    files = catalog_files({each: known[each] for each in names}, store_of(endpoints))
     return "\n".join(f"# etc/catalog/{name}\n{text}" for name, text in files.items())
 
 

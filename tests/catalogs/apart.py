@@ -19,9 +19,9 @@ _CHILD = """
 import json, sys
 from pathlib import Path
 from lakehouse.engines.spark.java import Java, find_java
-from lakehouse.engines.spark.launch import Launch, start_session
+from lakehouse.engines.spark.launch import LaunchOptions, start_session
 told = json.loads(sys.stdin.readline())
-started = start_session(Launch(find_java(told["java_home"]), [Path(jar) for jar in told["jars"]], "1g", told["conf"], Path(told["log"])))
+started = start_session(LaunchOptions(find_java(told["java_home"]), [Path(jar) for jar in told["jars"]], "1g", told["conf"], Path(told["log"])))
 sessions = {}  # a session never forgets a catalog that it has seen under a name
 for line in sys.stdin:
     asked = json.loads(line)

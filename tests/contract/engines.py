@@ -16,7 +16,7 @@ import pyarrow
 from tests.servers.stack import Stack
 
 from lakehouse.config.load import load_settings
-from lakehouse.config.profiles import filled_in
+from lakehouse.config.profiles import resolve_profile
 from lakehouse.config.settings import Settings
 from lakehouse.connect import snippet
 from lakehouse.engines.trino import Trino
@@ -38,7 +38,7 @@ def settings_of(kind: str, stack: Stack, folder: Path) -> Settings:
     settings = replace(stack.settings, profile=PROFILES[kind])
     if kind == "rest":  # as others see it; the lake itself would go straight to the database
         settings = replace(settings, catalog=replace(settings.catalog, kind="rest"))
-    return filled_in(settings)
+    return resolve_profile(settings)
 
 
 class Missing(Exception):

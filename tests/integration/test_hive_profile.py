@@ -13,7 +13,7 @@ import pytest
 from tests.servers.stack import Stack
 
 from lakehouse.catalogs.hive import Metastore
-from lakehouse.config.profiles import filled_in
+from lakehouse.config.profiles import resolve_profile
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import TableName
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 @pytest.fixture(scope="module")
 def settings(stack: Stack) -> Settings:
     stack.need("storage", "postgres", "hive", "trino")
-    return filled_in(replace(stack.settings, profile="hive"))
+    return resolve_profile(replace(stack.settings, profile="hive"))
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from tests.servers.ports import free_port
 from tests.servers.postgres import Postgres
 from tests.servers.stack import Stack
 
-from lakehouse.config.handover import to_text
 from lakehouse.config.load import load_settings
+from lakehouse.config.serialize import dump_settings
 from lakehouse.config.settings import Settings
 from lakehouse.engines.trino import Trino, TrinoSettings
 from lakehouse.pipelines.market.sample import write_day
@@ -100,7 +100,7 @@ def connect_server(settings: Settings) -> Iterator[str]:
     command = [sys.executable, "-m", "lakehouse.stack.connect_server"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert process.stdin
-    process.stdin.write(to_text(settings))
+    process.stdin.write(dump_settings(settings))
     process.stdin.close()
     try:
         deadline = time.monotonic() + _START_TIMEOUT_S

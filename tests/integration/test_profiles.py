@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.servers.stack import Stack
 
-from lakehouse.config.profiles import filled_in
+from lakehouse.config.profiles import resolve_profile
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble, spark_daemon
 from lakehouse.storage.s3 import S3
@@ -42,8 +42,8 @@ def leads(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_files_go_into_the_bucket(lake: Lake, leads: Path, stack: Stack, profile: str) -> None:
     info = lake.describe("sales.leads")
-    assert info.location.startswith(stack.facts.warehouse + "/")
-    store = S3(filled_in(replace(stack.settings, profile=profile)).s3)
+    assert info.location.startswith(stack.endpoints.warehouse + "/")
+    store = S3(resolve_profile(replace(stack.settings, profile=profile)).s3)
     assert any(name.endswith(".parquet") for name in store.list(info.location, deep=True))
 
 

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(scope="module")
 def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     """A lake with a table of orders in two snapshots, and users in the OLTP database."""
-    facts = stack.need("storage", "postgres", "trino")
-    with psycopg.connect(facts.databases["oltp"].url, autocommit=True) as oltp:
+    endpoints = stack.need("storage", "postgres", "trino")
+    with psycopg.connect(endpoints.databases["oltp"].url, autocommit=True) as oltp:
         oltp.execute("CREATE TABLE IF NOT EXISTS customers (id bigint PRIMARY KEY, name text)")
         oltp.execute("INSERT INTO customers VALUES (1, 'Ada'), (2, 'Bob') ON CONFLICT DO NOTHING")
     settings = replace(stack.settings, profile="sql")
@@ -73,7 +73,7 @@ def test_time_travel_by_version_by_when_and_in_the_metadata_tables(lake: Lake) -
 
 
 def test_trino_writes_where_it_is_told_to_and_the_lake_reads_it(lake: Lake, stack: Stack) -> None:
-    place = f"{stack.facts.warehouse}/by_trino"
+    place = f"{stack.endpoints.warehouse}/by_trino"
     asked(lake, f"create schema lake.by_trino with (location = '{place}')")
     asked(lake, "create table by_trino.t (a bigint, b varchar) with (partitioning = array['b'])")
     asked(lake, "insert into by_trino.t values (1, 'x'), (2, 'y')")
@@ -113,20 +113,20 @@ def test_the_same_tables_through_our_rest_catalog(lake: Lake, stack: Stack) -> N
 
 
 def test_a_statement_is_cancelled_and_its_progress_told(stack: Stack) -> None:
-    facts = stack.need("trino")
+    endpoints = stack.need("trino")
     told: list[str] = []
     failed: list[EngineError] = []
     slow = "select count(*) from tpch.sf100.lineitem a join tpch.sf100.lineitem b on a.comment = b.comment"
 
     def ask() -> None:
         try:
-            Trino(TrinoSettings(facts.trino_url)).run(slow, "asked for", progress=told.append)
+            Trino(TrinoSettings(endpoints.trino_url)).run(slow, "asked for", progress=told.append)
         except EngineError as exc:
             failed.append(exc)
 
     asking = threading.Thread(target=ask)
     asking.start()
-    look = Trino(TrinoSettings(facts.trino_url))
+    look = Trino(TrinoSettings(endpoints.trino_url))
     running = "select query_id from system.runtime.queries where state = 'RUNNING' and query like '%tpch.sf100%' and query not like '%runtime%'"
     deadline = time.monotonic() + 60
     while not (found := look.run(running, "look").rows()) or not told:

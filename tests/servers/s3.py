@@ -17,11 +17,11 @@ from tests.servers.ports import free_port
 from tests.servers.started import wait_until
 
 from lakehouse.config.settings import Settings
-from lakehouse.engines.spark.jars import Jar, ensure_jars
+from lakehouse.engines.spark.jars import MavenArtifact, ensure_jars
 from lakehouse.engines.spark.java import find_java
 from lakehouse.storage.s3 import S3Settings
 
-S3PROXY = Jar(
+S3PROXY = MavenArtifact(
     "org.gaul",
     "s3proxy",
     "4.1.0",

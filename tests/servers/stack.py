@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.config.facts import StackFacts, facts_of
+from lakehouse.config.endpoints import StackEndpoints, endpoints_of
 from lakehouse.config.load import all_settings, load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.config.stack import StackSettings
@@ -34,8 +34,8 @@ class Stack:
     running: set[str] = field(default_factory=set)
 
     @property
-    def facts(self) -> StackFacts:
-        return facts_of(self.settings)
+    def endpoints(self) -> StackEndpoints:
+        return endpoints_of(self.settings)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -45,12 +45,12 @@ class Stack:
         own["LAKE_STACK__STORAGE"] = self.settings.stack.storage
         return {**os.environ, **own}
 
-    def need(self, *services: str) -> StackFacts:
-        """The facts of a stack in which at least these services run."""
+    def need(self, *services: str) -> StackEndpoints:
+        """The endpoints of a stack in which at least these services run."""
         if not set(services) <= self.running:
             up(self.settings, services)
             self.running |= set(services)
-        return self.facts
+        return self.endpoints
 
 
 @pytest.fixture(scope="session")

@@ -19,9 +19,9 @@ import pytest
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import DiskFullError, JarError
-from lakehouse.engines.spark.jars import Jar
-from lakehouse.stack.fetch import fetch, place
-from lakehouse.stack.model import Artefact, Dist, Wheel
+from lakehouse.engines.spark.jars import MavenArtifact
+from lakehouse.stack.fetch import artifact_path, fetch
+from lakehouse.stack.model import Artifact, ServerArchive, Wheel
 
 pytestmark = pytest.mark.slow
 
@@ -65,17 +65,19 @@ def packed(files: dict[str, bytes], links: dict[str, str] | None = None) -> byte
     return buffer.getvalue()
 
 
-def published(mirror: Path, content: bytes, keep: tuple[str, ...] = (), sha256: str = "") -> Dist:
+def published(mirror: Path, content: bytes, keep: tuple[str, ...] = (), sha256: str = "") -> ServerArchive:
     folder = mirror / "org" / "test" / "server" / "1.0"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "server-1.0-bin.tar.gz").write_bytes(content)
     mark = sha256 or hashlib.sha256(content).hexdigest()
-    return Dist(Jar("org.test", "server", "1.0", mark, len(content), "bin", ext="tar.gz"), 1000, keep)
+    return ServerArchive(
+        MavenArtifact("org.test", "server", "1.0", mark, len(content), "bin", ext="tar.gz"), 1000, keep
+    )
 
 
-def bring(own: Settings, artefact: Artefact) -> Path:
-    fetch(own, [artefact], lambda text: nullcontext())
-    return place(own, artefact)
+def bring(own: Settings, artifact: Artifact) -> Path:
+    fetch(own, [artifact], lambda text: nullcontext())
+    return artifact_path(own, artifact)
 
 
 def test_a_server_is_unpacked_once_without_its_top_folder(tmp_path: Path, mirror: Path) -> None:
@@ -107,7 +109,7 @@ def test_another_file_than_the_pinned_one_is_refused(tmp_path: Path, mirror: Pat
     dist = published(mirror, packed({"s/a": b"a"}), sha256="0" * 64)
     with pytest.raises(JarError, match="not the pinned file"):
         bring(own, dist)
-    assert not place(own, dist).exists()
+    assert not artifact_path(own, dist).exists()
 
 
 def test_an_archive_that_leads_elsewhere_is_refused(tmp_path: Path, mirror: Path) -> None:
@@ -115,15 +117,15 @@ def test_an_archive_that_leads_elsewhere_is_refused(tmp_path: Path, mirror: Path
     dist = published(mirror, packed({"s/a": b"a", "s/../../../evil": b"evil"}))
     with pytest.raises(JarError, match="leads out of it"):
         bring(own, dist)
-    assert not place(own, dist).exists() and not list(tmp_path.rglob("evil"))
-    assert not list(place(own, dist).parent.glob("*.part-*"))
+    assert not artifact_path(own, dist).exists() and not list(tmp_path.rglob("evil"))
+    assert not list(artifact_path(own, dist).parent.glob("*.part-*"))
 
 
 def test_a_full_disk_is_told_before_anything_is_fetched(tmp_path: Path, mirror: Path) -> None:
     own = settings(tmp_path, mirror)
     dist = published(mirror, packed({"s/a": b"a"}))
     with pytest.raises(DiskFullError, match="server needs"):
-        bring(own, Dist(dist.archive, 1 << 60))
+        bring(own, ServerArchive(dist.archive, 1 << 60))
     assert not (own.cache / "jars").exists()
 
 
@@ -163,4 +165,4 @@ def test_a_wheel_that_is_not_the_pinned_one_is_refused(tmp_path: Path, wheel: Pa
     pinned = Wheel("tiny-server", "1.0", ("0" * 64,), 1000)
     with pytest.raises(JarError, match="tiny-server 1.0 could not be fetched"):
         bring(own, pinned)
-    assert not place(own, pinned).exists()
+    assert not artifact_path(own, pinned).exists()

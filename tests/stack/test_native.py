@@ -20,7 +20,7 @@ import psycopg
 import pytest
 from tests.servers.stack import free_ports, stack_settings
 
-from lakehouse.config.facts import Database, facts_of
+from lakehouse.config.endpoints import Database, endpoints_of
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError, PortTakenError, ServiceFailedError, StackError
 from lakehouse.stack import native
@@ -55,8 +55,8 @@ def run(database: Database, statement: str) -> list[tuple[Any, ...]]:
 
 
 def store(settings: Settings) -> S3:
-    facts = facts_of(settings)
-    return S3(S3Settings(facts.s3_endpoint, facts.s3_region, facts.s3_access_key, facts.s3_secret_key))
+    endpoints = endpoints_of(settings)
+    return S3(S3Settings(endpoints.s3_endpoint, endpoints.s3_region, endpoints.s3_access_key, endpoints.s3_secret_key))
 
 
 def supervisor_of(settings: Settings) -> psutil.Process:
@@ -82,7 +82,7 @@ def test_up_twice_changes_nothing_and_data_outlives_down(make: Callable[..., Set
     settings = make()
     assert [each.state for each in native.up(settings, ["storage", "postgres"])] == ["running", "running"]
     first = pids(settings)
-    run(facts_of(settings).databases["oltp"], "CREATE TABLE orders AS SELECT 7 AS id")
+    run(endpoints_of(settings).databases["oltp"], "CREATE TABLE orders AS SELECT 7 AS id")
     store(settings).write("s3://lakehouse/a/b.txt", b"kept")
     native.up(settings, ["postgres"])
     assert pids(settings) == first
@@ -93,7 +93,7 @@ def test_up_twice_changes_nothing_and_data_outlives_down(make: Callable[..., Set
     assert native.down(settings) == []
 
     native.up(settings, ["storage", "postgres"])
-    assert run(facts_of(settings).databases["oltp"], "SELECT id FROM orders") == [(7,)]
+    assert run(endpoints_of(settings).databases["oltp"], "SELECT id FROM orders") == [(7,)]
     assert store(settings).read("s3://lakehouse/a/b.txt") == b"kept"
 
 
@@ -114,9 +114,9 @@ def test_everything_that_can_be_set_is_set_otherwise_and_it_still_runs(
         **ports,
     )
     found = native.up(settings, ["storage", "postgres"])
-    facts = facts_of(settings)
-    assert {each.url for each in found} == {facts.s3_endpoint, f"postgresql://{host}:{ports['postgres_port']}"}
-    for name, database in facts.databases.items():
+    endpoints = endpoints_of(settings)
+    assert {each.url for each in found} == {endpoints.s3_endpoint, f"postgresql://{host}:{ports['postgres_port']}"}
+    for name, database in endpoints.databases.items():
         assert run(database, "SELECT current_database(), current_user") == [(name, name)]
     store(settings).write("s3://other-bucket/x", b"x")
     assert {path.name for path in (tmp_path / "elsewhere").iterdir()} == {"storage", "postgres"}
@@ -128,7 +128,7 @@ def test_everything_that_can_be_set_is_set_otherwise_and_it_still_runs(
 def test_a_server_of_ones_own_is_used_and_not_started(make: Callable[..., Settings], tmp_path: Path) -> None:
     theirs = make()
     native.up(theirs, ["storage", "postgres"])
-    known = facts_of(theirs)
+    known = endpoints_of(theirs)
     ours = stack_settings(
         tmp_path / "ours",
         postgres_host="127.0.0.1",
@@ -156,7 +156,7 @@ def test_a_changed_setting_restarts_what_it_is_about_and_nothing_else(make: Call
     native.up(other, ["storage", "postgres"])
     assert pids(other)["storage"] == before["storage"]
     assert pids(other)["postgres"] != before["postgres"]
-    assert run(facts_of(other).databases["lake"], "SELECT 1") == [(1,)]
+    assert run(endpoints_of(other).databases["lake"], "SELECT 1") == [(1,)]
 
 
 def test_two_that_start_it_at_once_start_it_once(make: Callable[..., Settings]) -> None:
@@ -170,7 +170,7 @@ def test_two_that_start_it_at_once_start_it_once(make: Callable[..., Settings]) 
 def test_a_killed_server_comes_back_with_its_data(make: Callable[..., Settings]) -> None:
     settings = make()
     native.up(settings, ["postgres"])
-    database = facts_of(settings).databases["lake"]
+    database = endpoints_of(settings).databases["lake"]
     run(database, "CREATE TABLE t AS SELECT 1 AS id")
     killed = pids(settings)["postgres"]
     assert killed
@@ -269,22 +269,22 @@ def test_stopping_one_leaves_those_that_do_not_need_it(make: Callable[..., Setti
 def test_wiping_deletes_the_data_of_what_is_named(make: Callable[..., Settings]) -> None:
     settings = make()
     native.up(settings, ["storage", "postgres"])
-    run(facts_of(settings).databases["lake"], "CREATE TABLE t AS SELECT 1 AS id")
+    run(endpoints_of(settings).databases["lake"], "CREATE TABLE t AS SELECT 1 AS id")
     assert native.wipe(settings, ["postgres"]) == [settings.home / "stack" / "postgres"]
     assert (settings.home / "stack" / "storage").is_dir()
     native.up(settings, ["postgres"])
     with pytest.raises(psycopg.errors.UndefinedTable):
-        run(facts_of(settings).databases["lake"], "SELECT * FROM t")
+        run(endpoints_of(settings).databases["lake"], "SELECT * FROM t")
 
 
 def test_nobody_else_can_enter_or_read_and_nothing_listens_beyond_loopback(make: Callable[..., Settings]) -> None:
     settings = make()
     found = native.up(settings, ["storage", "postgres"])
-    facts = facts_of(settings)
+    endpoints = endpoints_of(settings)
     for each in found:
         assert each.pid and listening(each.pid)
         assert all(place.startswith(("127.", "[::ffff:127.", "[::1]")) for place in listening(each.pid))
-    lake, nessie = facts.databases["lake"], facts.databases["nessie"]
+    lake, nessie = endpoints.databases["lake"], endpoints.databases["nessie"]
     for wrong in (
         Database(lake.host, lake.port, "nessie", "lake", lake.password),
         Database(lake.host, lake.port, "lake", "lake", "guess"),
@@ -292,7 +292,7 @@ def test_nobody_else_can_enter_or_read_and_nothing_listens_beyond_loopback(make:
         with pytest.raises(psycopg.OperationalError):
             run(wrong, "SELECT 1")
     # Neither in the list of processes, nor in a log, nor in a file that others may read.
-    secrets = [facts.s3_secret_key, lake.password, nessie.password]
+    secrets = [endpoints.s3_secret_key, lake.password, nessie.password]
     everyone = [supervisor_of(settings), *supervisor_of(settings).children(recursive=True)]
     assert not any(secret in " ".join(each.cmdline()) for each in everyone for secret in secrets)
     for file in (path for path in settings.home.rglob("*") if path.is_file() and "stack/postgres" not in str(path)):

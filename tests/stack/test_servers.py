@@ -31,7 +31,7 @@ def whole(stack: Stack) -> Stack:
 
 
 def ask(stack: Stack, statement: str) -> list[Any]:
-    connection = trino.dbapi.connect(host=stack.facts.host, port=stack.settings.stack.trino_port, user="tests")
+    connection = trino.dbapi.connect(host=stack.endpoints.host, port=stack.settings.stack.trino_port, user="tests")
     try:
         cursor = connection.cursor()
         cursor.execute(statement)
@@ -65,8 +65,12 @@ def test_nothing_listens_beyond_loopback(whole: Stack) -> None:
 
 
 def test_no_secret_is_in_an_argument_list(whole: Stack) -> None:
-    facts = whole.facts
-    secrets = [facts.s3_secret_key, facts.s3_access_key, *(each.password for each in facts.databases.values())]
+    endpoints = whole.endpoints
+    secrets = [
+        endpoints.s3_secret_key,
+        endpoints.s3_access_key,
+        *(each.password for each in endpoints.databases.values()),
+    ]
     for each in native.status(whole.settings):
         for process in [psutil.Process(each.pid), *psutil.Process(each.pid).children(recursive=True)]:
             words = " ".join(process.cmdline())
@@ -74,20 +78,20 @@ def test_no_secret_is_in_an_argument_list(whole: Stack) -> None:
 
 
 def test_nessie_answers_and_names_the_bucket(whole: Stack) -> None:
-    assert get(f"{whole.facts.nessie_uri}/config")["defaultBranch"] == "main"
-    assert get(f"{whole.facts.nessie_iceberg_uri}/v1/config")["defaults"]["warehouse"] == whole.facts.warehouse
+    assert get(f"{whole.endpoints.nessie_uri}/config")["defaultBranch"] == "main"
+    assert get(f"{whole.endpoints.nessie_iceberg_uri}/v1/config")["defaults"]["warehouse"] == whole.endpoints.warehouse
 
 
 @pytest.mark.parametrize("catalog", ["nessie", "hive", "rest"])
 def test_trino_writes_and_reads_through_each_catalog(whole: Stack, catalog: str) -> None:
     schema = f"{catalog}.t_{catalog}"
-    ask(whole, f"CREATE SCHEMA {schema} WITH (location = '{whole.facts.warehouse}/t_{catalog}')")
+    ask(whole, f"CREATE SCHEMA {schema} WITH (location = '{whole.endpoints.warehouse}/t_{catalog}')")
     ask(whole, f"CREATE TABLE {schema}.nation AS SELECT * FROM tpch.tiny.nation")
     assert ask(whole, f"SELECT count(*) FROM {schema}.nation") == [(25,)]
 
 
 def test_the_rest_catalog_and_the_sql_catalog_are_one(whole: Stack) -> None:
-    ask(whole, f"CREATE SCHEMA rest.shared WITH (location = '{whole.facts.warehouse}/shared')")
+    ask(whole, f"CREATE SCHEMA rest.shared WITH (location = '{whole.endpoints.warehouse}/shared')")
     ask(whole, "CREATE TABLE rest.shared.region AS SELECT * FROM tpch.tiny.region")
     assert ask(whole, "SELECT count(*) FROM lake.shared.region") == [(5,)]
 
@@ -95,7 +99,7 @@ def test_the_rest_catalog_and_the_sql_catalog_are_one(whole: Stack) -> None:
 def test_one_statement_joins_postgresql_and_iceberg(whole: Stack) -> None:
     ask(whole, "CREATE TABLE oltp.public.sizes (regionkey bigint, size varchar)")
     ask(whole, "INSERT INTO oltp.public.sizes VALUES (1, 'large'), (2, 'small')")
-    ask(whole, f"CREATE SCHEMA nessie.joined WITH (location = '{whole.facts.warehouse}/joined')")
+    ask(whole, f"CREATE SCHEMA nessie.joined WITH (location = '{whole.endpoints.warehouse}/joined')")
     ask(whole, "CREATE TABLE nessie.joined.region AS SELECT * FROM tpch.tiny.region")
     statement = (
         "SELECT r.name, s.size FROM nessie.joined.region r JOIN oltp.public.sizes s USING (regionkey) ORDER BY r.name"
@@ -107,7 +111,7 @@ def test_the_metastore_serves_many_clients_one_after_another(whole: Stack) -> No
     from pyiceberg.catalog import load_catalog
 
     for _ in range(8):
-        catalog = load_catalog("hms", type="hive", uri=whole.facts.hive_uri)
+        catalog = load_catalog("hms", type="hive", uri=whole.endpoints.hive_uri)
         assert ("default",) in catalog.list_namespaces()
 
 
@@ -127,7 +131,7 @@ print(sorted(row[0] for row in spark.table("lake.connected.t").select(twice("id"
 
 def spark_connect(stack: Stack) -> str:
     """In a process of its own: there may be only one kind of session in ours."""
-    command = [sys.executable, "-c", CONNECT, stack.facts.connect_url]
+    command = [sys.executable, "-c", CONNECT, stack.endpoints.connect_url]
     told = subprocess.run(command, capture_output=True, text=True, timeout=300)
     return told.stdout or told.stderr[-2000:]
 
@@ -137,7 +141,7 @@ def test_spark_connect_is_the_lakes_own_spark(whole: Stack) -> None:
 
 
 def test_the_catalogs_data_outlives_a_restart(whole: Stack) -> None:
-    ask(whole, f"CREATE SCHEMA nessie.kept WITH (location = '{whole.facts.warehouse}/kept')")
+    ask(whole, f"CREATE SCHEMA nessie.kept WITH (location = '{whole.endpoints.warehouse}/kept')")
     ask(whole, "CREATE TABLE nessie.kept.t AS SELECT 42 AS answer")
     assert set(native.down(whole.settings, ["nessie"])) == {"nessie"}
     native.up(whole.settings, ["nessie"])

@@ -1,8 +1,8 @@
-"""Trino's catalogs as files, from plain facts."""
+"""Trino's catalogs as files, from plain endpoints."""
 
 from __future__ import annotations
 
-from lakehouse.config.facts import Database
+from lakehouse.config.endpoints import Database
 from lakehouse.stack.trino import (
     Bundled,
     IcebergOnNessie,

@@ -80,9 +80,9 @@ def main() -> None:
         return
     if arguments[:1] == ["sql"] and not {"--help", "spark"} & set(arguments):
         # The longest wait of a cold query goes on while the command line is read.
-        from lakehouse.engines.duckdb import start_loading
+        from lakehouse.engines.duckdb import preload
 
-        start_loading()
+        preload()
     from lakehouse.cli.app import run
 
     sys.exit(run(arguments))

@@ -54,10 +54,10 @@ def dbt(context: Context, arguments: tuple[str, ...], no_publish: bool, engine: 
     The project is the folder that the setting `dbt` names; put -- before options that are meant for dbt.
     """
     from lakehouse.cli.show import show_rows, waiting
-    from lakehouse.config.profiles import filled_in
+    from lakehouse.config.profiles import resolve_profile
     from lakehouse.orchestrate.dbt import run_dbt, run_dbt_on_trino
 
-    settings = filled_in(context.settings())
+    settings = resolve_profile(context.settings())
     if engine == "trino" and no_publish:
         raise click.UsageError("Trino sees main alone, so there is no branch to leave anything on.")
     told = ""

@@ -81,10 +81,12 @@ def down(context: Context, services: tuple[str, ...], wipe: bool, yes: bool) -> 
 
 
 def _ask_first(settings: Settings, servers: list[str]) -> None:
-    from lakehouse.stack.site import site_of
+    from lakehouse.stack.context import stack_context
 
     what = ", ".join(servers) or "all servers"
-    click.confirm(f"Delete what {what} keep in {site_of(settings).data}? This cannot be undone.", abort=True, err=True)
+    click.confirm(
+        f"Delete what {what} keep in {stack_context(settings).data}? This cannot be undone.", abort=True, err=True
+    )
 
 
 @command("lake status\nlake status -o json")

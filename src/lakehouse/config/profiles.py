@@ -26,36 +26,36 @@ _IN_TRINO = {"sql": "lake", "rest": "rest", "nessie": "nessie", "hive": "hive"}
 _KINDS = {"sql": "sql", "rest": "sql", "stack": "nessie", "hive": "hive"}
 
 
-def filled_in(settings: Settings) -> Settings:
+def resolve_profile(settings: Settings) -> Settings:
     """The settings with everything that their profile says."""
     if settings.profile == EMBEDDED:
         return settings
-    from lakehouse.config.facts import facts_of
+    from lakehouse.config.endpoints import endpoints_of
 
-    facts = facts_of(settings)
+    endpoints = endpoints_of(settings)
     kind = settings.catalog.kind or _KINDS[settings.profile]
     uris = {
-        "sql": facts.databases["lake"].url,
-        "rest": facts.rest_uri,
-        "nessie": facts.nessie_uri,
-        "hive": facts.hive_uri,
+        "sql": endpoints.databases["lake"].url,
+        "rest": endpoints.rest_uri,
+        "nessie": endpoints.nessie_uri,
+        "hive": endpoints.hive_uri,
     }
     store = {
-        "endpoint": facts.s3_endpoint,
-        "region": facts.s3_region,
-        "access_key": facts.s3_access_key,
-        "secret_key": facts.s3_secret_key,
+        "endpoint": endpoints.s3_endpoint,
+        "region": endpoints.s3_region,
+        "access_key": endpoints.s3_access_key,
+        "secret_key": endpoints.s3_secret_key,
     }
     own_store = bool(settings.s3.endpoint or settings.s3.access_key)
     return replace(
         settings,
-        warehouse=settings.warehouse or facts.warehouse,
+        warehouse=settings.warehouse or endpoints.warehouse,
         catalog=_filled(settings.catalog, {"kind": kind, "uri": uris[kind]}),
         # All of it or nothing: the keys of one store are of no use at another.
         s3=settings.s3 if own_store else replace(settings.s3, **store),  # type: ignore[arg-type]
         trino=_filled(
             settings.trino,
-            {"url": facts.trino_url, "catalog": _IN_TRINO["rest" if settings.profile == "rest" else kind]},
+            {"url": endpoints.trino_url, "catalog": _IN_TRINO["rest" if settings.profile == "rest" else kind]},
         ),
     )
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.catalogs.sql import SqlCatalog
-from lakehouse.config.handover import to_text
 from lakehouse.config.load import load_settings
-from lakehouse.config.profiles import filled_in
+from lakehouse.config.profiles import resolve_profile
+from lakehouse.config.serialize import dump_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.engine import QueryRequest, SparkEngine
 from lakehouse.core.errors import BadSettingError
@@ -22,7 +22,7 @@ from lakehouse.core.names import CATALOG
 from lakehouse.core.source import RemoteFiles
 from lakehouse.core.uris import file_uri
 from lakehouse.engines.duckdb import DuckDB
-from lakehouse.engines.spark.daemon.client import SparkDaemon
+from lakehouse.engines.spark.daemon.client import SparkDaemonClient
 from lakehouse.engines.spark.session import LocalSession
 from lakehouse.engines.spark.settings import WARM
 from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
@@ -37,9 +37,9 @@ from lakehouse.storage.s3 import is_remote
 
 if TYPE_CHECKING:
     from lakehouse.core.result import Result
-    from lakehouse.engines.spark.jars import Jar
+    from lakehouse.engines.spark.jars import MavenArtifact
     from lakehouse.engines.spark.java import Java
-    from lakehouse.engines.spark.launch import Started
+    from lakehouse.engines.spark.launch import StartedSession
     from lakehouse.ingest.run import Ingester
     from lakehouse.lake.backend import Backend
     from lakehouse.pipelines import Pipeline
@@ -100,7 +100,7 @@ def assemble_components(
     memory = _bytes("query.memory_limit", settings.query.memory_limit)
     duckdb = DuckDB(memory, home.run / "spill", parts.duckdb_access)
 
-    def start() -> Started:
+    def start() -> StartedSession:
         with waiting("Starting Spark"):
             return start_spark(parts, class_list)
 
@@ -208,15 +208,17 @@ def _store(settings: Settings, own: Mapping[str, str]) -> RemoteFiles:
     return S3(replace(settings.s3, **known))  # type: ignore[arg-type]
 
 
-def spark_daemon(settings: Settings, waiting: Waiting = _in_silence, fetching: Fetching = _in_silence) -> SparkDaemon:
+def spark_daemon(
+    settings: Settings, waiting: Waiting = _in_silence, fetching: Fetching = _in_silence
+) -> SparkDaemonClient:
     """The lake's background Spark, running or not."""
     home = LocalHome(settings.home)
     in_process = replace(settings, spark=replace(settings.spark, master=_IN_PROCESS))
-    return SparkDaemon(
+    return SparkDaemonClient(
         run_folder=home.run,
         log=home.logs / "spark.log",
         start=[sys.executable, "-m", "lakehouse.lake.daemon"],
-        handover=to_text(in_process),
+        serialized=dump_settings(in_process),
         waiting=waiting,
         before_start=lambda: fetch_runtime(settings, fetching),
     )
@@ -232,7 +234,7 @@ def fetch_runtime(settings: Settings, fetching: Fetching = _in_silence) -> tuple
         return java, ensure_jars(settings.cache, lambda: java, settings.maven_repo, progress, jars_for(settings))
 
 
-def jars_for(settings: Settings) -> tuple[Jar, ...]:
+def jars_for(settings: Settings) -> tuple[MavenArtifact, ...]:
     """The jars that Spark needs beside its own for this lake."""
     from lakehouse.engines.spark.jars import EMBEDDED, ICEBERG_AWS, S3A
 
@@ -241,20 +243,20 @@ def jars_for(settings: Settings) -> tuple[Jar, ...]:
 
 def _reads_s3(settings: Settings) -> bool:
     """Whether Spark itself reads from an object store: some pipeline's source, or a Hudi table, lies there."""
-    on_hive = filled_in(settings).catalog.kind == "hive"  # where Hudi's tables lie in an object store
+    on_hive = resolve_profile(settings).catalog.kind == "hive"  # where Hudi's tables lie in an object store
     return on_hive or any(own.get("path", "").startswith("s3://") for own in settings.sources.values())
 
 
 def _writes_s3(settings: Settings) -> bool:
     """Whether the lake's own tables lie there."""
-    return is_remote(filled_in(settings).warehouse)
+    return is_remote(resolve_profile(settings).warehouse)
 
 
-def start_spark(parts: Backend, class_list: Path | None = None) -> Started:
+def start_spark(parts: Backend, class_list: Path | None = None) -> StartedSession:
     """A session on whatever spark.master names; what it needs on this machine is fetched first."""
     from lakehouse.engines.spark.archive import find_archive
     from lakehouse.engines.spark.java import heap_for
-    from lakehouse.engines.spark.launch import JDK_NET, Launch, connect, start_session
+    from lakehouse.engines.spark.launch import JDK_NET, LaunchOptions, connect, start_session
 
     settings, home = parts.settings, parts.home
     master = _IN_PROCESS if settings.spark.master == WARM else settings.spark.master
@@ -269,7 +271,7 @@ def start_spark(parts: Backend, class_list: Path | None = None) -> Started:
         if "spark.authenticate.secret" not in conf:
             # A cluster's secret is one that all of it was given; one made up here would be the driver's alone.
             conf["spark.authenticate"] = settings.spark.conf.get("spark.authenticate", "false")
-    launch = Launch(
+    launch = LaunchOptions(
         java=java,
         jars=jars,
         heap=heap_for(settings.spark.driver_memory),

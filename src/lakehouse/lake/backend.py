@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
-from lakehouse.config.profiles import filled_in
+from lakehouse.config.profiles import resolve_profile
 from lakehouse.config.settings import Settings
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.uris import file_uri
@@ -65,7 +65,7 @@ def author_of(settings: Settings) -> str:
 
 def open_backend(settings: Settings) -> Backend:
     """The catalog and the files of the lake that settings describe."""
-    settings = filled_in(settings)
+    settings = resolve_profile(settings)
     home = LocalHome(settings.home).ready()
     warehouse = settings.warehouse or file_uri(home.warehouse)
     if not is_remote(warehouse):

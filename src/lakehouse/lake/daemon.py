@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from lakehouse.config.handover import from_text
+from lakehouse.config.serialize import parse_settings
 from lakehouse.engines.spark.daemon.client import fingerprint
 from lakehouse.engines.spark.daemon.server import DaemonOptions, serve
 from lakehouse.lake import Lake
@@ -13,11 +13,13 @@ from lakehouse.storage.local import LocalHome
 
 
 def main() -> None:
-    handover = sys.stdin.read()
-    settings = from_text(handover)
+    serialized = sys.stdin.read()
+    settings = parse_settings(serialized)
     home = LocalHome(settings.home)
     components = assemble_components(settings)
-    options = DaemonOptions(settings.home, home.run, settings.cache, settings.spark.idle_minutes, fingerprint(handover))
+    options = DaemonOptions(
+        settings.home, home.run, settings.cache, settings.spark.idle_minutes, fingerprint(serialized)
+    )
     serve(Lake(components).answer, components.session, options)
 
 

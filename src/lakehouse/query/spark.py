@@ -15,7 +15,7 @@ from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.refs import Commit
 from lakehouse.core.result import Result
-from lakehouse.engines.spark.session import LocalSession, Prepared
+from lakehouse.engines.spark.session import LocalSession, PreparedStatement
 from lakehouse.process.locks import locked
 from lakehouse.query.drop import drop_softly
 from lakehouse.query.guard import check_allowed, kept_on_branch, without_texts
@@ -111,7 +111,7 @@ class SparkStatements:
 
     def _prepared(
         self, request: QueryRequest, statement: Statement, names: _Names, versions: Mapping[TableName, str]
-    ) -> Prepared:
+    ) -> PreparedStatement:
         stale = [name for name, version in versions.items() if not version or self._known.get(name) != version]
         setup = [line for name in stale for line in names.format_of(name).spark_setup(name)]
         copies = [names.format_of(name).spark_copy(name) for name in stale]
@@ -120,7 +120,7 @@ class SparkStatements:
         if request.branch:
             settings |= self._catalog.on(request.branch).spark_conf()
             setup.append(f"USE {request.branch}")
-        return Prepared(
+        return PreparedStatement(
             sql=kept_on_branch(statement, for_spark(statement, names.in_spark(request.as_of)), request.branch),
             setup=setup,
             settings=settings,

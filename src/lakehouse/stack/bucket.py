@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 
 from lakehouse.config.load import load_settings
-from lakehouse.config.profiles import filled_in
+from lakehouse.config.profiles import resolve_profile
 from lakehouse.core.errors import LakeError
 from lakehouse.storage.s3 import S3
 
 
 def main() -> int:
     try:
-        settings = filled_in(load_settings())
+        settings = resolve_profile(load_settings())
         S3(settings.s3).make_bucket(settings.stack.bucket)
     except LakeError as exc:
         sys.stderr.write(f"{exc.message} {exc.hint}\n")

@@ -8,12 +8,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from lakehouse.config.facts import DATABASES
+from lakehouse.config.endpoints import DATABASES
 from lakehouse.config.secrets import made_up
 from lakehouse.config.settings import Settings
 from lakehouse.config.stack import StackSettings
 from lakehouse.core.errors import HomeError
-from lakehouse.stack.model import Container, Service
+from lakehouse.stack.model import ContainerSpec, Service
 from lakehouse.stack.mounted import mounted_files
 from lakehouse.stack.process import write_private
 from lakehouse.stack.registry import services
@@ -89,7 +89,7 @@ def document() -> dict[str, Any]:
     }
 
 
-def _containers() -> Iterator[tuple[str, tuple[Service, Container]]]:
+def _containers() -> Iterator[tuple[str, tuple[Service, ContainerSpec]]]:
     for service in services():
         if service.container is not None:
             yield service.name, (service, service.container())
@@ -97,7 +97,7 @@ def _containers() -> Iterator[tuple[str, tuple[Service, Container]]]:
             yield name, (service, job())
 
 
-def _profiles(containers: Mapping[str, tuple[Service, Container]]) -> dict[str, list[str]]:
+def _profiles(containers: Mapping[str, tuple[Service, ContainerSpec]]) -> dict[str, list[str]]:
     """A container is in its own profile and in those of all that need it, so that a part starts whole."""
     found: dict[str, set[str]] = {name: {ALL} for name in containers}
     for name, (owner, _) in containers.items():
@@ -106,7 +106,7 @@ def _profiles(containers: Mapping[str, tuple[Service, Container]]) -> dict[str, 
     return {name: sorted(profiles) for name, profiles in found.items()}
 
 
-def _with_needs(name: str, containers: Mapping[str, tuple[Service, Container]]) -> set[str]:
+def _with_needs(name: str, containers: Mapping[str, tuple[Service, ContainerSpec]]) -> set[str]:
     seen, waiting = set[str](), [name]
     while waiting:
         each = waiting.pop()
@@ -116,7 +116,7 @@ def _with_needs(name: str, containers: Mapping[str, tuple[Service, Container]]) 
     return seen
 
 
-def _entry(owner: Service, container: Container, profiles: list[str]) -> dict[str, Any]:
+def _entry(owner: Service, container: ContainerSpec, profiles: list[str]) -> dict[str, Any]:
     entry = {
         "profiles": profiles,
         **_image(container),
@@ -137,7 +137,7 @@ def _entry(owner: Service, container: Container, profiles: list[str]) -> dict[st
     return {key: value for key, value in entry.items() if value}
 
 
-def _health(container: Container) -> dict[str, Any]:
+def _health(container: ContainerSpec) -> dict[str, Any]:
     return {
         "test": list(container.health),
         "interval": "5s",
@@ -147,7 +147,7 @@ def _health(container: Container) -> dict[str, Any]:
     }
 
 
-def _image(container: Container) -> dict[str, Any]:
+def _image(container: ContainerSpec) -> dict[str, Any]:
     if container.build_folder:
         return {"image": container.image, "build": {"context": container.build_folder}}
     if container.build:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from lakehouse.config.handover import from_text
+from lakehouse.config.serialize import parse_settings
 from lakehouse.config.settings import Settings
 from lakehouse.lake.assemble import assemble
 from lakehouse.stack.jvm import serve_until_told
@@ -19,7 +19,7 @@ _LARGEST_MESSAGE = 128 << 20
 
 
 def main() -> int:
-    settings = from_text(sys.stdin.read())
+    settings = parse_settings(sys.stdin.read())
     stack = settings.stack
     with assemble(as_server(settings)) as lake:
         jvm = lake.spark._jvm

@@ -13,54 +13,56 @@ from pathlib import Path
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import DiskFullError, JarError
-from lakehouse.engines.spark.jars import Jar, ensure_jars
+from lakehouse.engines.spark.jars import MavenArtifact, ensure_jars
 from lakehouse.engines.spark.java import find_java
 from lakehouse.process.locks import locked
-from lakehouse.stack.model import Artefact, Dist, Wheel
+from lakehouse.stack.model import Artifact, ServerArchive, Wheel
 
 Fetching = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
 _WHEEL_TIMEOUT_S = 1800
 
 
-def place(settings: Settings, artefact: Artefact) -> Path:
-    """Where an artefact lies once it was fetched."""
-    match artefact:
-        case Jar():
-            return settings.cache / "jars" / artefact.file
-        case Dist(archive=archive):
+def artifact_path(settings: Settings, artifact: Artifact) -> Path:
+    """Where an artifact lies once it was fetched."""
+    match artifact:
+        case MavenArtifact():
+            return settings.cache / "jars" / artifact.file
+        case ServerArchive(archive=archive):
             return settings.cache / "dist" / f"{archive.name}-{archive.version}"
         case Wheel(name=name, version=version):
             return settings.cache / "dist" / f"{name}-{version}"
 
 
-def fetch(settings: Settings, artefacts: Iterable[Artefact], fetching: Fetching) -> None:
+def fetch(settings: Settings, artifacts: Iterable[Artifact], fetching: Fetching) -> None:
     """Bring everything that is missing; what is there already is not asked for again."""
-    artefacts = list(dict.fromkeys(artefacts))
-    jars = [each for each in artefacts if isinstance(each, Jar)]
-    dists = [each for each in artefacts if isinstance(each, Dist) and not place(settings, each).is_dir()]
-    wheels = [each for each in artefacts if isinstance(each, Wheel) and not place(settings, each).is_dir()]
+    artifacts = list(dict.fromkeys(artifacts))
+    jars = [each for each in artifacts if isinstance(each, MavenArtifact)]
+    dists = [
+        each for each in artifacts if isinstance(each, ServerArchive) and not artifact_path(settings, each).is_dir()
+    ]
+    wheels = [each for each in artifacts if isinstance(each, Wheel) and not artifact_path(settings, each).is_dir()]
     _fetch_jars(settings, jars, "Fetching jars", fetching)
     for dist in dists:
         _check_room(settings.cache, dist.size + 2 * dist.archive.size, dist.archive.name)
         _fetch_jars(settings, [dist.archive], f"Fetching {dist.archive.name} {dist.archive.version}", fetching)
-        _install(settings, dist, lambda into, dist=dist: _unpack(place(settings, dist.archive), dist, into))  # type: ignore[misc]
-        place(settings, dist.archive).unlink(missing_ok=True)
+        _install(settings, dist, lambda into, dist=dist: _unpack(artifact_path(settings, dist.archive), dist, into))  # type: ignore[misc]
+        artifact_path(settings, dist.archive).unlink(missing_ok=True)
     for wheel in wheels:
         _check_room(settings.cache, 2 * wheel.size, wheel.name)
         with fetching(f"Fetching {wheel.name} {wheel.version}"):
             _install(settings, wheel, lambda into, wheel=wheel: _install_wheel(wheel, into))  # type: ignore[misc]
 
 
-def _fetch_jars(settings: Settings, jars: list[Jar], text: str, fetching: Fetching) -> None:
+def _fetch_jars(settings: Settings, jars: list[MavenArtifact], text: str, fetching: Fetching) -> None:
     with fetching(text) as progress:
         ensure_jars(
             settings.cache, lambda: find_java(settings.spark.java_home), settings.maven_repo, progress, jars=jars
         )
 
 
-def _install(settings: Settings, artefact: Artefact, make: Callable[[Path], None]) -> None:
+def _install(settings: Settings, artifact: Artifact, make: Callable[[Path], None]) -> None:
     """A folder that appears complete or not at all, made by one command at a time."""
-    target = place(settings, artefact)
+    target = artifact_path(settings, artifact)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with locked(target.with_name(target.name + ".lock")):
@@ -80,7 +82,7 @@ def _install(settings: Settings, artefact: Artefact, make: Callable[[Path], None
         ) from exc
 
 
-def _unpack(archive: Path, dist: Dist, into: Path) -> None:
+def _unpack(archive: Path, dist: ServerArchive, into: Path) -> None:
     """Unpack what is wanted, without the archive's own top folder.
 
     Files that several folders share are hard links in the archive, perhaps to one that is not wanted: that one is unpacked
@@ -150,7 +152,7 @@ def _installer() -> list[str]:
     """pip where this Python has it, else uv."""
     from importlib.metadata import distributions
 
-    # CheckContext for the module itself would make setuptools put its own distutils in the place of Python's.
+    # Importing pip would make setuptools replace Python's distutils with its own.
     if next(iter(distributions(name="pip")), None) is not None:
         return [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     if uv := shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent)):

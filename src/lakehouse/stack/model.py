@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lakehouse.config.facts import StackFacts
+from lakehouse.config.endpoints import StackEndpoints
 from lakehouse.config.secrets import Secrets
 from lakehouse.config.settings import Settings
-from lakehouse.engines.spark.jars import Jar
+from lakehouse.engines.spark.jars import MavenArtifact
 
 
 @dataclass(frozen=True)
@@ -25,26 +25,26 @@ class Wheel:
 
 
 @dataclass(frozen=True)
-class Dist:
+class ServerArchive:
     """A server that comes as a tar.gz, unpacked once."""
 
-    archive: Jar
+    archive: MavenArtifact
     size: int
     """How many bytes it takes once it is unpacked."""
     keep: tuple[str, ...] = ()
     """Only what lies below these folders of it is unpacked; nothing: all."""
 
 
-Artefact = Jar | Wheel | Dist
+Artifact = MavenArtifact | Wheel | ServerArchive
 
 
 @dataclass(frozen=True)
-class Site:
+class StackContext:
     """One lake's stack as a service sees it: settings, secrets, and where things lie on this machine."""
 
     settings: Settings
     secrets: Secrets
-    facts: StackFacts
+    endpoints: StackEndpoints
     data: Path
     """Where the services keep what must survive; one folder each."""
     run: Path
@@ -83,7 +83,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Process:
+class ProcessSpec:
     """How a service is started on this machine."""
 
     argv: tuple[str, ...]
@@ -102,7 +102,7 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Container:
+class ContainerSpec:
     """How a service is started by compose. `${NAME}` in a value is filled in from .env."""
 
     image: str
@@ -129,7 +129,7 @@ class Container:
     memory: str = ""
 
 
-def _nothing(site: Site) -> None:
+def _nothing(context: StackContext) -> None:
     return
 
 
@@ -145,17 +145,17 @@ class Service:
     """Resident memory when idle, as measured."""
     needs: tuple[str, ...] = ()
     ports: tuple[Port, ...] = ()
-    artefacts: Callable[[Site], tuple[Artefact, ...]] = lambda site: ()
-    provide: Callable[[Site, Callable[[str], object]], None] = lambda site, tell: None
+    artifacts: Callable[[StackContext], tuple[Artifact, ...]] = lambda context: ()
+    provide: Callable[[StackContext, Callable[[str], object]], None] = lambda context, tell: None
     """What else has to be there before the start and takes minutes: building a program."""
-    prepare: Callable[[Site], None] = _nothing
+    prepare: Callable[[StackContext], None] = _nothing
     """Before each start: make what is missing in the data folder."""
-    process: Callable[[Site], Process] | None = None
+    process: Callable[[StackContext], ProcessSpec] | None = None
     """None: it is only started by compose."""
-    healthy: Callable[[Site], bool] = lambda site: True
-    ready: Callable[[Site], None] = _nothing
+    healthy: Callable[[StackContext], bool] = lambda context: True
+    ready: Callable[[StackContext], None] = _nothing
     """Once it answers, and before those who need it start: a bucket, databases."""
     start_timeout_s: float = 120.0
-    container: Callable[[], Container] | None = None
-    jobs: Mapping[str, Callable[[], Container]] = field(default_factory=dict)
+    container: Callable[[], ContainerSpec] | None = None
+    jobs: Mapping[str, Callable[[], ContainerSpec]] = field(default_factory=dict)
     """One-shot containers that belong to it."""

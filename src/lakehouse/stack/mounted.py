@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakehouse.catalogs.sql.postgres import make_tables
-from lakehouse.config.facts import DATABASES, Database, StackFacts
+from lakehouse.config.endpoints import DATABASES, Database, StackEndpoints
 from lakehouse.stack.trino import catalog_files, stack_catalogs, store_of
 
 _DATABASES = """\
@@ -79,8 +79,8 @@ CMD ["gunicorn", "--bind", "0.0.0.0:8088", "--workers", "2", "--worker-class", "
 
 def mounted_files() -> dict[str, str]:
     """All of them, by their names in the folder."""
-    facts = _facts_of_containers()
-    catalogs = catalog_files(stack_catalogs(facts, "${ENV:REST_TOKEN}"), store_of(facts))
+    endpoints = _container_endpoints()
+    catalogs = catalog_files(stack_catalogs(endpoints, "${ENV:REST_TOKEN}"), store_of(endpoints))
     return {
         "postgres/databases.sh": _DATABASES.format(names=" ".join(DATABASES), tables=make_tables()),
         "trino/jvm.config": _JVM,
@@ -91,9 +91,9 @@ def mounted_files() -> dict[str, str]:
     }
 
 
-def _facts_of_containers() -> StackFacts:
+def _container_endpoints() -> StackEndpoints:
     """The stack as a container sees it; what is secret is Trino's to look up in its environment."""
-    return StackFacts(
+    return StackEndpoints(
         host="trino",
         s3_endpoint="http://storage:9000",
         s3_region="${ENV:S3_REGION}",

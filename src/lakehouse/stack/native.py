@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lakehouse.config.handover import to_text
+from lakehouse.config.serialize import dump_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError, PortTakenError, StackError
 from lakehouse.process.locks import locked
 from lakehouse.process.unix_http import short_path
+from lakehouse.stack.context import ALREADY_WATCHED, SOCKET, STATE, protocol_version, run_folder, stack_context
 from lakehouse.stack.fetch import Fetching, fetch
-from lakehouse.stack.model import Service, Site
+from lakehouse.stack.model import Service, StackContext
 from lakehouse.stack.process import end_left_over, failed, run_in_foreground
 from lakehouse.stack.registry import ALL, NAMES, in_order, service, services
-from lakehouse.stack.site import ALREADY_WATCHED, SOCKET, STATE, protocol_version, run_folder, site_of
 from lakehouse.storage.local import LocalHome
 
 Waiting = Callable[[str], AbstractContextManager[object]]
@@ -34,7 +34,7 @@ _LOOK_EVERY_S = 0.1
 
 
 @dataclass(frozen=True)
-class Running:
+class ServiceStatus:
     """A service that the supervisor watches."""
 
     service: str
@@ -72,22 +72,24 @@ def up(
     waiting: Waiting = _in_silence,
     fetching: Fetching = _in_silence,
     tell: Callable[[str], object] = lambda text: None,
-) -> list[Running]:
+) -> list[ServiceStatus]:
     """Start services and what they need, and wait until they answer. Those that run already are left as they are."""
     names = [*names, *_end_another_version(settings)]
     chosen = startable(settings, names)
     LocalHome(settings.home).ready().check_room()
     provide(settings, names, fetching=fetching, tell=tell)
-    site, wanted = site_of(settings), [each.name for each in chosen]
+    context, wanted = stack_context(settings), [each.name for each in chosen]
     for each in chosen:
         assert each.process is not None
-        each.process(site)  # what is wrong with it, such as a missing Java, is told here and not in a log
-    with locked(site.run / "up.lock"):  # two at once would each find the ports taken that the other's servers listen on
+        each.process(context)  # what is wrong with it, such as a missing Java, is told here and not in a log
+    with locked(
+        context.run / "up.lock"
+    ):  # two at once would each find the ports taken that the other's servers listen on
         if _ask(settings, {"do": "status"}) is None:
-            end_left_over(site.run / STATE)
-        _check_ports(site, chosen)
+            end_left_over(context.run / STATE)
+        _check_ports(context, chosen)
         _ensure_supervisor(settings)
-        _told(_ask(settings, {"do": "start", "settings": to_text(settings), "services": wanted}))
+        _told(_ask(settings, {"do": "start", "settings": dump_settings(settings), "services": wanted}))
     return _await(settings, wanted, waiting, tell)
 
 
@@ -102,20 +104,20 @@ def provide(
     """Fetch and build whatever services run on that is not there yet; `only`: not what they need."""
     names = list(names)
     chosen = [each for each in startable(settings, names) if not only or each.name in names]
-    site = site_of(settings)
-    fetch(settings, [artefact for each in chosen for artefact in each.artefacts(site)], fetching)
+    context = stack_context(settings)
+    fetch(settings, [artifact for each in chosen for artifact in each.artifacts(context)], fetching)
     for each in chosen:
-        each.provide(site, tell)
+        each.provide(context, tell)
 
 
 def serve(settings: Settings, name: str, *, fetching: Fetching = _in_silence) -> int:
     """Run one service in the foreground until it ends; gives its exit code. What it needs must run already."""
     (chosen,) = [each for each in startable(settings, [name]) if each.name == name]
-    site = site_of(settings)
-    fetch(settings, chosen.artefacts(site), fetching)
-    chosen.prepare(site)
+    context = stack_context(settings)
+    fetch(settings, chosen.artifacts(context), fetching)
+    chosen.prepare(context)
     assert chosen.process is not None
-    return run_in_foreground(chosen.name, chosen.process(site), site)
+    return run_in_foreground(chosen.name, chosen.process(context), context)
 
 
 def down(settings: Settings, names: Iterable[str] = ()) -> list[str]:
@@ -135,35 +137,35 @@ def wipe(settings: Settings, names: Iterable[str] = ()) -> list[Path]:
     """Stop services and delete their data; says which folders are gone."""
     names = [service(name).name for name in names if name != ALL]
     down(settings, names)
-    site = site_of(settings)
-    gone = [site.folder(name) for name in names or NAMES if site.folder(name).is_dir()]
+    context = stack_context(settings)
+    gone = [context.folder(name) for name in names or NAMES if context.folder(name).is_dir()]
     for folder in gone:
         shutil.rmtree(folder)
     return gone
 
 
-def status(settings: Settings) -> list[Running]:
+def status(settings: Settings) -> list[ServiceStatus]:
     """What the supervisor watches; nothing if there is none."""
     answer = _ask(settings, {"do": "status"})
-    known = Running.__dataclass_fields__
+    known = ServiceStatus.__dataclass_fields__
     found = _told(answer) if answer else []
-    return [Running(**{name: value for name, value in each.items() if name in known}) for each in found]
+    return [ServiceStatus(**{name: value for name, value in each.items() if name in known}) for each in found]
 
 
 def log_files(settings: Settings, names: Iterable[str] = ()) -> dict[str, Path]:
     """Where the logs of services are: of those named, else of all that have one."""
-    site = site_of(settings)
+    context = stack_context(settings)
     wanted = [service(name).name for name in names] or [*NAMES, "supervisor"]
-    return {name: site.log(name) for name in wanted if site.log(name).is_file()}
+    return {name: context.log(name) for name in wanted if context.log(name).is_file()}
 
 
-def _check_ports(site: Site, chosen: list[Service]) -> None:
+def _check_ports(context: StackContext, chosen: list[Service]) -> None:
     """Say who cannot listen, before anything is started."""
-    own = {each.service for each in status(site.settings)}
-    host = site.settings.stack.host
+    own = {each.service for each in status(context.settings)}
+    host = context.settings.stack.host
     for each in chosen:
         for port in each.ports if each.name not in own else ():
-            number = port.number(site.settings)
+            number = port.number(context.settings)
             with socket.socket() as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 try:
@@ -213,7 +215,9 @@ def _ensure_supervisor(settings: Settings) -> None:
     process.returncode = 0  # it is meant to outlive us, so Python need not warn that it still runs
 
 
-def _await(settings: Settings, wanted: list[str], waiting: Waiting, tell: Callable[[str], object]) -> list[Running]:
+def _await(
+    settings: Settings, wanted: list[str], waiting: Waiting, tell: Callable[[str], object]
+) -> list[ServiceStatus]:
     """Wait until all run; the first that failed is an error."""
     began, reported, shown = time.monotonic(), set[str](), ""
     with ExitStack() as spinner:
@@ -233,7 +237,7 @@ def _await(settings: Settings, wanted: list[str], waiting: Waiting, tell: Callab
     raise failed("supervisor", "the stack's own process has ended.")
 
 
-def _watch(settings: Settings, wanted: list[str]) -> Iterator[tuple[str, list[Running]]]:
+def _watch(settings: Settings, wanted: list[str]) -> Iterator[tuple[str, list[ServiceStatus]]]:
     """What is still being waited for, again and again; nothing in the end."""
     while found := status(settings):
         mine = [each for each in found if each.service in wanted]

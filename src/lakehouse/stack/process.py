@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from lakehouse.core.errors import ServiceFailedError
-from lakehouse.stack.model import Process, Site
+from lakehouse.stack.model import ProcessSpec, StackContext
 
 _CHILD = str(Path(__file__).with_name("child.py"))
 _STOP_TIMEOUT_S = 20.0
@@ -32,11 +32,11 @@ def failed(service: str, why: str, log: Path | str = "") -> ServiceFailedError:
     return ServiceFailedError(f"{service} does not run: {why}", f"lake logs {service}{whole}")
 
 
-def fingerprint(process: Process) -> str:
+def fingerprint(process: ProcessSpec) -> str:
     """Changes when anything does that the process was started with."""
-    facts = [process.argv, sorted(process.environment.items()), process.input, process.prepared_with]
-    facts += [sorted((str(path), text) for path, text in process.files.items())]
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+    parts = [process.argv, sorted(process.environment.items()), process.input, process.prepared_with]
+    parts += [sorted((str(path), text) for path, text in process.files.items())]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def guarded(argv: Sequence[str], stop_signal: int = signal.SIGTERM, not_root: bool = False) -> list[str]:
@@ -44,30 +44,30 @@ def guarded(argv: Sequence[str], stop_signal: int = signal.SIGTERM, not_root: bo
     return [sys.executable, "-I", _CHILD, str(os.getpid()), str(int(stop_signal)), str(int(not_root)), *argv]
 
 
-def start(name: str, process: Process, site: Site) -> subprocess.Popen[bytes]:
+def start(name: str, process: ProcessSpec, context: StackContext) -> subprocess.Popen[bytes]:
     """Start a server, its output going to its log.
 
     The thread that calls this must live as long as the server: the system ends the one with the other.
     """
-    log = site.log(name)
+    log = context.log(name)
     if log.is_file() and log.stat().st_size > _LARGEST_LOG:
         log.replace(log.with_suffix(".log.1"))
     with log.open("ab") as out:
-        return _start(name, process, site, out)
+        return _start(name, process, context, out)
 
 
-def run_in_foreground(name: str, process: Process, site: Site) -> int:
+def run_in_foreground(name: str, process: ProcessSpec, context: StackContext) -> int:
     """Run a server with its output on ours; told to end, it is told so too. Gives its exit code."""
-    started = _start(name, process, site, None)
+    started = _start(name, process, context, None)
     for told in (signal.SIGTERM, signal.SIGINT):
         signal.signal(told, lambda *_: started.send_signal(process.stop_signal))
     return started.wait()
 
 
-def _start(name: str, process: Process, site: Site, out: IO[bytes] | None) -> subprocess.Popen[bytes]:
+def _start(name: str, process: ProcessSpec, context: StackContext, out: IO[bytes] | None) -> subprocess.Popen[bytes]:
     for path, text in process.files.items():
         write_private(path, text)
-    folder = process.folder or site.folder(name)
+    folder = process.folder or context.folder(name)
     folder.mkdir(parents=True, exist_ok=True)
     started = subprocess.Popen(
         guarded(process.argv, process.stop_signal, process.not_root),
@@ -85,17 +85,17 @@ def _start(name: str, process: Process, site: Site, out: IO[bytes] | None) -> su
     return started
 
 
-def environment(process: Process) -> dict[str, str]:
+def environment(process: ProcessSpec) -> dict[str, str]:
     """What a server sees: little of ours, in UTC, and its own."""
     ours = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {**ours, "TZ": "UTC", **process.environment}
 
 
-def run_once(name: str, process: Process, site: Site, timeout: float = 300.0) -> None:
+def run_once(name: str, process: ProcessSpec, context: StackContext, timeout: float = 300.0) -> None:
     """Run a program that ends, such as one that makes a schema."""
-    log = site.log(name)
+    log = context.log(name)
     before = log_size(log)
-    started = start(name, process, site)
+    started = start(name, process, context)
     try:
         code = started.wait(timeout)
     except subprocess.TimeoutExpired as exc:

@@ -19,12 +19,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from lakehouse.config.handover import from_text
+from lakehouse.config.serialize import parse_settings
 from lakehouse.process.unix_http import short_path
-from lakehouse.stack.keeper import Keeper
+from lakehouse.stack.context import ALREADY_WATCHED, SOCKET, STATE, protocol_version, run_folder, stack_context
+from lakehouse.stack.monitor import ServiceMonitor
 from lakehouse.stack.process import end_left_over
 from lakehouse.stack.registry import in_order, service
-from lakehouse.stack.site import ALREADY_WATCHED, SOCKET, STATE, protocol_version, run_folder, site_of
 
 
 class Supervisor:
@@ -32,7 +32,7 @@ class Supervisor:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._keepers: dict[str, Keeper] = {}
+        self._monitors: dict[str, ServiceMonitor] = {}
         self._changing = threading.RLock()
         self.done = threading.Event()
 
@@ -42,48 +42,48 @@ class Supervisor:
             case "start":
                 self.start(request["settings"], request["services"])
             case "stop":
-                self.stop(request["services"] or list(self._keepers))
+                self.stop(request["services"] or list(self._monitors))
         return {
             "pid": os.getpid(),
             "version": protocol_version(),
-            "services": [keeper.told() for keeper in self._keepers.values()],
+            "services": [monitor.told() for monitor in self._monitors.values()],
         }
 
     def start(self, settings: str, names: Iterable[str]) -> None:
         """See to it that services run as these settings say; those that do already are left alone."""
-        site = site_of(from_text(settings))
+        context = stack_context(parse_settings(settings))
         with self._changing:
-            for each in in_order(names, site.settings.stack.elsewhere()):
-                known = self._keepers.get(each.name)
-                if known is not None and known.runs_as(site):
+            for each in in_order(names, context.settings.stack.elsewhere()):
+                known = self._monitors.get(each.name)
+                if known is not None and known.runs_as(context):
                     continue
                 if known is not None:
                     known.stop()
-                needed = [self._keepers[name] for name in each.needs if name in self._keepers]
-                self._keepers[each.name] = Keeper(each, site, needed, self.write_state)
-                self._keepers[each.name].begin()
+                needed = [self._monitors[name] for name in each.needs if name in self._monitors]
+                self._monitors[each.name] = ServiceMonitor(each, context, needed, self.write_state)
+                self._monitors[each.name].begin()
 
     def stop(self, names: Iterable[str]) -> None:
         """Stop services, and before them those that need them."""
         with self._changing:
-            stopping = {name for name in names if name in self._keepers}
-            for name in reversed(self._keepers):
+            stopping = {name for name in names if name in self._monitors}
+            for name in reversed(self._monitors):
                 if stopping & set(service(name).needs):
                     stopping.add(name)
-            for name in [name for name in reversed(self._keepers) if name in stopping]:
-                self._keepers.pop(name).stop()
+            for name in [name for name in reversed(self._monitors) if name in stopping]:
+                self._monitors.pop(name).stop()
             self.write_state()
-            if not self._keepers:
+            if not self._monitors:
                 self.done.set()
 
     def stop_all(self) -> None:
-        self.stop(list(self._keepers))
+        self.stop(list(self._monitors))
 
     def write_state(self) -> None:
         """What runs, for the supervisor after us should we be killed."""
-        facts = [keeper.told() for keeper in list(self._keepers.values())]
+        endpoints = [monitor.told() for monitor in list(self._monitors.values())]
         new = self._folder / f"{STATE}.{threading.get_ident()}"
-        new.write_text(json.dumps(facts))
+        new.write_text(json.dumps(endpoints))
         new.replace(self._folder / STATE)
 
 

@@ -1,11 +1,11 @@
-"""Trino's catalogs as the files that it reads, from plain facts: what a catalog is, not who runs it."""
+"""Trino's catalogs as the files that it reads, derived from the endpoints of the stack."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakehouse.config.facts import Database, StackFacts
+from lakehouse.config.endpoints import Database, StackEndpoints
 
 
 @dataclass(frozen=True)
@@ -154,30 +154,30 @@ def _text(catalog: Catalog, store: ObjectStore) -> str:
     return "".join(f"{name}={value}\n" for name, value in properties.items())
 
 
-def branch_catalogs(facts: StackFacts, branches: Sequence[str], on_nessie: bool) -> dict[str, Catalog]:
+def branch_catalogs(endpoints: StackEndpoints, branches: Sequence[str], on_nessie: bool) -> dict[str, Catalog]:
     """A catalog for each branch that Trino is to see, called as it is. One that is not there yet has no tables."""
     if on_nessie:
-        return {name: IcebergOnNessie(facts.nessie_uri, facts.warehouse, name) for name in branches}
-    return {name: IcebergOnSql(facts.databases["lake"], facts.warehouse, name) for name in branches}
+        return {name: IcebergOnNessie(endpoints.nessie_uri, endpoints.warehouse, name) for name in branches}
+    return {name: IcebergOnSql(endpoints.databases["lake"], endpoints.warehouse, name) for name in branches}
 
 
-def stack_catalogs(facts: StackFacts, rest_token: str = "") -> dict[str, Catalog]:
+def stack_catalogs(endpoints: StackEndpoints, rest_token: str = "") -> dict[str, Catalog]:
     """What Trino sees of a whole stack. A catalog whose server does not run fails when it is asked, not before."""
     return {
-        "lake": IcebergOnSql(facts.databases["lake"], facts.warehouse),
-        "nessie": IcebergOnNessie(facts.nessie_uri, facts.warehouse),
-        "rest": IcebergOnRest(facts.rest_uri, token=rest_token),
+        "lake": IcebergOnSql(endpoints.databases["lake"], endpoints.warehouse),
+        "nessie": IcebergOnNessie(endpoints.nessie_uri, endpoints.warehouse),
+        "rest": IcebergOnRest(endpoints.rest_uri, token=rest_token),
         # A table of the metastore is found by its plain name whatever its format is: Iceberg's catalog hands on what is
         # not its own to Hive's, and that knows which connector reads it.
-        "hive": OnHive(facts.hive_uri, others={"hive": "metastore"}),
-        "metastore": OnHive(facts.hive_uri, "hive", {"iceberg": "hive", "hudi": "hudi"}),
-        "hudi": OnHive(facts.hive_uri, "hudi"),
-        "oltp": OnPostgres(facts.databases["oltp"]),
+        "hive": OnHive(endpoints.hive_uri, others={"hive": "metastore"}),
+        "metastore": OnHive(endpoints.hive_uri, "hive", {"iceberg": "hive", "hudi": "hudi"}),
+        "hudi": OnHive(endpoints.hive_uri, "hudi"),
+        "oltp": OnPostgres(endpoints.databases["oltp"]),
         "tpch": Bundled("tpch"),
         "memory": Bundled("memory"),
     }
 
 
-def store_of(facts: StackFacts) -> ObjectStore:
+def store_of(endpoints: StackEndpoints) -> ObjectStore:
     """The stack's own object store."""
-    return ObjectStore(facts.s3_endpoint, facts.s3_region, facts.s3_access_key, facts.s3_secret_key)
+    return ObjectStore(endpoints.s3_endpoint, endpoints.s3_region, endpoints.s3_access_key, endpoints.s3_secret_key)

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from lakehouse.core.errors import DiskFullError, JarError
-from lakehouse.engines.spark.jars import EMBEDDED, Jar, ensure_jars, verify_jars
+from lakehouse.engines.spark.jars import EMBEDDED, MavenArtifact, ensure_jars, verify_jars
 from lakehouse.engines.spark.java import Java, find_java
 
 CONTENT = b"PK not really a jar, but Ivy does not look inside" + bytes(200_000)
@@ -23,8 +23,8 @@ CONTENT = b"PK not really a jar, but Ivy does not look inside" + bytes(200_000)
 pytestmark = pytest.mark.slow
 
 
-def pinned(name: str, content: bytes = CONTENT) -> Jar:
-    return Jar("org.test", name, "1.0", hashlib.sha256(content).hexdigest(), len(content))
+def pinned(name: str, content: bytes = CONTENT) -> MavenArtifact:
+    return MavenArtifact("org.test", name, "1.0", hashlib.sha256(content).hexdigest(), len(content))
 
 
 A, B = pinned("a"), pinned("b")
@@ -78,7 +78,7 @@ class Mirror:
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server.server_port}/maven2"
 
-    def add(self, jar: Jar, content: bytes = CONTENT) -> None:
+    def add(self, jar: MavenArtifact, content: bytes = CONTENT) -> None:
         folder = f"/maven2/org/test/{jar.name}/1.0"
         pom = f"<artifactId>{jar.name}</artifactId><version>1.0</version>"
         self.files[f"{folder}/{jar.file}"] = content
@@ -203,7 +203,7 @@ def test_a_cache_that_cannot_be_written_says_so(tmp_path: Path) -> None:
 
 
 def test_a_disk_without_room_says_how_much_is_needed(cache: Path) -> None:
-    huge = Jar("org.test", "huge", "1.0", "0" * 64, 2**60)
+    huge = MavenArtifact("org.test", "huge", "1.0", "0" * 64, 2**60)
     with pytest.raises(DiskFullError, match="MB in .* and only") as refused:
         ensure_jars(cache, find_java, "http://127.0.0.1:9/", None, [huge])
     assert "LAKE_CACHE" in refused.value.hint
@@ -222,10 +222,10 @@ def test_the_real_list_is_pinned() -> None:
 FETCH = """
 import sys
 from pathlib import Path
-from lakehouse.engines.spark.jars import Jar, ensure_jars
+from lakehouse.engines.spark.jars import MavenArtifact, ensure_jars
 from lakehouse.engines.spark.java import find_java
 cache, address, sha256, size = sys.argv[1:]
-print(ensure_jars(Path(cache), find_java, address, None, [Jar("org.test", "a", "1.0", sha256, int(size))])[0])
+print(ensure_jars(Path(cache), find_java, address, None, [MavenArtifact("org.test", "a", "1.0", sha256, int(size))])[0])
 """
 
 

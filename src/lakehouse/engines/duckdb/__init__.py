@@ -32,10 +32,10 @@ _EXTENSIONS = ("avro", "iceberg")
 #: Names of DuckDB's own catalogs and schemas. A namespace of that name cannot be reached by it.
 OWN_NAMESPACES = {"temp", "memory", "system", "main", "information_schema", "pg_catalog"}
 
-__all__ = ["OWN_NAMESPACES", "DuckDB", "DuckDBRows", "Loading", "duckdb_type", "start_loading"]
+__all__ = ["OWN_NAMESPACES", "DuckDB", "DuckDBRows", "PendingConnection", "duckdb_type", "preload"]
 
 
-class Loading:
+class PendingConnection:
     """DuckDB with its extensions, loading in the background: 0.2 s, most of it without the interpreter."""
 
     def __init__(self) -> None:
@@ -59,13 +59,13 @@ class Loading:
             self._failure = exc
 
 
-_started: list[Loading] = []
+_started: list[PendingConnection] = []
 
 
-def start_loading() -> None:
+def preload() -> None:
     """Begin before there is a lake: the command line calls this first and parses its arguments meanwhile."""
     if not _started:
-        _started.append(Loading())
+        _started.append(PendingConnection())
 
 
 class DuckDB:
@@ -77,14 +77,14 @@ class DuckDB:
             remote: the statement that gives access to an object store, if tables lie in one.
         """
         self.memory_limit, self._spill, self._remote = memory_limit, spill, remote
-        self._loading: Loading | None = None
+        self._loading: PendingConnection | None = None
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._numbers = count()
 
     def begin(self) -> None:
         """Start loading, unless that has been done."""
         if self._loading is None:
-            self._loading = _started.pop() if _started else Loading()
+            self._loading = _started.pop() if _started else PendingConnection()
 
     def run(
         self,

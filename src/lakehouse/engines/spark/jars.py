@@ -28,7 +28,7 @@ _FETCH_TIMEOUT_S = 1800
 
 
 @dataclass(frozen=True)
-class Jar:
+class MavenArtifact:
     """One pinned artefact."""
 
     group: str
@@ -51,28 +51,28 @@ class Jar:
 
 
 EMBEDDED = (
-    Jar(
+    MavenArtifact(
         "org.apache.iceberg",
         "iceberg-spark-runtime-3.5_2.12",
         "1.12.0",
         "8dd8c90e54ed1a20f2461309d047a255ee56382eb7c0a46162b27a4936fd86dc",
         48_252_525,
     ),
-    Jar(
+    MavenArtifact(
         "org.apache.hudi",
         "hudi-spark3.5-bundle_2.12",
         "1.2.0",
         "cc79fba00822f3a6c3a860df99375c2e3d4a034d037dbf4213a4966a706a7676",
         80_667_825,
     ),
-    Jar(
+    MavenArtifact(
         "org.xerial",
         "sqlite-jdbc",
         "3.53.4.0",
         "bcb1f51e36f940867e83342f9efbf5968ac44a6bef4d397bb4af7b17b45cd2fb",
         12_002_370,
     ),
-    Jar(
+    MavenArtifact(
         "org.postgresql",
         "postgresql",
         "42.7.12",
@@ -83,14 +83,14 @@ EMBEDDED = (
 
 #: How Spark reads s3a://; 280 MB that only those fetch who name a bucket.
 S3A = (
-    Jar(
+    MavenArtifact(
         "org.apache.hadoop",
         "hadoop-aws",
         "3.3.4",
         "53f9ae03c681a30a50aa17524bd9790ab596b28481858e54efd989a826ed3a4a",
         962_685,
     ),
-    Jar(
+    MavenArtifact(
         "com.amazonaws",
         "aws-java-sdk-bundle",
         "1.12.262",
@@ -101,7 +101,7 @@ S3A = (
 
 #: How Iceberg in Spark reads and writes s3://; only for a warehouse in an object store.
 ICEBERG_AWS = (
-    Jar(
+    MavenArtifact(
         "org.apache.iceberg",
         "iceberg-aws-bundle",
         "1.12.0",
@@ -116,7 +116,7 @@ def ensure_jars(
     java: Callable[[], Java],
     repo: str = "",
     progress: Progress | None = None,
-    jars: Sequence[Jar] = EMBEDDED,
+    jars: Sequence[MavenArtifact] = EMBEDDED,
 ) -> list[Path]:
     """The paths of the jars, fetched first if any is missing or is not what was pinned.
 
@@ -134,7 +134,7 @@ def ensure_jars(
     return paths
 
 
-def verify_jars(cache: Path, jars: Sequence[Jar] = EMBEDDED) -> list[str]:
+def verify_jars(cache: Path, jars: Sequence[MavenArtifact] = EMBEDDED) -> list[str]:
     """Hash every jar in the cache; the coordinates of those that are missing or wrong. Wrong ones are removed."""
     wrong = []
     for jar in jars:
@@ -145,7 +145,7 @@ def verify_jars(cache: Path, jars: Sequence[Jar] = EMBEDDED) -> list[str]:
     return wrong
 
 
-def _looks_right(path: Path, jar: Jar) -> bool:
+def _looks_right(path: Path, jar: MavenArtifact) -> bool:
     return path.is_file() and path.stat().st_size == jar.size
 
 
@@ -166,7 +166,7 @@ def _one_at_a_time(cache: Path) -> Iterator[None]:
         yield
 
 
-def _fetch(jars: Sequence[Jar], folder: Path, java: Java, repo: str, progress: Progress | None) -> None:
+def _fetch(jars: Sequence[MavenArtifact], folder: Path, java: Java, repo: str, progress: Progress | None) -> None:
     wanted = sum(jar.size for jar in jars)
     free = shutil.disk_usage(folder.parent).free
     if free < 2 * wanted:
@@ -193,7 +193,7 @@ def _fetch(jars: Sequence[Jar], folder: Path, java: Java, repo: str, progress: P
             os.replace(work / "out" / jar.file, folder / jar.file)
 
 
-def _run_ivy(jars: Sequence[Jar], work: Path, java: Java, repo: str, progress: Progress | None) -> None:
+def _run_ivy(jars: Sequence[MavenArtifact], work: Path, java: Java, repo: str, progress: Progress | None) -> None:
     (work / "ivy.xml").write_text(_ivy_file(jars))
     command = [str(java.program), *java_trust_options(work), "-cp", str(_ivy_jar()), "org.apache.ivy.Main"]
     command += ["-cache", str(work / "cache"), "-ivy", str(work / "ivy.xml")]
@@ -255,7 +255,7 @@ def _ivy_jar() -> Path:
     return found[0]
 
 
-def _ivy_file(jars: Sequence[Jar]) -> str:
+def _ivy_file(jars: Sequence[MavenArtifact]) -> str:
     # Naming the artefact keeps Ivy from fetching sources and javadoc as well.
     parts = "".join(
         f'<dependency org="{jar.group}" name="{jar.name}" rev="{jar.version}" transitive="false">'
@@ -268,7 +268,7 @@ def _ivy_file(jars: Sequence[Jar]) -> str:
     )
 
 
-def _classified(jar: Jar) -> str:
+def _classified(jar: MavenArtifact) -> str:
     return f' m:classifier="{jar.classifier}"' if jar.classifier else ""
 
 

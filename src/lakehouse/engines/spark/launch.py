@@ -51,7 +51,7 @@ _COLLECTOR = ("-XX:+UseParallelGC", "-XX:MetaspaceSize=256m")
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchOptions:
     """Everything that starting a JVM for Spark needs."""
 
     java: Java
@@ -83,14 +83,14 @@ def class_path(jars: Sequence[Path]) -> str:
 
 
 @dataclass(frozen=True)
-class Started:
+class StartedSession:
     """A session, and the JVM that was started for it, if one was."""
 
     spark: SparkSession
     jvm: subprocess.Popen[bytes] | None = None
 
 
-def start_session(launch: Launch) -> Started:
+def start_session(launch: LaunchOptions) -> StartedSession:
     """Start a JVM and give the session in it."""
     with tempfile.TemporaryDirectory(prefix="lake-spark-") as scratch:
         handshake = Path(scratch) / "gateway"
@@ -101,23 +101,23 @@ def start_session(launch: Launch) -> Started:
         port, secret = _await(process, handshake, launch.log)
     os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(port), secret
     try:
-        return Started(SparkSession.builder.getOrCreate(), process)
+        return StartedSession(SparkSession.builder.getOrCreate(), process)
     finally:
         # The secret is for this process only, not for the ones it may start.
         del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
 
 
-def connect(url: str) -> Started:
+def connect(url: str) -> StartedSession:
     """A session on a Spark Connect server, which brings its own catalogs and jars."""
     try:
         from pyspark.sql import SparkSession
 
-        return Started(SparkSession.builder.remote(url).getOrCreate())
+        return StartedSession(SparkSession.builder.remote(url).getOrCreate())
     except ImportError as exc:
         raise NotInstalledError(f"the client of Spark Connect ({exc.name or 'grpcio'})", "connect") from exc
 
 
-def _start_jvm(launch: Launch, scratch: Path, handshake: Path) -> subprocess.Popen[bytes]:
+def _start_jvm(launch: LaunchOptions, scratch: Path, handshake: Path) -> subprocess.Popen[bytes]:
     # A file, not --conf: what a setting holds (a password, some day) would be readable in `ps`.
     properties = scratch / "spark.properties"
     properties.touch(mode=0o600)
@@ -150,7 +150,7 @@ def _start_jvm(launch: Launch, scratch: Path, handshake: Path) -> subprocess.Pop
         )
 
 
-def _jvm_options(launch: Launch) -> list[str]:
+def _jvm_options(launch: LaunchOptions) -> list[str]:
     options = [f"-Xmx{launch.heap}", *_COLLECTOR, *_COMPILE_LATE, "-Duser.timezone=UTC", "-Djava.awt.headless=true"]
     options += ["-Djdk.reflect.useDirectMethodHandle=false", "-Dio.netty.tryReflectionSetAccessible=true"]
     # Hudi's size estimator would otherwise try to attach a debugger to us, twice, and warn that it may not.

@@ -18,7 +18,7 @@ from lakehouse.engines.spark.errors import translated
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakehouse.engines.spark.launch import Started
+    from lakehouse.engines.spark.launch import StartedSession
 
 _STOP_TIMEOUT_S = 30
 #: What Py4J logs, with a page of traceback, when the JVM ends while Python tells it which objects nobody needs any more.
@@ -26,7 +26,7 @@ _CUT_OFF = "Exception while sending command."
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedStatement:
     """A statement whose names Spark knows, and what its session needs first."""
 
     sql: str
@@ -41,10 +41,10 @@ class Prepared:
 class LocalSession:
     """One Spark, started on first use, lent out as sessions that do not see each other's settings and temp views."""
 
-    def __init__(self, start: Callable[[], Started], settings: Mapping[str, str]) -> None:
+    def __init__(self, start: Callable[[], StartedSession], settings: Mapping[str, str]) -> None:
         self._start, self._settings = start, settings
         self._lock = threading.Lock()
-        self._started: Started | None = None
+        self._started: StartedSession | None = None
         self._idle: list[SparkSession] = []
 
     @property
@@ -70,7 +70,7 @@ class LocalSession:
         started = self._started
         return started is not None and started.jvm is not None and started.jvm.poll() is not None
 
-    def run(self, prepared: Prepared, request: QueryRequest, reason: str) -> Result:
+    def run(self, prepared: PreparedStatement, request: QueryRequest, reason: str) -> Result:
         """Run one statement of a request."""
         with translated(prepared.sql), self._borrowed(keep=not prepared.changes_session) as session:
             _set_up(session, prepared)
@@ -82,7 +82,7 @@ class LocalSession:
                 frame = frame.limit(request.limit)
             return _result(frame, reason, request.arrow)
 
-    def plan(self, prepared: Prepared) -> str:
+    def plan(self, prepared: PreparedStatement) -> str:
         """Spark's plan of a statement, without running it."""
         with translated(prepared.sql), self._borrowed(keep=not prepared.changes_session) as session:
             _set_up(session, prepared)
@@ -148,7 +148,7 @@ class LocalSession:
             session.conf.set(key, value)
 
 
-def _set_up(session: SparkSession, prepared: Prepared) -> None:
+def _set_up(session: SparkSession, prepared: PreparedStatement) -> None:
     for key, value in prepared.settings.items():
         session.conf.set(key, value)
     for statement in prepared.setup:
@@ -202,7 +202,7 @@ def _result(frame: DataFrame, reason: str, arrow: bool) -> Result:
     return Result(columns, ListedRows([column.name for column in columns], _in_utc(columns, rows)), explain)
 
 
-def _stop(started: Started) -> None:
+def _stop(started: StartedSession) -> None:
     started.spark.stop()
     jvm = started.jvm
     if jvm is not None and jvm.stdin is not None:

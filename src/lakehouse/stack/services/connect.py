@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from lakehouse.config.handover import to_text
-from lakehouse.engines.spark.jars import EMBEDDED, S3A, Jar
+from lakehouse.config.serialize import dump_settings
+from lakehouse.engines.spark.jars import EMBEDDED, S3A, MavenArtifact
 from lakehouse.stack.health import listens
-from lakehouse.stack.model import Artefact, Container, Port, Process, Service, Site
+from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.services.ours import ENVIRONMENT, listening
 
 #: 3.5.7 serves clients of 3.5.9, and runs in its Spark.
-JAR = Jar(
+JAR = MavenArtifact(
     "org.apache.spark",
     "spark-connect_2.12",
     "3.5.7",
@@ -20,24 +20,24 @@ JAR = Jar(
 )
 
 
-def _artefacts(site: Site) -> tuple[Artefact, ...]:
+def _artifacts(context: StackContext) -> tuple[Artifact, ...]:
     return (JAR, *EMBEDDED, *S3A)
 
 
-def _process(site: Site) -> Process:
-    return Process(
+def _process(context: StackContext) -> ProcessSpec:
+    return ProcessSpec(
         (sys.executable, "-m", "lakehouse.stack.connect_server"),
-        input=to_text(site.settings),
+        input=dump_settings(context.settings),
         environment={"PYTHONUNBUFFERED": "1"},
     )
 
 
-def _healthy(site: Site) -> bool:
-    return listens(site.facts.host, site.settings.stack.connect_port)
+def _healthy(context: StackContext) -> bool:
+    return listens(context.endpoints.host, context.settings.stack.connect_port)
 
 
-def _container() -> Container:
-    return Container(
+def _container() -> ContainerSpec:
+    return ContainerSpec(
         image="",
         build=True,
         command=("stack", "serve", "connect"),
@@ -58,7 +58,7 @@ SERVICE = Service(
     memory_mb=350,
     needs=("storage", "postgres"),
     ports=(Port("connect_port", "sc://{host}:{port}", 15002), Port("connect_ui_port", inside=4040)),
-    artefacts=_artefacts,
+    artifacts=_artifacts,
     process=_process,
     healthy=_healthy,
     start_timeout_s=180,

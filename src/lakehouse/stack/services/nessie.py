@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from lakehouse.engines.spark.jars import Jar
-from lakehouse.stack.fetch import place
+from lakehouse.engines.spark.jars import MavenArtifact
+from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.health import answers
-from lakehouse.stack.model import Artefact, Container, Port, Process, Service, Site
+from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.process import properties_text
 from lakehouse.stack.services import java25
 
-JAR = Jar(
+JAR = MavenArtifact(
     "org.projectnessie.nessie",
     "nessie-quarkus",
     "0.99.0",
@@ -20,8 +20,8 @@ JAR = Jar(
 _SECRET = "lake-secrets.s3"
 
 
-def _artefacts(site: Site) -> tuple[Artefact, ...]:
-    return (JAR, *java25.artefacts(site))
+def _artifacts(context: StackContext) -> tuple[Artifact, ...]:
+    return (JAR, *java25.artifacts(context))
 
 
 def properties(bucket: str, endpoint: str, region: str) -> dict[str, str]:
@@ -41,44 +41,44 @@ def properties(bucket: str, endpoint: str, region: str) -> dict[str, str]:
     }
 
 
-def _process(site: Site) -> Process:
-    stack = site.settings.stack
+def _process(context: StackContext) -> ProcessSpec:
+    stack = context.settings.stack
     told = {
         "quarkus.http.host": stack.host,
         "quarkus.http.port": str(stack.nessie_port),
         "quarkus.management.host": stack.host,
         "quarkus.management.port": str(stack.nessie_management_port),
-        **properties(stack.bucket, site.facts.s3_endpoint, stack.region),
-        **_store(site),
+        **properties(stack.bucket, context.endpoints.s3_endpoint, stack.region),
+        **_store(context),
     }
-    database = site.facts.databases["nessie"]
-    file = site.config("nessie") / "application.properties"
+    database = context.endpoints.databases["nessie"]
+    file = context.config("nessie") / "application.properties"
     secret = {
-        f"{_SECRET}.name": site.facts.s3_access_key,
-        f"{_SECRET}.secret": site.facts.s3_secret_key,
+        f"{_SECRET}.name": context.endpoints.s3_access_key,
+        f"{_SECRET}.secret": context.endpoints.s3_secret_key,
         "quarkus.datasource.postgresql.password": database.password,
     }
-    return Process(
+    return ProcessSpec(
         (
-            java25.java(site),
+            java25.java(context),
             f"-Xmx{stack.nessie_memory}",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             f"-Dquarkus.config.locations={file}",
             "-jar",
-            str(place(site.settings, JAR)),
+            str(artifact_path(context.settings, JAR)),
         ),
         files={file: properties_text({**told, **secret})},
     )
 
 
-def _store(site: Site) -> dict[str, str]:
-    if site.settings.stack.nessie_store == "rocksdb":
+def _store(context: StackContext) -> dict[str, str]:
+    if context.settings.stack.nessie_store == "rocksdb":
         return {
             "nessie.version.store.type": "ROCKSDB",
-            "nessie.version.store.persist.rocks.database-path": str(site.folder("nessie") / "rocksdb"),
+            "nessie.version.store.persist.rocks.database-path": str(context.folder("nessie") / "rocksdb"),
         }
-    database = site.facts.databases["nessie"]
+    database = context.endpoints.databases["nessie"]
     return {
         "nessie.version.store.type": "JDBC2",
         "nessie.version.store.persist.jdbc.datasource": "postgresql",
@@ -87,14 +87,14 @@ def _store(site: Site) -> dict[str, str]:
     }
 
 
-def _healthy(site: Site) -> bool:
-    stack = site.settings.stack
-    ready = answers(f"http://{site.facts.host}:{stack.nessie_management_port}/q/health/ready", containing='"UP"')
-    return ready and answers(f"{site.facts.nessie_uri}/config")
+def _healthy(context: StackContext) -> bool:
+    stack = context.settings.stack
+    ready = answers(f"http://{context.endpoints.host}:{stack.nessie_management_port}/q/health/ready", containing='"UP"')
+    return ready and answers(f"{context.endpoints.nessie_uri}/config")
 
 
-def _container() -> Container:
-    return Container(
+def _container() -> ContainerSpec:
+    return ContainerSpec(
         image="ghcr.io/projectnessie/nessie:0.99.0",
         environment={
             **properties("${BUCKET}", "http://storage:9000", "${S3_REGION}"),
@@ -121,7 +121,7 @@ SERVICE = Service(
     memory_mb=290,
     needs=("storage", "postgres"),
     ports=(Port("nessie_port", "http://{host}:{port}/api/v2", 19120), Port("nessie_management_port", inside=9000)),
-    artefacts=_artefacts,
+    artifacts=_artifacts,
     process=_process,
     healthy=_healthy,
     container=_container,

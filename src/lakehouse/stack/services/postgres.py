@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from lakehouse.catalogs.sql.postgres import make_tables
-from lakehouse.config.facts import DATABASES, Database
-from lakehouse.stack.fetch import place
-from lakehouse.stack.model import Artefact, Container, Port, Process, Service, Site, Wheel
+from lakehouse.config.endpoints import DATABASES, Database
+from lakehouse.stack.fetch import artifact_path
+from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext, Wheel
 from lakehouse.stack.process import environment, failed, guarded, write_private
 
 ADMIN = "postgres"
@@ -58,68 +58,70 @@ WHEEL = Wheel(
 _SETTINGS = {"shared_buffers": "64MB", "max_connections": "100", "unix_socket_directories": "", "log_timezone": "UTC"}
 
 
-def program(site: Site, name: str) -> str:
+def program(context: StackContext, name: str) -> str:
     """One of PostgreSQL's own programs: the installed package's, or those in the cache."""
     installed = find_spec(_PACKAGE)
     places = installed.submodule_search_locations if installed else None
-    folder = Path(places[0]) if places else place(site.settings, WHEEL) / _PACKAGE
+    folder = Path(places[0]) if places else artifact_path(context.settings, WHEEL) / _PACKAGE
     return str(folder / f"pginstall{_MAJOR}" / "bin" / name)
 
 
-def _artefacts(site: Site) -> tuple[Artefact, ...]:
+def _artifacts(context: StackContext) -> tuple[Artifact, ...]:
     return () if find_spec(_PACKAGE) else (WHEEL,)
 
 
-def _cluster(site: Site) -> Path:
-    return site.folder("postgres") / str(_MAJOR)
+def _cluster(context: StackContext) -> Path:
+    return context.folder("postgres") / str(_MAJOR)
 
 
-def _prepare(site: Site) -> None:
-    cluster = _cluster(site)
+def _prepare(context: StackContext) -> None:
+    cluster = _cluster(context)
     complete = cluster / "lakehouse.ready"
     if not complete.is_file():
-        _make_cluster(site, cluster)
+        _make_cluster(context, cluster)
     # Without a server, so that it works whatever the passwords were before.
-    _run_single(site, cluster, _statements_for_passwords(site))
+    _run_single(context, cluster, _statements_for_passwords(context))
     complete.touch()
 
 
-def _statements_for_passwords(site: Site) -> list[str]:
-    passwords = {ADMIN: site.secrets.postgres_password}
-    passwords |= {database.user: database.password for database in site.facts.databases.values()}
+def _statements_for_passwords(context: StackContext) -> list[str]:
+    passwords = {ADMIN: context.secrets.postgres_password}
+    passwords |= {database.user: database.password for database in context.endpoints.databases.values()}
     return [f"ALTER ROLE {user} PASSWORD '{_quoted(password)}'" for user, password in passwords.items()]
 
 
-def _make_cluster(site: Site, cluster: Path) -> None:
+def _make_cluster(context: StackContext, cluster: Path) -> None:
     shutil.rmtree(cluster, ignore_errors=True)  # what an interrupted start left
     cluster.parent.mkdir(parents=True, exist_ok=True)
     options = ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-instructions"]
-    secret = site.config("postgres") / "password"
-    write_private(secret, site.secrets.postgres_password)
-    _run(site, [program(site, "initdb"), "-D", str(cluster), "-U", ADMIN, f"--pwfile={secret}", *options])
+    secret = context.config("postgres") / "password"
+    write_private(secret, context.secrets.postgres_password)
+    _run(context, [program(context, "initdb"), "-D", str(cluster), "-U", ADMIN, f"--pwfile={secret}", *options])
     secret.unlink()
     statements = []
     for name in DATABASES:
         statements += [f"CREATE ROLE {name} LOGIN", f"CREATE DATABASE {name} OWNER {name}"]
         statements += [f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC"]
-    _run_single(site, cluster, statements)
+    _run_single(context, cluster, statements)
 
 
-def _run_single(site: Site, cluster: Path, statements: list[str]) -> None:
-    told = _run(site, [program(site, "postgres"), "--single", "-D", str(cluster), ADMIN], "\n".join(statements) + "\n")
+def _run_single(context: StackContext, cluster: Path, statements: list[str]) -> None:
+    told = _run(
+        context, [program(context, "postgres"), "--single", "-D", str(cluster), ADMIN], "\n".join(statements) + "\n"
+    )
     if "ERROR:" in told or "FATAL:" in told:
         why = next(line for line in told.splitlines() if "ERROR:" in line or "FATAL:" in line)
         raise failed("postgres", why)
 
 
-def _run(site: Site, command: list[str], text: str = "") -> str:
+def _run(context: StackContext, command: list[str], text: str = "") -> str:
     done = subprocess.run(
         guarded(command, not_root=True),
         input=text,
         capture_output=True,
         text=True,
-        env=environment(Process(())),
-        cwd=site.folder("postgres"),
+        env=environment(ProcessSpec(())),
+        cwd=context.folder("postgres"),
     )
     if done.returncode != 0:
         why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
@@ -131,38 +133,42 @@ def _quoted(text: str) -> str:
     return text.replace("'", "''")
 
 
-def _process(site: Site) -> Process:
-    settings = {**_SETTINGS, "listen_addresses": site.settings.stack.host, "port": site.settings.stack.postgres_port}
+def _process(context: StackContext) -> ProcessSpec:
+    settings = {
+        **_SETTINGS,
+        "listen_addresses": context.settings.stack.host,
+        "port": context.settings.stack.postgres_port,
+    }
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-    return Process(
-        (program(site, "postgres"), "-D", str(_cluster(site)), *options),
+    return ProcessSpec(
+        (program(context, "postgres"), "-D", str(_cluster(context)), *options),
         stop_signal=signal.SIGINT,  # at once; SIGTERM would wait for clients to leave
         not_root=True,
-        prepared_with="\n".join(_statements_for_passwords(site)),
+        prepared_with="\n".join(_statements_for_passwords(context)),
     )
 
 
-def _healthy(site: Site) -> bool:
-    return query(site, site.facts.databases["lake"], "SELECT 1") == "1"
+def _healthy(context: StackContext) -> bool:
+    return query(context, context.endpoints.databases["lake"], "SELECT 1") == "1"
 
 
-def _ready(site: Site) -> None:
+def _ready(context: StackContext) -> None:
     """Make the catalog's tables, so that Trino can be asked before the lake was."""
-    if query(site, site.facts.databases["lake"], make_tables()) is None:
+    if query(context, context.endpoints.databases["lake"], make_tables()) is None:
         raise failed("postgres", "the tables of the catalog could not be made")
 
 
-def query(site: Site, database: Database, sql: str) -> str | None:
+def query(context: StackContext, database: Database, sql: str) -> str | None:
     """What one query gives as text, or None if the server does not answer it."""
-    command = [program(site, "psql"), "-X", "-A", "-t", "-q", "-h", database.host, "-p", str(database.port)]
+    command = [program(context, "psql"), "-X", "-A", "-t", "-q", "-h", database.host, "-p", str(database.port)]
     command += ["-U", database.user, "-d", database.name, "-c", sql]
-    secret = Process((), {"PGPASSWORD": database.password, "PGCONNECT_TIMEOUT": "3"})
+    secret = ProcessSpec((), {"PGPASSWORD": database.password, "PGCONNECT_TIMEOUT": "3"})
     done = subprocess.run(command, capture_output=True, text=True, env=environment(secret))
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _container() -> Container:
-    return Container(
+def _container() -> ContainerSpec:
+    return ContainerSpec(
         image="docker.io/library/postgres:18.1-alpine",
         environment={
             "POSTGRES_USER": ADMIN,
@@ -188,7 +194,7 @@ SERVICE = Service(
     licence="PostgreSQL",
     memory_mb=30,
     ports=(Port("postgres_port", "postgresql://{host}:{port}", 5432),),
-    artefacts=_artefacts,
+    artifacts=_artifacts,
     prepare=_prepare,
     process=_process,
     healthy=_healthy,

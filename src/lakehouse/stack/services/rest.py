@@ -6,36 +6,36 @@ import json
 import sys
 
 from lakehouse.stack.health import answers
-from lakehouse.stack.model import Container, Port, Process, Service, Site
+from lakehouse.stack.model import ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.services.ours import ENVIRONMENT, listening
 
 
-def _process(site: Site) -> Process:
-    facts, settings = site.facts, site.settings
+def _process(context: StackContext) -> ProcessSpec:
+    endpoints, settings = context.endpoints, context.settings
     told = {
-        "catalog": facts.databases["lake"].url,
-        "warehouse": settings.warehouse or facts.warehouse,
+        "catalog": endpoints.databases["lake"].url,
+        "warehouse": settings.warehouse or endpoints.warehouse,
         "files": {
-            "s3.endpoint": facts.s3_endpoint,
-            "s3.region": facts.s3_region,
-            "s3.access-key-id": facts.s3_access_key,
-            "s3.secret-access-key": facts.s3_secret_key,
+            "s3.endpoint": endpoints.s3_endpoint,
+            "s3.region": endpoints.s3_region,
+            "s3.access-key-id": endpoints.s3_access_key,
+            "s3.secret-access-key": endpoints.s3_secret_key,
             "s3.path-style-access": "true",
         },
         "tokens": [settings.catalog.token] if settings.catalog.token else [],
         "host": settings.stack.host,
         "port": settings.stack.rest_port,
     }
-    return Process((sys.executable, "-m", "lakehouse.rest_catalog"), input=json.dumps(told))
+    return ProcessSpec((sys.executable, "-m", "lakehouse.rest_catalog"), input=json.dumps(told))
 
 
-def _healthy(site: Site) -> bool:
+def _healthy(context: StackContext) -> bool:
     # Without the token, it still says that it is there.
-    return answers(f"http://{site.facts.host}:{site.settings.stack.rest_port}/v1/config", 200, 401)
+    return answers(f"http://{context.endpoints.host}:{context.settings.stack.rest_port}/v1/config", 200, 401)
 
 
-def _container() -> Container:
-    return Container(
+def _container() -> ContainerSpec:
+    return ContainerSpec(
         image="",
         build=True,
         command=("stack", "serve", "rest"),

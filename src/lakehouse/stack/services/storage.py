@@ -11,17 +11,17 @@ from pathlib import Path
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotInstalledError
-from lakehouse.engines.spark.jars import Jar
+from lakehouse.engines.spark.jars import MavenArtifact
 from lakehouse.engines.spark.java import find_java
 from lakehouse.process.locks import locked
-from lakehouse.stack.fetch import place
+from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.health import answers, listens
-from lakehouse.stack.model import Artefact, Container, Port, Process, Service, Site
+from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.process import environment, failed, properties_text
 from lakehouse.stack.services.ours import ENVIRONMENT
 
 MINIO_VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
-S3PROXY = Jar(
+S3PROXY = MavenArtifact(
     "org.gaul",
     "s3proxy",
     "4.1.0",
@@ -32,16 +32,16 @@ S3PROXY = Jar(
 _BUILD_TIMEOUT_S = 3600
 
 
-def kind(site: Site) -> str:
+def kind(context: StackContext) -> str:
     """Which of the two it is: `minio` or `s3proxy`."""
-    asked_for = site.settings.stack.storage
+    asked_for = context.settings.stack.storage
     if asked_for != "auto":
         return asked_for
     # A folder of one kind means nothing to the other, so what was begun with is kept.
     for each in ("minio", "s3proxy"):
-        if (site.folder("storage") / each).is_dir():
+        if (context.folder("storage") / each).is_dir():
             return each
-    return "minio" if minio(site.settings) or shutil.which("go") else "s3proxy"
+    return "minio" if minio(context.settings) or shutil.which("go") else "s3proxy"
 
 
 def minio(settings: Settings) -> str | None:
@@ -53,18 +53,18 @@ def _built(settings: Settings) -> Path:
     return settings.cache / "dist" / f"minio-{MINIO_VERSION}" / "minio"
 
 
-def _artefacts(site: Site) -> tuple[Artefact, ...]:
-    return () if kind(site) == "minio" else (S3PROXY,)
+def _artifacts(context: StackContext) -> tuple[Artifact, ...]:
+    return () if kind(context) == "minio" else (S3PROXY,)
 
 
-def _provide(site: Site, tell: Callable[[str], object]) -> None:
+def _provide(context: StackContext, tell: Callable[[str], object]) -> None:
     """Build MinIO, once; its makers publish it as source only."""
-    if kind(site) != "minio" or minio(site.settings):
+    if kind(context) != "minio" or minio(context.settings):
         return
     go = shutil.which("go")
     if go is None:
         raise NotInstalledError("MinIO, or Go to build it,", "stack")
-    target = _built(site.settings)
+    target = _built(context.settings)
     target.parent.mkdir(parents=True, exist_ok=True)
     with locked(target.parent.with_name(target.parent.name + ".lock")):
         if target.is_file():
@@ -85,20 +85,20 @@ def _provide(site: Site, tell: Callable[[str], object]) -> None:
         (scratch / "minio").replace(target)
 
 
-def _process(site: Site) -> Process:
-    return _minio_process(site) if kind(site) == "minio" else _s3proxy_process(site)
+def _process(context: StackContext) -> ProcessSpec:
+    return _minio_process(context) if kind(context) == "minio" else _s3proxy_process(context)
 
 
-def _minio_process(site: Site) -> Process:
-    stack = site.settings.stack
-    folder = site.folder("storage") / "minio"
+def _minio_process(context: StackContext) -> ProcessSpec:
+    stack = context.settings.stack
+    folder = context.folder("storage") / "minio"
     listening = ["--address", f"{stack.host}:{stack.storage_port}"]
     listening += ["--console-address", f"{stack.host}:{stack.storage_console_port}"]
-    return Process(
-        (minio(site.settings) or "minio", "server", "--quiet", *listening, str(folder)),
+    return ProcessSpec(
+        (minio(context.settings) or "minio", "server", "--quiet", *listening, str(folder)),
         environment={
-            "MINIO_ROOT_USER": site.secrets.access_key,
-            "MINIO_ROOT_PASSWORD": site.secrets.secret_key,
+            "MINIO_ROOT_USER": context.secrets.access_key,
+            "MINIO_ROOT_PASSWORD": context.secrets.secret_key,
             "MINIO_REGION": stack.region,
             "MINIO_UPDATE": "off",
             "MINIO_BROWSER_REDIRECT": "off",
@@ -107,57 +107,59 @@ def _minio_process(site: Site) -> Process:
     )
 
 
-def _s3proxy_process(site: Site) -> Process:
-    file = site.config("storage") / "s3proxy.properties"
-    java = find_java(site.settings.spark.java_home)
+def _s3proxy_process(context: StackContext) -> ProcessSpec:
+    file = context.config("storage") / "s3proxy.properties"
+    java = find_java(context.settings.spark.java_home)
     properties = {
-        "s3proxy.endpoint": site.facts.s3_endpoint,
+        "s3proxy.endpoint": context.endpoints.s3_endpoint,
         "s3proxy.authorization": "aws-v2-or-v4",
-        "s3proxy.identity": site.facts.s3_access_key,
-        "s3proxy.credential": site.facts.s3_secret_key,
+        "s3proxy.identity": context.endpoints.s3_access_key,
+        "s3proxy.credential": context.endpoints.s3_secret_key,
         # Trino asks for more of a listing than this server knows, and can do without it.
         "s3proxy.ignore-unknown-headers": "true",
         "jclouds.provider": "filesystem-nio2",
-        "jclouds.filesystem.basedir": str(site.folder("storage") / "s3proxy"),
+        "jclouds.filesystem.basedir": str(context.folder("storage") / "s3proxy"),
         "jclouds.identity": "unused",
         "jclouds.credential": "unused",
     }
-    command = [str(java.program), f"-Xmx{site.settings.stack.storage_memory}", "-XX:TieredStopAtLevel=1"]
-    return Process(
-        (*command, "-jar", str(place(site.settings, S3PROXY)), "--properties", str(file)),
+    command = [str(java.program), f"-Xmx{context.settings.stack.storage_memory}", "-XX:TieredStopAtLevel=1"]
+    return ProcessSpec(
+        (*command, "-jar", str(artifact_path(context.settings, S3PROXY)), "--properties", str(file)),
         files={file: properties_text(properties)},
     )
 
 
-def _prepare(site: Site) -> None:
-    (site.folder("storage") / kind(site)).mkdir(parents=True, exist_ok=True)
+def _prepare(context: StackContext) -> None:
+    (context.folder("storage") / kind(context)).mkdir(parents=True, exist_ok=True)
 
 
-def _healthy(site: Site) -> bool:
-    stack = site.settings.stack
-    if kind(site) == "minio":
-        return answers(f"{site.facts.s3_endpoint}/minio/health/ready")
-    return listens(site.facts.host, stack.storage_port)
+def _healthy(context: StackContext) -> bool:
+    stack = context.settings.stack
+    if kind(context) == "minio":
+        return answers(f"{context.endpoints.s3_endpoint}/minio/health/ready")
+    return listens(context.endpoints.host, stack.storage_port)
 
 
-def _ready(site: Site) -> None:
+def _ready(context: StackContext) -> None:
     """Make the bucket, in a process of its own: the client takes more memory than the supervisor."""
     own = {
-        "LAKE_S3__ENDPOINT": site.facts.s3_endpoint,
-        "LAKE_S3__REGION": site.facts.s3_region,
-        "LAKE_S3__ACCESS_KEY": site.facts.s3_access_key,
-        "LAKE_S3__SECRET_KEY": site.facts.s3_secret_key,
-        "LAKE_STACK__BUCKET": site.facts.bucket,
+        "LAKE_S3__ENDPOINT": context.endpoints.s3_endpoint,
+        "LAKE_S3__REGION": context.endpoints.s3_region,
+        "LAKE_S3__ACCESS_KEY": context.endpoints.s3_access_key,
+        "LAKE_S3__SECRET_KEY": context.endpoints.s3_secret_key,
+        "LAKE_STACK__BUCKET": context.endpoints.bucket,
     }
     command = [sys.executable, "-m", "lakehouse.stack.bucket"]
-    done = subprocess.run(command, env=environment(Process((), own)), capture_output=True, text=True, cwd=site.run)
+    done = subprocess.run(
+        command, env=environment(ProcessSpec((), own)), capture_output=True, text=True, cwd=context.run
+    )
     if done.returncode != 0:
         why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise failed("storage", f"the bucket {site.facts.bucket} could not be made: {why}")
+        raise failed("storage", f"the bucket {context.endpoints.bucket} could not be made: {why}")
 
 
-def _container() -> Container:
-    return Container(
+def _container() -> ContainerSpec:
+    return ContainerSpec(
         image="quay.io/minio/minio:RELEASE.2025-09-07T16-13-09Z",
         command=("server", "--address", ":9000", "--console-address", ":9001", "/data"),
         environment={
@@ -174,8 +176,8 @@ def _container() -> Container:
     )
 
 
-def _bucket_job() -> Container:
-    return Container(
+def _bucket_job() -> ContainerSpec:
+    return ContainerSpec(
         image="",
         build=True,
         entrypoint=("python", "-m", "lakehouse.stack.bucket"),
@@ -193,7 +195,7 @@ SERVICE = Service(
     licence="MinIO: AGPL-3.0; s3proxy: Apache-2.0",
     memory_mb=80,
     ports=(Port("storage_port", "http://{host}:{port}", 9000), Port("storage_console_port", inside=9001)),
-    artefacts=_artefacts,
+    artifacts=_artifacts,
     provide=_provide,
     prepare=_prepare,
     process=_process,

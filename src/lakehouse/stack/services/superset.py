@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakehouse.stack.model import Container, Port, Service
+from lakehouse.stack.model import ContainerSpec, Port, Service
 from lakehouse.stack.services.ours import listening
 
 _IMAGE = "lakehouse-superset:6.1.0"
@@ -14,8 +14,8 @@ _VOLUMES = {"superset": "/superset"}
 _FOLDER = "superset"
 
 
-def _container() -> Container:
-    return Container(
+def _container() -> ContainerSpec:
+    return ContainerSpec(
         image=_IMAGE,
         environment=_ENVIRONMENT,
         volumes=_VOLUMES,
@@ -26,8 +26,8 @@ def _container() -> Container:
     )
 
 
-def _init_job() -> Container:
-    return Container(
+def _init_job() -> ContainerSpec:
+    return ContainerSpec(
         image=_IMAGE,
         entrypoint=("sh", "-c", "superset db upgrade && superset init && python /etc/superset/make_admin.py"),
         environment=_ENVIRONMENT,

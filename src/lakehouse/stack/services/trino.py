@@ -6,10 +6,10 @@ import json
 from http.client import HTTPException
 from urllib.request import ProxyHandler, Request, build_opener
 
-from lakehouse.engines.spark.jars import Jar
-from lakehouse.stack.fetch import place
+from lakehouse.engines.spark.jars import MavenArtifact
+from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.health import answers
-from lakehouse.stack.model import Artefact, Container, Dist, Port, Process, Service, Site
+from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, ServerArchive, Service, StackContext
 from lakehouse.stack.process import properties_text
 from lakehouse.stack.services import java25
 from lakehouse.stack.trino import branch_catalogs, catalog_files, stack_catalogs, store_of
@@ -18,8 +18,8 @@ from lakehouse.stack.trino import branch_catalogs, catalog_files, stack_catalogs
 _MOST_PAGES = 100
 #: postgresql does not load without geospatial.
 PLUGINS = ("iceberg", "hive", "hudi", "postgresql", "geospatial", "memory", "tpch")
-DIST = Dist(
-    Jar(
+DIST = ServerArchive(
+    MavenArtifact(
         "io.trino",
         "trino-server",
         "476",
@@ -32,35 +32,37 @@ DIST = Dist(
 )
 
 
-def _artefacts(site: Site) -> tuple[Artefact, ...]:
-    return (DIST, *java25.artefacts(site))
+def _artifacts(context: StackContext) -> tuple[Artifact, ...]:
+    return (DIST, *java25.artifacts(context))
 
 
-def _process(site: Site) -> Process:
-    stack, etc, server = site.settings.stack, site.config("trino"), place(site.settings, DIST)
+def _process(context: StackContext) -> ProcessSpec:
+    stack, etc, server = context.settings.stack, context.config("trino"), artifact_path(context.settings, DIST)
     node = {
         "node.environment": "lake",
         "node.id": "lake",
         "node.bind-ip": stack.host,
-        "node.internal-address": site.facts.host,
+        "node.internal-address": context.endpoints.host,
         "plugin.dir": str(server / "plugin"),
     }
     config = {
         "coordinator": "true",
         "node-scheduler.include-coordinator": "true",
         "http-server.http.port": str(stack.trino_port),
-        "discovery.uri": site.facts.trino_url,
+        "discovery.uri": context.endpoints.trino_url,
         "catalog.config-dir": str(etc / "catalog"),
         "web-ui.preview.enabled": "false",
     }
     seen = {
-        **branch_catalogs(site.facts, site.settings.trino.branches, on_nessie=site.settings.profile == "stack"),
-        **stack_catalogs(site.facts, site.settings.catalog.token),
+        **branch_catalogs(
+            context.endpoints, context.settings.trino.branches, on_nessie=context.settings.profile == "stack"
+        ),
+        **stack_catalogs(context.endpoints, context.settings.catalog.token),
     }
-    catalogs = catalog_files(seen, store_of(site.facts))
-    return Process(
+    catalogs = catalog_files(seen, store_of(context.endpoints))
+    return ProcessSpec(
         (
-            java25.java(site),
+            java25.java(context),
             f"-Xmx{stack.trino_memory}",
             "-XX:+UseG1GC",
             "-XX:+ExitOnOutOfMemoryError",
@@ -79,12 +81,12 @@ def _process(site: Site) -> Process:
             etc / "log.properties": "io.trino=INFO\n",
             **{etc / "catalog" / name: text for name, text in catalogs.items()},
         },
-        folder=site.folder("trino"),
+        folder=context.folder("trino"),
     )
 
 
-def _healthy(site: Site) -> bool:
-    url = site.facts.trino_url
+def _healthy(context: StackContext) -> bool:
+    url = context.endpoints.trino_url
     return answers(f"{url}/v1/info", containing='"starting":false') and _runs_a_statement(url)
 
 
@@ -105,8 +107,8 @@ def _runs_a_statement(url: str) -> bool:
     return False
 
 
-def _container() -> Container:
-    return Container(
+def _container() -> ContainerSpec:
+    return ContainerSpec(
         image="docker.io/trinodb/trino:476",
         environment={
             "S3_ACCESS_KEY": "${S3_ACCESS_KEY}",
@@ -132,7 +134,7 @@ SERVICE = Service(
     memory_mb=600,
     needs=("storage", "postgres"),
     ports=(Port("trino_port", "http://{host}:{port}", 8080),),
-    artefacts=_artefacts,
+    artifacts=_artifacts,
     process=_process,
     healthy=_healthy,
     start_timeout_s=240,

@@ -35,7 +35,7 @@ _CONNECT_TIMEOUT_S = 5.0
 _STOP_TIMEOUT_S = 15.0
 
 
-class SparkDaemon:
+class SparkDaemonClient:
     """Speaks to the lake's background process, starting it when needed."""
 
     def __init__(
@@ -43,20 +43,20 @@ class SparkDaemon:
         run_folder: Path,
         log: Path,
         start: list[str],
-        handover: str,
+        serialized: str,
         waiting: Waiting,
         before_start: Callable[[], object],
     ) -> None:
         """
         Args:
             start: the command that starts the process.
-            handover: what it reads from its input: all settings, so that none is ever in an argument list.
+            serialized: what it reads from its input: all settings, so that none is ever in an argument list.
             waiting: opened around a wait, with a word on what for.
             before_start: called before a process is started, to fetch what it will need while somebody watches.
         """
         self._socket, self._lock_file = run_folder / SOCKET, run_folder / "start.lock"
-        self._log, self._start_command, self._handover = log, start, handover
-        self._fingerprint = fingerprint(handover)
+        self._log, self._start_command, self._serialized = log, start, serialized
+        self._fingerprint = fingerprint(serialized)
         self._waiting, self._before_start = waiting, before_start
 
     def query(self, request: QueryRequest, reason: str) -> Result:
@@ -133,7 +133,7 @@ class SparkDaemon:
             )
         assert process.stdin is not None
         with process.stdin:
-            process.stdin.write(self._handover.encode())
+            process.stdin.write(self._serialized.encode())
         deadline = time.monotonic() + START_TIMEOUT_S
         while self.health() is None:
             if process.poll() not in (None, ALREADY_SERVED):
@@ -163,13 +163,13 @@ class SparkDaemon:
             ) from exc
 
 
-def fingerprint(handover: str) -> str:
+def fingerprint(serialized: str) -> str:
     """Tells a process with these settings and this code from one with others."""
     import hashlib
 
     from lakehouse.core.version import __version__
 
-    return hashlib.sha256(f"{__version__}\n{sys.executable}\n{handover}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{__version__}\n{sys.executable}\n{serialized}".encode()).hexdigest()[:16]
 
 
 def _end(pid: int) -> None:

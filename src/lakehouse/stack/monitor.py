@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lakehouse.core.errors import LakeError
-from lakehouse.stack.model import Process, Service, Site
+from lakehouse.stack.model import ProcessSpec, Service, StackContext
 from lakehouse.stack.process import end, fingerprint, last_words, log_size, memory_mb, start, start_mark
 
 #: Seconds before the first, the second, … start after a death; after the last one it is given up.
@@ -29,14 +29,16 @@ WAITING, STARTING, RUNNING, RESTARTING, FAILED, STOPPED = (
 )
 
 
-class Keeper:
+class ServiceMonitor:
     """One service of a running stack."""
 
-    def __init__(self, service: Service, site: Site, needs: Sequence[Keeper], changed: Callable[[], None]) -> None:
+    def __init__(
+        self, service: Service, context: StackContext, needs: Sequence[ServiceMonitor], changed: Callable[[], None]
+    ) -> None:
         assert service.process is not None
         self.service, self.state, self.why, self.restarts = service, WAITING, "", 0
-        self._site, self._needs, self._changed = site, needs, changed
-        self._process: Process = service.process(site)
+        self._context, self._needs, self._changed = context, needs, changed
+        self._process: ProcessSpec = service.process(context)
         self._running: subprocess.Popen[bytes] | None = None
         self._mark, self._log_before = "", 0
         self._stopping = threading.Event()
@@ -52,15 +54,15 @@ class Keeper:
         self._thread.join()
         self._enter(STOPPED)
 
-    def runs_as(self, site: Site) -> bool:
+    def runs_as(self, context: StackContext) -> bool:
         """Whether it runs, or is about to, as these settings want it."""
         assert self.service.process is not None
-        return self.state != FAILED and fingerprint(self.service.process(site)) == fingerprint(self._process)
+        return self.state != FAILED and fingerprint(self.service.process(context)) == fingerprint(self._process)
 
     def told(self) -> dict[str, Any]:
         """What a status shows of it, and what another supervisor needs to end it."""
         pid = self._running.pid if self._running and self._running.returncode is None else None
-        settings = self._site.settings
+        settings = self._context.settings
         return {
             "service": self.service.name,
             "state": self.state,
@@ -71,7 +73,7 @@ class Keeper:
             "stop_signal": int(self._process.stop_signal),
             "restarts": self.restarts,
             "why": self.why,
-            "log": str(self._site.log(self.service.name)),
+            "log": str(self._context.log(self.service.name)),
         }
 
     def _enter(self, state: str, why: str = "") -> None:
@@ -119,13 +121,13 @@ class Keeper:
     def _live(self) -> None:
         """From the start of a process to its end."""
         self._enter(STARTING, self.why)
-        self._log_before = log_size(self._site.log(self.service.name))
-        self.service.prepare(self._site)
-        self._running = start(self.service.name, self._process, self._site)
+        self._log_before = log_size(self._context.log(self.service.name))
+        self.service.prepare(self._context)
+        self._running = start(self.service.name, self._process, self._context)
         self._mark = start_mark(self._running.pid)
         self._changed()
         if self._answers():
-            self.service.ready(self._site)
+            self.service.ready(self._context)
             self._enter(RUNNING)
             while self._running.poll() is None and not self._stopping.wait(_LOOK_EVERY_S):
                 pass
@@ -143,7 +145,7 @@ class Keeper:
                     # It never ran: to try again would only hide what is wrong.
                     raise LakeError(f"it ended with code {code}: {self._last_words()}")
                 return False
-            if self.service.healthy(self._site):
+            if self.service.healthy(self._context):
                 return True
             if time.monotonic() > deadline:
                 raise LakeError(f"it did not answer within {self.service.start_timeout_s:.0f} s: {self._last_words()}")
@@ -151,7 +153,7 @@ class Keeper:
         return False
 
     def _last_words(self) -> str:
-        return last_words(self._site.log(self.service.name), self._log_before)
+        return last_words(self._context.log(self.service.name), self._log_before)
 
     def _end(self) -> None:
         if self._running is not None:

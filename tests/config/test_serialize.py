@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from lakehouse.config.handover import from_text, to_text
 from lakehouse.config.load import load_settings
+from lakehouse.config.serialize import dump_settings, parse_settings
 
 
 def test_settings_come_back_as_they_were(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_settings_come_back_as_they_were(tmp_path: Path) -> None:
         '[s3]\nendpoint = "http://127.0.0.1:9000"\naccess_key = "me"\nsecret_key = "hunter2"\npath_style = false\n'
     )
     settings = load_settings({"spark.master": "local[1]"}, tmp_path, {"LAKE_CACHE": "/some/cache"})
-    back = from_text(to_text(settings))
+    back = parse_settings(dump_settings(settings))
     assert replace(back, origins={}) == replace(settings, origins={})
     assert back.home == tmp_path / "here"
     assert back.maven_repo == "https://me:secret@mirror"
@@ -28,6 +28,6 @@ def test_settings_come_back_as_they_were(tmp_path: Path) -> None:
 def test_the_same_settings_are_the_same_text(tmp_path: Path) -> None:
     first = load_settings({"home": tmp_path, "query.engine": "spark"}, tmp_path, {})
     again = load_settings({"query.engine": "spark", "home": str(tmp_path)}, tmp_path, {})
-    assert to_text(first) == to_text(again)
-    assert to_text(first) != to_text(replace(first, profile="other"))
-    assert json.loads(to_text(first))["home"] == str(tmp_path)
+    assert dump_settings(first) == dump_settings(again)
+    assert dump_settings(first) != dump_settings(replace(first, profile="other"))
+    assert json.loads(dump_settings(first))["home"] == str(tmp_path)

@@ -35,7 +35,7 @@ class Database:
 
 
 @dataclass(frozen=True)
-class StackFacts:
+class StackEndpoints:
     """Where everything is. What a setting leaves open is filled in; whether a server runs is not said here."""
 
     host: str
@@ -63,17 +63,17 @@ class StackFacts:
         return f"s3://{self.bucket}/warehouse"
 
 
-def facts_of(settings: Settings) -> StackFacts:
-    """The facts of the stack that the settings describe; passwords are made up if this is the first time."""
-    return facts_from(settings, secrets_of(settings))
+def endpoints_of(settings: Settings) -> StackEndpoints:
+    """The endpoints of the stack that the settings describe; passwords are made up if this is the first time."""
+    return endpoints_from(settings, secrets_of(settings))
 
 
-def facts_from(settings: Settings, secrets: Secrets) -> StackFacts:
+def endpoints_from(settings: Settings, secrets: Secrets) -> StackEndpoints:
     """The same, with secrets that the caller has."""
     stack = settings.stack
     at = stack.reached_at
     passwords = {name: getattr(secrets, f"{name}_password") for name in DATABASES}
-    return StackFacts(
+    return StackEndpoints(
         host=stack.reached_at(""),
         s3_endpoint=f"http://{at('storage')}:{stack.storage_port}",
         s3_region=stack.region,

@@ -11,7 +11,7 @@ from lakehouse.config.load import all_settings, settings_from
 from lakehouse.config.settings import Settings
 
 
-def to_text(settings: Settings) -> str:
+def dump_settings(settings: Settings) -> str:
     """All settings as JSON, always in the same order; but those of pipelines' sources, which no other process needs."""
     values = {name: reduce(getattr, name.split("."), settings) for name, _, _ in all_settings()}
     return json.dumps({name: _plain(value) for name, value in values.items()})
@@ -23,8 +23,8 @@ def _plain(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
 
 
-def from_text(text: str) -> Settings:
-    """The settings that `to_text` wrote."""
+def parse_settings(text: str) -> Settings:
+    """The settings that `dump_settings` wrote."""
     return settings_from(
         {name: (value, "handed over") for name, value in json.loads(text).items()}, Path("/"), Path("/")
     )

@@ -6,11 +6,11 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from lakehouse.config.facts import facts_from
+from lakehouse.config.endpoints import endpoints_from
 from lakehouse.config.load import all_settings
 from lakehouse.config.secrets import secrets_of
 from lakehouse.config.settings import Settings
-from lakehouse.stack.model import Site
+from lakehouse.stack.model import StackContext
 from lakehouse.storage.local import LocalHome
 
 #: What a supervisor has in its folder: where it is spoken to, and what it watches.
@@ -19,7 +19,7 @@ SOCKET, STATE = "supervisor.sock", "state.json"
 ALREADY_WATCHED = 75
 
 
-def site_of(settings: Settings) -> Site:
+def stack_context(settings: Settings) -> StackContext:
     """Everything that the services' descriptions look at. Makes the folders that are missing."""
     secrets = secrets_of(settings)
     home = LocalHome(settings.home).ready()
@@ -28,7 +28,7 @@ def site_of(settings: Settings) -> Site:
     for folder in (data, run, logs):
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
-    return Site(settings, secrets, facts_from(settings, secrets), data.absolute(), run, logs, home.folder)
+    return StackContext(settings, secrets, endpoints_from(settings, secrets), data.absolute(), run, logs, home.folder)
 
 
 def run_folder(home: Path) -> Path:
