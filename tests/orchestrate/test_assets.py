@@ -1,4 +1,4 @@
-"""A pipeline as Dagster's assets: chosen, partitioned, checked, and told of only when it is published."""
+"""A pipeline as Dagster assets: selected, partitioned, checked, and materialized only when the run is published."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import dagster as dg
 import pytest
 from tests.runs.conftest import shop_of  # noqa: F401 - a fixture
 
+from lakehouse.cli.run import run_pipeline
 from lakehouse.core.errors import RunBlockedError
 from lakehouse.orchestrate.assets import asset_key, pipeline_assets
-from lakehouse.orchestrate.in_process import Wanted, run_in_process
 from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 
 pytestmark = pytest.mark.spark
@@ -25,7 +25,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield instance
 
 
-def materialise(pipeline: Any, lake: Any, instance: dg.DagsterInstance, **options: Any) -> dg.ExecuteInProcessResult:
+def materialize(pipeline: Any, lake: Any, instance: dg.DagsterInstance, **options: Any) -> dg.ExecuteInProcessResult:
     return dg.materialize(
         [pipeline_assets(pipeline)],
         resources={RESOURCE: LakeResource(lake)},
@@ -36,58 +36,58 @@ def materialise(pipeline: Any, lake: Any, instance: dg.DagsterInstance, **option
     )
 
 
-def test_a_partition_is_made_and_every_table_tells_of_its_snapshot(shop_of: Any, instance: Any) -> None:  # noqa: F811
+def test_a_partition_is_built_and_every_asset_names_its_snapshot(shop_of: Any, instance: Any) -> None:  # noqa: F811
     lake, pipeline, _ = shop_of({MONDAY: "1,tea,10,1\n,tea,2,1\n", TUESDAY: "2,tea,4,1\n"})
-    done = materialise(pipeline, lake, instance, partition_key=MONDAY)
+    done = materialize(pipeline, lake, instance, partition_key=MONDAY)
     assert done.success
-    told = {
+    metadata = {
         event.asset_key.path[-1]: event.step_materialization_data.materialization.metadata
         for event in done.get_asset_materialization_events()
         if event.asset_key
     }
-    assert set(told) == {"sales", "bronze", "silver", "gold", "growth"}
-    assert told["silver"]["snapshot"].value == lake.describe(f"{pipeline.name}.silver").current.id
-    assert told["silver"]["rows_written"].value == 1
-    assert told["silver"]["rows_rejected"].value == 1
-    assert "| 1 | tea |" in str(told["silver"]["preview"].value)
+    assert set(metadata) == {"sales", "bronze", "silver", "gold", "growth"}
+    assert metadata["silver"]["snapshot"].value == lake.describe(f"{pipeline.name}.silver").current.id
+    assert metadata["silver"]["rows_written"].value == 1
+    assert metadata["silver"]["rows_rejected"].value == 1
+    assert "| 1 | tea |" in str(metadata["silver"]["preview"].value)
     checks = {each.check_name: each.passed for each in done.get_asset_check_evaluations()}
     assert checks["id_not_null"] is False
     assert checks["unique_id"] is True
-    assert lake.sql(f"select count(*) from {pipeline.name}.bronze").rows()[0][0] == 2, "Tuesday was not asked for"
+    assert lake.sql(f"select count(*) from {pipeline.name}.bronze").rows()[0][0] == 2, "Tuesday was not requested"
 
 
 def test_a_backfill_of_many_partitions_is_one_run(shop_of: Any, instance: Any) -> None:  # noqa: F811
     lake, pipeline, _ = shop_of({MONDAY: "1,tea,10,1\n", TUESDAY: "2,tea,4,1\n"})
     tags = {"dagster/asset_partition_range_start": MONDAY, "dagster/asset_partition_range_end": TUESDAY}
-    assert materialise(pipeline, lake, instance, tags=tags).success
+    assert materialize(pipeline, lake, instance, tags=tags).success
     assert lake.runs()[0].tables[0].partitions == (MONDAY, TUESDAY)
     assert len(lake.history(f"{pipeline.name}.silver")) == 1
 
 
-def test_only_chosen_tables_are_made(shop_of: Any, instance: Any) -> None:  # noqa: F811
+def test_only_selected_tables_are_built(shop_of: Any, instance: Any) -> None:  # noqa: F811
     lake, pipeline, _ = shop_of({MONDAY: "1,tea,10,1\n"})
-    chosen = [asset_key(f"{pipeline.name}.bronze"), asset_key(f"{pipeline.name}.silver")]
-    assert materialise(pipeline, lake, instance, partition_key=MONDAY, selection=chosen).success
-    there = {str(info.name) for info in lake.tables()}
-    assert f"{pipeline.name}.silver" in there
-    assert f"{pipeline.name}.gold" not in there
+    selected = [asset_key(f"{pipeline.name}.bronze"), asset_key(f"{pipeline.name}.silver")]
+    assert materialize(pipeline, lake, instance, partition_key=MONDAY, selection=selected).success
+    existing = {str(info.name) for info in lake.tables()}
+    assert f"{pipeline.name}.silver" in existing
+    assert f"{pipeline.name}.gold" not in existing
 
 
-def test_a_blocked_run_fails_with_its_check_and_materialises_nothing(shop_of: Any, instance: Any) -> None:  # noqa: F811
+def test_a_blocked_run_fails_with_its_check_and_materializes_nothing(shop_of: Any, instance: Any) -> None:  # noqa: F811
     lake, pipeline, _ = shop_of({MONDAY: "1,forbidden,10,1\n"})
-    done = materialise(pipeline, lake, instance, partition_key=MONDAY)
+    done = materialize(pipeline, lake, instance, partition_key=MONDAY)
     assert not done.success
     assert done.get_asset_materialization_events() == []
     broken = [each.check_name for each in done.get_asset_check_evaluations() if not each.passed]
     assert broken == ["not_forbidden"]
     with pytest.raises(RunBlockedError, match="not_forbidden"):
-        run_in_process(lake, Wanted(pipeline, (MONDAY,)), lambda text: None)
+        run_pipeline(lake, pipeline, MONDAY, progress=lambda text: None)
 
 
-def test_lake_run_goes_the_same_way(shop_of: Any) -> None:  # noqa: F811
+def test_lake_run_builds_the_same_tables_without_dagster(shop_of: Any) -> None:  # noqa: F811
     lake, pipeline, _ = shop_of({MONDAY: "1,tea,10,1\n"})
-    said: list[str] = []
-    record = run_in_process(lake, Wanted(pipeline), said.append)
+    steps: list[str] = []
+    record = run_pipeline(lake, pipeline, progress=steps.append)
     assert record.state == "published"
-    assert f"{pipeline.name}.silver: {MONDAY}" in said
-    assert run_in_process(lake, Wanted(pipeline), said.append).state == "nothing"
+    assert f"{pipeline.name}.silver: {MONDAY}" in steps
+    assert run_pipeline(lake, pipeline, progress=steps.append).state == "nothing"

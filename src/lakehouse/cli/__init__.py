@@ -17,8 +17,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "export": ("files", "write a table to a file"),
     },
     "Pipelines": {
-        "run": ("pipelines", "run a pipeline: checked on a branch, published all at once or not at all"),
-        "runs": ("pipelines", "list the runs, or show all of one"),
+        "run": ("run", "run a pipeline: checked on a branch, published all at once or not at all"),
+        "runs": ("runs", "list the runs, or show all of one"),
         "pipelines": ("pipelines", "list the pipelines and their tables"),
         "report": ("pipelines", "show how a table grew, in the terminal or as a page with charts"),
         "dbt": ("dagster", "run dbt as one transaction: published if all its tests pass"),
@@ -38,10 +38,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "undrop": ("tables", "bring back a dropped table"),
     },
     "Branches": {
-        "branch": ("branches", "list, create, compare, merge and drop branches of all tables"),
-        "tag": ("branches", "give a name to what all tables are now"),
-        "log": ("branches", "list who changed what and when, over all tables or one"),
-        "revert": ("branches", "undo a commit in all its tables at once"),
+        "branch": ("branch", "list, create, compare, merge and drop branches of all tables"),
+        "tag": ("tag", "give a name to what all tables are now"),
+        "log": ("log", "list who changed what and when, over all tables or one"),
+        "revert": ("log", "undo a commit in all its tables at once"),
     },
     "Run": {
         "up": ("process", "start the background Spark, or servers of the stack: lake up all"),

@@ -1,4 +1,4 @@
-"""How every command is parsed, opened a lake for, and has its errors shown."""
+"""The parts that all commands share: groups, common options, opening the lake, printing errors."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from lakehouse.lake import Lake
 
 OUTPUTS = ("table", "json", "csv")
+_HELP = ("-h", "--help")
+_CONTEXT_SETTINGS = {"help_option_names": list(_HELP)}
 
 
 @dataclass
 class Context:
-    """What the options before the command said; the lake is opened when a command first needs it."""
+    """The values of the common options. The lake is opened when a command first uses it."""
 
     flags: dict[str, Any] = field(default_factory=dict)
     output: str = "table"
@@ -48,8 +50,34 @@ class Context:
         return self._lake
 
 
-class _Commands(click.Group):
-    """Loads a command's module when the command is used, and prints the same help as the quick way does."""
+class _Group(click.Group):
+    """A group that lists its commands in the order of their definition and suggests a name for an unknown one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        from lakehouse.core.names import nearest
+
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            near = nearest(args[0], self.list_commands(ctx))
+            hint = f" Did you mean {' or '.join(near)}?" if near else f" See: {ctx.command_path} --help"
+            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class _ListingGroup(_Group):
+    """A group whose `list` command may be left out: `lake runs --limit 5` is `lake runs list --limit 5`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        only_options = not args or args[0].startswith("-")
+        if only_options and not any(each in self.commands or each in _HELP for each in args):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+class _LazyCommands(_Group):
+    """The group `lake`: it imports a command's module when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for commands in COMMANDS.values() for name in commands]
@@ -64,121 +92,102 @@ class _Commands(click.Group):
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(help_text())
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        from lakehouse.core.names import nearest
 
-        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            near = nearest(args[0], self.list_commands(ctx))
-            hint = f" Did you mean {' or '.join(near)}?" if near else " See: lake --help"
-            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
-        return super().resolve_command(ctx, args)
-
-
-def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    def remember(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
-        if value is not None:
-            found = ctx.ensure_object(Context)
-            if name == "output":
-                found.output = value
-            elif name == "branch":
-                found.branch = value.lower()
-            else:
-                found.flags[name] = value
-        return value
-
-    return remember
+def _store(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Keep the value of a common option in the Context, wherever on the command line the option is."""
+    if value is not None:
+        context = ctx.ensure_object(Context)
+        if parameter.name == "output":
+            context.output = value
+        elif parameter.name == "branch":
+            context.branch = value.lower()
+        else:
+            context.flags[str(parameter.name)] = value
+    return value
 
 
-def _common(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that may stand before the command as well as after it."""
+def _common_option(*names: str, **settings: Any) -> Callable[[Any], Any]:
+    return click.option(*names, expose_value=False, callback=_store, **settings)
+
+
+def _with_common_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that may come before or after the command."""
     options = [
-        click.option(
-            "--home", metavar="DIR", expose_value=False, callback=_remember("home"), help="The lake's folder."
+        _common_option("--home", metavar="DIR", help="Folder of the lake (default: $LAKE_HOME, else .lake)."),
+        _common_option(
+            "--profile", metavar="NAME", help="Storage, catalog and engines (default: $LAKE_PROFILE, else embedded)."
         ),
-        click.option(
-            "--profile", metavar="NAME", expose_value=False, callback=_remember("profile"), help="The set of parts."
-        ),
-        click.option(
-            "--branch",
-            metavar="NAME",
-            expose_value=False,
-            callback=_remember("branch"),
-            help="Use this branch's tables.",
-        ),
-        click.option(
-            "-o",
-            "--output",
-            type=click.Choice(OUTPUTS),
-            expose_value=False,
-            callback=_remember("output"),
-            help="How to print: a table for people, or json or csv.",
-        ),
+        _common_option("--branch", metavar="NAME", help="Branch to read and write (default: main)."),
+        _common_option("-o", "--output", type=click.Choice(OUTPUTS), help="Output format (default: table)."),
     ]
     for option in reversed(options):
         function = option(function)
     return function
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@_common
+@click.group(cls=_LazyCommands, context_settings=_CONTEXT_SETTINGS)
+@_with_common_options
 @click.pass_context
 def lake(ctx: click.Context) -> None:
     """A data lakehouse in one command."""
     ctx.ensure_object(Context)
 
 
-def command(example: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a command: the common options, and help that ends with an example."""
+def group(example: str, *, bare_lists: bool = False) -> Callable[[Callable[[], None]], click.Group]:
+    """Turn a function into a group of commands. Without a command it runs its `list` if `bare_lists`, else it prints help."""
+    kind = _ListingGroup if bare_lists else _Group
 
-    def wrap(function: Callable[..., Any]) -> click.Command:
+    def decorate(function: Callable[[], None]) -> click.Group:
+        decorator = click.group(cls=kind, epilog=_epilog(example), context_settings=_CONTEXT_SETTINGS)
+        return decorator(_with_common_options(function))
+
+    return decorate
+
+
+def command(example: str, group: click.Group | None = None) -> Callable[[Callable[..., Any]], click.Command]:
+    """Turn a function into a command, of a group or of `lake`: it has the common options, and an example in its help."""
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
         def with_context(*args: Any, **kwargs: Any) -> Any:
             return function(click.get_current_context().find_object(Context), *args, **kwargs)
 
         update_wrapper(with_context, function)
-        epilog = "\b\nExample:\n" + "\n".join(f"  {line}" for line in example.strip().splitlines())
-        made = click.command(
-            epilog=epilog, name=function.__name__.rstrip("_"), context_settings={"help_option_names": ["-h", "--help"]}
-        )
-        return made(_common(with_context))
+        name = function.__name__.rstrip("_")
+        decorator = click.command(name=name, epilog=_epilog(example), context_settings=_CONTEXT_SETTINGS)
+        created = decorator(_with_common_options(with_context))
+        if group is not None:
+            group.add_command(created)
+        return created
 
-    return wrap
-
-
-def complete_table(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Names of tables, for the shell's completion."""
-    found = ctx.find_object(Context) or Context()
-    try:
-        names = [str(info.name) for info in found.lake.tables()]
-    except LakeError:
-        return []
-    return [name for name in names if name.startswith(incomplete)]
+    return decorate
 
 
-table_argument = click.argument("table", shell_complete=complete_table)
+def _epilog(example: str) -> str:
+    return "\b\nExample:\n" + "\n".join(f"  {line}" for line in example.strip().splitlines())
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command and give its exit code: 0 done, 1 failed, 2 asked wrongly, 130 stopped."""
+    """Run one command and return its exit code: 0 done, 1 failed, 2 usage error, 130 interrupted."""
     context = Context()
     if _wants_json(arguments):
-        context.output = "json"  # also for mistakes that stand before `-o json`
+        context.output = "json"  # so that an error in an argument before `-o json` is printed as JSON, too
     try:
         if "_LAKE_COMPLETE" in os.environ:
             lake.main(prog_name="lake")
-        # Not lake.main(): it has ideas of its own about broken pipes and Ctrl-C.
+        # Not lake.main(): click handles broken pipes and Ctrl-C with other exit codes.
         with lake.make_context("lake", list(arguments), obj=context) as ctx:
             lake.invoke(ctx)
         sys.stdout.flush()
     except click.exceptions.Exit as exc:
         return exc.exit_code
     except (click.Abort, KeyboardInterrupt):
-        return _stopped()
+        return _interrupted()
     except click.ClickException as exc:
-        return _usage(exc, context)
+        return _report_usage_error(exc, context)
     except LakeError as exc:
-        return _explain(exc, context)
+        return _report_error(exc, context)
     except OSError as exc:
-        return _cannot_print(exc, context)
+        return _report_broken_output(exc, context)
     return 0
 
 
@@ -187,32 +196,33 @@ def _wants_json(arguments: list[str]) -> bool:
     return any(option in {"-o", "--output"} and value == "json" for option, value in pairs)
 
 
-def _cannot_print(exc: OSError, context: Context) -> int:
-    # Whatever is still buffered goes nowhere, or Python would complain about it at exit.
+def _report_broken_output(exc: OSError, context: Context) -> int:
+    # Python would report the buffered rest of the output at exit, so it goes to /dev/null.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(exc, BrokenPipeError):
-        return 0  # `lake sql … | head` has heard enough
-    return _explain(LakeError(f"The output cannot be written: {exc.strerror or exc}.", "Is the disk full?"), context)
+        return 0  # `lake sql … | head` has read all it needs
+    error = LakeError(f"The output cannot be written: {exc.strerror or exc}.", "Is the disk full?")
+    return _report_error(error, context)
 
 
-def _stopped() -> int:
+def _interrupted() -> int:
     sys.stderr.write("\nStopped.\n")
     return 130
 
 
-def _usage(exc: click.ClickException, context: Context) -> int:
+def _report_usage_error(exc: click.ClickException, context: Context) -> int:
     if isinstance(exc, click.exceptions.NoArgsIsHelpError):
         sys.stdout.write(exc.format_message() + "\n")
         return 2
-    told = LakeError(exc.format_message(), "lake --help")
-    told.code = "bad_usage"
+    error = LakeError(exc.format_message(), "lake --help")
+    error.code = "bad_usage"
     if isinstance(exc, click.UsageError) and exc.ctx is not None:
-        told.hint = f"{exc.ctx.command_path} --help"
-    _write_error(told, context)
+        error.hint = f"{exc.ctx.command_path} --help"
+    _write_error(error, context)
     return 2
 
 
-def _explain(exc: LakeError, context: Context) -> int:
+def _report_error(exc: LakeError, context: Context) -> int:
     if os.environ.get("LAKE_DEBUG", "0").lower() not in {"", "0", "false", "no", "off"}:
         import traceback
 

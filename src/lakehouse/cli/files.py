@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lakehouse.cli.app import Context, command, complete_table, table_argument
+from lakehouse.cli.app import Context, command
+from lakehouse.cli.options import complete_table, table_argument
 from lakehouse.cli.show import note, relative_paths, show_rows, waiting
 
 if TYPE_CHECKING:

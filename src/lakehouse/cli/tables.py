@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 import click
 
-from lakehouse.cli.app import Context, command, table_argument
+from lakehouse.cli.app import Context, command
+from lakehouse.cli.options import table_argument
 from lakehouse.cli.show import note, show_rows, size
 
 

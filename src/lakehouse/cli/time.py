@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from lakehouse.cli.app import Context, command, table_argument
+from lakehouse.cli.app import Context, command
+from lakehouse.cli.options import table_argument
 from lakehouse.cli.show import note, relative_paths, show_rows
 
 _WHEN = "WHEN is a snapshot id, a tag, an ISO time, or words such as yesterday and '2 hours ago'. Times are UTC."

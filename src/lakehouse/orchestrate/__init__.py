@@ -1,1 +1,1 @@
-"""Dagster: the same pipelines as assets with partitions, checks, schedules and one lineage."""
+"""Dagster and dbt: pipelines as assets with partitions, checks and schedules; dbt runs as transactions."""

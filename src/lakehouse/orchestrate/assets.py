@@ -1,10 +1,10 @@
-"""A pipeline as Dagster's assets: one step that is one transaction, one asset for each table and source.
+"""A pipeline as Dagster assets: one op that is one transaction, one asset for each table and source.
 
-One step, because a run publishes all of its tables or none: Dagster is told that a table was materialised only when it
-is on main. Dagster still chooses which tables and partitions, when, and what to do if it fails.
+A run publishes all of its tables or none, so it is one op, and an asset is materialized only when its table is on main.
+Dagster still chooses tables, partitions, time and retries.
 """
 
-# Dagster looks at the annotations of what it decorates, so they must not be texts here.
+# Dagster reads the annotations of the functions it decorates, so this module does not postpone their evaluation.
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import dagster as dg
 
 from lakehouse.core.errors import LakeError, Retryable
+from lakehouse.lake import Lake
 from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 from lakehouse.pipelines import Days, FilesTable, Pipeline, Table
 from lakehouse.pipelines.partitions import Partitions
@@ -19,17 +20,17 @@ from lakehouse.quality.model import Check, Outcome, Rule
 from lakehouse.runs.model import RunRecord, TableReport
 
 _PREVIEWED_ROWS = 5
-#: For errors that may go away: a server that does not answer, others who change the same tables.
+#: A run is retried after errors that may pass: a server that does not answer, a table that others change.
 _RETRIES, _RETRY_AFTER_S = 2, 5
 
 
 def asset_key(name: str) -> dg.AssetKey:
-    """`silver.minute_aggs` as Dagster writes it."""
+    """Return the asset key of a table: `silver.minute_aggs` is silver/minute_aggs."""
     return dg.AssetKey(name.split("."))
 
 
 def partitions_of(partitions: Partitions | None) -> dg.PartitionsDefinition[Any] | None:
-    """Our days and months as Dagster's."""
+    """Return the Dagster partitions of a pipeline's days or months."""
     if partitions is None:
         return None
     if isinstance(partitions, Days):
@@ -37,18 +38,22 @@ def partitions_of(partitions: Partitions | None) -> dg.PartitionsDefinition[Any]
     return dg.MonthlyPartitionsDefinition(start_date=partitions.start, fmt="%Y-%m")
 
 
-#: What may be asked of a run beside Dagster's own partitions.
+#: Options of a run that Dagster itself does not have.
 _CONFIG = {
-    "partitions": dg.Field([str], default_value=[], description="Partitions to make anew; none: what is new."),
-    "publish": dg.Field(bool, default_value=True, description="Otherwise the result stays on the run's branch."),
-    "light": dg.Field(bool, default_value=False, description="Without Spark, as far as tables can be made so."),
-    "message": dg.Field(str, default_value="", description="What the run is for; the log shows it."),
-    "run_id": dg.Field(str, default_value="", description="A run that was published under this id is not repeated."),
+    "partitions": dg.Field(
+        [str], default_value=[], description="Partitions to rebuild (default: what is new or changed)."
+    ),
+    "publish": dg.Field(
+        bool, default_value=True, description="Publish to main (default: true); otherwise keep the branch."
+    ),
+    "light": dg.Field(bool, default_value=False, description="Run without Spark; tables that need Spark are skipped."),
+    "message": dg.Field(str, default_value="", description="Commit message, shown by `lake log`."),
+    "run_id": dg.Field(str, default_value="", description="Id of the run; a published run is not repeated."),
 }
 
 
 def pipeline_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
-    """One step for the whole pipeline, of which any tables can be chosen."""
+    """Define one op for the whole pipeline, of which any tables can be selected."""
 
     @dg.multi_asset(
         name=pipeline.name,
@@ -62,41 +67,34 @@ def pipeline_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
         config_schema=_CONFIG,
         description=pipeline.description,
     )
-    def make(context: dg.AssetExecutionContext) -> Iterator[Any]:
-        door: LakeResource = getattr(context.resources, RESOURCE)
+    def run_pipeline(context: dg.AssetExecutionContext) -> Iterator[Any]:
+        resource: LakeResource = getattr(context.resources, RESOURCE)
         config = context.op_execution_context.op_config
-        chosen = [table.name for table in pipeline.tables if asset_key(table.name) in context.selected_asset_keys]
-        chosen_by_dagster = context.has_partition_key or context.has_partition_key_range
-        partitions = tuple(context.partition_keys if chosen_by_dagster else config["partitions"])
-        say = door.say or context.log.info
-        run = config["run_id"] or f"dagster_{context.run.run_id.replace('-', '')[:16]}"
+        selected = [table.name for table in pipeline.tables if asset_key(table.name) in context.selected_asset_keys]
+        dagster_partitions = context.has_partition_key or context.has_partition_key_range
+        partitions = tuple(context.partition_keys if dagster_partitions else config["partitions"])
+        run_id = config["run_id"] or f"dagster_{context.run.run_id.replace('-', '')[:16]}"
         try:
-            record = door.lake.run(
+            record = resource.lake.run(
                 pipeline,
                 *partitions,
-                tables=tuple(chosen),
+                tables=tuple(selected),
                 publish=config["publish"],
                 light=config["light"],
-                id=run,
-                author=door.author,
+                id=run_id,
+                author=resource.author,
                 message=config["message"],
-                say=say,
+                say=context.log.info,
             )
         except LakeError as exc:
-            door.error = exc
             if isinstance(exc, Retryable):
                 raise dg.RetryRequested(max_retries=_RETRIES, seconds_to_wait=_RETRY_AFTER_S) from exc
-            yield from _checks(pipeline, door.lake.run_record(run).outcomes, context)
+            yield from _check_results(pipeline, resource.lake.run_record(run_id).outcomes, context)
             raise dg.Failure(f"{exc.message} {exc.hint}") from exc
-        except Exception as exc:
-            door.error = exc  # a transformation's own; whoever runs in process is told it
-            raise
-        door.records.append(record)
-        door.error = None  # an earlier try's
-        yield from _materialised(pipeline, record, door, context)
-        yield from _checks(pipeline, record.outcomes, context)
+        yield from _materializations(pipeline, record, resource.lake, context)
+        yield from _check_results(pipeline, record.outcomes, context)
 
-    return make
+    return run_pipeline
 
 
 def _table_spec(pipeline: Pipeline, table: Table | FilesTable) -> dg.AssetSpec:
@@ -108,7 +106,7 @@ def _table_spec(pipeline: Pipeline, table: Table | FilesTable) -> dg.AssetSpec:
         description=table.description or None,
         group_name=pipeline.name,
         kinds={"spark", "iceberg"},
-        skippable=True,  # there may be nothing new
+        skippable=True,  # a run may find nothing new
     )
 
 
@@ -127,11 +125,11 @@ def _check_specs(table: Table | FilesTable) -> list[dg.AssetCheckSpec]:
     ]
 
 
-def _materialised(
-    pipeline: Pipeline, record: RunRecord, door: LakeResource, context: dg.AssetExecutionContext
+def _materializations(
+    pipeline: Pipeline, record: RunRecord, lake: Lake, context: dg.AssetExecutionContext
 ) -> Iterator[dg.MaterializeResult[Any]]:
     if record.state == "kept":
-        context.log.info("Not published, so nothing counts as materialised.")
+        context.log.info("The run was not published, so no asset is materialized.")
         return
     for report in record.tables:
         if report.note or not report.snapshot:
@@ -139,22 +137,22 @@ def _materialised(
         table = pipeline.table(report.table)
         for source in table.sources if isinstance(table, Table) else ():
             if asset_key(source.name) in context.selected_asset_keys:
-                yield dg.MaterializeResult(asset_key=asset_key(source.name), metadata=_origin(door, report))
-        yield dg.MaterializeResult(asset_key=asset_key(report.table), metadata=_metadata(door, record, report))
+                yield dg.MaterializeResult(asset_key=asset_key(source.name), metadata=_source_metadata(lake, report))
+        yield dg.MaterializeResult(asset_key=asset_key(report.table), metadata=_table_metadata(lake, record, report))
 
 
-def _origin(door: LakeResource, report: TableReport) -> dict[str, Any]:
-    notes = next((each.notes for each in door.lake.history(report.table) if each.id == report.snapshot), {})
+def _source_metadata(lake: Lake, report: TableReport) -> dict[str, Any]:
+    notes = next((each.notes for each in lake.history(report.table) if each.id == report.snapshot), {})
     return {name: notes[name] for name in ("source", "bytes", "sha256", "cursor") if name in notes}
 
 
-def _metadata(door: LakeResource, record: RunRecord, report: TableReport) -> dict[str, Any]:
-    total = door.lake.describe(report.table).current
-    preview = door.lake.travel(report.table, report.snapshot, limit=_PREVIEWED_ROWS)
+def _table_metadata(lake: Lake, record: RunRecord, report: TableReport) -> dict[str, Any]:
+    current = lake.describe(report.table).current
+    preview = lake.travel(report.table, report.snapshot, limit=_PREVIEWED_ROWS)
     return {
         "snapshot": report.snapshot,
         "run": record.id,
-        "dagster/row_count": (total.rows_total or 0) if total else 0,
+        "dagster/row_count": (current.rows_total or 0) if current else 0,
         "rows_written": report.rows,
         "rows_rejected": report.rejected,
         "partitions": ", ".join(report.partitions),
@@ -168,16 +166,16 @@ def _markdown(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def _checks(
+def _check_results(
     pipeline: Pipeline, outcomes: Sequence[Outcome], context: dg.AssetExecutionContext
 ) -> Iterator[dg.AssetCheckResult]:
-    """One result for each rule and check: partitions that were made one by one are added up."""
-    found: dict[tuple[str, str], list[Outcome]] = {}
+    """Return one result for each rule and check; the outcomes of partitions that were built one by one are added up."""
+    by_check: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
-        found.setdefault((outcome.table, outcome.name), []).append(outcome)
-    chosen = {(key.asset_key, key.name) for key in context.selected_asset_check_keys}
-    for (table, name), same in found.items():
-        if (asset_key(table), name) not in chosen:
+        by_check.setdefault((outcome.table, outcome.name), []).append(outcome)
+    selected = {(key.asset_key, key.name) for key in context.selected_asset_check_keys}
+    for (table, name), same in by_check.items():
+        if (asset_key(table), name) not in selected:
             continue
         severity = dg.AssetCheckSeverity.ERROR if same[0].severity == "block" else dg.AssetCheckSeverity.WARN
         yield dg.AssetCheckResult(

@@ -1,4 +1,4 @@
-"""dbt on a branch: its models are made there, its tests run there, and all is published only if every test passes."""
+"""dbt as a transaction: models and tests run on a branch, which is published if every test passes."""
 
 from __future__ import annotations
 
@@ -23,70 +23,72 @@ if TYPE_CHECKING:
 
 
 def run_dbt(
-    lake: Lake, project: Path, arguments: Sequence[str], say: Callable[[str], None], **asked: Any
+    lake: Lake, project: Path, arguments: Sequence[str], progress: Callable[[str], None], **options: Any
 ) -> tuple[RunRecord, Any]:
-    """Run a command of dbt as one transaction; the run's record, and dbt's own result."""
+    """Run a dbt command as one transaction; return the run's record and dbt's result."""
     results: list[Any] = []
 
     def work(spark: SparkSession, branch: str) -> None:
         for namespace in namespaces(project):
             spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {branch}.{namespace}")
-        say(f"dbt {' '.join(arguments)}")
+        progress(f"dbt {' '.join(arguments)}")
         with _session_of_this_process(spark, branch):
             done = invoke(lake, project, arguments)
         results.append(done.result)
         if not done.success:
             raise RunBlockedError(
-                f"Nothing was published, because dbt failed: {_failed(done)}.", "lake runs show tells more."
+                f"Nothing was published, because dbt failed: {_failures(done)}.", "Details: lake runs show RUN"
             )
 
-    return lake.transact("dbt", work, say, **asked), results[-1]
+    return lake.transact("dbt", work, progress, **options), results[-1]
 
 
 def run_dbt_on_trino(lake: Lake, project: Path, arguments: Sequence[str], trino: TrinoSettings) -> Any:
-    """Run a command of dbt on Trino, which sees main alone: each model is published as it is made."""
+    """Run a dbt command on Trino, which reads and writes main only: each model is published as soon as it is built."""
     if not trino.url:
-        raise BadSettingError("trino.url is not set, so there is no Trino to ask.", "Use a profile that has one: sql.")
+        raise BadSettingError("trino.url is not set.", "Set it, or use a profile with Trino: lake --profile sql dbt …")
     _, host, port = trino.address()
-    facts = {
+    variables = {
         "LAKE_DBT_TARGET": "trino",
         "LAKE_DBT_TRINO_HOST": host,
         "LAKE_DBT_TRINO_PORT": str(port),
         "LAKE_DBT_TRINO_USER": trino.user,
         "LAKE_DBT_TRINO_CATALOG": trino.catalog or CATALOG,
     }
-    logging.getLogger("trino").setLevel(logging.WARNING)  # it tells of a keyring that nobody asked for
-    with _environment(facts):
+    logging.getLogger("trino").setLevel(logging.WARNING)  # it logs that a keyring is missing, which is not used
+    with _environment(variables):
         done = invoke(lake, project, arguments)
     if not done.success:
-        raise RunBlockedError(f"dbt failed on Trino: {_failed(done)}.", "What was made before that stays: lake log")
+        raise RunBlockedError(
+            f"dbt failed on Trino: {_failures(done)}.", "Models that were built before the failure stay: lake log"
+        )
     return done.result
 
 
 def invoke(lake: Lake, project: Path, arguments: Sequence[str]) -> Any:
-    """One command of dbt in this process."""
+    """Run one dbt command in this process."""
     if not (project / "dbt_project.yml").is_file():
         raise BadSettingError(f"{project} is not a dbt project.", "Set `dbt` in lake.toml, or LAKE_DBT.")
-    places = ["--project-dir", str(project), "--profiles-dir", str(project)]
-    places += ["--target-path", str(lake.folder / "dbt"), "--log-path", str(lake.folder / "logs")]
+    paths = ["--project-dir", str(project), "--profiles-dir", str(project)]
+    paths += ["--target-path", str(lake.folder / "dbt"), "--log-path", str(lake.folder / "logs")]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # dbt's own libraries warn of things that nobody here can change
+        warnings.simplefilter("ignore")  # from dbt's own dependencies
         try:
             from dbt.cli.main import dbtRunner
         except ImportError as exc:
             raise NotInstalledError("dbt", "orchestrate") from exc
-        return dbtRunner().invoke([*arguments, *places, "--quiet"])
+        return dbtRunner().invoke([*arguments, *paths, "--quiet"])
 
 
 def namespaces(project: Path) -> list[str]:
-    """The schemas that the project's models are written to."""
+    """Return the schemas that the project's models are written to."""
     found = re.findall(r"\+schema:\s*(\w+)", (project / "dbt_project.yml").read_text())
     return sorted(set(found))
 
 
 @contextmanager
 def _session_of_this_process(spark: SparkSession, branch: str) -> Iterator[None]:
-    """dbt asks PySpark for the session of the process; while it runs, that is the branch's."""
+    """Make the branch's session the active one of this process, where dbt finds it."""
     from pyspark.sql import SparkSession
 
     before = SparkSession._instantiatedSession
@@ -100,7 +102,7 @@ def _session_of_this_process(spark: SparkSession, branch: str) -> Iterator[None]
 
 @contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Variables that dbt's profile reads, as long as it runs."""
+    """Set environment variables, which dbt's profile reads, for the duration of the block."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -113,16 +115,16 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _failed(done: Any) -> str:
+def _failures(done: Any) -> str:
     if done.exception is not None or done.result is None:
-        return str(done.exception).splitlines()[0] if done.exception else "it said no more"
-    broken = [each for each in done.result if str(each.status) not in ("success", "pass", "skipped", "warn", "no-op")]
-    return "; ".join(f"{each.node.name}: {_reason(str(each.message))}" for each in broken[:5])
+        return str(done.exception).splitlines()[0] if done.exception else "no details"
+    failed = [each for each in done.result if str(each.status) not in ("success", "pass", "skipped", "warn", "no-op")]
+    return "; ".join(f"{each.node.name}: {_reason(str(each.message))}" for each in failed[:5])
 
 
 def _reason(message: str) -> str:
-    """The line that tells it: the first only says which model it is in, if there are more."""
+    """Return the line with the reason: the second if there are several, since the first only names the model."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    told = lines[1] if len(lines) > 1 else lines[0] if lines else "it said no more"
-    by_trino = re.search(r'message="(.*?)"(?:, query_id|\))', told)
-    return by_trino[1] if by_trino else told
+    line = lines[1] if len(lines) > 1 else lines[0] if lines else "no details"
+    from_trino = re.search(r'message="(.*?)"(?:, query_id|\))', line)
+    return from_trino[1] if from_trino else line

@@ -1,6 +1,6 @@
-"""The models of the dbt project as Dagster's assets, below those of the pipelines: one lineage from download to gold."""
+"""The models of the dbt project as Dagster assets, downstream of the pipelines' assets."""
 
-# Dagster looks at the annotations of what it decorates, so they must not be texts here.
+# Dagster reads the annotations of the functions it decorates, so this module does not postpone their evaluation.
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -16,13 +16,13 @@ from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 
 
 def dbt_models(manifest: Path, project: Path) -> dg.AssetsDefinition:
-    """One step for all models, because dbt's run is one transaction."""
+    """Define one op for all models, because a dbt run is one transaction."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from dagster_dbt import DagsterDbtTranslator, DagsterDbtTranslatorSettings, dbt_assets
 
     class Translator(DagsterDbtTranslator):
-        """A source of dbt is the asset that makes that table, and a model is called as its table is."""
+        """Maps a dbt source to the asset that builds its table, and a model to an asset with its table's name."""
 
         def get_asset_key(self, dbt_resource_props: Mapping[str, Any]) -> dg.AssetKey:
             return asset_key(f"{dbt_resource_props['schema']}.{dbt_resource_props['name']}")
@@ -30,22 +30,24 @@ def dbt_models(manifest: Path, project: Path) -> dg.AssetsDefinition:
         def get_group_name(self, dbt_resource_props: Mapping[str, Any]) -> str | None:
             return "dbt"
 
-    # Its tests decide whether the run is published, so they are no checks that could be looked at afterwards.
+    # dbt's tests decide whether the run is published, so they are not asset checks that run afterwards.
     translator = Translator(settings=DagsterDbtTranslatorSettings(enable_asset_checks=False))
 
     @dbt_assets(manifest=manifest, dagster_dbt_translator=translator, name="dbt", required_resource_keys={RESOURCE})
     def build(context: dg.AssetExecutionContext) -> Iterator[Any]:
-        door: LakeResource = getattr(context.resources, RESOURCE)
-        run = f"dagster_{context.run.run_id.replace('-', '')[:16]}"
+        resource: LakeResource = getattr(context.resources, RESOURCE)
+        run_id = f"dagster_{context.run.run_id.replace('-', '')[:16]}"
         try:
-            record, results = run_dbt(door.lake, project, ["build"], context.log.info, id=run, author=door.author)
+            record, results = run_dbt(
+                resource.lake, project, ["build"], context.log.info, id=run_id, author=resource.author
+            )
         except LakeError as exc:
             raise dg.Failure(f"{exc.message} {exc.hint}") from exc
         for each in results:
             key = asset_key(f"{each.node.schema}.{each.node.name}")
             if str(each.node.resource_type) == "model" and key in context.selected_asset_keys:
-                current = door.lake.describe(".".join(key.path)).current
-                facts = {"run": record.id, "snapshot": current.id if current else "", "seconds": each.execution_time}
-                yield dg.MaterializeResult(asset_key=key, metadata=facts)
+                current = resource.lake.describe(".".join(key.path)).current
+                metadata = {"run": record.id, "snapshot": current.id if current else "", "seconds": each.execution_time}
+                yield dg.MaterializeResult(asset_key=key, metadata=metadata)
 
     return build

@@ -1,6 +1,6 @@
-"""The one code location: every pipeline's assets, checks, schedules and sensors. `dagster dev -m lakehouse.orchestrate.definitions`."""
+"""The Dagster code location: assets, checks, schedules and sensors of every pipeline. `dagster dev -m lakehouse.orchestrate.definitions`."""
 
-# Dagster looks at the annotations of what it decorates, so they must not be texts here.
+# Dagster reads the annotations of the functions it decorates, so this module does not postpone their evaluation.
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -20,20 +20,20 @@ from lakehouse.orchestrate.report import snapshot_report
 from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 from lakehouse.pipelines import Days, FilesTable, Pipeline
 
-#: When a pipeline looks for what is new, unless its owner says otherwise: after the day, after the month, every hour.
+#: Default schedules: after the end of a day, after the end of a month, every hour.
 _DAILY, _MONTHLY, _HOURLY = "30 6 * * *", "0 7 5 * *", "0 * * * *"
 
 
 def build_definitions(settings: Settings) -> dg.Definitions:
-    """Everything that Dagster is told of a lake."""
+    """Build the Dagster definitions of a lake."""
     pipelines = list(all_pipelines(settings).values())
     return dg.Definitions(
         assets=[
             *(pipeline_assets(pipeline) for pipeline in pipelines),
-            *_dbt(settings),
+            *_dbt_assets(settings),
             snapshot_report(pipelines),
         ],
-        resources={RESOURCE: _lake(settings)},
+        resources={RESOURCE: _lake_resource(settings)},
         jobs=[_job(pipeline) for pipeline in pipelines],
         schedules=[_schedule(pipeline) for pipeline in pipelines],
         sensors=[
@@ -45,8 +45,8 @@ def build_definitions(settings: Settings) -> dg.Definitions:
     )
 
 
-def _dbt(settings: Settings) -> list[dg.AssetsDefinition]:
-    """The models of the lake's dbt project, if it has one. What dbt makes of it is kept until the project changes."""
+def _dbt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
+    """Define the models of the lake's dbt project, if it has one. The parsed manifest is cached until the project changes."""
     if not (settings.dbt / "dbt_project.yml").is_file():
         return []
     with assemble(settings) as lake:
@@ -57,28 +57,28 @@ def _dbt(settings: Settings) -> list[dg.AssetsDefinition]:
     return [dbt_models(manifest, settings.dbt)]
 
 
-def _lake(settings: Settings) -> dg.ResourceDefinition:
-    """A lake that is open while a step runs."""
+def _lake_resource(settings: Settings) -> dg.ResourceDefinition:
+    """Define a resource that is an open lake while a step runs."""
 
-    @dg.resource(description="The lake that the settings describe.")
-    def opened(_: dg.InitResourceContext) -> Iterator[LakeResource]:
+    @dg.resource(description="The lake of these settings.")
+    def lake_resource(_: dg.InitResourceContext) -> Iterator[LakeResource]:
         with assemble(settings) as lake:
             yield LakeResource(lake)
 
-    return opened
+    return lake_resource
 
 
 def _job(pipeline: Pipeline) -> Any:
     return dg.define_asset_job(
         f"{pipeline.name}_job",
         selection=dg.AssetSelection.groups(pipeline.name),
-        description=f"What is new for {pipeline.name}, as one transaction.",
+        description=f"Run {pipeline.name} on what is new, as one transaction.",
     )
 
 
 def _schedule(pipeline: Pipeline) -> dg.ScheduleDefinition:
     cron = _HOURLY if pipeline.partitions is None else _DAILY if isinstance(pipeline.partitions, Days) else _MONTHLY
-    # Without a partition: a run then takes whatever is new or changed at the source, late corrections included.
+    # No partition is given, so a run takes what is new or changed at the source, late corrections included.
     return dg.ScheduleDefinition(
         name=f"{pipeline.name}_schedule",
         cron_schedule=cron,
@@ -95,20 +95,20 @@ def _folder_sensor(settings: Settings, pipeline: Pipeline, table: FilesTable) ->
         minimum_interval_seconds=30,
         description=f"Runs {pipeline.name} when a file arrives.",
     )
-    def look(context: dg.SensorEvaluationContext) -> Iterator[Any]:
+    def check_folder(context: dg.SensorEvaluationContext) -> Iterator[Any]:
         folder = settings.sources.get(pipeline.name, {}).get(table.folder, "")
         if not folder or "://" in folder:
-            yield dg.SkipReason(f"sources.{pipeline.name}.{table.folder} names no folder of this machine.")
+            yield dg.SkipReason(f"sources.{pipeline.name}.{table.folder} is not a local folder.")
             return
         try:
-            seen = [f"{file.name} {file.size}" for file in discover([folder])]
+            files = [f"{file.name} {file.size}" for file in discover([folder])]
         except LakeError as exc:
             yield dg.SkipReason(exc.message)
             return
-        # The same files again make the same key, for which Dagster starts no second run.
-        yield dg.RunRequest(run_key=sha256("\n".join(seen).encode()).hexdigest())
+        # The same files give the same key, and Dagster starts one run per key.
+        yield dg.RunRequest(run_key=sha256("\n".join(files).encode()).hexdigest())
 
-    return look
+    return check_folder
 
 
 @dg.definitions

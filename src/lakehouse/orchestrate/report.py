@@ -1,6 +1,6 @@
-"""The snapshot report as an asset: after the tables, one page on how they grew."""
+"""The snapshot report as a Dagster asset: a page on the growth of every table."""
 
-# Dagster looks at the annotations of what it decorates, so they must not be texts here.
+# Dagster reads the annotations of the functions it decorates, so this module does not postpone their evaluation.
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from lakehouse.query.report import report_page
 
 
 def snapshot_report(pipelines: Sequence[Pipeline]) -> dg.AssetsDefinition:
-    """One asset below every table of every pipeline."""
+    """Define one asset downstream of every table of every pipeline."""
     names = [table.name for pipeline in pipelines for table in pipeline.tables]
 
     @dg.asset(
@@ -23,17 +23,17 @@ def snapshot_report(pipelines: Sequence[Pipeline]) -> dg.AssetsDefinition:
         required_resource_keys={RESOURCE},
         group_name="report",
         kinds={"html"},
-        description="Snapshots of every table with their growth, as one page.",
+        description="A page with the snapshots of every table and their growth.",
     )
-    def make(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
-        door: LakeResource = getattr(context.resources, RESOURCE)
-        there = {str(info.name) for info in door.lake.tables()}
-        reports = [door.lake.report(name) for name in names if name in there]
-        file = door.lake.folder / "reports" / "snapshots.html"
+    def write_report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
+        resource: LakeResource = getattr(context.resources, RESOURCE)
+        existing = {str(info.name) for info in resource.lake.tables()}
+        reports = [resource.lake.report(name) for name in names if name in existing]
+        file = resource.lake.folder / "reports" / "snapshots.html"
         file.parent.mkdir(exist_ok=True)
         file.write_text(report_page(reports))
         metadata: dict[str, Any] = {"page": dg.MetadataValue.path(str(file)), "tables": len(reports)}
         metadata |= {report.table: report.rows_total for report in reports}
         return dg.MaterializeResult(metadata=metadata)
 
-    return make
+    return write_report

@@ -1,25 +1,18 @@
-"""What an asset holds of the lake while it runs: the lake itself, and whom to tell."""
+"""The Dagster resource through which assets reach the lake."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lakehouse.lake import Lake
-from lakehouse.runs.model import RunRecord
 
-#: The name under which assets ask for it.
+#: The resource key that assets require.
 RESOURCE = "lakehouse"
 
 
-@dataclass
+@dataclass(frozen=True)
 class LakeResource:
-    """A lake that is open, and what the runs through this door left."""
+    """An open lake, and the author of the commits that Dagster makes."""
 
     lake: Lake
     author: str = "dagster"
-    say: Callable[[str], None] | None = None
-    """Nothing: Dagster's own log."""
-    records: list[RunRecord] = field(default_factory=list)
-    error: BaseException | None = None
-    """What stopped the last try."""

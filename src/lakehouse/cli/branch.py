@@ -1,0 +1,115 @@
+"""`lake branch`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from lakehouse.cli.app import Context, command, group
+from lakehouse.cli.options import complete_branch, from_option, limit_option, message_option, optional_table_argument
+from lakehouse.cli.show import note, show_rows
+from lakehouse.core.names import TableName
+
+if TYPE_CHECKING:
+    from lakehouse.versioning.diff import TableChange
+
+_name_argument = click.argument("name", shell_complete=complete_branch)
+
+
+@group(
+    """lake branch create exp
+lake --branch exp sql "delete from crm.leads where id = 7"
+lake branch diff exp
+lake branch merge exp -m "remove test leads" """,
+    bare_lists=True,
+)
+def branch() -> None:
+    """List, create, compare, merge and drop branches. Without a command: list.
+
+    A branch holds all tables and copies no data. `lake --branch NAME …` reads and writes there; main does not change
+    until the branch is merged.
+    """
+
+
+@command("lake branch list\nlake branch -o json", branch)
+def list_(context: Context) -> None:
+    """List the branches beside main."""
+    names = ["branch", "from", "made_at", "author", "message", "pipeline", "state"]
+    rows = [
+        (
+            ref.name,
+            ref.made_from,
+            ref.made_at,
+            ref.author,
+            ref.message,
+            run.pipeline if run else "",
+            run.state if run else "",
+        )
+        for ref, run in context.lake.refs.branches.list()
+    ]
+    show_rows(names, rows, context.output)
+    if not rows:
+        note("There is only main. Create a branch: lake branch create NAME")
+
+
+@command('lake branch create exp -m "try new prices"\nlake branch create audit --from close_2026_01', branch)
+@click.argument("name")
+@from_option
+@message_option
+def create(context: Context, name: str, from_ref: str, message: str) -> None:
+    """Create the branch NAME with all tables of main, of another branch or of a tag. No data is copied."""
+    created = context.lake.refs.branches.create(name, from_ref, message)
+    note(f"Created the branch {created}. Use it: lake --branch {name.lower()} sql …")
+
+
+@command("lake branch drop exp", branch)
+@_name_argument
+def drop(context: Context, name: str) -> None:
+    """Drop the branch NAME and the changes on it. main does not change."""
+    context.lake.refs.branches.drop(name)
+    note(f"Dropped the branch {name}; main is unchanged.")
+
+
+@command('lake branch merge exp\nlake branch merge exp -m "remove test leads"', branch)
+@_name_argument
+@message_option
+def merge(context: Context, name: str, message: str) -> None:
+    """Publish the branch NAME to main: all of its tables at once, or none if main has changed one of them meanwhile."""
+    done = context.lake.refs.branches.merge(name, message)
+    note(f"Published to all tables at once: commit {done.entry}." if done.entry else "There was nothing to publish.")
+
+
+@command("lake branch diff exp\nlake branch diff exp crm.leads --limit 20", branch)
+@_name_argument
+@optional_table_argument
+@limit_option("changed rows to show", 100)
+def diff(context: Context, name: str, table: str, limit: int) -> None:
+    """Show what the branch NAME changes: the tables, or the rows of one TABLE."""
+    branches = context.lake.refs.branches
+    if table:
+        rows = branches.diff_rows(name, TableName.parse(table), limit)
+        show_rows(rows.names, rows.rows(), context.output)
+    else:
+        _show_changes(context, list(branches.diff(name)))
+
+
+def _show_changes(context: Context, changes: list[TableChange]) -> None:
+    names = ["table", "change", "rows_added", "rows_removed", "rows_changed", "rows_before", "rows_after"]
+    rows = [
+        (
+            *(getattr(change, name) for name in names),
+            [f"+ {column.name} {column.type}" for column in change.columns_added]
+            + [f"- {column.name} {column.type}" for column in change.columns_removed]
+            + [f"{old.name} {old.type} -> {new.type}" for old, new in change.columns_changed],
+            change.conflict,
+        )
+        for change in changes
+    ]
+    if context.output == "table":
+        rows = [(*row[:-2], ", ".join(row[-2]), row[-1]) for row in rows]
+    show_rows([*names, "columns", "conflict"], rows, context.output)
+    if not changes:
+        note("The branch has changed nothing.")
+    if conflicts := [change.table for change in changes if change.conflict]:
+        note(f"main has changed {', '.join(conflicts)}, too: the branch cannot be merged.")

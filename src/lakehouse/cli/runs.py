@@ -1,0 +1,99 @@
+"""`lake runs`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from lakehouse.cli.app import Context, command, group
+from lakehouse.cli.options import limit_option
+from lakehouse.cli.show import note, show_rows
+
+if TYPE_CHECKING:
+    from lakehouse.runs.model import RunRecord
+
+
+@group("lake runs\nlake runs --limit 5\nlake runs show 20260114_0915", bare_lists=True)
+def runs() -> None:
+    """List the runs of pipelines, or show one in full. Without a command: list."""
+
+
+@command("lake runs list\nlake runs -n 5 -o json", runs)
+@limit_option("runs to list", 20)
+def list_(context: Context, limit: int) -> None:
+    """List the runs, newest first."""
+    names = ["run", "pipeline", "state", "started_at", "partitions", "rows", "rejected", "broken_rules"]
+    rows = [
+        (
+            each.id,
+            each.pipeline,
+            each.state,
+            each.started_at,
+            _shorten(each.partitions),
+            each.rows,
+            each.rejected,
+            sum(not outcome.passed for outcome in each.outcomes),
+        )
+        for each in context.lake.runs()[:limit]
+    ]
+    show_rows(names, rows, context.output)
+    if not rows:
+        note("There are no runs yet. Try: lake run market")
+
+
+@command("lake runs show 20260114_0915\nlake runs show 20260114_0915 -o json", runs)
+@click.argument("run")
+def show(context: Context, run: str) -> None:
+    """Show a run: its tables, the outcome of each rule and check, rows that broke a rule, and its error.
+
+    RUN is the id of a run, or the beginning of it.
+    """
+    record = context.lake.run_record(run)
+    show_record(record, context.output)
+    if context.output != "json":
+        _show_outcomes(record, context.output)
+
+
+def show_record(record: RunRecord, output: str) -> None:
+    """Print what a run did to each table, and its result."""
+    if output == "json":
+        show_rows(list(asdict(record)), [tuple(asdict(record).values())], output)
+        return
+    names = ["table", "partitions", "rows", "rejected", "snapshot", "seconds", "note"]
+    rows = [
+        (each.table, _shorten(each.partitions), each.rows, each.rejected, each.snapshot, each.seconds, each.note)
+        for each in record.tables
+    ]
+    show_rows(names, rows, output)
+    for outcome in record.outcomes:
+        if not outcome.passed:
+            detail = outcome.told or f"{outcome.broken} rows"
+            note(f"{outcome.severity}: {outcome.table} {outcome.name}: {detail}")
+    results = {
+        "published": f"Published to all tables at once: run {record.id}.",
+        "nothing": "There was nothing new.",
+        "kept": f"The result is on the branch {record.branch}; main is unchanged."
+        f" Publish it: lake branch merge {record.branch}",
+    }
+    note(results.get(record.state, f"Run {record.id}: {record.state}."))
+
+
+def _show_outcomes(record: RunRecord, output: str) -> None:
+    names = ["table", "rule", "severity", "passed", "broken", "detail"]
+    rows = [(each.table, each.name, each.severity, each.passed, each.broken, each.told) for each in record.outcomes]
+    if rows:
+        show_rows(names, rows, output)
+    if broken := [(each.table, each.name, row) for each in record.outcomes if not each.passed for row in each.rows]:
+        show_rows(["table", "rule", "row"], broken, output)
+    if record.error:
+        note(f"{record.error.get('message', '')} {record.error.get('hint', '')}")
+    if record.state in ("blocked", "failed", "killed"):
+        note(f"What the run has built is on the branch {record.branch}. Continue it: lake run --resume {record.id}")
+
+
+def _shorten(partitions: tuple[str, ...]) -> str:
+    if len(partitions) > 3:
+        return f"{partitions[0]} … {partitions[-1]} ({len(partitions)})"
+    return ", ".join(partitions)

@@ -1,0 +1,49 @@
+"""`lake tag`."""
+
+from __future__ import annotations
+
+import click
+
+from lakehouse.cli.app import Context, command, group
+from lakehouse.cli.options import from_option, message_option
+from lakehouse.cli.show import note, show_rows
+
+
+@group(
+    """lake tag create close_2026_01 -m "the books of January"
+lake sql "select sum(amount) from fin.invoices" --as-of close_2026_01""",
+    bare_lists=True,
+)
+def tag() -> None:
+    """List, create and drop tags. Without a command: list.
+
+    A tag names the present state of all tables. It can be used wherever a command takes WHEN.
+    """
+
+
+@command("lake tag list\nlake tag -o json", tag)
+def list_(context: Context) -> None:
+    """List the tags."""
+    rows = [
+        (ref.name, ref.made_from, ref.made_at, ref.author, ref.message) for ref in context.lake.refs.branches.tags()
+    ]
+    show_rows(["tag", "from", "made_at", "author", "message"], rows, context.output)
+    if not rows:
+        note("There are no tags. Create one: lake tag create NAME")
+
+
+@command('lake tag create close_2026_01 -m "the books of January"\nlake tag create tried --from exp', tag)
+@click.argument("name")
+@from_option
+@message_option
+def create(context: Context, name: str, from_ref: str, message: str) -> None:
+    """Create the tag NAME for the present state of all tables of main, of a branch or of another tag."""
+    note(f"Tagged all tables as {context.lake.refs.branches.create_tag(name, from_ref, message)}.")
+
+
+@command("lake tag drop close_2026_01", tag)
+@click.argument("name")
+def drop(context: Context, name: str) -> None:
+    """Drop the tag NAME. The tables do not change."""
+    context.lake.refs.branches.drop_tag(name)
+    note(f"Dropped the tag {name}; the tables are unchanged.")

@@ -1,0 +1,202 @@
+"""`lake run` without Spark: retries, errors of user code, Ctrl-C, progress, and that Dagster is not loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.transactions import ROOT, opened, writing
+
+from lakehouse.cli.run import needs_spark, run_pipeline
+from lakehouse.core.errors import CatalogUnreachableError
+from lakehouse.pipelines import FilesTable, Pipeline, Table
+
+UNREACHABLE = CatalogUnreachableError("The catalog does not answer.", "Start it.")
+
+#: A user's module with three pipelines that need no Spark: one succeeds, one fails, one waits to be interrupted.
+MODULE = """
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from tests.transactions import writing
+
+
+def divide(catalog, settings):
+    return 1 // 0
+
+
+def wait(catalog, settings):
+    Path("waiting").touch()
+    time.sleep(300)
+
+
+def with_work(name, work):
+    pipeline = writing(name, name, [f"{name}.one"])
+    return replace(pipeline, tables=tuple(replace(table, light=work) for table in pipeline.tables))
+
+
+fine = writing("fine", "first", ["fine.one", "fine.two"])
+broken = with_work("broken", divide)
+slow = with_work("slow", wait)
+"""
+
+
+def failing_first(times: int) -> Pipeline:
+    """A pipeline whose catalog does not answer the first so many times."""
+    pipeline = writing("shop", "first", ["shop.one"])
+    (table,) = pipeline.tables
+    assert isinstance(table, Table) and table.light
+    return replace(pipeline, tables=(replace(table, light=_failing_first(times, table.light)),))
+
+
+def _failing_first(
+    times: int, work: Callable[[Any, Mapping[str, str]], int]
+) -> Callable[[Any, Mapping[str, str]], int]:
+    left = [times]
+
+    def attempt(catalog: Any, settings: Mapping[str, str]) -> int:
+        if left[0]:
+            left[0] -= 1
+            raise UNREACHABLE
+        return work(catalog, settings)
+
+    return attempt
+
+
+# ---- retries ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakehouse.cli.run._RETRY_AFTER_S", 0)
+
+
+@pytest.mark.usefixtures("no_delay")
+def test_a_run_that_a_retry_saves_is_one_published_run(home: Path) -> None:
+    steps: list[str] = []
+    with opened(home) as lake:
+        record = run_pipeline(lake, failing_first(1), progress=steps.append, light=True)
+        assert record.state == "published"
+        assert lake.sql("select run from shop.one").rows() == [("first",)]
+        assert [each.id for each in lake.runs()] == [record.id]
+    assert any(step.startswith("The catalog does not answer. Retrying") for step in steps)
+
+
+@pytest.mark.usefixtures("no_delay")
+def test_an_error_that_outlasts_the_retries_is_raised(home: Path) -> None:
+    with opened(home) as lake, pytest.raises(CatalogUnreachableError, match="does not answer"):
+        run_pipeline(lake, failing_first(9), progress=lambda text: None, light=True)
+
+
+def test_spark_is_started_early_only_for_tables_that_need_it() -> None:
+    pipeline = writing("shop", "first", ["shop.one", "shop.two"])
+    watched = replace(pipeline, tables=(FilesTable("crm.leads", folder="path"), *pipeline.tables))
+    assert needs_spark(watched, (), light=False)
+    assert not needs_spark(watched, ("crm.leads",), light=False)
+    assert not needs_spark(watched, (), light=True)
+
+
+# ---- the command ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with a lake.toml that names the module."""
+    (tmp_path / "lake.toml").write_text('home = "lake"\npipelines = ["own_pipelines"]\n')
+    (tmp_path / "own_pipelines.py").write_text(MODULE)
+    return tmp_path
+
+
+def start(project: Path, *arguments: str, program: tuple[str, ...] = ("-m", "lakehouse")) -> subprocess.Popen[str]:
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return subprocess.Popen(
+        [sys.executable, *program, *arguments],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def lake(project: Path, *arguments: str) -> tuple[int, str, str]:
+    process = start(project, *arguments)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def test_a_run_reports_its_steps_on_stderr_and_its_tables_on_stdout(project: Path) -> None:
+    code, out, err = lake(project, "run", "fine", "--light")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[2:]] == ["fine.one", "fine.two"]
+    steps = err.splitlines()
+    assert steps[:3] == ["fine.one", "fine.two", "Publishing"]
+    assert steps[-1].startswith("Published to all tables at once: run ")
+    code, out, _ = lake(project, "run", "fine", "--light", "--table", "fine.two", "-o", "json")
+    (record,) = json.loads(out)
+    assert (code, record["state"], [each["table"] for each in record["tables"]]) == (0, "published", ["fine.two"])
+
+
+def test_an_error_of_user_code_is_one_line_and_exit_code_1(project: Path) -> None:
+    code, out, err = lake(project, "run", "broken", "--light", "-o", "json")
+    assert (code, out) == (1, "")
+    error = json.loads(err.splitlines()[-1])
+    assert error["message"] == "The run of broken failed: ZeroDivisionError: integer division or modulo by zero"
+    run_id = error["hint"].removeprefix("lake runs show ").partition(";")[0]
+    code, out, _ = lake(project, "runs", "show", run_id, "-o", "json")
+    assert (code, json.loads(out)[0]["state"]) == (0, "failed")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "named"),
+    [
+        pytest.param(["nosuch"], "no_such_pipeline", "broken, files, fine", id="pipeline"),
+        pytest.param(["fine", "--table", "fine.three"], "unknown_choice", "fine.one, fine.two", id="table"),
+        pytest.param(["fine", "--from", "2026-01-14"], "bad_usage", "no partitions", id="partitions"),
+    ],
+)
+def test_a_wrong_name_is_a_usage_error(project: Path, arguments: list[str], error: str, named: str) -> None:
+    code, out, err = lake(project, "run", *arguments, "--light", "-o", "json")
+    assert (code, out) == (2, "")
+    reported = json.loads(err.splitlines()[-1])
+    assert reported["error"] == error
+    assert named in reported["message"] + reported["hint"]
+
+
+def test_ctrl_c_stops_a_run_and_publishes_nothing(project: Path) -> None:
+    process = start(project, "run", "slow", "--light")
+    deadline = time.monotonic() + 60
+    while not (project / "waiting").exists():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.endswith("\nStopped.\n")
+    assert "Traceback" not in err
+    code, out, _ = lake(project, "runs", "-o", "json")
+    assert [(each["pipeline"], each["state"]) for each in json.loads(out)] == [("slow", "failed")]
+    assert json.loads(lake(project, "tables", "-o", "json")[1]) == []
+
+
+def test_a_run_does_not_load_dagster(project: Path) -> None:
+    program = """
+import sys
+from lakehouse.cli.app import run
+code = run(sys.argv[1:])
+loaded = {name.split(".")[0] for name in sys.modules}
+sys.exit(code or (3 if "dagster" in loaded else 0))
+"""
+    process = start(project, "run", "fine", "--light", program=("-c", program))
+    process.communicate(timeout=120)
+    assert process.returncode == 0
