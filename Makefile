@@ -4,7 +4,7 @@ BIN := .venv/bin
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo test test-fast test-rck matrix lint fmt lock bench clean
+.PHONY: help setup demo test test-fast test-faults timings test-rck matrix lint fmt lock bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
@@ -25,11 +25,17 @@ setup: .venv/ready ## make .venv, install the locked dependencies, fetch the jar
 demo: setup ## a narrated tour of a small lake in .lake-demo (LAKE_HOME chooses another folder)
 	LAKE_HOME=$${LAKE_HOME:-.lake-demo} $(BIN)/lake demo
 
-test: setup lint ## lint, then every test, on real Spark and real servers, in two lanes side by side
-	@$(BIN)/python tools/lanes.py $(PYTEST_ARGS)
+test: setup lint ## lint, then every test, on real Spark and real servers, in two lanes balanced by tests/timings.json
+	@$(BIN)/python -m tools.suite.lanes $(PYTEST_ARGS)
 
-test-fast: .venv/ready ## the tests that need no JVM: a minute or two
-	$(BIN)/python -m pytest -q -n auto -m "not spark and not slow" $(PYTEST_ARGS)
+test-fast: .venv/ready ## the tests that start no JVM and no server: under a minute
+	@$(BIN)/python -m tools.suite.lanes --fast $(PYTEST_ARGS)
+
+test-faults: setup ## the tests of kills, races and random input (marked faults) with their full counts of repetitions
+	@TEST_REPEAT=full $(BIN)/python -m tools.suite.lanes -m faults $(PYTEST_ARGS)
+
+timings: ## copy what the last make test measured to tests/timings.json
+	cp .pytest_timings.json tests/timings.json
 
 matrix: setup ## every engine on every catalog, for Iceberg and Hudi, on the real servers; writes docs/matrix.md
 	WRITE_MATRIX=1 $(BIN)/python -m pytest -q tests/contract/test_engines.py tests/contract/test_hudi*.py $(PYTEST_ARGS)
@@ -55,4 +61,4 @@ bench: setup ## measure start-up and query times as ratios; writes bench/results
 	$(BIN)/python -m bench.start
 
 clean: ## remove .venv and what tools left behind (never a lake)
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .pytest_timings.json .hypothesis

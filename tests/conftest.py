@@ -30,11 +30,28 @@ LAKE = Path(sys.executable).parent / "lake"
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+#: What every Java process of a test gets. Tests are short: a small heap, and the first compiler alone, which takes a quarter less
+#: processor time than both.
+SMALL_JAVA = {"LAKE_SPARK__DRIVER_MEMORY": "1g", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+#: An option that Java does not know, so that it does not start.
+NO_JAVA = {"JDK_JAVA_OPTIONS": "-XX:+ThisTestIsNotMarkedSparkServersOrSlow"}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
+    """Set what Java may do in a test and in the fixtures that it is the first to use."""
+    marked = any(item.get_closest_marker(name) for name in ("spark", "servers", "slow"))
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in (SMALL_JAVA if marked else NO_JAVA).items():
+            environment.setenv(name, value)
+        return (yield)
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that the developer has set reaches a test, except where the jars are kept."""
     for name in list(os.environ):
-        if name.startswith("LAKE_") and name != "LAKE_CACHE":
+        if name.startswith("LAKE_") and name not in ("LAKE_CACHE", *SMALL_JAVA):
             monkeypatch.delenv(name)
 
 
@@ -81,8 +98,8 @@ def command_for(home: Path) -> Command:
 
 
 def cache_only() -> dict[str, str]:
-    """The environment of lakes made in this process: nothing but where the jars are kept."""
-    return {name: value for name, value in os.environ.items() if name in ("LAKE_CACHE", "XDG_CACHE_HOME")}
+    """The environment of lakes made in this process: nothing but where the jars are kept and a small heap."""
+    return {name: value for name, value in os.environ.items() if name in ("LAKE_CACHE", "XDG_CACHE_HOME", *SMALL_JAVA)}
 
 
 def stop_spark(home: Path) -> None:
@@ -125,16 +142,33 @@ def spark(local_lake: Lake) -> SparkSession:
     return local_lake.spark
 
 
-#: Fixtures of the servers that tests share. Those that use one run in one lane (tools/lanes.py), so that it is started once.
-SERVERS = {"stack", "cluster", "nessie_server", "postgres", "postgres_server", "s3_server"}
-#: The same as parameters, of tests that ask for a server when they begin.
-ASKED_FOR = {"postgres", "nessie"}
+#: What tests share, by the fixtures that start it, from the most expensive down. A file runs with the files of its most expensive
+#: family in one process (tools/suite/lanes.py), so that each server and each Spark starts once and ends with its last user.
+FAMILIES = {
+    "stack": {"stack"},
+    "servers": {"cluster", "nessie_server", "postgres", "postgres_server", "s3_server"},
+    "warm": {"shared_lake"},
+    "session": {"local_lake"},
+}
+#: Parameters that stand for a server, of tests that request it when they begin.
+REQUESTED = {"nessie": "nessie_server", "postgres": "postgres"}
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest picks tests by their marks
+def family_of(item: pytest.Item) -> str:
+    """What a test shares: a family, "spark" for one that starts a JVM for itself, "plain" for one that starts none."""
+    parameters = {str(value) for value in item.callspec.params.values()} if hasattr(item, "callspec") else set()
+    names = {*getattr(item, "fixturenames", ()), *(REQUESTED[each] for each in parameters & set(REQUESTED))}
+    for family, fixtures in FAMILIES.items():
+        if names & fixtures:
+            return family
+    return "spark" if item.get_closest_marker("spark") else "plain"
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects tests by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that use a shared server."""
+    """Mark each test with its family, and the tests of shared servers as such."""
     for item in items:
-        asked = {str(value) for value in item.callspec.params.values()} if hasattr(item, "callspec") else set()
-        if SERVERS & set(getattr(item, "fixturenames", ())) or asked & ASKED_FOR:
+        family = family_of(item)
+        item.add_marker(pytest.mark.family(family))
+        if family in ("stack", "servers"):
             item.add_marker(pytest.mark.servers)

@@ -27,8 +27,6 @@ MODELS = {
 #: Functions that Trino has not, or means otherwise.
 SPARK_ALONE = {"datediff", "date_sub", "unix_timestamp"}
 
-pytest.importorskip("dbt.cli.main")
-
 
 def dbt(folder: Path, *arguments: str) -> Any:
     """One command of dbt in this process, where it finds the session."""

@@ -23,6 +23,7 @@ def java_home(folder: Path, release: str = "", script: str = "") -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_bundled_java_is_found_and_runs() -> None:
     java = find_java()
     assert java.version.split(".")[0] == str(WANTED)
