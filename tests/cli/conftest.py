@@ -1,4 +1,4 @@
-"""A lake for the command line whose tables PyIceberg made, and commands run in this process where that is enough."""
+"""A lake whose tables PyIceberg wrote, and a function that runs commands on it in this process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ORDERS = pyarrow.table(
 
 @dataclass(frozen=True)
 class Done:
-    """A command that has run."""
+    """The exit code and output of a command."""
 
     code: int
     out: str
@@ -48,35 +48,35 @@ class Done:
 Call = Callable[..., Done]
 
 
-def make_shop(home: Path) -> Path:
+def create_shop(home: Path) -> Path:
     ready = LocalHome(home).ready()
     catalog = SqlCatalog(open_database(ready.catalog_file), f"file://{ready.warehouse}")
     catalog.tables()
-    theirs = PyIceberg("lake", **catalog.pyiceberg_properties())
-    theirs.create_namespace("shop")
-    table = theirs.create_table("shop.orders", schema=ORDERS.schema)
+    pyiceberg = PyIceberg("lake", **catalog.pyiceberg_properties())
+    pyiceberg.create_namespace("shop")
+    table = pyiceberg.create_table("shop.orders", schema=ORDERS.schema)
     table.append(ORDERS.slice(0, 1))
     table.append(ORDERS.slice(1))
-    theirs.create_table("shop.empty", schema=ORDERS.schema)
-    theirs.close()
+    pyiceberg.create_table("shop.empty", schema=ORDERS.schema)
+    pyiceberg.close()
     return home
 
 
 @pytest.fixture(scope="session")
 def shop_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with shop.orders (3 rows in 2 snapshots) and shop.empty, only to be read."""
-    return make_shop(tmp_path_factory.mktemp("shop") / "lake")
+    """A home with shop.orders (3 rows in 2 snapshots) and shop.empty; tests only read it."""
+    return create_shop(tmp_path_factory.mktemp("shop") / "lake")
 
 
 @pytest.fixture
 def call(shop_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Runs a command against the shop in this process, as the entry point does after it has looked for help."""
+    """Return a function that runs a command on the shop in this process, as the entry point does."""
     monkeypatch.setenv("LAKE_HOME", str(shop_home))
 
-    def calling(*arguments: str) -> Done:
+    def run_command(*arguments: str) -> Done:
         capsys.readouterr()
         code = run(list(arguments))
-        told = capsys.readouterr()
-        return Done(code, told.out, told.err)
+        printed = capsys.readouterr()
+        return Done(code, printed.out, printed.err)
 
-    return calling
+    return run_command

@@ -1,4 +1,4 @@
-"""`lake branch`, `tag`, `log`, `revert` and `--branch`, on tables that PyIceberg made: no Spark is needed."""
+"""`lake branch`, `tag`, `log`, `revert` and `--branch`, on tables that PyIceberg wrote, without Spark."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.conftest import make_shop
+from tests.cli.conftest import create_shop
 
 
 @pytest.fixture
 def shop(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs commands against a shop of the test's own."""
-    monkeypatch.setenv("LAKE_HOME", str(make_shop(tmp_path / "own")))
+    """Return a function that runs commands on a shop of this test."""
+    monkeypatch.setenv("LAKE_HOME", str(create_shop(tmp_path / "own")))
     return call
 
 
-def test_a_branch_is_made_listed_used_merged_and_gone(shop: Any) -> None:
-    made = shop("branch", "create", "Exp", "-m", "try it")
-    assert (made.code, made.out) == (0, "")
+def test_a_branch_is_created_listed_used_merged_and_dropped(shop: Any) -> None:
+    created = shop("branch", "create", "Exp", "-m", "try it")
+    assert (created.code, created.out) == (0, "")
     (row,) = shop("branch", "list", "-o", "json").rows()
     assert (row["branch"], row["from"], row["message"]) == ("exp", "main", "try it")
     assert row["author"]
     assert shop("drop", "shop.empty", "--branch", "exp").code == 0
     assert [each["table"] for each in shop("--branch", "exp", "tables", "-o", "json").rows()] == ["shop.orders"]
-    assert len(shop("tables", "-o", "json").rows()) == 2, "main is as it was"
+    assert len(shop("tables", "-o", "json").rows()) == 2, "main is unchanged"
     (change,) = shop("branch", "diff", "exp", "-o", "json").rows()
     assert (change["table"], change["change"], change["conflict"]) == ("shop.empty", "removed", False)
     merged = shop("branch", "merge", "exp", "-m", "empty is not needed").err
@@ -39,7 +39,7 @@ def test_a_branch_is_made_listed_used_merged_and_gone(shop: Any) -> None:
     assert len(shop("tables", "-o", "json").rows()) == 2
 
 
-def test_a_tag_is_a_when_of_the_command_line(shop: Any) -> None:
+def test_a_tag_can_be_used_as_when(shop: Any) -> None:
     assert shop("tag", "create", "close").code == 0
     assert [row["tag"] for row in shop("tag", "-o", "json").rows()] == ["close"]
     assert len(shop("travel", "shop.orders", "close", "-o", "json").rows()) == 3
@@ -47,7 +47,7 @@ def test_a_tag_is_a_when_of_the_command_line(shop: Any) -> None:
     assert json.loads(shop("travel", "shop.orders", "close", "-o", "json").err)["error"] == "bad_when"
 
 
-def test_the_log_of_a_lake_that_others_wrote_tells_of_their_commits(shop: Any) -> None:
+def test_the_log_lists_the_commits_of_other_writers(shop: Any) -> None:
     rows = shop("log", "shop.orders", "-o", "json").rows()
     assert [(row["what"], row["tables"], row["commit"]) for row in rows] == [("append", ["shop.orders"], "")] * 2
     assert rows[0]["at"] > rows[1]["at"]
@@ -63,6 +63,11 @@ def test_the_log_of_a_lake_that_others_wrote_tells_of_their_commits(shop: Any) -
         pytest.param(["branch", "create", "a-b"], "bad_name", id="bad-name"),
         pytest.param(["branch", "create", "x", "--from", "nowhere"], "no_such_branch", id="from"),
         pytest.param(["branch", "create"], "bad_usage", id="no-name"),
+        pytest.param(["branch", "merge"], "bad_usage", id="merge-what"),
+        pytest.param(["tag", "create"], "bad_usage", id="tag-what"),
+        pytest.param(["runs", "show"], "bad_usage", id="show-what"),
+        pytest.param(["runs", "show", "nothing"], "no_such_run", id="show"),
+        pytest.param(["runs", "nothing"], "bad_usage", id="runs-what"),
         pytest.param(["tag", "drop", "nowhere"], "no_such_branch", id="tag"),
         pytest.param(["tables", "--branch", "nowhere"], "no_such_branch", id="option"),
         pytest.param(["revert", "99"], "no_such_commit", id="revert"),
@@ -72,7 +77,7 @@ def test_the_log_of_a_lake_that_others_wrote_tells_of_their_commits(shop: Any) -
         pytest.param(["run", "--resume", "nothing"], "no_such_run", id="resume"),
     ],
 )
-def test_what_is_asked_wrongly_is_told_in_one_shape(call: Any, command: list[str], code: str) -> None:
-    told = call(*command, "-o", "json")
-    assert (told.code, told.out) == (2, "")
-    assert json.loads(told.err)["error"] == code
+def test_a_usage_error_has_one_shape_in_json(call: Any, command: list[str], code: str) -> None:
+    done = call(*command, "-o", "json")
+    assert (done.code, done.out) == (2, "")
+    assert json.loads(done.err)["error"] == code

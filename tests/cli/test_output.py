@@ -1,4 +1,4 @@
-"""What commands print: values in each form, errors in one shape, exit codes."""
+"""Output of the commands: values in each format, errors in one shape, exit codes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ LAKE = Path(sys.executable).parent / "lake"
 
 
 def test_json_is_one_array_of_row_objects(call: Any) -> None:
-    told = call("sql", "select * from shop.orders order by id", "-o", "json")
-    assert (told.code, told.err) == (0, "")
-    first, second, third = told.rows()
+    done = call("sql", "select * from shop.orders order by id", "-o", "json")
+    assert (done.code, done.err) == (0, "")
+    first, second, third = done.rows()
     assert first == {
         "id": 1,
         "item": "tea",
@@ -44,8 +44,8 @@ def test_no_rows_are_an_empty_array(call: Any) -> None:
 
 
 def test_csv_can_be_read_back(call: Any) -> None:
-    told = call("sql", "select id, item, price, weight, day, at from shop.orders order by id", "-o", "csv")
-    rows = list(csv.reader(io.StringIO(told.out)))
+    done = call("sql", "select id, item, price, weight, day, at from shop.orders order by id", "-o", "csv")
+    rows = list(csv.reader(io.StringIO(done.out)))
     assert rows == [
         ["id", "item", "price", "weight", "day", "at"],
         ["1", "tea", "2.50", "1.5", "2026-01-31", "2026-01-31 12:30:00Z"],
@@ -59,30 +59,30 @@ def test_csv_has_values_that_other_tools_read(call: Any, column: str, expected: 
     assert call("sql", f"select {column} from shop.orders where id = 1", "-o", "csv").out.split()[1] == expected
 
 
-def test_a_table_for_people_is_plain_when_it_is_not_a_terminal(call: Any) -> None:
-    told = call("sql", "select id, item, price from shop.orders where id <> 2 order by id")
-    assert told.out.splitlines() == ["id  item  price", "--  ----  -----", "1   tea   2.50", "3   NULL  NULL"]
-    assert "\x1b" not in told.out
+def test_a_table_is_plain_text_if_stdout_is_not_a_terminal(call: Any) -> None:
+    done = call("sql", "select id, item, price from shop.orders where id <> 2 order by id")
+    assert done.out.splitlines() == ["id  item  price", "--  ----  -----", "1   tea   2.50", "3   NULL  NULL"]
+    assert "\x1b" not in done.out
 
 
-def test_people_get_the_first_hundred_and_programs_all(call: Any) -> None:
+def test_a_table_has_the_first_hundred_rows_and_json_all(call: Any) -> None:
     many = "select explode(sequence(1, 150)) as n"
-    told = call("sql", many)
-    assert len(told.out.splitlines()) == 102
-    assert "--limit" in told.err
+    done = call("sql", many)
+    assert len(done.out.splitlines()) == 102
+    assert "--limit" in done.err
     assert len(call("sql", many, "-o", "json").rows()) == 150
     assert len(call("sql", many, "--limit", "120").out.splitlines()) == 122
 
 
-def test_options_may_stand_before_the_command(call: Any) -> None:
+def test_common_options_may_come_before_the_command(call: Any) -> None:
     assert call("-o", "json", "tables").rows() == call("tables", "-o", "json").rows()
 
 
-def test_explain_goes_to_people_and_not_into_the_result(call: Any) -> None:
-    told = call("sql", "select count(*) as n from shop.orders", "--explain", "-o", "json")
-    assert told.rows() == [{"n": 3}]
-    assert "engine: duckdb (a read of" in told.err
-    assert "of 2 read" in told.err
+def test_the_explanation_is_on_stderr_and_not_in_the_result(call: Any) -> None:
+    done = call("sql", "select count(*) as n from shop.orders", "--explain", "-o", "json")
+    assert done.rows() == [{"n": 3}]
+    assert "engine: duckdb (a read of" in done.err
+    assert "of 2 read" in done.err
 
 
 @pytest.mark.parametrize(
@@ -98,15 +98,15 @@ def test_explain_goes_to_people_and_not_into_the_result(call: Any) -> None:
         pytest.param(["tables", "--dropped"], set(), id="dropped"),
     ],
 )
-def test_every_listing_speaks_json(call: Any, command: list[str], fields: set[str]) -> None:
-    told = call(*command, "-o", "json")
-    assert told.code == 0
-    rows = told.rows()
+def test_every_listing_has_json_and_csv(call: Any, command: list[str], fields: set[str]) -> None:
+    done = call(*command, "-o", "json")
+    assert done.code == 0
+    rows = done.rows()
     if fields:
         assert fields <= set(rows[0])
     else:
         assert rows == []
-    if command[0] not in {"travel", "diff"}:  # those load DuckDB each time
+    if command[0] not in {"travel", "diff"}:  # they load DuckDB each time
         assert call(*command, "-o", "csv").code == call(*command).code == 0
 
 
@@ -146,9 +146,9 @@ ERRORS = [
 
 @pytest.mark.parametrize(("command", "code", "exit_code"), ERRORS)
 def test_an_error_has_one_shape_in_json(call: Any, command: list[str], code: str, exit_code: int) -> None:
-    told = call(*command, "-o", "json")
-    assert (told.code, told.out) == (exit_code, "")
-    error = json.loads(told.err)
+    done = call(*command, "-o", "json")
+    assert (done.code, done.out) == (exit_code, "")
+    error = json.loads(done.err)
     assert error["error"] == code
     assert error["message"]
     assert set(error) <= {"error", "message", "hint", "line", "column"}
@@ -156,33 +156,33 @@ def test_an_error_has_one_shape_in_json(call: Any, command: list[str], code: str
 
 
 @pytest.mark.parametrize(("command", "code", "exit_code"), [error for error in ERRORS if error.values[0][0] != "sql"])
-def test_an_error_for_people_is_what_and_what_to_do(call: Any, command: list[str], code: str, exit_code: int) -> None:
-    told = call(*command)
-    assert (told.code, told.out) == (exit_code, "")
-    assert told.err.startswith("Error: ")
-    assert "Traceback" not in told.err
+def test_an_error_has_a_message_and_a_next_step(call: Any, command: list[str], code: str, exit_code: int) -> None:
+    done = call(*command)
+    assert (done.code, done.out) == (exit_code, "")
+    assert done.err.startswith("Error: ")
+    assert "Traceback" not in done.err
 
 
 def test_a_usage_error_has_the_same_shape(call: Any) -> None:
-    told = call("-o", "json", "sql", "--nope", "x")
-    assert (told.code, told.out) == (2, "")
-    assert json.loads(told.err) == {
+    done = call("-o", "json", "sql", "--nope", "x")
+    assert (done.code, done.out) == (2, "")
+    assert json.loads(done.err) == {
         "error": "bad_usage",
-        "message": json.loads(told.err)["message"],
+        "message": json.loads(done.err)["message"],
         "hint": "lake sql --help",
     }
 
 
 @pytest.mark.parametrize("command", [["sql", "--nope", "x"], ["nosuch"]], ids=["option", "command"])
-def test_a_usage_error_has_the_same_shape_wherever_o_json_stands(call: Any, command: list[str]) -> None:
+def test_a_usage_error_has_the_same_shape_wherever_o_json_is(call: Any, command: list[str]) -> None:
     assert json.loads(call(*command, "-o", "json").err)["error"] == "bad_usage"
 
 
-def test_a_sql_error_points_at_the_place(call: Any) -> None:
-    told = call("sql", "select id,\n  naem\nfrom shop.orders")
-    assert told.err.splitlines()[1:3] == ["    naem", "    ^"]
-    place = json.loads(call("sql", "select 1 /\n  from x", "-o", "json").err)
-    assert (place["line"], place["column"]) == (2, 3)
+def test_a_sql_error_points_at_its_position(call: Any) -> None:
+    done = call("sql", "select id,\n  naem\nfrom shop.orders")
+    assert done.err.splitlines()[1:3] == ["    naem", "    ^"]
+    error = json.loads(call("sql", "select 1 /\n  from x", "-o", "json").err)
+    assert (error["line"], error["column"]) == (2, 3)
 
 
 def test_an_unknown_table_names_the_nearest(call: Any) -> None:
@@ -195,11 +195,11 @@ def test_a_wrong_profile_lists_the_valid_ones(call: Any) -> None:
 
 def test_debug_adds_the_traceback(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKE_DEBUG", "1")
-    told = call("describe", "shop.ordrs")
-    assert told.code == 2
-    assert "Traceback (most recent call last)" in told.err
-    assert "NoSuchTableError" in told.err
-    assert "Error: There is no table shop.ordrs." in told.err
+    done = call("describe", "shop.ordrs")
+    assert done.code == 2
+    assert "Traceback (most recent call last)" in done.err
+    assert "NoSuchTableError" in done.err
+    assert "Error: There is no table shop.ordrs." in done.err
 
 
 def test_debug_can_be_turned_off(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +210,7 @@ def test_debug_can_be_turned_off(call: Any, monkeypatch: pytest.MonkeyPatch) -> 
 # ---- as a process -----------------------------------------------------------------------------------------------
 
 
-def test_the_process_says_the_same_as_the_function(lake_command: Any, shop_home: Path) -> None:
+def test_the_process_prints_the_same_as_the_function(lake_command: Any, shop_home: Path) -> None:
     right = lake_command("sql", "select count(*) as n from shop.orders", "-o", "json", "--home", str(shop_home))
     assert (right.returncode, right.stdout, right.stderr) == (0, '[{"n": 3}]\n', "")
     wrong = lake_command("sql", "select * from shop.ordrs", "-o", "json", "--home", str(shop_home))
@@ -219,59 +219,59 @@ def test_the_process_says_the_same_as_the_function(lake_command: Any, shop_home:
 
 
 def test_a_statement_comes_from_standard_input(lake_command: Any) -> None:
-    told = lake_command("sql", "-", "-o", "csv", input="select 1 as n,\n  'a' as t;\n")
-    assert (told.returncode, told.stdout) == (0, "n,t\n1,a\n")
+    done = lake_command("sql", "-", "-o", "csv", input="select 1 as n,\n  'a' as t;\n")
+    assert (done.returncode, done.stdout) == (0, "n,t\n1,a\n")
 
 
-def test_a_damaged_catalog_fails_clearly_and_stays(lake_command: Any, home: Path) -> None:
+def test_a_damaged_catalog_is_reported_and_not_changed(lake_command: Any, home: Path) -> None:
     lake_command("tables")
     damaged = b"not a database" * 1000
     (home / "catalog.db").write_bytes(damaged)
-    told = lake_command("tables", "-o", "json")
-    assert (told.returncode, told.stdout) == (2, "")
-    assert json.loads(told.stderr)["error"] == "bad_home"
+    done = lake_command("tables", "-o", "json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert json.loads(done.stderr)["error"] == "bad_home"
     assert (home / "catalog.db").read_bytes() == damaged
 
 
-def with_nobody_reading(*arguments: str, home: Path, buffered: bool) -> tuple[int, str]:
-    """Exit code and stderr of a command whose reader has already gone, as `| head` goes."""
+def with_closed_pipe(*arguments: str, home: Path, buffered: bool) -> tuple[int, str]:
+    """Return the exit code and stderr of a command whose stdout is closed, as `| head` closes it."""
     reader, writer = os.pipe()
     os.close(reader)
     environment = {**os.environ, "LAKE_HOME": str(home)}
     environment.pop("PYTHONUNBUFFERED", None)
     if not buffered:
         environment["PYTHONUNBUFFERED"] = "1"
-    told = subprocess.run([LAKE, *arguments], stdout=writer, stderr=subprocess.PIPE, text=True, env=environment)
+    done = subprocess.run([LAKE, *arguments], stdout=writer, stderr=subprocess.PIPE, text=True, env=environment)
     os.close(writer)
-    return told.returncode, told.stderr
+    return done.returncode, done.stderr
 
 
 @pytest.mark.parametrize("buffered", [True, False], ids=["buffered", "unbuffered"])
 @pytest.mark.parametrize("arguments", [["--help"], ["config", "show"]], ids=["help", "command"])
-def test_a_reader_that_has_gone_is_no_error(home: Path, arguments: list[str], buffered: bool) -> None:
-    assert with_nobody_reading(*arguments, home=home, buffered=buffered) == (0, "")
+def test_a_closed_pipe_is_not_an_error(home: Path, arguments: list[str], buffered: bool) -> None:
+    assert with_closed_pipe(*arguments, home=home, buffered=buffered) == (0, "")
 
 
-def test_head_of_a_long_result_is_no_error(home: Path) -> None:
+def test_head_of_a_long_result_is_not_an_error(home: Path) -> None:
     command = f"{LAKE} sql 'select explode(sequence(1, 100000)) as n' -o csv | head -1"
-    told = subprocess.run(
+    done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
         capture_output=True,
         text=True,
         env={**os.environ, "LAKE_HOME": str(home)},
     )
-    assert (told.stdout, told.stderr) == ("n\n", "")
-    assert told.returncode == 0
+    assert (done.stdout, done.stderr) == ("n\n", "")
+    assert done.returncode == 0
 
 
-def test_a_full_disk_behind_a_redirection_is_told_in_one_line(home: Path) -> None:
+def test_a_full_disk_is_an_error_of_one_line(home: Path) -> None:
     with open("/dev/full", "w") as full:
-        told = subprocess.run(
+        done = subprocess.run(
             [LAKE, "config", "show"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "LAKE_HOME": str(home)},
         )
-    assert told.returncode == 1
-    assert told.stderr.startswith("Error: ")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: ")

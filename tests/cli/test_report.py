@@ -1,4 +1,4 @@
-"""`lake report`: every snapshot as a row and as a bar of a chart, on a page that stands by itself."""
+"""`lake report`: a row and a bar for every snapshot, on a page without external resources."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 
 from lakehouse.cli.app import run
 
-#: Elements that HTML lets stand open; a browser closes them at the next of their kind or with their parent.
+#: Elements whose end tag HTML may omit.
 OPTIONAL_END = {"html", "tr", "td", "th"}
 VOID = {"meta", "link", "img", "br"}
 
 
 @dataclass
 class Page(HTMLParser):
-    """What a browser would make of a page: its texts, table rows and bars, and whether its elements fit together."""
+    """A parsed page: its texts, table rows and bars. Unbalanced elements are an error."""
 
     rows: list[list[str]] = field(default_factory=list)
     bars: list[dict[str, str]] = field(default_factory=list)
@@ -92,10 +92,10 @@ def test_the_page_has_a_row_and_a_bar_for_each_snapshot(call: Any, file: Path) -
     page = Page.of(file)
     assert page.sections == ["shop.orders"]
     head, first, second = page.rows[:3]
-    told = [dict(zip(head, row, strict=True)) for row in (first, second)]
+    done = [dict(zip(head, row, strict=True)) for row in (first, second)]
     first_id, second_id = (str(each["id"]) for each in call("history", "shop.orders", "-o", "json").rows())
-    assert [each["snapshot"] for each in told] == [first_id, f"{second_id} (now)"]
-    assert [(each["added"], each["rows"], each["growth"]) for each in told] == [("1", "1", ""), ("2", "3", "+2")]
+    assert [each["snapshot"] for each in done] == [first_id, f"{second_id} (now)"]
+    assert [(each["added"], each["rows"], each["growth"]) for each in done] == [("1", "1", ""), ("2", "3", "+2")]
     assert page.bars_of("total") == [40.0, 120.0], "a third of the height, and all of it"
     assert page.bars_of("added") == [40.0, 80.0]
     assert [title.partition(": ")[2] for title in page.titles[1:]] == ["1 rows, 1 added", "3 rows, 2 added"]
@@ -110,16 +110,16 @@ def test_the_page_compares_two_moments_column_by_column(file: Path) -> None:
     assert compared["price"] == ["2.50 … 2.50", "2.50 … 12345678901234567890.12, 1 null"]
 
 
-def test_the_page_needs_nothing_from_elsewhere(file: Path) -> None:
+def test_the_page_loads_no_external_resources(file: Path) -> None:
     assert Page.of(file).loads == []
     assert "url(" not in file.read_text() and "@import" not in file.read_text()
 
 
-def test_one_moment_is_not_compared_with_itself(call: Any, tmp_path: Path) -> None:
+def test_a_moment_is_not_compared_with_itself(call: Any, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     newest = call("history", "shop.orders", "-o", "json").rows()[-1]["id"]
     assert call("report", "shop.orders", "--from", str(newest), "--html", str(page)).code == 0
-    assert len(Page.of(page).rows) == 3, "the snapshots' table alone"
+    assert len(Page.of(page).rows) == 3, "only the table of snapshots"
 
 
 def test_a_table_without_snapshots_has_a_page_without_bars(call: Any, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_the_command_lists_the_same_snapshots_as_the_page(call: Any) -> None:
     assert [(row["added"], row["removed"], row["rows"], row["files"]) for row in rows] == [(1, 0, 1, 1), (2, 0, 3, 2)]
 
 
-def test_a_page_that_cannot_be_written_is_told_by_its_name(call: Any, tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_reported_by_its_name(call: Any, tmp_path: Path) -> None:
     file = tmp_path / "missing" / "report.html"
     done = call("report", "shop.orders", "--html", str(file))
     assert done.code == 1

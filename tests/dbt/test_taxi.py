@@ -1,4 +1,4 @@
-"""The dbt models make the same rows as the pipeline, month by month, and speak both engines' SQL."""
+"""The dbt models have the same rows as the pipeline, month by month, and compile for Spark and Trino."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ MODELS = {
     "gold.fct_hourly_revenue": "dbt_gold.fct_hourly_revenue",
     "gold.fct_trip_distance_stats": "dbt_gold.fct_trip_distance_stats",
 }
-#: Functions that Trino has not, or means otherwise.
-SPARK_ALONE = {"datediff", "date_sub", "unix_timestamp"}
+#: Functions that Trino lacks or defines differently.
+SPARK_ONLY = {"datediff", "date_sub", "unix_timestamp"}
 
 
 def dbt(folder: Path, *arguments: str) -> Any:
-    """One command of dbt in this process, where it finds the session."""
+    """Run a dbt command in this process, where it finds the session."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # dbt's own libraries are not our business
+        warnings.simplefilter("ignore")  # from dbt's own dependencies
         from dbt.cli.main import dbtRunner
 
-        places = ["--project-dir", str(PROJECT), "--profiles-dir", str(PROJECT)]
+        paths = ["--project-dir", str(PROJECT), "--profiles-dir", str(PROJECT)]
         written = ["--target-path", str(folder / "target"), "--log-path", str(folder / "logs")]
-        done = dbtRunner().invoke([*arguments, *places, *written])
+        done = dbtRunner().invoke([*arguments, *paths, *written])
     assert done.success, done.exception or [(each.node.name, each.message) for each in done.result]
     return done.result
 
@@ -51,7 +51,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def lake(local_lake: Lake, published: Path) -> Iterator[Lake]:
-    """A lake with a month of trips; dbt leaves the session as it found it."""
+    """A lake with a month of trips; dbt's change of the session is undone."""
     lake = lake_with(local_lake, {"taxi": {"path": str(published)}})
     before = lake.spark.conf.get("spark.sql.defaultCatalog")
     lake.run(taxi, "2022-11")
@@ -62,8 +62,8 @@ def lake(local_lake: Lake, published: Path) -> Iterator[Lake]:
 
 
 def assert_same_rows(lake: Lake) -> None:
-    for ours, theirs in MODELS.items():
-        assert_same_frame(lake.spark.table(f"lake.{theirs}"), lake.spark.table(f"lake.{ours}"))
+    for table, model in MODELS.items():
+        assert_same_frame(lake.spark.table(f"lake.{model}"), lake.spark.table(f"lake.{table}"))
 
 
 def snapshots(lake: Lake, table: str) -> list[tuple[str, int]]:
@@ -73,14 +73,14 @@ def snapshots(lake: Lake, table: str) -> list[tuple[str, int]]:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_dbt_makes_what_the_pipeline_makes(lake: Lake, published: Path, tmp_path: Path) -> None:
+def test_dbt_builds_the_same_rows_as_the_pipeline(lake: Lake, published: Path, tmp_path: Path) -> None:
     dbt(tmp_path, "build")
     assert_same_rows(lake)
 
     lake.run(taxi, "2025-03")
     dbt(tmp_path, "run")
     assert_same_rows(lake)
-    assert snapshots(lake, "dbt_silver.stg_yellow_trips")[-1] == ("overwrite", 0), "the first month was made again"
+    assert snapshots(lake, "dbt_silver.stg_yellow_trips")[-1] == ("overwrite", 0), "the first month was rebuilt"
 
     write_month(published, "2022-11", rows=1_400, seed=7)
     lake.run(taxi, "2022-11")
@@ -88,14 +88,14 @@ def test_dbt_makes_what_the_pipeline_makes(lake: Lake, published: Path, tmp_path
     assert_same_rows(lake)
 
 
-def test_the_models_are_written_for_trino_too(tmp_path: Path) -> None:
-    asked = ["--target", "trino", "--no-populate-cache", "--vars", '{"months": ["2026-01"]}']
-    models = [each for each in dbt(tmp_path, "compile", *asked) if each.node.resource_type == "model"]
+def test_the_models_compile_for_trino(tmp_path: Path) -> None:
+    options = ["--target", "trino", "--no-populate-cache", "--vars", '{"months": ["2026-01"]}']
+    models = [each for each in dbt(tmp_path, "compile", *options) if each.node.resource_type == "model"]
     assert len(models) == len(MODELS)
     for result in models:
         (statement,) = sqlglot.parse(result.node.compiled_code, dialect="trino")
         assert statement is not None
         called = {str(each.this).lower() for each in statement.find_all(exp.Anonymous)}
-        assert not called & SPARK_ALONE, result.node.name
+        assert not called & SPARK_ONLY, result.node.name
         assert "datediff" not in result.node.compiled_code
         assert "'2026-01'" in result.node.compiled_code

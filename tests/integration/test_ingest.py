@@ -34,7 +34,7 @@ def test_the_first_command_that_a_newcomer_tries(command: Command, desk: Desk, t
     assert desk.table in first.stdout and desk.lake.history(desk.table)[0].id in first.stdout
     second = command(*arguments, cwd=desk.folder)
     assert second.returncode == 0
-    assert f"leads.csv is in {desk.table} already (--force repeats it)." in second.stderr
+    assert f"leads.csv is already in {desk.table}; --force ingests it again." in second.stderr
     assert len(desk.lake.history(desk.table)) == 1
     forced = command(*arguments, "--force", "-o", "json", cwd=desk.folder)
     told = json.loads(forced.stdout)

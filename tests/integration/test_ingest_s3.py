@@ -103,7 +103,7 @@ def test_an_object_comes_in_once_under_its_own_name(command: Command, shelf: She
     assert json.loads(first.stdout)[0]["files"] == [name]
     again = command(*arguments)
     assert again.returncode == 0
-    assert f"{name} is in {shelf.table} already (--force repeats it)." in again.stderr
+    assert f"{name} is already in {shelf.table}; --force ingests it again." in again.stderr
     assert [row[-2:] for row in shelf.rows()] == [(1, "Ada"), (2, "Bob")]
     (snapshot,) = [each for each in shelf.lake.history(shelf.table) if each.notes.get("sha256")]
     assert snapshot.source == name

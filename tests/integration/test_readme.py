@@ -94,12 +94,12 @@ def test_the_demo_is_the_same_tour_when_it_runs_again(steps: list[Step], checkou
         assert "1 added, 0 removed, 1 changed by key id" in told.stderr
         assert "files:  1 of 2 read" in told.stderr
         assert "again: 4 rows" in told.stderr, "the rollback"
-        assert "demo.customers is back, with 3 rows" in told.stderr
+        assert "demo.customers is restored with 3 rows" in told.stderr
         for table in ("demo.leads", "demo.leads_hudi"):
             assert re.search(rf"{table} +upsert +3 +1 +1 +1 +0 ", told.stdout), (
                 "Tuesday: 1 inserted, updated, unchanged"
             )
-            assert f"is in {table} already" in told.stderr
+            assert f"is already in {table}" in told.stderr
         assert told.stderr.count("column added: city string") >= 4, "while ingesting, and in the diff, for each format"
         assert str(checkout) not in told.stdout + told.stderr, "paths are relative to the working folder"
 

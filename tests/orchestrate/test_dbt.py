@@ -1,4 +1,4 @@
-"""dbt as a transaction: what its tests do not let through is never seen."""
+"""dbt as a transaction: models are published only if all tests pass."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def lake(local_lake: Lake, tmp_path: Path) -> Iterator[Lake]:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_models_are_published_when_all_tests_pass_and_not_before(lake: Lake, tmp_path: Path) -> None:
+def test_models_are_published_only_if_all_tests_pass(lake: Lake, tmp_path: Path) -> None:
     broken = tmp_path / "project"
     shutil.copytree(PROJECT, broken)
     (broken / "tests" / "never.sql").write_text("select * from {{ ref('fct_daily_trips') }}")
@@ -45,22 +45,22 @@ def test_models_are_published_when_all_tests_pass_and_not_before(lake: Lake, tmp
     record, results = run_dbt(lake, PROJECT, ["build"], lambda text: None)
     assert record.state == "published"
     assert {str(each.status) for each in results} <= {"success", "pass"}
-    theirs = lake.sql("select sum(trips), sum(revenue) from dbt_gold.fct_daily_trips").rows()
-    assert theirs == lake.sql("select sum(trips), sum(revenue) from gold.fct_daily_trips").rows()
+    from_dbt = lake.sql("select sum(trips), sum(revenue) from dbt_gold.fct_daily_trips").rows()
+    assert from_dbt == lake.sql("select sum(trips), sum(revenue) from gold.fct_daily_trips").rows()
     assert lake.spark.conf.get("spark.sql.defaultCatalog") == "lake"
 
 
 @pytest.mark.slow
-def test_the_lineage_goes_on_from_bronze_into_dbts_models(tmp_path: Path) -> None:
+def test_the_lineage_continues_from_bronze_to_the_dbt_models(tmp_path: Path) -> None:
     from lakehouse.orchestrate.definitions import build_definitions
 
     settings = load_settings({"home": tmp_path / "lake", "dbt": PROJECT}, tmp_path, {})
     graph = build_definitions(settings).get_repository_def().asset_graph
-    above = {
+    upstream = {
         key.to_user_string()
         for key in dg.AssetSelection.assets(asset_key("dbt_gold.fct_daily_trips")).upstream().resolve(graph)
     }
-    assert above == {
+    assert upstream == {
         "raw/yellow_trips",
         "bronze/yellow_trips",
         "dbt_silver/stg_yellow_trips",

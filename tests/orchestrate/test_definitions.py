@@ -23,13 +23,13 @@ def repository(tmp_path: Path) -> dg.RepositoryDefinition:
     return build_definitions(load_settings({}, tmp_path, environ)).get_repository_def()
 
 
-def test_one_lineage_leads_from_the_download_to_gold(repository: dg.RepositoryDefinition) -> None:
+def test_one_lineage_goes_from_the_download_to_gold(repository: dg.RepositoryDefinition) -> None:
     graph = repository.asset_graph
-    above = {
+    upstream = {
         key.to_user_string()
         for key in dg.AssetSelection.assets(asset_key("gold.fct_daily_trips")).upstream().resolve(graph)
     }
-    assert above >= {"raw/yellow_trips", "bronze/yellow_trips", "silver/stg_yellow_trips", "gold/fct_daily_trips"}
+    assert upstream >= {"raw/yellow_trips", "bronze/yellow_trips", "silver/stg_yellow_trips", "gold/fct_daily_trips"}
 
 
 def test_days_and_months_are_partitions(repository: dg.RepositoryDefinition) -> None:
@@ -45,27 +45,27 @@ def test_blocking_rules_are_blocking_checks(repository: dg.RepositoryDefinition)
     assert checks["email_not_null"] is False
 
 
-def test_nothing_runs_by_itself_before_somebody_switches_it_on(repository: dg.RepositoryDefinition) -> None:
+def test_schedules_and_sensors_are_stopped_by_default(repository: dg.RepositoryDefinition) -> None:
     assert {each.default_status for each in repository.schedule_defs} == {dg.DefaultScheduleStatus.STOPPED}
     assert {each.default_status for each in repository.sensor_defs} == {dg.DefaultSensorStatus.STOPPED}
 
 
-def test_the_folder_sensor_asks_for_one_run_for_the_same_files(
+def test_the_folder_sensor_requests_one_run_for_the_same_files(
     repository: dg.RepositoryDefinition, tmp_path: Path
 ) -> None:
     sensor = repository.get_sensor_def("crm_leads_folder")
 
-    def asked() -> list[str | None]:
+    def requested() -> list[str | None]:
         with dg.build_sensor_context(repository_def=repository) as context:
             return [request.run_key for request in sensor.evaluate_tick(context).run_requests or ()]
 
-    assert asked() == [], "an empty folder"
+    assert requested() == [], "an empty folder"
     (tmp_path / "inbox" / "a.csv").write_text("id\n1\n")
-    first = asked()
+    first = requested()
     assert len(first) == 1
-    assert asked() == first
+    assert requested() == first
     (tmp_path / "inbox" / "b.csv").write_text("id\n2\n")
-    assert asked() != first
+    assert requested() != first
 
 
 def test_dagster_loads_the_code_location_of_the_lake_that_lake_home_names(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The snapshot report among Dagster's assets: materialised by the code location's own job, on a lake with some of the tables."""
+"""The snapshot report as a Dagster asset, materialized by the job of the code location."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def settings(home: Path, tmp_path: Path) -> Settings:
 
 
 def add_rows(lake: Lake, table: str, *sizes: int) -> None:
-    """One snapshot for each size."""
-    catalog = lake.refs.catalog
+    """Append one snapshot for each size."""
+    catalog = lake.refs.branches.catalog
     catalog.ensure_namespace(table.partition(".")[0])
-    theirs = load_catalog("lake", **catalog.pyiceberg_properties())
-    held = theirs.create_table(table, schema=pyarrow.schema([("n", pyarrow.int64())]))
+    pyiceberg = load_catalog("lake", **catalog.pyiceberg_properties())
+    created = pyiceberg.create_table(table, schema=pyarrow.schema([("n", pyarrow.int64())]))
     for size in sizes:
-        held.append(pyarrow.table({"n": list(range(size))}))
-    theirs.close()
+        created.append(pyarrow.table({"n": list(range(size))}))
+    pyiceberg.close()
 
 
-def materialise(settings: Settings) -> dg.AssetMaterialization:
+def materialize(settings: Settings) -> dg.AssetMaterialization:
     job = build_definitions(settings).resolve_implicit_global_asset_job_def()
     done = job.execute_in_process(
         asset_selection=[ASSET], run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -44,15 +44,15 @@ def materialise(settings: Settings) -> dg.AssetMaterialization:
     return event.step_materialization_data.materialization
 
 
-def test_the_report_tells_of_every_table_of_a_pipeline_that_is_there(settings: Settings) -> None:
+def test_the_report_has_every_existing_table_of_a_pipeline(settings: Settings) -> None:
     with assemble(settings) as lake:
         add_rows(lake, "gold.daily_bars", 2, 3)
         add_rows(lake, "crm.leads", 4)
         add_rows(lake, "mine.notes", 1)  # of no pipeline
-    told = materialise(settings).metadata
-    assert told["tables"].value == 2
-    assert (told["gold.daily_bars"].value, told["crm.leads"].value) == (5, 4)
-    page = Path(str(told["page"].value)).read_text()
+    metadata = materialize(settings).metadata
+    assert metadata["tables"].value == 2
+    assert (metadata["gold.daily_bars"].value, metadata["crm.leads"].value) == (5, 4)
+    page = Path(str(metadata["page"].value)).read_text()
     for table, rows, snapshots in (("gold.daily_bars", 5, 2), ("crm.leads", 4, 1)):
         assert f'<section id="{table}">' in page
         assert f"{rows} rows, {snapshots} snapshots" in page
@@ -60,13 +60,19 @@ def test_the_report_tells_of_every_table_of_a_pipeline_that_is_there(settings: S
     assert "mine.notes" not in page
 
 
-def test_an_empty_lake_has_a_report_that_says_so(settings: Settings) -> None:
-    told = materialise(settings).metadata
-    assert told["tables"].value == 0
-    assert "There is no table yet." in Path(str(told["page"].value)).read_text()
+def test_the_report_of_an_empty_lake_has_no_tables(settings: Settings) -> None:
+    metadata = materialize(settings).metadata
+    assert metadata["tables"].value == 0
+    assert "There is no table yet." in Path(str(metadata["page"].value)).read_text()
 
 
-def test_the_report_is_below_every_table_of_every_pipeline(settings: Settings) -> None:
+def test_the_report_is_downstream_of_every_table_of_every_pipeline(settings: Settings) -> None:
     graph = build_definitions(settings).get_repository_def().asset_graph
-    above = {key.to_user_string() for key in graph.get(ASSET).parent_keys}
-    assert above >= {"gold/daily_bars", "gold/fct_daily_trips", "gold/user_activity", "crm/leads", "bronze/minute_aggs"}
+    upstream = {key.to_user_string() for key in graph.get(ASSET).parent_keys}
+    assert upstream >= {
+        "gold/daily_bars",
+        "gold/fct_daily_trips",
+        "gold/user_activity",
+        "crm/leads",
+        "bronze/minute_aggs",
+    }

@@ -1,67 +1,69 @@
-"""`lake`: the command line. This module holds only the list of commands, so that help costs next to nothing."""
+"""The `lake` command line. This module holds only the list of commands, so that `lake --help` imports little."""
 
 from __future__ import annotations
 
 import sys
 
-#: Commands by theme: name -> (module in this folder, one line of help). `lake --help` prints it without loading more.
+#: Commands by topic: name -> (module of this package, one line of help). `lake --help` prints it and imports no more.
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Start here": {
-        "demo": ("demo", "a narrated tour: two formats, changes, time travel, files, pipelines"),
+        "demo": ("demo", "run a guided tour on sample data: tables, time travel, files, pipelines"),
         "init": ("setup", "write a commented lake.toml, .env.example, a script and a sample pipeline"),
-        "setup": ("setup", "fetch what Spark needs and make its start fast"),
-        "doctor": ("doctor", "check this machine and this lake, and say what to do"),
+        "setup": ("setup", "download what Spark needs, once per machine"),
+        "doctor": ("doctor", "check this machine and this lake, and suggest fixes"),
+    },
+    "Query": {
+        "sql": ("sql", "run one SQL statement"),
+        "tables": ("tables", "list the tables"),
+        "describe": ("tables", "show the columns, layout and current snapshot of a table"),
     },
     "Files": {
-        "ingest": ("files", "bring files into a table: one atomic commit, each file once"),
+        "ingest": ("files", "load files into a table: one atomic commit, each file once"),
         "export": ("files", "write a table to a file"),
     },
     "Pipelines": {
-        "run": ("run", "run a pipeline: checked on a branch, published all at once or not at all"),
-        "runs": ("runs", "list the runs, or show all of one"),
+        "run": ("run", "run a pipeline: check its tables on a branch, publish all of them or none"),
+        "runs": ("runs", "list the runs, or show one in full"),
         "pipelines": ("pipelines", "list the pipelines and their tables"),
         "report": ("pipelines", "show how a table grew, in the terminal or as a page with charts"),
-        "dbt": ("dagster", "run dbt as one transaction: published if all its tests pass"),
+        "dbt": ("dagster", "run dbt as one transaction: published if all of its tests pass"),
         "dagster": ("dagster", "open the pipelines in Dagster: lineage, partitions, schedules"),
     },
-    "Ask": {
-        "sql": ("sql", "run one SQL statement"),
-        "tables": ("tables", "list the tables"),
-        "describe": ("tables", "show a table's columns, layout and newest snapshot"),
-    },
-    "Time": {
-        "history": ("time", "list a table's snapshots"),
+    "History": {
+        "history": ("time", "list the snapshots of a table"),
         "travel": ("time", "show a table as it was"),
-        "diff": ("time", "show what changed between two moments"),
-        "rollback": ("time", "make a table what it was"),
-        "drop": ("tables", "take a table out of the lake (undrop brings it back)"),
-        "undrop": ("tables", "bring back a dropped table"),
+        "diff": ("time", "show what changed in a table between two moments"),
+        "rollback": ("time", "set a table back to an earlier snapshot"),
+        "drop": ("tables", "drop a table (undrop restores it)"),
+        "undrop": ("tables", "restore a dropped table"),
     },
     "Branches": {
         "branch": ("branch", "list, create, compare, merge and drop branches of all tables"),
-        "tag": ("tag", "give a name to what all tables are now"),
-        "log": ("log", "list who changed what and when, over all tables or one"),
-        "revert": ("log", "undo a commit in all its tables at once"),
+        "tag": ("tag", "list, create and drop tags: names for a state of all tables"),
+        "log": ("log", "list the commits of all tables or of one: who changed what, and when"),
+        "revert": ("log", "undo a commit in all of its tables at once"),
     },
-    "Run": {
+    "Services and settings": {
         "up": ("process", "start the background Spark, or servers of the stack: lake up all"),
-        "down": ("process", "stop them; data stays unless --wipe"),
-        "status": ("process", "show what runs"),
-        "logs": ("process", "show what the servers wrote"),
-        "stack": ("stack", "fetch the servers beforehand, render them for Docker, run one in the foreground"),
-        "connect": ("connect", "print ready configuration for another engine"),
-        "config": ("setup", "show every setting and where it came from"),
-        "completion": ("setup", "print shell completion for bash, zsh or fish"),
+        "down": ("process", "stop them; their data stays unless --wipe is given"),
+        "status": ("process", "show which services are running"),
+        "logs": ("process", "show the logs of the services"),
+        "stack": ("stack", "list and download the servers, render them for Docker, run one in the foreground"),
+        "connect": ("connect", "print the configuration with which another engine uses this lake"),
+        "config": ("setup", "show every setting, its value and its origin"),
+        "completion": ("setup", "print the shell completion for bash, zsh or fish"),
     },
 }
 
-_TAIL = """\
-Options:
-  --home DIR      the lake's folder (LAKE_HOME; default .lake)
-  --profile NAME  the set of parts to use (LAKE_PROFILE; default embedded)
-  --branch NAME   read and write the tables of a branch; main is not touched
-  --version       print the version
-  --help          print this; `lake COMMAND --help` tells more and shows an example
+_OPTIONS_AND_EXAMPLES = """\
+Options, before or after the command:
+  --home DIR           folder of the lake (default: $LAKE_HOME, else .lake)
+  --profile NAME       storage, catalog and engines: embedded, sql, rest, stack or hive
+                       (default: $LAKE_PROFILE, else embedded)
+  --branch NAME        branch to read and write (default: main)
+  -o, --output FORMAT  output format: table, json or csv (default: table)
+  --version            print the version
+  -h, --help           print this page; `lake COMMAND --help` has all options and an example
 
 First steps:
   lake demo
@@ -72,14 +74,14 @@ First steps:
 
 
 def main() -> None:
-    """The entry point of `lake`."""
+    """Run `lake` with the arguments of this process."""
     arguments = sys.argv[1:]
-    quick = None if _completing() else _quick_answer(arguments)
-    if quick is not None:
-        _write(quick)
+    text = None if _is_completing() else _help_or_version(arguments)
+    if text is not None:
+        _write(text)
         return
     if arguments[:1] == ["sql"] and not {"--help", "spark"} & set(arguments):
-        # The longest wait of a cold query goes on while the command line is read.
+        # Importing DuckDB takes longest in a cold query, so it starts before the command line is parsed.
         from lakehouse.engines.duckdb import preload
 
         preload()
@@ -88,7 +90,7 @@ def main() -> None:
     sys.exit(run(arguments))
 
 
-def _quick_answer(arguments: list[str]) -> str | None:
+def _help_or_version(arguments: list[str]) -> str | None:
     if arguments in ([], ["--help"], ["-h"]):
         return help_text()
     if arguments == ["--version"]:
@@ -105,20 +107,25 @@ def _write(text: str) -> None:
     except BrokenPipeError:
         import os
 
-        # Whoever reads has heard enough; without this Python would complain at exit.
+        # The reader has closed the pipe; without this, Python reports the error once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def help_text() -> str:
-    """What `lake --help` prints."""
+    """Return the text that `lake --help` prints."""
     width = max(len(name) for commands in COMMANDS.values() for name in commands) + 2
-    lines = ["Usage: lake [OPTIONS] COMMAND ...", "", "A data lakehouse in one command.", ""]
-    for theme, commands in COMMANDS.items():
-        lines += [f"{theme}:", *(f"  {name:<{width}}{text}" for name, (_, text) in commands.items()), ""]
-    return "\n".join(lines) + "\n" + _TAIL
+    lines = [
+        "Usage: lake [OPTIONS] COMMAND ...",
+        "",
+        "A data lakehouse in one command: Iceberg and Hudi tables, SQL, pipelines, branches, time travel.",
+        "",
+    ]
+    for topic, commands in COMMANDS.items():
+        lines += [f"{topic}:", *(f"  {name:<{width}}{text}" for name, (_, text) in commands.items()), ""]
+    return "\n".join(lines) + "\n" + _OPTIONS_AND_EXAMPLES
 
 
-def _completing() -> bool:
+def _is_completing() -> bool:
     import os
 
     return "_LAKE_COMPLETE" in os.environ

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 OUTPUTS = ("table", "json", "csv")
 _HELP = ("-h", "--help")
-_CONTEXT_SETTINGS = {"help_option_names": list(_HELP)}
+_CONTEXT_SETTINGS = {"help_option_names": list(_HELP), "max_content_width": 100}
 
 
 @dataclass
@@ -41,17 +41,41 @@ class Context:
     @property
     def lake(self) -> Lake:
         if self._lake is None:
-            from lakehouse.cli.show import byte_progress, waiting
+            from lakehouse.cli.show import show_download, show_status
             from lakehouse.lake.assemble import assemble
 
-            self._lake = assemble(self.settings(), arrow=False, waiting=waiting, fetching=byte_progress)
+            self._lake = assemble(self.settings(), arrow=False, waiting=show_status, fetching=show_download)
             if self.branch:
                 self._lake.use_branch(self.branch)
         return self._lake
 
 
-class _Group(click.Group):
+class _CommonOption(click.Option):
+    """An option of every command."""
+
+
+class _Command(click.Command):
+    """A command whose help lists its own options before those of every command."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own: list[tuple[str, str]] = []
+        common: list[tuple[str, str]] = []
+        for option in self.get_params(ctx):
+            if isinstance(option, click.Option) and (record := option.get_help_record(ctx)):
+                is_common = isinstance(option, _CommonOption) or "--help" in option.opts
+                (common if is_common else own).append(record)
+        for title, records in (("Options", own), ("Common options", common)):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+class _Group(_Command, click.Group):
     """A group that lists its commands in the order of their definition and suggests a name for an unknown one."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(ctx, formatter)
+        super().format_options(ctx, formatter)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -107,7 +131,7 @@ def _store(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
 
 
 def _common_option(*names: str, **settings: Any) -> Callable[[Any], Any]:
-    return click.option(*names, expose_value=False, callback=_store, **settings)
+    return click.option(*names, cls=_CommonOption, expose_value=False, callback=_store, **settings)
 
 
 def _with_common_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -153,7 +177,7 @@ def command(example: str, group: click.Group | None = None) -> Callable[[Callabl
 
         update_wrapper(with_context, function)
         name = function.__name__.rstrip("_")
-        decorator = click.command(name=name, epilog=_epilog(example), context_settings=_CONTEXT_SETTINGS)
+        decorator = click.command(name=name, cls=_Command, epilog=_epilog(example), context_settings=_CONTEXT_SETTINGS)
         created = decorator(_with_common_options(with_context))
         if group is not None:
             group.add_command(created)

@@ -58,7 +58,7 @@ def list_(context: Context) -> None:
 @from_option
 @message_option
 def create(context: Context, name: str, from_ref: str, message: str) -> None:
-    """Create the branch NAME with all tables of main, of another branch or of a tag. No data is copied."""
+    """Create a branch from main, another branch or a tag. No data is copied."""
     created = context.lake.refs.branches.create(name, from_ref, message)
     note(f"Created the branch {created}. Use it: lake --branch {name.lower()} sql …")
 
@@ -66,7 +66,7 @@ def create(context: Context, name: str, from_ref: str, message: str) -> None:
 @command("lake branch drop exp", branch)
 @_name_argument
 def drop(context: Context, name: str) -> None:
-    """Drop the branch NAME and the changes on it. main does not change."""
+    """Drop a branch and its changes. main does not change."""
     context.lake.refs.branches.drop(name)
     note(f"Dropped the branch {name}; main is unchanged.")
 
@@ -75,7 +75,10 @@ def drop(context: Context, name: str) -> None:
 @_name_argument
 @message_option
 def merge(context: Context, name: str, message: str) -> None:
-    """Publish the branch NAME to main: all of its tables at once, or none if main has changed one of them meanwhile."""
+    """Publish a branch to main: all of its tables at once or none.
+
+    A merge is refused if main has changed one of these tables since the branch was created.
+    """
     done = context.lake.refs.branches.merge(name, message)
     note(f"Published to all tables at once: commit {done.entry}." if done.entry else "There was nothing to publish.")
 
@@ -85,7 +88,10 @@ def merge(context: Context, name: str, message: str) -> None:
 @optional_table_argument
 @limit_option("changed rows to show", 100)
 def diff(context: Context, name: str, table: str, limit: int) -> None:
-    """Show what the branch NAME changes: the tables, or the rows of one TABLE."""
+    """Show the tables that a branch changes.
+
+    With TABLE: the changed rows of that table.
+    """
     branches = context.lake.refs.branches
     if table:
         rows = branches.diff_rows(name, TableName.parse(table), limit)

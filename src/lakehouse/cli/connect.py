@@ -1,4 +1,4 @@
-"""`lake connect`: the lake for other engines, as code to paste."""
+"""`lake connect`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from lakehouse.core.errors import LakeError
     "lake connect pyiceberg\nlake connect spark > session.py\nlake connect duckdb\nlake connect spark-connect > client.py\nlake --profile sql connect trino > etc/catalog/lake.properties"
 )
 @click.argument(
-    "engine", type=click.Choice(["spark", "spark-connect", "pyiceberg", "duckdb", "trino", "dbt", "superset"])
+    "engine",
+    metavar="ENGINE",
+    type=click.Choice(["spark", "spark-connect", "pyiceberg", "duckdb", "trino", "dbt", "superset"]),
 )
 def connect(context: Context, engine: str) -> None:
-    """Print what an engine of your own needs to read and write the same tables as lake does: Python, or its own file.
+    """Print the configuration with which ENGINE reads and writes the tables of this lake.
 
-    In a profile with servers it holds their passwords. DuckDB can only read this way: it writes Iceberg through a REST
-    catalog (lake up rest). spark-connect is for clients without Java (lake up connect).
+    ENGINE is spark, spark-connect, pyiceberg, duckdb, trino, dbt or superset. The output is Python code, or a
+    configuration file of the engine. In a profile with servers, the output contains their passwords. DuckDB can only read this way; it writes Iceberg
+    through a REST catalog (lake up rest). spark-connect is for clients without Java (lake up connect).
     """
     from lakehouse.connect import snippet
 
     try:
         sys.stdout.write(snippet(engine, context.settings()))
     except OSError as exc:
-        raise LakeError(f"Cannot print: {exc}") from exc
+        raise LakeError(f"The output cannot be written: {exc}") from exc

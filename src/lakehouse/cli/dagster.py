@@ -14,12 +14,15 @@ from lakehouse.core.errors import NotInstalledError
 
 
 @command("lake dagster\nlake dagster --port 3001")
-@click.option("--port", default=3000, show_default=True, help="Where the pages are served, on this machine only.")
+@click.option("--port", default=3000, metavar="PORT", help="Port of the web pages (default: 3000).")
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Another address lets others in: there is no login."
+    "--host",
+    default="127.0.0.1",
+    metavar="ADDRESS",
+    help="Address to listen on (default: 127.0.0.1). Dagster has no login, so other addresses let anyone in.",
 )
 def dagster(context: Context, port: int, host: str) -> None:
-    """Open the pipelines in Dagster: one lineage from source to gold, partitions, backfills, checks, schedules."""
+    """Open the pipelines in Dagster: one lineage from source to gold, with partitions, backfills, checks and schedules."""
     if find_spec("dagster_webserver") is None:
         raise NotInstalledError("Dagster", "orchestrate")
     home = context.lake.folder / "dagster"
@@ -28,47 +31,46 @@ def dagster(context: Context, port: int, host: str) -> None:
     if not settings.exists():
         settings.write_text("telemetry:\n  enabled: false\n")
     environment = {**os.environ, "DAGSTER_HOME": str(home), "LAKE_HOME": str(context.lake.folder)}
-    note(f"Dagster on http://{host}:{port} (Ctrl-C ends it)")
+    note(f"Dagster on http://{host}:{port} (Ctrl-C stops it)")
     sys.stderr.flush()
     module = "lakehouse.orchestrate.definitions"
     arguments = [sys.executable, "-m", "dagster", "dev", "-m", module, "-h", host, "-p", str(port)]
-    # In this process's place, so that Ctrl-C and signals reach Dagster and nobody else.
+    # Dagster replaces this process, so that it receives Ctrl-C and other signals.
     os.execve(sys.executable, arguments, environment)
 
 
 @command(
-    'lake dbt build\nlake dbt build --vars \'{"months": ["2026-01"]}\'\nlake dbt test\nlake --profile sql dbt --engine trino build'
+    'lake dbt build\nlake dbt build -- --vars \'{"months": ["2026-01"]}\'\nlake dbt test\nlake --profile sql dbt --engine trino build'
 )
-@click.argument("arguments", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--no-publish", is_flag=True, help="Leave the result on the run's branch.")
+@click.argument("arguments", nargs=-1, required=True, metavar="DBT_ARGUMENTS...", type=click.UNPROCESSED)
+@click.option("--no-publish", is_flag=True, help="Leave the result on the run's branch (default: publish to main).")
 @click.option(
     "--engine",
     type=click.Choice(["spark", "trino"]),
     default="spark",
-    show_default=True,
-    help="Which engine runs the models; Trino publishes them one by one.",
+    help="Engine that builds the models (default: spark). Trino publishes each model as soon as it is built.",
 )
 def dbt(context: Context, arguments: tuple[str, ...], no_publish: bool, engine: str) -> None:
-    """Run a command of dbt as one transaction: models and tests on a branch, published if all of them pass.
+    """Run `dbt DBT_ARGUMENTS` as one transaction: build and test the models on a branch, publish it if all tests pass.
 
-    The project is the folder that the setting `dbt` names; put -- before options that are meant for dbt.
+    The setting `dbt` names the folder of the dbt project. Write -- before options of dbt.
     """
-    from lakehouse.cli.show import show_rows, waiting
+    from lakehouse.cli.show import show_rows, show_status
     from lakehouse.config.profiles import resolve_profile
     from lakehouse.orchestrate.dbt import run_dbt, run_dbt_on_trino
 
     settings = resolve_profile(context.settings())
     if engine == "trino" and no_publish:
-        raise click.UsageError("Trino sees main alone, so there is no branch to leave anything on.")
-    told = ""
-    with waiting("dbt"):
+        raise click.UsageError("--no-publish needs a branch, and Trino reads and writes main only. Use --engine spark.")
+    result = ""
+    with show_status("Running dbt"):
         if engine == "trino":
             results = run_dbt_on_trino(context.lake, settings.dbt, arguments, settings.trino)
         else:
             record, results = run_dbt(context.lake, settings.dbt, arguments, note, publish=not no_publish)
-            told = f"Run {record.id}: {record.state}."
+            result = f"Run {record.id}: {record.state}."
     names = ["kind", "name", "status", "seconds"]
     rows = [(str(r.node.resource_type), r.node.name, str(r.status), round(r.execution_time, 2)) for r in results or ()]
     show_rows(names, rows, context.output)
-    if told:
-        note(told)
+    if result:
+        note(result)

@@ -1,4 +1,4 @@
-"""`lake demo`: a narrated tour. Every command is shown as one would type it, and then really run."""
+"""`lake demo`: a guided tour that prints each command as a user types it, and runs it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakehouse.cli.show import relative_paths
 
 _CHAPTERS: list[tuple[str, list[list[str]]]] = [
     (
-        "An Iceberg table, partitioned by day without anybody having to know it",
+        "An Iceberg table with hidden partitioning by day",
         [
             [
                 "sql",
@@ -29,7 +29,7 @@ _CHAPTERS: list[tuple[str, list[list[str]]]] = [
         ],
     ),
     (
-        "A Hudi table beside it, with a key: made for rows that change",
+        "A Hudi table beside it, with a key for rows that change",
         [
             [
                 "sql",
@@ -40,7 +40,7 @@ _CHAPTERS: list[tuple[str, list[list[str]]]] = [
         ],
     ),
     (
-        "Both in one query. No Spark here: DuckDB reads them in this process",
+        "Both in one query, without Spark: DuckDB reads them in this process",
         [
             [
                 "sql",
@@ -51,7 +51,7 @@ _CHAPTERS: list[tuple[str, list[list[str]]]] = [
         ],
     ),
     (
-        "Things change: a price, a city, a new customer, a new column",
+        "Changes: a price, a city, a new customer, a new column",
         [
             ["sql", "update demo.orders set price = 2.80 where item = 'tea'"],
             ["sql", "alter table demo.orders add column note string"],
@@ -67,9 +67,9 @@ _CHAPTERS: list[tuple[str, list[list[str]]]] = [
             ],
         ],
     ),
-    ("Nothing was lost: every change is a snapshot", [["history", "demo.orders"], ["history", "demo.customers"]]),
+    ("Every change is a snapshot", [["history", "demo.orders"], ["history", "demo.customers"]]),
     (
-        "Travel back, and see what changed since",
+        "Time travel, and the changes since then",
         [
             ["travel", "demo.orders", "{first:demo.orders}"],
             ["diff", "demo.orders", "--from", "{first:demo.orders}", "--key", "id"],
@@ -77,7 +77,7 @@ _CHAPTERS: list[tuple[str, list[list[str]]]] = [
         ],
     ),
     (
-        "A mistake, and its undoing",
+        "A mistake, and how to undo it",
         [
             ["sql", "delete from demo.orders where customer = 10"],
             ["rollback", "demo.orders", "--to", "{before:demo.orders}"],
@@ -97,7 +97,7 @@ _LEADS = {
 
 
 def _leads(table: str, more: list[str]) -> list[list[str]]:
-    """Monday's leads, Tuesday's (an update, an insert, a new column), Tuesday's again, and what that made."""
+    """Ingest Monday's leads, Tuesday's (an update, an insert, a new column), Tuesday's again; then show the changes."""
     into = ["--into", table]
     return [
         ["ingest", "{file:leads_monday.csv}", *into, "--key", "id", *more],
@@ -109,11 +109,11 @@ def _leads(table: str, more: list[str]) -> list[list[str]]:
 
 
 _CHAPTERS += [
-    ("Files: a CSV of leads, and the next day's, merged by key, each once", _leads("demo.leads", [])),
+    ("Files: a CSV of leads and that of the next day, merged by key, each file once", _leads("demo.leads", [])),
     ("The same into Hudi", _leads("demo.leads_hudi", ["--format", "hudi"])),
 ]
 
-#: Pipelines on made-up data: three days of minute bars, two months of taxi trips, a folder of leads.
+#: Pipelines on sample data: three days of minute bars, two months of taxi trips, a folder of leads.
 _DAYS = ("2026-01-14", "2026-01-15", "2026-01-16")
 _MONTHS = ("2025-12", "2026-01")
 _CHAPTERS += [
@@ -132,7 +132,7 @@ _CHAPTERS += [
         ],
     ),
     (
-        "Another: taxi months, with the dirt that they really have",
+        "Another pipeline: months of taxi trips, with the invalid values that real ones have",
         [
             ["run", "taxi"],
             [
@@ -144,12 +144,12 @@ _CHAPTERS += [
         ],
     ),
     (
-        "A watched folder: drop a file in, run, and it is merged once. Nothing new, nothing to do",
+        "A watched folder: each file is merged once; a second run finds nothing new",
         [["run", "files"], ["run", "files"], ["runs"]],
     ),
 ]
 _SOCIAL = (
-    "PostgreSQL is there, so its tables come too",
+    "Tables of PostgreSQL, because sources.social is set",
     [["run", "social"], ["sql", "select * from gold.daily_signups order by 1 limit 5"]],
 )
 _TABLES = ("demo.orders", "demo.customers", "demo.leads", "demo.leads_hudi")
@@ -157,23 +157,23 @@ _TABLES = ("demo.orders", "demo.customers", "demo.leads", "demo.leads_hudi")
 
 @command("lake demo\nLAKE_HOME=/tmp/tour lake demo")
 def demo(context: Context) -> None:
-    """A narrated tour of a small lake: both formats, a join, changes, time travel, undoing, files, pipelines.
+    """Run a guided tour of a small lake: both formats, a join, changes, time travel, undo, files, pipelines.
 
-    Safe to run twice.
+    It can be run repeatedly: it drops and creates only its own tables.
     """
     for pipeline, folder in (("market", "bars"), ("taxi", "trips"), ("files", "leads")):
-        # As lake.toml or LAKE_SOURCES__MARKET__PATH would say it.
+        # The same as path in [sources.market] of lake.toml, or LAKE_SOURCES__MARKET__PATH.
         context.flags[f"sources.{pipeline}.path"] = str(_file(context, folder))
-    there = {str(info.name) for info in context.lake.tables()}
-    for name in there & set(_TABLES):
+    existing = {str(info.name) for info in context.lake.tables()}
+    for name in existing & set(_TABLES):
         context.lake.drop(name)
     _write_files(context)
     chapters = [*_CHAPTERS, *([_SOCIAL] if context.settings().sources.get("social") else [])]
     for number, (title, commands) in enumerate(chapters, start=1):
-        _say(f"\n{number}. {title}", "1")
+        _print(f"\n{number}. {title}", "1")
         for arguments in commands:
-            _run(context, [_filled(context, argument) for argument in arguments])
-    _say(f"\nGo on with this lake: {_next_command(context)}", "1")
+            _run(context, [_fill_in(context, argument) for argument in arguments])
+    _print(f"\nGo on with this lake: {_next_command(context)}", "1")
 
 
 def _next_command(context: Context) -> str:
@@ -203,18 +203,18 @@ def _write_files(context: Context) -> None:
 
 
 def _run(context: Context, arguments: list[str]) -> None:
-    _say("\n$ lake " + " ".join(_quoted(argument) for argument in arguments), "36")
+    _print("\n$ lake " + " ".join(_quoted(argument) for argument in arguments), "36")
     lake.main(arguments, prog_name="lake", standalone_mode=False, obj=context)
     sys.stdout.flush()
 
 
 def _quoted(argument: str) -> str:
-    """SQL has single quotes of its own, so it is shown in double ones."""
+    """Put an argument with spaces in double quotes, since SQL contains single ones."""
     return f'"{argument}"' if " " in argument else argument
 
 
-def _filled(context: Context, argument: str) -> str:
-    """Put a file of the demo, or the id of a table's first snapshot or of the one before the present, in its place."""
+def _fill_in(context: Context, argument: str) -> str:
+    """Replace {file:NAME} by a path, {first:TABLE} and {before:TABLE} by the id of the first or previous snapshot."""
     kind, _, table = argument.strip("{}").partition(":")
     if not argument.startswith("{"):
         return argument
@@ -224,12 +224,12 @@ def _filled(context: Context, argument: str) -> str:
 
 
 def _file(context: Context, name: str) -> Path:
-    """Where a file of the demo lies: beside the lake's own files, so that nothing else is written to."""
+    """Return the path of a file of the demo, within the folder of the lake."""
     folder = context.settings().home / "run" / "demo"
     folder.mkdir(parents=True, exist_ok=True)
     return folder / name
 
 
-def _say(text: str, style: str) -> None:
+def _print(text: str, style: str) -> None:
     sys.stdout.write(f"\x1b[{style}m{text}\x1b[0m\n" if sys.stdout.isatty() else text + "\n")
     sys.stdout.flush()

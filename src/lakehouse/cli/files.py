@@ -10,7 +10,7 @@ import click
 
 from lakehouse.cli.app import Context, command
 from lakehouse.cli.options import complete_table, table_argument
-from lakehouse.cli.show import note, relative_paths, show_rows, waiting
+from lakehouse.cli.show import note, relative_paths, show_rows, show_status
 
 if TYPE_CHECKING:
     from lakehouse.ingest.model import Report
@@ -22,40 +22,59 @@ lake ingest s3://exports/2026/ --into shop.orders
 lake ingest leads.csv --into crm.leads --dry-run""")
 @click.argument("sources", nargs=-1, required=True)
 @click.option(
-    "--into", required=True, metavar="NS.TABLE", shell_complete=complete_table, help="The table; made if missing."
+    "--into",
+    required=True,
+    metavar="NS.TABLE",
+    shell_complete=complete_table,
+    help="Table to write to; created if missing.",
 )
-@click.option("--key", default="", metavar="A,B", help="Columns that identify a row; rows are then upserted.")
+@click.option("--key", default="", metavar="A,B", help="Columns that identify a row (default: the key of the table).")
 @click.option(
-    "--mode", type=click.Choice(["append", "upsert", "replace"]), help="By default upsert with a key, else append."
+    "--mode",
+    type=click.Choice(["append", "upsert", "replace"]),
+    help="How to write rows (default: upsert with a key, append without).",
 )
 @click.option(
-    "--order-by", default="", metavar="COLUMN", help="Of rows with one key, the highest here wins; else the last."
+    "--order-by",
+    default="",
+    metavar="COLUMN",
+    help="Of rows with the same key, keep the highest value of COLUMN (default: the last row).",
 )
 @click.option(
-    "--format", "table_format", type=click.Choice(["iceberg", "hudi"]), help="Of a new table; iceberg unless said."
+    "--format", "table_format", type=click.Choice(["iceberg", "hudi"]), help="Format of a new table (default: iceberg)."
 )
 @click.option(
     "--contract",
     type=click.Choice(["evolve", "freeze", "quarantine"]),
     default="evolve",
-    show_default=True,
-    help="When files differ from the table: let it follow them, refuse them, or set the rows aside.",
+    help="If files do not match the table: change the table, reject the files, or quarantine the rows (default: evolve).",
 )
-@click.option("--partition-by", default="", metavar="EXPR", help='Of a new table, e.g. "days(ts), bucket(16, id)".')
-@click.option("--sort-by", default="", metavar="COLUMNS", help="Of a new table: how rows are sorted in its files.")
 @click.option(
-    "--null", "null_words", multiple=True, metavar="WORD", help="A word that means no value; may be repeated."
+    "--partition-by",
+    default="",
+    metavar="EXPR",
+    help='Partitioning of a new table, e.g. "days(ts), bucket(16, id)" (default: none).',
 )
-@click.option("--delimiter", help="Instead of looking for it; also --encoding and --no-header.")
-@click.option("--encoding", metavar="NAME", help="Instead of looking for it.")
-@click.option("--header/--no-header", default=None, help="Whether the first row names the columns; else by looking.")
-@click.option("--force", is_flag=True, help="Also files that were ingested before.")
-@click.option("--dry-run", is_flag=True, help="Show what was found and what would change; write nothing.")
+@click.option(
+    "--sort-by", default="", metavar="COLUMNS", help="Sort order within the files of a new table (default: none)."
+)
+@click.option(
+    "--null",
+    "null_words",
+    multiple=True,
+    metavar="WORD",
+    help="Text that means NULL; may be repeated (default: the empty text, NULL, NA and similar).",
+)
+@click.option("--delimiter", metavar="CHAR", help="Field delimiter (default: detect).")
+@click.option("--encoding", metavar="NAME", help="Character encoding (default: detect).")
+@click.option("--header/--no-header", default=None, help="Whether the first row has column names (default: detect).")
+@click.option("--force", is_flag=True, help="Ingest files again that were ingested before (default: skip them).")
+@click.option("--dry-run", is_flag=True, help="Show the columns and types found and what would change; write nothing.")
 def ingest(context: Context, sources: tuple[str, ...], dry_run: bool, **options: Any) -> None:
-    """Bring files into a table in one atomic commit, each file once.
+    """Load files into a table in one atomic commit, each file once.
 
-    SOURCES are files, patterns and folders, here or in s3://, of CSV, TSV, JSON lines or Parquet, plain or gzip, zstd,
-    bzip2. How a CSV is written (delimiter, quotes, encoding, header) and its types are found by looking at all of it.
+    SOURCES are files, patterns and folders, local or in s3://, of CSV, TSV, JSON lines or Parquet, uncompressed or with
+    gzip, zstd or bzip2. Delimiter, quotes, encoding, header and types of a CSV are detected from the whole file.
     """
     from lakehouse.ingest.files import NULL_WORDS, ReadSettings
 
@@ -65,7 +84,7 @@ def ingest(context: Context, sources: tuple[str, ...], dry_run: bool, **options:
         encoding=options["encoding"],
         header=options["header"],
     )
-    with waiting("Looking" if dry_run else "Ingesting"):
+    with show_status("Inspecting files" if dry_run else "Ingesting"):
         report = context.lake.ingest(
             *sources,
             into=options["into"],
@@ -80,36 +99,44 @@ def ingest(context: Context, sources: tuple[str, ...], dry_run: bool, **options:
             force=options["force"],
             read=read,
         )
-    _tell(report, context.output)
+    _show_report(report, context.output)
 
 
-def _tell(report: Report, output: str) -> None:
+def _show_report(report: Report, output: str) -> None:
     if report.dry_run or output == "table":
         for line in (*report.notes, *report.changes):
             note(line)
         for name in report.skipped:
-            note(f"{relative_paths(name)} is in {report.table} already (--force repeats it).")
+            note(f"{relative_paths(name)} is already in {report.table}; --force ingests it again.")
     if report.dry_run and output == "table":
         rows = [(c.header, c.name, c.type, "new" if c.new else "missing" if c.missing else "") for c in report.columns]
         show_rows(["header", "column", "type", ""], rows, output)
         note(f"Nothing was written. Mode: {report.mode}.")
         return
-    facts = asdict(report)
+    values = asdict(report)
     names = ["table", "mode", "rows_read", "inserted", "updated", "unchanged", "rejected", "snapshot"]
-    facts["table"] = str(report.table)
+    values["table"] = str(report.table)
     if output == "json":
         names += ["files", "skipped", "changes", "notes", "dry_run"]
-    show_rows(names, [tuple(facts[name] for name in names)], output)
+    show_rows(names, [tuple(values[name] for name in names)], output)
     if report.rejected and output == "table":
-        note(f"{report.rejected} rows were set aside: select * from {report.table}__rejected")
+        note(f"{report.rejected} rows were rejected: select * from {report.table}__rejected")
 
 
 @command("lake export crm.leads leads.parquet\nlake export crm.leads leads.csv.gz --as-of yesterday")
 @table_argument
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--as-of", default="", metavar="WHEN", help="The table as it was then.")
+@click.option(
+    "--as-of",
+    default="",
+    metavar="WHEN",
+    help="State of the table: a snapshot id, tag, time, or words such as yesterday (default: now).",
+)
 def export(context: Context, table: str, file: Path, as_of: str) -> None:
-    """Write a table to FILE: CSV, JSON lines, Parquet or Arrow, by its ending; .gz and .zst compress text."""
-    with waiting("Writing"):
+    """Write TABLE to FILE as CSV, JSON lines, Parquet or Arrow.
+
+    The extension of FILE decides: .csv, .jsonl, .parquet, .arrow; .gz and .zst compress CSV and JSON lines.
+    """
+    with show_status("Writing"):
         rows = context.lake.export(table, file, as_of)
     note(f"{rows} rows written to {file}.")

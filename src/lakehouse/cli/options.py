@@ -37,7 +37,7 @@ complete_pipeline = completion(lambda lake: lake.pipelines())
 table_argument = click.argument("table", shell_complete=complete_table)
 optional_table_argument = click.argument("table", default="", shell_complete=complete_table)
 message_option = click.option(
-    "-m", "--message", default="", metavar="TEXT", help="Commit message, shown by `lake log`."
+    "-m", "--message", default="", metavar="TEXT", help="Commit message, shown by `lake log` (default: none)."
 )
 from_option = click.option(
     "--from", "from_ref", default=MAIN, metavar="REF", help="Branch or tag to start from (default: main)."

@@ -44,7 +44,7 @@ def pipelines(context: Context) -> None:
     "file",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Also write a page with charts to FILE.",
+    help="Also write a page with charts to FILE (default: no page).",
 )
 def report(context: Context, table: str, start: str, end: str, file: Path | None) -> None:
     """Show how TABLE grew, snapshot by snapshot, and compare its state at two moments.

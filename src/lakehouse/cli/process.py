@@ -1,4 +1,4 @@
-"""`lake up`, `down`, `status`, `logs`: the background Spark of this lake and the servers of the stack."""
+"""`lake up`, `down`, `status`, `logs`: the background Spark of a lake and the servers of the stack."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lakehouse.cli.app import Context, command
-from lakehouse.cli.show import byte_progress, note, show_rows, waiting
+from lakehouse.cli.show import note, show_download, show_rows, show_status
 
 if TYPE_CHECKING:
     from lakehouse.config.settings import Settings
@@ -20,7 +20,7 @@ _COLUMNS = ["service", "state", "url", "pid", "memory_mb"]
 
 
 def complete_service(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Names of services, for the shell's completion."""
+    """Return names of services for shell completion."""
     from lakehouse.stack.registry import ALL, NAMES
 
     return [name for name in (_SPARK, *NAMES, ALL) if name.startswith(incomplete)]
@@ -32,66 +32,66 @@ services_argument = click.argument("services", nargs=-1, metavar="[SERVICE]...",
 @command("lake up\nlake up all\nlake up trino nessie")
 @services_argument
 def up(context: Context, services: tuple[str, ...]) -> None:
-    """Start servers and what they need, and wait until they answer. Those that run already are left alone.
+    """Start services and their dependencies, and wait until they answer. Running services are not restarted.
 
-    Without a SERVICE: what the profile needs. On the embedded profile that is the background Spark, so that the first
-    statement need not wait for it. `all` are all servers that run without Docker.
+    Without a SERVICE: the services of the profile. For the embedded profile that is the background Spark; the first
+    statement then does not wait for its start. `all` means every server that runs without Docker.
     """
     from lakehouse.config.profiles import SERVICES
 
     settings = context.settings()
-    wanted = services or SERVICES.get(settings.profile, (_SPARK,))
-    if servers := [name for name in wanted if name != _SPARK]:
+    requested = services or SERVICES.get(settings.profile, (_SPARK,))
+    if servers := [name for name in requested if name != _SPARK]:
         from lakehouse.stack import native
 
-        native.up(settings, servers, waiting=waiting, fetching=byte_progress, tell=note)
-    if _SPARK in wanted:
+        native.up(settings, servers, waiting=show_status, fetching=show_download, tell=note)
+    if _SPARK in requested:
         context.lake.sql("select 1", engine="spark")
     status.callback()  # type: ignore[misc]
 
 
 @command("lake down\nlake down trino\nlake down --wipe")
 @services_argument
-@click.option("--wipe", is_flag=True, help="Delete what the servers keep, too. Asks first.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--wipe", is_flag=True, help="Also delete the data of the servers, after a confirmation.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation of --wipe.")
 def down(context: Context, services: tuple[str, ...], wipe: bool, yes: bool) -> None:
-    """Stop servers, and before them those that need them; without a SERVICE everything, the background Spark too.
+    """Stop services and those that depend on them. Without a SERVICE: all of them, and the background Spark.
 
-    Data stays, and the next `lake up` finds it. With --wipe the servers' data is deleted; the tables of an embedded lake
-    are not among it.
+    Their data stays for the next `lake up`. --wipe deletes the data of the servers, but not the tables of an embedded
+    lake.
     """
     from lakehouse.stack import native
 
     settings = context.settings()
     servers = [name for name in services if name != _SPARK]
     if wipe and not yes:
-        _ask_first(settings, servers)
+        _confirm_wipe(settings, servers)
     stopped = []
-    with waiting("Stopping"):
+    with show_status("Stopping"):
         if not services or _SPARK in services:
             from lakehouse.lake.assemble import spark_daemon
 
             stopped += [_SPARK] if spark_daemon(settings).shut_down() else []
         if not services or servers:
             stopped += native.down(settings, servers)
-            gone = native.wipe(settings, servers) if wipe else []
+            deleted = native.wipe(settings, servers) if wipe else []
     note(f"Stopped {', '.join(stopped)}." if stopped else "Nothing was running.")
-    for folder in gone if wipe else ():
+    for folder in deleted if wipe else ():
         note(f"Deleted {folder}")
 
 
-def _ask_first(settings: Settings, servers: list[str]) -> None:
+def _confirm_wipe(settings: Settings, servers: list[str]) -> None:
     from lakehouse.stack.context import stack_context
 
-    what = ", ".join(servers) or "all servers"
+    named = ", ".join(servers) or "all servers"
     click.confirm(
-        f"Delete what {what} keep in {stack_context(settings).data}? This cannot be undone.", abort=True, err=True
+        f"Delete the data of {named} in {stack_context(settings).data}? This cannot be undone.", abort=True, err=True
     )
 
 
 @command("lake status\nlake status -o json")
 def status(context: Context) -> None:
-    """Show what runs for this lake: state, address, process and memory."""
+    """Show the services of this lake with state, address, process and memory."""
     from lakehouse.lake.assemble import spark_daemon
     from lakehouse.stack import native
     from lakehouse.storage.local import LocalHome
@@ -118,15 +118,15 @@ def _memory_mb(pid: int) -> int | None:
 
 @command("lake logs trino\nlake logs -f nessie postgres")
 @services_argument
-@click.option("-n", "--lines", default=50, show_default=True, help="How many lines of each.")
-@click.option("-f", "--follow", is_flag=True, help="Go on showing what comes.")
+@click.option("-n", "--lines", default=50, metavar="N", help="Number of lines per service (default: 50).")
+@click.option("-f", "--follow", is_flag=True, help="Continue with new lines until Ctrl-C.")
 def logs(context: Context, services: tuple[str, ...], lines: int, follow: bool) -> None:
-    """Show the last lines of the servers' logs: of all that have one, unless some are named."""
+    """Show the last lines of the logs of services. Without a SERVICE: of all that have a log."""
     from lakehouse.stack import native
 
     files = native.log_files(context.settings(), services)
     if not files:
-        note("There are no logs: none of these was ever started.")
+        note("There are no logs: none of these services was ever started.")
     for name, file in files.items():
         _show_end(name if len(files) > 1 else "", file, lines)
     if follow and files:
@@ -144,18 +144,18 @@ def _show_end(name: str, file: Path, lines: int) -> None:
 
 
 def _follow(files: dict[str, Path]) -> None:
-    places = {name: file.stat().st_size for name, file in files.items()}
+    positions = {name: file.stat().st_size for name, file in files.items()}
     while True:
         for name, file in files.items():
             size = file.stat().st_size
-            if size < places[name]:  # a new log
-                places[name] = 0
-            if size > places[name]:
+            if size < positions[name]:  # the log was replaced
+                positions[name] = 0
+            if size > positions[name]:
                 with file.open("rb") as content:
-                    content.seek(places[name])
-                    text = content.read(size - places[name]).decode(errors="replace")
+                    content.seek(positions[name])
+                    text = content.read(size - positions[name]).decode(errors="replace")
                 prefix = f"{name} | " if len(files) > 1 else ""
                 sys.stdout.write("".join(prefix + line + "\n" for line in text.splitlines()))
                 sys.stdout.flush()
-                places[name] = size
+                positions[name] = size
         time.sleep(0.2)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lakehouse.cli.app import Context, command
-from lakehouse.cli.options import complete_pipeline
+from lakehouse.cli.options import complete_pipeline, message_option
 from lakehouse.cli.runs import show_record
 from lakehouse.cli.show import note, relative_paths
 from lakehouse.core.errors import LakeError, PipelineError, Retryable
@@ -37,7 +37,13 @@ lake run --resume 20260114_0915""")
     metavar="P",
     help="Rebuild this day or month, e.g. 2026-01-14 or 2026-01; may be repeated (default: what is new or changed).",
 )
-@click.option("--from", "first", default="", metavar="P", help="First partition of a range to rebuild.")
+@click.option(
+    "--from",
+    "first",
+    default="",
+    metavar="P",
+    help="First partition of a range to rebuild (default: the same as --to).",
+)
 @click.option(
     "--to", "last", default="", metavar="P", help="Last partition of the range (default: the same as --from)."
 )
@@ -46,8 +52,13 @@ lake run --resume 20260114_0915""")
 )
 @click.option("--no-publish", is_flag=True, help="Leave the result on the run's branch (default: publish to main).")
 @click.option("--light", is_flag=True, help="Run without Spark; tables that need Spark are skipped.")
-@click.option("--resume", default="", metavar="RUN", help="Continue a run that failed or was killed, from its branch.")
-@click.option("-m", "--message", default="", metavar="TEXT", help="Commit message, shown by `lake log`.")
+@click.option(
+    "--resume",
+    default="",
+    metavar="RUN",
+    help="Continue a run that failed or was killed, from its branch (default: start a new run).",
+)
+@message_option
 def run(context: Context, pipeline: str, tables: tuple[str, ...], no_publish: bool, **options: Any) -> None:
     """Run PIPELINE as one transaction: build and check its tables on a branch, then publish all of them or none.
 

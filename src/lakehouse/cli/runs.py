@@ -46,9 +46,10 @@ def list_(context: Context, limit: int) -> None:
 @command("lake runs show 20260114_0915\nlake runs show 20260114_0915 -o json", runs)
 @click.argument("run")
 def show(context: Context, run: str) -> None:
-    """Show a run: its tables, the outcome of each rule and check, rows that broke a rule, and its error.
+    """Show a run in full.
 
-    RUN is the id of a run, or the beginning of it.
+    The output has its tables, the outcome of each rule and check, rows that broke a rule, and its error. RUN is the id
+    of a run, or the beginning of the id.
     """
     record = context.lake.run_record(run)
     show_record(record, context.output)

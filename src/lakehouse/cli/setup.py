@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from lakehouse.cli.app import Context, command
-from lakehouse.cli.show import byte_progress, note, show_rows, waiting
+from lakehouse.cli.app import Context, command, group
+from lakehouse.cli.show import note, show_download, show_rows, show_status
 from lakehouse.core.errors import HomeError
 
 _SHELLS = ("bash", "zsh", "fish")
@@ -17,9 +17,9 @@ _SHELLS = ("bash", "zsh", "fish")
 @command("lake init\nlake init ~/my-lake && cd ~/my-lake && lake sql 'select 1'")
 @click.argument("folder", required=False, default=".", metavar="[DIR]", type=click.Path(path_type=Path))
 def init(context: Context, folder: Path) -> None:
-    """Write a commented lake.toml, a .env.example, a first script and a sample pipeline into DIR (here, unless given).
+    """Write a lake.toml with every setting, a .env.example, a script and a sample pipeline to DIR.
 
-    Files that are already there are left as they are.
+    DIR is the working folder by default. Existing files are kept.
     """
     from lakehouse.cli.templates import FILES
 
@@ -41,39 +41,34 @@ def init(context: Context, folder: Path) -> None:
 
 @command("lake setup")
 def setup(context: Context) -> None:
-    """Fetch the jars that Spark needs and make its start fast. Once per machine; later runs find nothing to do."""
+    """Download the jars that Spark needs and archive its classes, so that it starts faster.
+
+    This is needed once per machine; a second run has nothing to do.
+    """
     from lakehouse.lake.setup import prepare
 
-    archive = prepare(context.settings(), waiting, byte_progress)
+    archive = prepare(context.settings(), show_status, show_download)
     note("Spark is ready." if archive else "Spark is ready (this Java cannot archive classes, so it starts slower).")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@group("lake config show")
 def config() -> None:
-    """Show the settings.
-
-    \b
-    Example:
-      lake config show
-    """
+    """Show the settings."""
 
 
-@command("lake config show\nLAKE_SPARK__MASTER='local[2]' lake config show")
+@command("lake config show\nLAKE_SPARK__MASTER='local[2]' lake config show", config)
 def show(context: Context) -> None:
-    """Show every setting, its value and where it came from. Secrets are not shown."""
+    """Show every setting, its value and its origin. Secrets are hidden."""
     from lakehouse.config.show import show_settings
 
     lines = [(each.setting, each.value, each.source, each.help) for each in show_settings(context.settings())]
     show_rows(["setting", "value", "from", "meaning"], lines, context.output)
 
 
-config.add_command(show)
-
-
 @command('eval "$(lake completion bash)"\nlake completion zsh > ~/.zfunc/_lake')
-@click.argument("shell", type=click.Choice(_SHELLS))
+@click.argument("shell", metavar="SHELL", type=click.Choice(_SHELLS))
 def completion(context: Context, shell: str) -> None:
-    """Print the completion script for a shell: commands, options and names of tables."""
+    """Print the completion script of SHELL: bash, zsh or fish. It completes commands, options and names of tables."""
     from click.shell_completion import get_completion_class
 
     from lakehouse.cli.app import lake

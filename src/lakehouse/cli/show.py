@@ -1,4 +1,4 @@
-"""What a person or a program sees: tables, JSON, CSV, and a spinner where one has to wait."""
+"""Output of the commands: tables, JSON and CSV on stdout; notes, spinners and progress bars on stderr."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, TextIO
 
 from lakehouse.core.jsonable import jsonable
 
-_WIDEST_CELL = 60
-_WIDEST_TABLE = 100_000
+_MAX_CELL_WIDTH = 60
+_MAX_TABLE_WIDTH = 100_000
 
 
 def show_rows(names: Sequence[str], rows: Sequence[Sequence[Any]], output: str, title: str = "") -> None:
-    """Print rows to stdout in the form asked for."""
+    """Print rows to stdout in an output format: table, json or csv."""
     if output == "json":
         _json(names, rows)
     elif output == "csv":
@@ -31,7 +31,7 @@ def show_rows(names: Sequence[str], rows: Sequence[Sequence[Any]], output: str, 
 
 
 def note(text: str) -> None:
-    """A word to the person, never mixed with the result."""
+    """Print a line for the user to stderr, apart from the result."""
     dim, end = ("\x1b[2m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
     sys.stderr.write(f"{dim}{text}{end}\n")
 
@@ -45,20 +45,20 @@ def relative_paths(text: str) -> str:
 
 
 @contextmanager
-def waiting(text: str) -> Iterator[Callable[[str], None] | None]:
-    """A spinner on the terminal, whose text may change; nothing anywhere else."""
+def show_status(text: str) -> Iterator[Callable[[str], None] | None]:
+    """Show a spinner with a text while the block runs, on a terminal only; yield a function that changes the text."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
 
     with Console(stderr=True).status(text + "…") as status:
-        yield lambda told: status.update(told + "…")
+        yield lambda new_text: status.update(new_text + "…")
 
 
 @contextmanager
-def byte_progress(text: str) -> Iterator[Any]:
-    """A progress bar for bytes that arrive, as a function to call with (so far, in all)."""
+def show_download(text: str) -> Iterator[Any]:
+    """Show a progress bar while the block runs, on a terminal only; yield a function of (bytes received, bytes in total)."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -79,14 +79,14 @@ def byte_progress(text: str) -> Iterator[Any]:
 
 
 def cell(value: Any) -> str:
-    """A value as a person reads it."""
+    """Format a value for a table."""
     if value is None:
         return "NULL"
     if isinstance(value, datetime):
-        # Microseconds only where there are any: snapshots have milliseconds.
-        finest = "auto" if value.microsecond % 1000 or not value.microsecond else "milliseconds"
+        # Microseconds are shown only if there are any; snapshot times have milliseconds.
+        timespec = "auto" if value.microsecond % 1000 or not value.microsecond else "milliseconds"
         utc = value if value.tzinfo is None else value.astimezone(UTC)
-        return utc.isoformat(sep=" ", timespec=finest).replace("+00:00", "Z")
+        return utc.isoformat(sep=" ", timespec=timespec).replace("+00:00", "Z")
     if isinstance(value, dict | list):
         import json
 
@@ -97,7 +97,7 @@ def cell(value: Any) -> str:
 
 
 def size(count: int | None) -> str:
-    """Bytes as a person reads them."""
+    """Format a number of bytes with its unit."""
     if count is None:
         return ""
     amount = float(count)
@@ -125,7 +125,7 @@ def _csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def _csv_cell(value: Any) -> str:
-    """A value as other tools read it from CSV."""
+    """Format a value for CSV, so that other tools can read it."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -140,19 +140,21 @@ def _rich_table(names: Sequence[str], rows: Sequence[Sequence[Any]], title: str)
     from rich.text import Text
 
     table = Table(title=title or None, box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
-    for place, name in enumerate(names):
-        numeric = all(isinstance(row[place], int | float | Decimal) or row[place] is None for row in rows)
-        table.add_column(name, justify="right" if numeric and rows else "left", overflow="fold", max_width=_WIDEST_CELL)
+    for position, name in enumerate(names):
+        numeric = all(isinstance(row[position], int | float | Decimal) or row[position] is None for row in rows)
+        table.add_column(
+            name, justify="right" if numeric and rows else "left", overflow="fold", max_width=_MAX_CELL_WIDTH
+        )
     for row in rows:
         table.add_row(*(Text(cell(value), style="dim" if value is None else "") for value in row))
     console = Console()
-    # A row stays one line, whatever the terminal's width: half an id in each of two lines is no use to anybody.
-    natural = console.measure(table, options=console.options.update(max_width=_WIDEST_TABLE)).maximum
-    Console(width=max(natural, console.width)).print(table)
+    # A row stays on one line, even if it is wider than the terminal: an id that is split over two lines cannot be copied.
+    full_width = console.measure(table, options=console.options.update(max_width=_MAX_TABLE_WIDTH)).maximum
+    Console(width=max(full_width, console.width)).print(table)
 
 
 def _plain_table(names: Sequence[str], rows: Sequence[Sequence[Any]], out: TextIO) -> None:
-    cells = [[_short(cell(value)) for value in row] for row in rows]
+    cells = [[_shorten(cell(value)) for value in row] for row in rows]
     widths = [max(len(text) for text in column) for column in zip(names, *cells, strict=True)]
     out.write("  ".join(name.ljust(width) for name, width in zip(names, widths, strict=True)).rstrip() + "\n")
     out.write("  ".join("-" * width for width in widths) + "\n")
@@ -160,6 +162,6 @@ def _plain_table(names: Sequence[str], rows: Sequence[Sequence[Any]], out: TextI
         out.write("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() + "\n")
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     one_line = text.replace("\n", "\\n")
-    return one_line if len(one_line) <= _WIDEST_CELL else one_line[: _WIDEST_CELL - 1] + "…"
+    return one_line if len(one_line) <= _MAX_CELL_WIDTH else one_line[: _MAX_CELL_WIDTH - 1] + "…"

@@ -1,4 +1,4 @@
-"""`lake stack`: what is done with the servers besides starting them here."""
+"""`lake stack`: list, download, render and serve the servers."""
 
 from __future__ import annotations
 
@@ -7,25 +7,22 @@ from pathlib import Path
 
 import click
 
-from lakehouse.cli.app import Context, command
+from lakehouse.cli.app import Context, command, group
 from lakehouse.cli.process import services_argument
-from lakehouse.cli.show import byte_progress, note, show_rows
+from lakehouse.cli.show import note, show_download, show_rows
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@group("lake stack list\nlake stack fetch trino nessie\nlake stack render")
 def stack() -> None:
-    """List the servers, fetch them beforehand, render them for Docker, run one in the foreground.
+    """List and download the servers, render them for Docker, run one in the foreground.
 
-    \b
-    Example:
-      lake stack list
-      lake stack render
+    `lake up` and `lake down` start and stop them.
     """
 
 
-@command("lake stack list")
+@command("lake stack list\nlake stack list -o json", stack)
 def list_(context: Context) -> None:
-    """List the servers: version, what they need, where they listen, licence."""
+    """List the servers with version, dependencies, address and licence."""
     from lakehouse.stack.registry import services
 
     settings = context.settings()
@@ -44,29 +41,35 @@ def list_(context: Context) -> None:
     show_rows(["service", "version", "needs", "url", "runs", "licence", "about"], rows, context.output)
 
 
-@command("lake stack fetch\nlake stack fetch --only hive connect")
+@command("lake stack fetch\nlake stack fetch --only hive connect", stack)
 @services_argument
-@click.option("--only", is_flag=True, help="Not what they need.")
+@click.option("--only", is_flag=True, help="Download only these services, without their dependencies.")
 def fetch(context: Context, services: tuple[str, ...], only: bool) -> None:
-    """Fetch what servers run on into the cache now, so that `lake up` need not: all of it, unless some are named."""
+    """Download the programs of the servers into the cache.
+
+    Without a SERVICE: of all servers. `lake up` downloads what is missing, too.
+    """
     from lakehouse.stack import native
 
-    native.provide(context.settings(), services or ("all",), only=only, fetching=byte_progress, tell=note)
-    note("All is there.")
+    native.provide(context.settings(), services or ("all",), only=only, fetching=show_download, tell=note)
+    note("Everything is downloaded.")
 
 
-@command("lake stack render\nlake stack render --into /srv/lake\nlake stack render --check")
+@command("lake stack render\nlake stack render --into /srv/lake\nlake stack render --check", stack)
 @click.option(
     "--into",
     "folder",
     default="deploy",
-    show_default=True,
+    metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="The folder to write into.",
+    help="Folder to write to (default: deploy).",
 )
-@click.option("--check", is_flag=True, help="Write nothing; fail if a file is not as it would be written.")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file is out of date.")
 def render(context: Context, folder: Path, check: bool) -> None:
-    """Write compose.yaml and the files it mounts, and a .env with passwords made up for it, if there is none."""
+    """Write compose.yaml and the files it mounts.
+
+    If there is no .env, one with generated passwords is written.
+    """
     from lakehouse.stack.compose import stale, write
 
     if check:
@@ -79,16 +82,10 @@ def render(context: Context, folder: Path, check: bool) -> None:
     note(f"Next: docker compose --project-directory {folder} --profile all up --wait")
 
 
-@command("lake stack serve connect")
+@command("lake stack serve connect", stack)
 @click.argument("service")
 def serve(context: Context, service: str) -> None:
-    """Run one server in the foreground, with what the settings say. This is what our container image does."""
+    """Run one server in the foreground, as the container image does."""
     from lakehouse.stack import native
 
-    sys.exit(native.serve(context.settings(), service, fetching=byte_progress))
-
-
-stack.add_command(list_)
-stack.add_command(fetch)
-stack.add_command(render)
-stack.add_command(serve)
+    sys.exit(native.serve(context.settings(), service, fetching=show_download))

@@ -12,7 +12,7 @@ from lakehouse.cli.show import note, show_rows, size
 
 
 @command("lake tables\nlake tables --dropped")
-@click.option("--dropped", is_flag=True, help="List what undrop can bring back instead.")
+@click.option("--dropped", is_flag=True, help="List the tables that undrop can restore instead.")
 def tables(context: Context, dropped: bool) -> None:
     """List the tables of the lake."""
     if dropped:
@@ -20,18 +20,17 @@ def tables(context: Context, dropped: bool) -> None:
         return
     found = context.lake.tables()
     names = ["table", "format", "rows", "files", "bytes", "partitioned_by", "key", "changed_at"]
-    people = context.output == "table"
     rows = []
     for info in found:
         now = info.current
-        held = now.bytes_total if now else 0
+        stored = now.bytes_total if now else 0
         rows.append(
             (
                 str(info.name),
                 info.format,
                 now.rows_total if now else 0,
                 now.files_total if now else 0,
-                size(held) if people else held,
+                size(stored) if context.output == "table" else stored,
                 ", ".join(info.partitioning),
                 ", ".join(info.key),
                 now.at if now else None,
@@ -48,7 +47,7 @@ def tables(context: Context, dropped: bool) -> None:
 @command("lake describe crm.leads\nlake describe crm.leads -o json")
 @table_argument
 def describe(context: Context, table: str) -> None:
-    """Show a table's columns, partitioning, key, place and newest snapshot."""
+    """Show the columns, partitioning, key, location and current snapshot of TABLE."""
     info = context.lake.describe(table)
     if context.output == "json":
         columns = [asdict(column) for column in info.columns]
@@ -72,14 +71,14 @@ def describe(context: Context, table: str) -> None:
 @command("lake drop crm.leads\nlake undrop crm.leads")
 @table_argument
 def drop(context: Context, table: str) -> None:
-    """Take a table out of the lake. Its files stay, so that undrop can bring it back."""
+    """Drop TABLE. Its files stay, so that `lake undrop` can restore it."""
     context.lake.drop(table)
-    note(f"Dropped {table}. Bring it back with: lake undrop {table}")
+    note(f"Dropped {table}. Restore it: lake undrop {table}")
 
 
 @command("lake undrop crm.leads\nlake tables --dropped")
 @click.argument("table")
 def undrop(context: Context, table: str) -> None:
-    """Bring back the table that was dropped last under that name."""
+    """Restore the table that was dropped last under the name TABLE."""
     info = context.lake.undrop(table)
-    note(f"{info.name} is back, with {info.current.rows_total if info.current else 0} rows.")
+    note(f"{info.name} is restored with {info.current.rows_total if info.current else 0} rows.")

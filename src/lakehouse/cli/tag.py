@@ -17,7 +17,7 @@ lake sql "select sum(amount) from fin.invoices" --as-of close_2026_01""",
 def tag() -> None:
     """List, create and drop tags. Without a command: list.
 
-    A tag names the present state of all tables. It can be used wherever a command takes WHEN.
+    A tag names a state of all tables. It can be used wherever a command takes WHEN.
     """
 
 
@@ -37,13 +37,13 @@ def list_(context: Context) -> None:
 @from_option
 @message_option
 def create(context: Context, name: str, from_ref: str, message: str) -> None:
-    """Create the tag NAME for the present state of all tables of main, of a branch or of another tag."""
+    """Create a tag for the current state of all tables."""
     note(f"Tagged all tables as {context.lake.refs.branches.create_tag(name, from_ref, message)}.")
 
 
 @command("lake tag drop close_2026_01", tag)
 @click.argument("name")
 def drop(context: Context, name: str) -> None:
-    """Drop the tag NAME. The tables do not change."""
+    """Drop a tag. The tables do not change."""
     context.lake.refs.branches.drop_tag(name)
     note(f"Dropped the tag {name}; the tables are unchanged.")

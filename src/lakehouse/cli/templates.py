@@ -1,4 +1,4 @@
-"""What `lake init` writes."""
+"""The files that `lake init` writes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from lakehouse.config.load import all_settings
 
 
 def lake_toml() -> str:
-    """Every setting with its default, commented out, and what it means."""
+    """Return a lake.toml with every setting, its meaning and its default, commented out."""
     lines = [
-        "# Settings of this lake. What stands in .env, in LAKE_* variables or in flags goes before what is here.",
+        "# Settings of this lake. A value in .env, in a LAKE_* variable or in a flag overrides the one in this file.",
         "",
     ]
     section = ""
     for name, part, kind in all_settings():
         head, _, tail = name.rpartition(".")
-        if name == "pipelines":  # the sample pipeline's
+        if name == "pipelines":  # the module of the sample pipeline
             lines += [f"# {part.metadata['help']}", f'{name} = ["shop"]']
             continue
         if getattr(kind, "__origin__", None) is not None and kind != tuple[str, ...]:
@@ -33,7 +33,7 @@ def lake_toml() -> str:
         lines += [f"# {part.metadata['help']}", f"# {tail} = {shown}"]
     lines += [
         "",
-        "# what pipelines read; which settings there are: lake pipelines",
+        "# settings of the sources of a pipeline; `lake pipelines` lists them",
         "# [sources.market]",
         '# path = "bars"',
     ]
@@ -41,8 +41,8 @@ def lake_toml() -> str:
 
 
 def env_example() -> str:
-    """The same settings as variables."""
-    lines = ["# Copy to .env, which git should ignore, and set what you need."]
+    """Return a .env.example with the same settings as environment variables."""
+    lines = ["# Copy this file to .env, add .env to .gitignore, and set the values that you need."]
     for name, part, kind in all_settings():
         if getattr(kind, "__origin__", None) is None:
             lines.append(f"# LAKE_{name.upper().replace('.', '__')}={_default(part)}")
@@ -54,7 +54,7 @@ def _default(part: Field[Any]) -> str:
 
 
 def first_script() -> str:
-    """A script that shows the Python API."""
+    """Return a script that uses the Python API."""
     return '''"""A first lake in Python. Run it with: python first.py"""
 
 from lakehouse import open_lake
@@ -72,8 +72,8 @@ with open_lake() as lake:
 
 
 def first_pipeline() -> str:
-    """A pipeline of one's own to start from."""
-    return '''"""A pipeline of your own: sales by day from CSV files. lake.toml names this module; try it with
+    """Return the module of a sample pipeline."""
+    return '''"""A sample pipeline: sales by day from CSV files. The setting `pipelines` in lake.toml names this module. Try it:
 
     mkdir sales && printf '1,tea,250\\n2,mate,320\\n' > sales/2026-01-14.csv
     lake run shop
@@ -101,16 +101,16 @@ def published(reading: Reading) -> dict[str, str]:
 
 
 def sales(raw: DataFrame) -> DataFrame:
-    """Sales as the tills wrote them down."""
+    """Sales as the tills recorded them."""
     return raw.select("id", "item", "cents", "date")
 
 
 def sales_by_day(sales: DataFrame) -> DataFrame:
-    """What was sold on a day."""
+    """Sales per day."""
     return sales.groupBy("date").agg(F.count("id").alias("sales"), F.sum("cents").alias("cents"))
 
 
-tills = Source("tills", read_day, published, settings={"path": "the folder of the tills' files"})
+tills = Source("tills", read_day, published, settings={"path": "folder with the files of the tills"})
 
 shop = Pipeline(
     name="shop",
