@@ -14,7 +14,8 @@ import pytest
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble, spark_daemon
+from lakehouse.lake.assemble import assemble
+from lakehouse.lake.spark import spark_daemon
 from tests.servers.postgres import postgres, postgres_server
 from tests.servers.s3 import s3_server
 from tests.servers.stack import stack

@@ -12,8 +12,8 @@ from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import CATALOG, MAIN
 from lakehouse.engines.spark.launch import JDK_NET
 from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
-from lakehouse.lake.assemble import jars_for, spark_conf
 from lakehouse.lake.backend import Backend, open_backend
+from lakehouse.lake.spark import jars_for, spark_conf
 
 ENGINES = ("spark", "spark-connect", "pyiceberg", "duckdb", "trino", "dbt", "superset")
 

@@ -17,7 +17,8 @@ from lakehouse.engines.spark.archive import find_archive
 from lakehouse.engines.spark.jars import EMBEDDED, verify_jars
 from lakehouse.engines.spark.java import find_java, heap_for
 from lakehouse.engines.spark.settings import WARM
-from lakehouse.lake.assemble import assemble, spark_daemon
+from lakehouse.lake.assemble import assemble
+from lakehouse.lake.spark import spark_daemon
 from lakehouse.storage.local import LocalHome
 
 _LEAST_MEMORY_MB = 3000

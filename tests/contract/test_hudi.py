@@ -17,8 +17,9 @@ from lakehouse.config.settings import Settings
 from lakehouse.core.errors import EngineError, NotSupportedError, QueryRejectedError, UnknownChoiceError
 from lakehouse.core.names import TableName
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble, spark_daemon
+from lakehouse.lake.assemble import assemble
 from lakehouse.lake.backend import open_backend
+from lakehouse.lake.spark import spark_daemon
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -77,15 +77,15 @@ def test_an_append_to_a_table_that_is_there_starts_no_spark(tmp_path: Path, shar
     (tmp_path / "more.csv").write_text(ROWS.replace("city\n", "city\n9,1,true,1,2026-01-01,2026-01-01 00:00:00,Bern\n"))
 
     class Refusing:
-        def query(self, *_: object) -> None:
+        def run(self, *_: object) -> None:
             raise AssertionError("Spark was asked")
 
-        wake = query
+        prepare = run
 
-    ingester = shared_lake._components.ingester()
+    ingester = shared_lake._components.ingester("")
     object.__setattr__(ingester, "spark", Refusing())
     from lakehouse.core.names import TableName
-    from lakehouse.ingest.model import IngestRequest
+    from lakehouse.core.requests import IngestRequest
 
     report = ingester.run(IngestRequest((str(tmp_path / "more.csv"),), TableName.parse(name)))
     assert report.inserted == 5

@@ -12,7 +12,7 @@ import pytest
 
 from lakehouse.core.errors import UnknownChoiceError
 from lakehouse.core.names import TableName
-from lakehouse.ingest.model import IngestRequest
+from lakehouse.core.requests import IngestRequest
 from lakehouse.ingest.run import Ingester
 
 NOBODY = cast(Any, None)

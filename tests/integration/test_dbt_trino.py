@@ -12,7 +12,8 @@ import pytest
 from tests.servers.stack import Stack
 
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble, spark_daemon
+from lakehouse.lake.assemble import assemble
+from lakehouse.lake.spark import spark_daemon
 from lakehouse.pipelines.taxi.sample import write_month
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

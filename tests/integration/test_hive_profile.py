@@ -19,7 +19,8 @@ from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import TableName
 from lakehouse.ingest.model import Report
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble, spark_daemon
+from lakehouse.lake.assemble import assemble
+from lakehouse.lake.spark import spark_daemon
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

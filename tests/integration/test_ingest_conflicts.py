@@ -12,10 +12,10 @@ from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.config.settings import Settings
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Commit, Published
+from lakehouse.core.requests import IngestRequest
 from lakehouse.ingest.errors import CommitConflictError
 from lakehouse.ingest.files import PlannedColumn
 from lakehouse.ingest.hudi import HudiTarget
-from lakehouse.ingest.model import IngestRequest
 from lakehouse.ingest.schema import Evolution
 from lakehouse.ingest.targets import Place
 from lakehouse.lake import Lake
@@ -44,7 +44,7 @@ def test_bad_rows_of_a_hudi_table_are_kept_though_others_write_there(
     desk.ingest("id,n\n1,10\n,5\n", "one.csv", key=("id",), format="hudi")
     rejected = f"{desk.table}__rejected"
     catalog = Busy(shared_settings, desk.lake, rejected, times)
-    ingester = replace(desk.lake._components.ingester(), catalog=catalog)
+    ingester = replace(desk.lake._components.ingester(""), catalog=catalog)
     wanted = IngestRequest((str(desk.file("two.csv", "id,n\n2,20\n,6\n")),), TableName.parse(desk.table))
     if times > 1:
         with pytest.raises(CommitConflictError, match="could not be kept"):

@@ -17,7 +17,8 @@ from tests.conftest import LAKE, Command, command_for, stop_spark
 
 from lakehouse.config.load import load_settings
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble, spark_daemon
+from lakehouse.lake.assemble import assemble
+from lakehouse.lake.spark import spark_daemon
 
 pytestmark = pytest.mark.spark
 

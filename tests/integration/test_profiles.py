@@ -11,7 +11,8 @@ from tests.servers.stack import Stack
 
 from lakehouse.config.profiles import resolve_profile
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble, spark_daemon
+from lakehouse.lake.assemble import assemble
+from lakehouse.lake.spark import spark_daemon
 from lakehouse.storage.s3 import S3
 
 pytestmark = pytest.mark.spark

@@ -41,20 +41,20 @@ def test_every_kind_of_statement_stays_on_its_branch(local_lake: Lake, orders: s
     exp = lake.refs.branches.create(f"b_{namespace[-40:]}")
     first = lake.history(orders)[0].id
     fresh = orders.replace("orders", "fresh")
-    with lake.branch(exp):
-        lake.sql(f"delete from lake.{orders} where id = 1")
-        lake.sql(f"alter table {orders} add column note string")
-        lake.sql(f"create table {fresh} as select * from {orders}")
-        lake.sql(f"merge into {orders} t using {fresh} s on t.id = s.id when matched then update set note = 'x'")
-        assert lake.sql(f"select id, note from {orders}").rows() == [(2, "x")]
-        lake.sql(f"call lake.system.rollback_to_snapshot('{orders}', {first})")
-        assert ids(lake, orders) == [1, 2]
-        lake.sql(f"call lake.system.set_current_snapshot(table => '{orders}', snapshot_id => {first})")
+    with lake.branch(exp) as on_exp:
+        on_exp.sql(f"delete from lake.{orders} where id = 1")
+        on_exp.sql(f"alter table {orders} add column note string")
+        on_exp.sql(f"create table {fresh} as select * from {orders}")
+        on_exp.sql(f"merge into {orders} t using {fresh} s on t.id = s.id when matched then update set note = 'x'")
+        assert on_exp.sql(f"select id, note from {orders}").rows() == [(2, "x")]
+        on_exp.sql(f"call lake.system.rollback_to_snapshot('{orders}', {first})")
+        assert ids(on_exp, orders) == [1, 2]
+        on_exp.sql(f"call lake.system.set_current_snapshot(table => '{orders}', snapshot_id => {first})")
     assert ids(lake, orders) == [1, 2]
     assert [column.name for column in lake.describe(orders).columns] == ["id", "item"]
     assert fresh not in {str(info.name) for info in lake.tables()}
-    with lake.branch(exp):
-        lake.sql(f"insert into {orders} (select 7, 'x', 'y')")
+    with lake.branch(exp) as on_exp:
+        on_exp.sql(f"insert into {orders} (select 7, 'x', 'y')")
     assert lake.refs.branches.merge(exp, "all of it").entry
     assert ids(lake, orders) == [1, 2, 7]
     assert ids(lake, fresh) == [2]
@@ -148,10 +148,10 @@ def test_a_view_is_neither_made_nor_read_on_a_branch(local_lake: Lake, orders: s
     view = orders.replace("orders", "few")
     local_lake.sql(f"create view {view} as select id from {orders} where id = 1")
     assert ids(local_lake, view) == [1]
-    with local_lake.branch(exp):
+    with local_lake.branch(exp) as on_exp:
         for statement in (f"create view {view}_2 as select 1 as id", f"select * from {view}"):
             with pytest.raises(NotSupportedError, match="main's tables"):
-                local_lake.sql(statement)
+                on_exp.sql(statement)
     local_lake.refs.branches.drop(exp)
 
 

@@ -16,7 +16,8 @@ from tests.servers.stack import SEEN_BY_TRINO, Stack
 from lakehouse.core.errors import EngineError, NotSupportedError, QueryRejectedError
 from lakehouse.engines.trino import Trino, TrinoSettings
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble, spark_daemon
+from lakehouse.lake.assemble import assemble
+from lakehouse.lake.spark import spark_daemon
 
 pytestmark = pytest.mark.spark
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakehouse.core.engine import QueryRequest
+from lakehouse.core.requests import QueryRequest
 from lakehouse.lake import Lake
-from lakehouse.query.route import Choice
 from lakehouse.query.sql import parse
 
 
@@ -15,6 +14,7 @@ def rows(lake: Lake, sql: str, **options: Any) -> list[tuple[Any, ...]]:
     return lake.sql(sql, engine="duckdb", **options).rows()
 
 
-def choice(lake: Lake, sql: str, engine: str = "auto", as_of: str = "") -> Choice:
-    """What would run it, without running it: Spark is not needed to know that it is."""
-    return lake._components.queries._choose(parse(sql), lake._components.tables, QueryRequest(sql, as_of), engine)[0]
+def choice(lake: Lake, sql: str, as_of: str = "") -> tuple[str, str]:
+    """The engine that `auto` chooses, and the reason, without running the statement."""
+    components = lake._components
+    return components.queries.choose(parse(sql), components.tables, QueryRequest(sql, as_of))[:2]

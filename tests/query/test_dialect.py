@@ -15,7 +15,7 @@ from lakehouse.core.errors import (
     QueryRejectedError,
 )
 from lakehouse.lake import Lake
-from lakehouse.query.route import _scans
+from lakehouse.query.route import resolve_scans
 from lakehouse.query.sql import parse
 from lakehouse.query.sql.parsed import parse_with_sqlglot
 from lakehouse.query.sql.render import for_duckdb
@@ -62,7 +62,7 @@ SAME = [
 def test_a_plain_statement_gives_the_same_rows_as_its_translation(shop: Lake, sql: str) -> None:
     assert parse(sql).tree is None, "not plain, so this test would compare a thing with itself"
     translated = for_duckdb(parse_with_sqlglot(sql), {})
-    scans = {use.name: scan for use, scan in _scans(parse(sql), shop._components.tables, "").items()}
+    scans = {use.name: scan for use, scan in resolve_scans(parse(sql), shop._components.tables, "").items()}
     told = shop._components.duckdb.run(translated, scans, "test").rows()
     plain = rows(shop, sql)
     key = str if "order by" not in sql else None

@@ -154,7 +154,7 @@ def test_a_run_that_others_overtook_is_done_again_on_their_state(shop_of) -> Non
             overtaken.append(text)
             lake.sql(f"alter table {pipeline.name}.bronze set tblproperties ('x' = '1')")
 
-    record = lake.run(pipeline, MONDAY, say=overtake)
+    record = lake.run(pipeline, MONDAY, progress=overtake)
     assert overtaken
     assert record.state == "published"
     assert lake.describe(f"{pipeline.name}.bronze").properties["x"] == "1"

@@ -39,8 +39,8 @@ def test_a_protected_main_is_changed_by_checked_runs_alone(lake: Lake, home: Pat
         assert run(guarded, "second", ONE).state == "published"
         kept_run = run(guarded, "third", ONE, publish=False)
         assert guarded.refs.branches.merge(kept_run.branch).entry
-        with guarded.branch("exp"):
-            guarded.drop(TWO)
+        with guarded.branch("exp") as exp:
+            exp.drop(TWO)
         assert names_in(guarded, ONE) == ["first", "second", "third"]
 
 

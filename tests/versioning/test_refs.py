@@ -7,7 +7,6 @@ import threading
 import pytest
 from tests.versioning.shop import ONE, TWO, names_in, pyiceberg, run, stranger_adds
 
-from lakehouse.core.engine import QueryRequest
 from lakehouse.core.errors import (
     BadNameError,
     BranchConflictError,
@@ -17,6 +16,7 @@ from lakehouse.core.errors import (
     WhenError,
 )
 from lakehouse.core.names import TableName
+from lakehouse.core.requests import QueryRequest
 from lakehouse.lake import Lake
 
 # ---- reading and writing on a branch --------------------------------------------------------------------------------
@@ -25,34 +25,32 @@ from lakehouse.lake import Lake
 def test_in_a_block_everything_is_read_from_the_branch(lake: Lake) -> None:
     lake.refs.branches.create("exp")
     stranger_adds(lake, ONE, "theirs", "exp")
-    with lake.branch("exp") as same:
-        assert same is lake
-        assert names_in(lake, ONE) == ["first", "theirs"]
-        assert len(lake.history(ONE)) == 2
-        assert lake.describe(ONE).current.rows_total == 2  # type: ignore[union-attr]
-        assert names_in(lake, ONE, branch="main") == ["first"]
+    with lake.branch("exp") as exp:
+        assert names_in(exp, ONE) == ["first", "theirs"]
+        assert len(exp.history(ONE)) == 2
+        assert exp.describe(ONE).current.rows_total == 2  # type: ignore[union-attr]
+        assert names_in(exp, ONE, branch="main") == ["first"]
+        assert names_in(lake, ONE) == ["first"]
     assert names_in(lake, ONE) == ["first"]
     assert names_in(lake, ONE, branch="exp") == ["first", "theirs"]
 
 
-def test_a_block_ends_also_when_it_fails_and_is_of_its_thread_alone(lake: Lake) -> None:
+def test_a_thread_started_on_a_branch_stays_on_that_branch(lake: Lake) -> None:
     lake.refs.branches.create("exp")
     stranger_adds(lake, ONE, "theirs", "exp")
-    seen: list[list[str]] = []
-    with pytest.raises(ZeroDivisionError), lake.branch("exp"):
-        other = threading.Thread(target=lambda: seen.append(names_in(lake, ONE)))
+    seen: list[tuple[list[str], list[str]]] = []
+    with lake.branch("exp") as exp:
+        other = threading.Thread(target=lambda: seen.append((names_in(exp, ONE), names_in(lake, ONE))))
         other.start()
         other.join()
-        raise ZeroDivisionError
-    assert seen == [["first"]]
-    assert names_in(lake, ONE) == ["first"]
+    assert seen == [(["first", "theirs"], ["first"])]
 
 
 def test_a_table_is_dropped_on_its_branch_alone(lake: Lake) -> None:
     lake.refs.branches.create("exp")
-    with lake.branch("exp"):
-        lake.drop(ONE)
-        assert [str(info.name) for info in lake.tables()] == [TWO]
+    with lake.branch("exp") as exp:
+        exp.drop(ONE)
+        assert [str(info.name) for info in exp.tables()] == [TWO]
     assert names_in(lake, ONE) == ["first"]
     assert lake.dropped() == []
 
@@ -181,4 +179,4 @@ def test_no_statement_deletes_files_that_branches_may_need(lake: Lake, procedure
     from lakehouse.core.errors import NotSupportedError
 
     with pytest.raises(NotSupportedError, match=procedure.lower()):
-        lake.answer(QueryRequest(f"CALL lake.system.{procedure}(table => '{ONE}')"), "spark")
+        lake.query(QueryRequest(f"CALL lake.system.{procedure}(table => '{ONE}')"), "spark")

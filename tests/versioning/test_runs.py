@@ -105,8 +105,8 @@ def test_old_branches_and_tags_of_runs_expire_and_nothing_else_does(lake: Lake, 
     with lake.refs.branches.catalog.database.transaction() as db:  # type: ignore[attr-defined]
         for table in ("lake_branches", "lake_tags"):
             db.execute(f"UPDATE {table} SET made_at = ?", (long_ago,))
-    assert kept.expire(lake.refs.branches.catalog, lake.refs.runs, 41) == []
-    assert kept.expire(lake.refs.branches.catalog, lake.refs.runs, 0) == []
+    assert kept.expire(lake.refs.branches.catalog, lake.refs.branches.runs, 41) == []
+    assert kept.expire(lake.refs.branches.catalog, lake.refs.branches.runs, 0) == []
     run(lake, "third", ONE)
     assert lake.branches() == ["mine"], f"{record.branch} is old"
     assert [ref.name for ref in lake.refs.branches.tags()] == ["close", "run_third"]

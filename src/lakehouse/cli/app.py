@@ -44,9 +44,9 @@ class Context:
             from lakehouse.cli.show import show_download, show_status
             from lakehouse.lake.assemble import assemble
 
-            self._lake = assemble(self.settings(), arrow=False, waiting=show_status, fetching=show_download)
+            self._lake = assemble(self.settings(), arrow=False, status=show_status, download=show_download)
             if self.branch:
-                self._lake.use_branch(self.branch)
+                self._lake = self._lake.branch(self.branch)
         return self._lake
 
 

@@ -76,9 +76,9 @@ def ingest(context: Context, sources: tuple[str, ...], dry_run: bool, **options:
     SOURCES are files, patterns and folders, local or in s3://, of CSV, TSV, JSON lines or Parquet, uncompressed or with
     gzip, zstd or bzip2. Delimiter, quotes, encoding, header and types of a CSV are detected from the whole file.
     """
-    from lakehouse.ingest.files import NULL_WORDS, ReadSettings
+    from lakehouse.core.requests import NULL_WORDS, ReadOptions
 
-    read = ReadSettings(
+    read = ReadOptions(
         null_words=options["null_words"] or NULL_WORDS,
         delimiter=options["delimiter"],
         encoding=options["encoding"],

@@ -69,7 +69,7 @@ def down(context: Context, services: tuple[str, ...], wipe: bool, yes: bool) -> 
     stopped = []
     with show_status("Stopping"):
         if not services or _SPARK in services:
-            from lakehouse.lake.assemble import spark_daemon
+            from lakehouse.lake.spark import spark_daemon
 
             stopped += [_SPARK] if spark_daemon(settings).shut_down() else []
         if not services or servers:
@@ -92,7 +92,7 @@ def _confirm_wipe(settings: Settings, servers: list[str]) -> None:
 @command("lake status\nlake status -o json")
 def status(context: Context) -> None:
     """Show the services of this lake with state, address, process and memory."""
-    from lakehouse.lake.assemble import spark_daemon
+    from lakehouse.lake.spark import spark_daemon
     from lakehouse.stack import native
     from lakehouse.storage.local import LocalHome
 

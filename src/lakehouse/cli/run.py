@@ -97,7 +97,7 @@ def run_pipeline(
     run_id = new_run_id()  # one id for all attempts: a run that was published is not repeated
     for attempt in range(_RETRIES + 1):
         try:
-            return lake.run(pipeline, *partitions, say=progress, id=run_id, **options)
+            return lake.run(pipeline, *partitions, progress=progress, id=run_id, **options)
         except LakeError as exc:
             if not isinstance(exc, Retryable) or attempt == _RETRIES:
                 raise

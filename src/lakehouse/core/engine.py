@@ -1,4 +1,4 @@
-"""The interface of a query engine, and the request that it executes."""
+"""The interface of a query engine."""
 
 from __future__ import annotations
 
@@ -6,50 +6,56 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
+from lakehouse.core.statement import Statement, TableUse
+from lakehouse.core.tables import Scan
 
 
 @dataclass(frozen=True)
-class Write:
-    """Where the rows of a query go when a format's own writer takes them, which may bring a schema with them.
+class EngineCapabilities:
+    """What an engine can do. Callers ask for capabilities, never for a class."""
 
-    SQL's INSERT writes in the schema that a table has; a writer makes a new one and the rows one commit.
-    """
-
-    format: str
-    location: str
-    options: Mapping[str, str] = field(default_factory=dict)
-    comments: Mapping[str, str] = field(default_factory=dict)
-    """What the columns' comments will be, by the columns' names."""
+    writes: bool = False
+    dialect: str = "spark"
+    """The SQL dialect of the statements that users write for it."""
+    scans: bool = False
+    """Reads tables from the scans that it is given; otherwise it finds tables itself."""
+    remote: bool = False
+    """Forwards statements to another process, which parses and guards them there."""
 
 
 @dataclass(frozen=True)
-class QueryRequest:
-    """One statement as the user wrote it, and how to answer it."""
+class Query:
+    """A statement that has been parsed and allowed, ready to run."""
 
-    sql: str
-    as_of: str = ""
-    limit: int | None = None
-    explain: bool = False
-    arrow: bool = True
-    """The result is for a program; otherwise for a person, who need not wait for Arrow to load."""
-    branch: str = ""
-    """Where the tables are; nothing means `main`."""
-    files: Mapping[str, str] = field(default_factory=dict)
-    """Folders (or single files) of Parquet that the statement reads under a name."""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Spark's settings for this statement alone."""
-    write: Write | None = None
-    """The statement is a query, and its rows are written there instead of given back."""
-    lock: str = ""
-    """A file that is locked while the statement runs, wherever it runs: whoever asked may be dead before it ends."""
+    request: QueryRequest
+    reason: str
+    """Why this engine was chosen, for EXPLAIN."""
+    statement: Statement
+    scans: Mapping[TableUse, Scan] = field(default_factory=dict)
+    """How to read each table, for engines with the capability `scans`."""
 
 
-class SparkEngine(Protocol):
-    """Spark, wherever it runs: warm behind a socket, in this process, or on a cluster."""
+class Engine(Protocol):
+    """Runs statements: DuckDB, Spark, Trino, or an engine that a package registers under `lakehouse.engines`."""
 
-    def query(self, request: QueryRequest, reason: str) -> Result:
-        """Resolve the statement's names, run it and give its result; `reason` says why Spark was chosen."""
+    @property
+    def name(self) -> str:
+        """What `--engine` calls it."""
 
-    def wake(self) -> None:
-        """Begin to start, if that takes long: a statement will come soon."""
+    @property
+    def capabilities(self) -> EngineCapabilities: ...
+
+    def run(self, query: Query) -> Result:
+        """Run a statement and return its result."""
+
+    def prepare(self) -> None:
+        """Start loading in the background, because a statement follows soon."""
+
+
+class SparkRunner(Protocol):
+    """Runs statements on Spark, wherever it is: in the daemon, in this process or on a cluster."""
+
+    def run(self, request: QueryRequest, reason: str) -> Result: ...
+    def prepare(self) -> None: ...

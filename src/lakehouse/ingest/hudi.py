@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lakehouse.core.engine import QueryRequest
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.quoting import spark_text
+from lakehouse.core.requests import IngestRequest, QueryRequest
 from lakehouse.core.tables import Column, Scan
 from lakehouse.formats.hudi.writer import noted, write_to
 from lakehouse.ingest import statements
 from lakehouse.ingest.changes import Changes
 from lakehouse.ingest.files import PlannedColumn
-from lakehouse.ingest.model import IngestRequest
 from lakehouse.ingest.schema import Evolution, evolved, without_times_of_no_zone
 from lakehouse.ingest.targets import Place, publish_rejects
 

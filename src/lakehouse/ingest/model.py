@@ -2,44 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from lakehouse.core.errors import UnknownChoiceError
 from lakehouse.core.names import TableName
-from lakehouse.ingest.files import PlannedColumn, ReadSettings
-
-MODES = ("append", "upsert", "replace")
-CONTRACTS = ("evolve", "freeze", "quarantine")
-
-
-@dataclass(frozen=True)
-class IngestRequest:
-    """Files to bring into a table, and how."""
-
-    sources: tuple[str, ...]
-    table: TableName
-    mode: str = ""
-    """Nothing: upsert where there is a key, else append."""
-    key: tuple[str, ...] = ()
-    order_by: str = ""
-    """Of the rows of one key in one ingest, the one with the highest value here wins; else the last one does."""
-    format: str = ""
-    """Nothing: the table's own, or iceberg for a new one."""
-    contract: str = "evolve"
-    partition_by: str = ""
-    sort_by: str = ""
-    force: bool = False
-    """Also files that were ingested before."""
-    read: ReadSettings = field(default_factory=ReadSettings)
-
-    def __post_init__(self) -> None:
-        for name, given, known in (
-            ("mode", self.mode, ("", *MODES)),
-            ("contract", self.contract, CONTRACTS),
-            ("format", self.format, ("", "iceberg", "hudi")),
-        ):
-            if given not in known:
-                raise UnknownChoiceError(name, given, [each for each in known if each])
+from lakehouse.ingest.files import PlannedColumn
 
 
 @dataclass(frozen=True)

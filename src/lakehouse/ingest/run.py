@@ -14,10 +14,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lakehouse.core.engine import SparkEngine
+from lakehouse.core.engine import SparkRunner
 from lakehouse.core.errors import TableError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
+from lakehouse.core.requests import IngestRequest
 from lakehouse.core.source import RemoteFiles
 from lakehouse.core.tables import TableInfo
 from lakehouse.engines.duckdb import DuckDB
@@ -39,7 +40,7 @@ from lakehouse.ingest.files import (
     stage_files,
 )
 from lakehouse.ingest.hudi import HudiTarget
-from lakehouse.ingest.model import IngestRequest, Report
+from lakehouse.ingest.model import Report
 from lakehouse.ingest.schema import Evolution, as_kept, evolution, with_layout
 from lakehouse.ingest.targets import Branches, IcebergTarget, Place, Target
 from lakehouse.process.locks import locked
@@ -56,7 +57,7 @@ class Ingester:
     tables: Tables
     catalog: Branches
     duckdb: DuckDB
-    spark: SparkEngine
+    spark: SparkRunner
     folder: Path
     """Where files are staged and locks are kept."""
     memory_limit: int
@@ -65,7 +66,7 @@ class Ingester:
     files: Files = LOCAL
     """The warehouse's own."""
 
-    def run(self, wanted: IngestRequest, dry_run: bool = False) -> Report:
+    def run(self, wanted: IngestRequest) -> Report:
         """Bring the files in, or only tell what that would do."""
         files = discover(wanted.sources, self.store)
         with self._alone(wanted.table), self._workplace() as work:
@@ -73,8 +74,8 @@ class Ingester:
             for attempt in range(_TRIES):
                 job = _Job(self, wanted, list(new.values()), list(new), work / str(attempt))
                 if not new:
-                    return Report(wanted.table, job.mode_of_table(), skipped=skipped, dry_run=dry_run)
-                report = job.plan() if dry_run else job.load()
+                    return Report(wanted.table, job.mode_of_table(), skipped=skipped, dry_run=wanted.dry_run)
+                report = job.plan() if wanted.dry_run else job.load()
                 if report is not None:
                     return replace(report, skipped=skipped)
         raise CommitConflictError(
@@ -223,7 +224,7 @@ class _Job:
     def load(self) -> Report | None:
         """Stage, write, publish; None if the table moved meanwhile."""
         if self.info is None or self.format == "hudi" or self.wanted.mode == "replace":
-            self.ingester.spark.wake()  # it starts while the files are read; the rest can mostly do without it
+            self.ingester.spark.prepare()  # it starts while the files are read; the rest can mostly do without it
         else:
             native.wake()
         plan = self._read_plan()

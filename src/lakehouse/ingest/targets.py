@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from lakehouse.core.engine import QueryRequest, SparkEngine
+from lakehouse.core.engine import SparkRunner
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.refs import Commit, Published
+from lakehouse.core.requests import IngestRequest, QueryRequest
 from lakehouse.core.tables import Column, Scan, TableInfo
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.formats.iceberg.stamp import stamp
@@ -21,7 +22,6 @@ from lakehouse.ingest import layout, statements
 from lakehouse.ingest.changes import Changes
 from lakehouse.ingest.errors import CommitConflictError
 from lakehouse.ingest.files import PlannedColumn
-from lakehouse.ingest.model import IngestRequest
 from lakehouse.ingest.native import NativeWriter, Rows
 from lakehouse.ingest.schema import Evolution
 from lakehouse.query.tables import Tables
@@ -74,7 +74,7 @@ class Place:
 
     tables: Tables
     catalog: Branches
-    spark: SparkEngine
+    spark: SparkRunner
     duckdb: DuckDB
     table: TableName
     info: TableInfo | None
@@ -85,7 +85,7 @@ class Place:
     """The warehouse's own."""
 
     def run(self, request: QueryRequest) -> None:
-        self.spark.query(replace(request, lock=self.lock), "an ingest")
+        self.spark.run(replace(request, lock=self.lock), "an ingest")
 
 
 class IcebergTarget:

@@ -1,69 +1,49 @@
-"""A lake: what `open_lake()` gives and every command works with."""
+"""A lake: what `open_lake()` returns and every entry point calls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lakehouse.core.engine import QueryRequest, SparkEngine
 from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.requests import DiffRequest, IngestRequest, QueryRequest, ReadOptions, RunRequest
 from lakehouse.core.result import Result
 from lakehouse.core.tables import Snapshot, TableInfo
+from lakehouse.lake.components import Components
 from lakehouse.lake.table import History, Table, described
-from lakehouse.query.diff import Diff, DiffRequest, diff_table
-from lakehouse.query.export import export_scan
-from lakehouse.query.report import TableReport, report_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lakehouse.engines.duckdb import DuckDB
-    from lakehouse.engines.spark.session import LocalSession
     from lakehouse.ingest.model import Report
-    from lakehouse.ingest.run import Ingester
     from lakehouse.pipelines import Pipeline
-    from lakehouse.query.route import QueryRouter
+    from lakehouse.query.diff import Diff
+    from lakehouse.query.report import TableReport
     from lakehouse.query.tables import Tables
     from lakehouse.runs.branches import RunBranches
     from lakehouse.runs.model import RunRecord
-    from lakehouse.runs.run import Runner
     from lakehouse.versioning.refs import Refs
 
+Progress = Callable[[str], None]
 
-@dataclass(frozen=True)
-class Components:
-    """The parts a lake is made of, as `assemble` put them together."""
 
-    ingester: Callable[..., Ingester]
-    runner: Callable[[], Runner]
-    refs: Callable[[], Refs[RunBranches]]
-    pipelines: Callable[[], Mapping[str, Pipeline]]
-    folder: Path
-    tables: Tables
-    duckdb: DuckDB
-    spark: SparkEngine
-    queries: QueryRouter
-    session: LocalSession
-    default_engine: str
-    arrow: bool
+def _silent(text: str) -> None:
+    """Report no progress."""
 
 
 class Lake:
-    """A lakehouse that is open. Use it as a context manager, or call `close()`.
+    """An open lakehouse, on one branch. Use it as a context manager, or call `close()`.
 
     >>> with open_lake() as lake:
     ...     lake.sql("select count(*) from crm.leads").to_pandas()
     """
 
-    def __init__(self, components: Components) -> None:
+    def __init__(self, components: Components, branch: str = MAIN) -> None:
         self._components = components
-        # Of one thread or task: `with lake.branch(…)` in one must not move what another reads.
-        self._branch: ContextVar[str] = ContextVar("branch", default=MAIN)
+        self._branch = branch
 
     # ---- SQL ----------------------------------------------------------------------------------------------------
 
@@ -80,19 +60,19 @@ class Lake:
         """Run one statement of Spark SQL.
 
         Args:
-            query: the statement. Reads run on DuckDB in this process where that is faster, the rest on Spark.
-            engine: `auto`, `duckdb` or `spark`; the setting query.engine by default.
-            as_of: read every table as of this WHEN, unless the statement says its own.
-            limit: the most rows to give.
-            explain: also tell how it was run, in `result.explain`.
-            branch: where the tables are; `main` by default.
+            query: the statement. Reads run on DuckDB in this process where that is faster, everything else on Spark.
+            engine: `auto`, `duckdb`, `spark`, `trino` or an installed engine (default: the setting query.engine).
+            as_of: read every table as of this WHEN, unless the statement has its own AS OF.
+            limit: maximum number of rows (default: all).
+            explain: also report how the statement ran, in `result.explain`.
+            branch: the branch to use (default: this lake's).
         """
-        tables = self._tables(branch)
-        here = "" if tables.branch == MAIN else tables.branch
-        return self.answer(QueryRequest(query, as_of, limit, explain, self._components.arrow, here), engine)
+        return self.query(QueryRequest(query, as_of, limit, explain, self._components.arrow, branch), engine)
 
-    def answer(self, request: QueryRequest, engine: str | None = None) -> Result:
-        """`sql` for those who have a QueryRequest already."""
+    def query(self, request: QueryRequest, engine: str | None = None) -> Result:
+        """Run a typed request; `sql` builds one."""
+        branch = self._tables(request.branch).branch
+        request = replace(request, branch="" if branch == MAIN else branch)
         return self._components.queries.run(request, engine or self._components.default_engine)
 
     @property
@@ -101,33 +81,73 @@ class Lake:
         return self._components.session.spark
 
     def begin_spark(self) -> None:
-        """Start that session in the background, if it will be needed soon anyway."""
+        """Start that session in the background, because it will be needed soon."""
         self._components.session.begin()
 
     # ---- files --------------------------------------------------------------------------------------------------
 
-    def ingest(
-        self, *sources: str | Path, into: str, dry_run: bool = False, branch: str = "", **options: Any
+    def ingest(  # noqa: PLR0913 - one keyword per field of IngestRequest
+        self,
+        *sources: str | Path,
+        into: str,
+        mode: str = "",
+        key: Sequence[str] = (),
+        order_by: str = "",
+        format: str = "",
+        contract: str = "evolve",
+        partition_by: str = "",
+        sort_by: str = "",
+        force: bool = False,
+        read: ReadOptions | None = None,
+        dry_run: bool = False,
+        branch: str = "",
     ) -> Report:
-        """Bring files into a table: one atomic commit, each file once.
+        """Ingest files into a table: one atomic commit, each file once.
 
         Args:
-            sources: files, patterns and folders, here or in s3://, of CSV, TSV, JSON lines or Parquet, plain or compressed.
-            into: the table; it is made if it is not there.
-            dry_run: only tell what would be done.
-            branch: where the table is; `main` by default.
-            options: the fields of `lakehouse.ingest.model.IngestRequest`: mode, key, order_by, format, contract, …
+            sources: files, globs and folders, local or s3://, of CSV, TSV, JSON lines or Parquet, plain or compressed.
+            into: the table; it is created if missing.
+            mode: append, upsert or replace (default: upsert with a key, else append).
+            key: columns that identify a row.
+            order_by: of several rows with one key, the highest value of this column wins (default: the last row).
+            format: format of a new table (default: iceberg).
+            contract: evolve, freeze or quarantine rows that do not fit the table's schema.
+            partition_by: partition transforms of a new table, e.g. `days(ts)`.
+            sort_by: sort order of a new table.
+            force: ingest files again that were ingested before.
+            read: how to read the files (default: detect).
+            dry_run: report what would be done; write nothing.
+            branch: the branch of the table (default: this lake's).
         """
-        from lakehouse.ingest.model import IngestRequest
+        return self.ingest_files(
+            IngestRequest(
+                sources=tuple(str(source) for source in sources),
+                table=TableName.parse(into),
+                mode=mode,
+                key=tuple(key),
+                order_by=order_by,
+                format=format,
+                contract=contract,
+                partition_by=partition_by,
+                sort_by=sort_by,
+                force=force,
+                read=read or ReadOptions(),
+                dry_run=dry_run,
+                branch=branch,
+            )
+        )
 
-        wanted = IngestRequest(tuple(str(source) for source in sources), TableName.parse(into), **options)
-        tables = self._tables(branch)
-        if not dry_run:
+    def ingest_files(self, request: IngestRequest) -> Report:
+        """Run a typed request; `ingest` builds one."""
+        tables = self._tables(request.branch)
+        if not request.dry_run:
             tables.refuse_if_protected()
-        return self._components.ingester("" if tables.branch == MAIN else tables.branch).run(wanted, dry_run)
+        return self._components.ingester("" if tables.branch == MAIN else tables.branch).run(request)
 
     def export(self, name: str, file: str | Path, as_of: str = "", branch: str = "") -> int:
-        """Write a table to a file: CSV, JSON lines, Parquet or Arrow, by the file's name. Says how many rows."""
+        """Write a table to a CSV, JSON lines, Parquet or Arrow file, chosen by its suffix; returns the row count."""
+        from lakehouse.query.export import export_scan
+
         table, tables = TableName.parse(name), self._tables(branch)
         scan = tables.format_of(table).scan(table, tables.snapshot_at(table, as_of))
         return export_scan(self._components.duckdb, scan, Path(file))
@@ -135,76 +155,82 @@ class Lake:
     # ---- pipelines ----------------------------------------------------------------------------------------------
 
     def pipelines(self) -> Mapping[str, Pipeline]:
-        """Every pipeline by its name: ours, and those of the modules that the settings name."""
+        """Every pipeline by name: the built-in ones, and those of the modules that the settings name."""
         return self._components.pipelines()
 
-    def run(
-        self, pipeline: str | Pipeline, *partitions: str, say: Callable[[str], None] = lambda text: None, **asked: Any
+    def run(  # noqa: PLR0913 - one keyword per field of RunRequest
+        self,
+        pipeline: str | Pipeline,
+        *partitions: str,
+        tables: Sequence[str] = (),
+        publish: bool = True,
+        light: bool = False,
+        id: str = "",
+        author: str = "",
+        message: str = "",
+        progress: Progress = _silent,
     ) -> RunRecord:
         """Run a pipeline as a transaction: on a branch of its own, checked, published to all tables at once.
 
         Args:
-            pipeline: its name, or a declaration that one holds.
-            partitions: make these anew; none given: those whose source is new or has changed.
-            say: called with a word on what is going on.
-            asked: the other fields of `lakehouse.runs.model.RunRequest`: tables, publish, id, author.
+            pipeline: its name, or its declaration.
+            partitions: rebuild these (default: those whose source is new or has changed).
+            tables: build only these tables (default: all).
+            publish: False keeps the branch and leaves main unchanged.
+            light: build without Spark, for tables that can be built so.
+            id: makes the run idempotent: a run that was published under this id is not done again.
+            author: commit author (default: OS user).
+            message: commit message.
+            progress: called with each step.
         """
+        request = RunRequest(partitions, tuple(tables), publish, light, id, author, message)
+        return self.run_pipeline(pipeline, request, progress)
+
+    def run_pipeline(self, pipeline: str | Pipeline, request: RunRequest, progress: Progress = _silent) -> RunRecord:
+        """Run a typed request; `run` builds one."""
         from lakehouse.pipelines.registry import by_name
-        from lakehouse.runs.model import RunRequest
 
         declared = by_name(self.pipelines(), pipeline) if isinstance(pipeline, str) else pipeline
-        return self._components.runner().run(declared, RunRequest(partitions=partitions, **asked), say)
+        return self._components.runner().run(declared, request, progress)
 
     def transact(
         self,
         name: str,
         work: Callable[[SparkSession, str], None],
-        say: Callable[[str], None] = lambda text: None,
-        **asked: Any,
+        request: RunRequest | None = None,
+        progress: Progress = _silent,
     ) -> RunRecord:
-        """Any work with Spark as a transaction: given a session whose tables are those of a branch, and the branch's name."""
-        from lakehouse.runs.model import RunRequest
-
-        return self._components.runner().transact(name, work, RunRequest(**asked), say)
+        """Run any Spark code as a transaction: `work` gets a session on a new branch, and the branch's name."""
+        return self._components.runner().transact(name, work, request or RunRequest(), progress)
 
     def runs(self) -> list[RunRecord]:
-        """Every run that there was, the newest first."""
+        """Every run, newest first."""
         return self._components.runner().records()
 
     def run_record(self, run: str) -> RunRecord:
-        """What is known of a run, by its id or the beginning of it."""
+        """The record of a run, by its id or a unique prefix of it."""
         return self._components.runner().record(run)
 
-    def resume(self, run: str, say: Callable[[str], None] = lambda text: None) -> RunRecord:
-        """Go on with a run that failed or was killed: with what it had done, and what it had asked for."""
+    def resume(self, run: str, progress: Progress = _silent) -> RunRecord:
+        """Continue a run that failed or was killed, from the tables it had finished."""
         from lakehouse.pipelines.registry import by_name
         from lakehouse.runs.recovery import asked_again
 
         record = self.run_record(run)
-        return self._components.runner().run(by_name(self.pipelines(), record.pipeline), asked_again(record), say)
+        return self._components.runner().run(by_name(self.pipelines(), record.pipeline), asked_again(record), progress)
 
     # ---- branches -----------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def branch(self, name: str) -> Iterator[Lake]:
-        """Everything in the block reads and writes a branch, and nothing of it touches main.
+    def branch(self, name: str) -> Lake:
+        """This lake on a branch: everything done with the returned lake stays on that branch.
 
-        >>> with lake.branch("exp"):
-        ...     lake.sql("delete from crm.leads where id = 7")
+        >>> with lake.branch("exp") as exp:
+        ...     exp.sql("delete from crm.leads where id = 7")
         """
-        self._components.tables.on_existing(name)
-        token = self._branch.set(name)
-        try:
-            yield self
-        finally:
-            self._branch.reset(token)
-
-    def use_branch(self, name: str) -> None:
-        """From here on read and write a branch, as `lake --branch` does."""
-        self._branch.set(self._components.tables.on_existing(name).branch)
+        return _BranchLake(self._components, self._components.tables.on_existing(name).branch)
 
     def branches(self) -> list[str]:
-        """The branches beside main."""
+        """The branches besides main."""
         return list(self._components.tables.branches())
 
     @property
@@ -213,23 +239,22 @@ class Lake:
         return self._components.refs()
 
     def _tables(self, branch: str = "") -> Tables:
-        """The tables of the branch that is asked for, or of the one that is in use."""
-        return self._components.tables.on_existing(branch or self._branch.get())
+        return self._components.tables.on_existing(branch or self._branch)
 
     # ---- tables -------------------------------------------------------------------------------------------------
 
     def tables(self) -> list[TableInfo]:
-        """Every table of the lake; one that cannot be read says why in `problem`."""
+        """Every table; one that cannot be read has the reason in `problem`."""
         return [described(name, table_format) for name, table_format in self._tables().all()]
 
     def table(self, name: str) -> Table:
-        """A handle on one table; NoSuchTableError names the nearest ones."""
+        """A handle on one table; NoSuchTableError suggests similar names."""
         parsed = TableName.parse(name)
         self._tables().format_of(parsed)
         return Table(self, parsed)
 
     def describe(self, name: str) -> TableInfo:
-        """Schema, partitioning, key and newest snapshot of a table."""
+        """Schema, partitioning, key and current snapshot of a table."""
         return self._tables().describe(TableName.parse(name))
 
     # ---- time ---------------------------------------------------------------------------------------------------
@@ -240,22 +265,28 @@ class Lake:
         return History(self._tables().format_of(parsed).history(parsed))
 
     def travel(self, name: str, when: str, limit: int | None = None) -> Result:
-        """The table as it was at a WHEN."""
+        """The rows of a table as of a WHEN."""
         parsed = TableName.parse(name)
         return self.sql(f"SELECT * FROM {parsed}", as_of=when, limit=limit)
 
     def diff(self, name: str, start: str, end: str = "", key: Sequence[str] = (), limit: int = 1000) -> Diff:
-        """What changed between two WHENs; `end` is now unless given."""
-        wanted = DiffRequest(TableName.parse(name), start, end, key, limit)
-        return diff_table(self._tables(), self._components.duckdb, wanted)
+        """The rows and columns that changed between two WHENs (`end` defaults to now)."""
+        return self.compare(DiffRequest(TableName.parse(name), start, end, key, limit))
+
+    def compare(self, request: DiffRequest) -> Diff:
+        """Run a typed request; `diff` builds one."""
+        from lakehouse.query.diff import diff_table
+
+        return diff_table(self._tables(), self._components.duckdb, request)
 
     def report(self, name: str, start: str = "", end: str = "") -> TableReport:
-        """How a table grew, snapshot by snapshot; `start` and `end` are two WHENs to compare, its first and last by default."""
-        parsed = TableName.parse(name)
-        return report_table(self._tables(), self._components.duckdb, parsed, start, end)
+        """How a table grew, snapshot by snapshot; `start` and `end` default to its first and last snapshot."""
+        from lakehouse.query.report import report_table
+
+        return report_table(self._tables(), self._components.duckdb, TableName.parse(name), start, end)
 
     def rollback(self, name: str, when: str) -> Snapshot:
-        """Make a table what it was at a WHEN. Its history stays, so a rollback can be rolled back."""
+        """Restore a table to a WHEN. Its history stays, so a rollback can be rolled back."""
         parsed = TableName.parse(name)
         table_format = self._tables().format_of(parsed)
         snapshot = self._tables().snapshot_at(parsed, when)
@@ -263,27 +294,27 @@ class Lake:
         return next(each for each in table_format.history(parsed) if each.is_current)
 
     def drop(self, name: str) -> None:
-        """Take a table out of the lake. Its files stay until maintenance, so `undrop` can bring it back."""
+        """Drop a table softly: its files stay until maintenance, so `undrop` can restore it."""
         self._tables().drop(TableName.parse(name))
 
     def undrop(self, name: str) -> TableInfo:
-        """Bring back the table that was dropped last under that name."""
+        """Restore the table that was dropped last under a name."""
         parsed = TableName.parse(name)
         return self._tables().undrop(parsed).describe(parsed)
 
     def dropped(self) -> list[str]:
-        """The tables that `undrop` could bring back."""
+        """The tables that `undrop` can restore."""
         return [str(name) for name in self._tables().dropped()]
 
     # ---- the lake itself ----------------------------------------------------------------------------------------
 
     @property
     def folder(self) -> Path:
-        """Where the lake keeps what is on this machine."""
+        """The lake's folder on this machine."""
         return self._components.folder
 
     def close(self) -> None:
-        """Let go of what this process opened. A warm Spark stays warm."""
+        """Release what this process opened. The Spark daemon keeps running."""
         self._components.session.stop()
 
     def __enter__(self) -> Lake:
@@ -293,3 +324,10 @@ class Lake:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class _BranchLake(Lake):
+    """A lake on a branch, which shares its components with the lake it came from."""
+
+    def close(self) -> None:
+        """Nothing to release: the lake that it came from owns the session."""

@@ -8,7 +8,7 @@ from lakehouse.config.serialize import parse_settings
 from lakehouse.engines.spark.daemon.client import fingerprint
 from lakehouse.engines.spark.daemon.server import DaemonOptions, serve
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble_components
+from lakehouse.lake.assemble import Assembly
 from lakehouse.storage.local import LocalHome
 
 
@@ -16,11 +16,11 @@ def main() -> None:
     serialized = sys.stdin.read()
     settings = parse_settings(serialized)
     home = LocalHome(settings.home)
-    components = assemble_components(settings)
+    components = Assembly(settings).components()
     options = DaemonOptions(
         settings.home, home.run, settings.cache, settings.spark.idle_minutes, fingerprint(serialized)
     )
-    serve(Lake(components).answer, components.session, options)
+    serve(Lake(components).query, components.session, options)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ from pathlib import Path
 from lakehouse.config.settings import Settings
 from lakehouse.engines.spark.archive import find_archive, make_archive
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import Fetching, Waiting, assemble_components, fetch_runtime
+from lakehouse.lake.assemble import Assembly
+from lakehouse.lake.spark import DownloadReporter, StatusReporter, fetch_runtime
 
 # What people do in a first session. The classes that these statements load are the ones worth archiving.
 _TRAINING = (
@@ -27,22 +28,22 @@ _TRAINING = (
 )
 
 
-def prepare(settings: Settings, waiting: Waiting, fetching: Fetching) -> Path | None:
+def prepare(settings: Settings, status: StatusReporter, download: DownloadReporter) -> Path | None:
     """Fetch the jars and make the class archive, unless both are there. The archive, or None if Java cannot make one."""
-    java, jars = fetch_runtime(settings, fetching)
+    java, jars = fetch_runtime(settings, download)
     if archive := find_archive(settings.cache, java, jars):
         return archive
     with tempfile.TemporaryDirectory(prefix="lake-setup-") as scratch:
         class_list = Path(scratch) / "classes.txt"
-        with waiting("Learning which classes Spark loads (once per machine)"):
+        with status("Learning which classes Spark loads (once per machine)"):
             _train(settings, Path(scratch) / "lake", class_list)
-        with waiting("Archiving them, so that Spark starts in half the time"):
+        with status("Archiving them, so that Spark starts in half the time"):
             return make_archive(settings.cache, java, jars, class_list)
 
 
 def _train(settings: Settings, home: Path, class_list: Path) -> None:
     spark = replace(settings.spark, master="local[*]", driver_memory="1g")
-    components = assemble_components(replace(settings, home=home, spark=spark), class_list=class_list)
+    components = Assembly(replace(settings, home=home, spark=spark), class_list=class_list).components()
     with Lake(components) as lake:
         for statement in _TRAINING:
             lake.sql(statement, engine="spark")

@@ -84,7 +84,7 @@ def pipeline_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
                 id=run_id,
                 author=resource.author,
                 message=config["message"],
-                say=context.log.info,
+                progress=context.log.info,
             )
         except LakeError as exc:
             if isinstance(exc, Retryable):

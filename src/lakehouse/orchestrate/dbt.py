@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.errors import BadSettingError, NotInstalledError, RunBlockedError
 from lakehouse.core.names import CATALOG
+from lakehouse.core.requests import RunRequest
 from lakehouse.engines.trino.settings import TrinoSettings
 from lakehouse.lake import Lake
 
@@ -40,7 +41,7 @@ def run_dbt(
                 f"Nothing was published, because dbt failed: {_failures(done)}.", "Details: lake runs show RUN"
             )
 
-    return lake.transact("dbt", work, progress, **options), results[-1]
+    return lake.transact("dbt", work, RunRequest(**options), progress), results[-1]
 
 
 def run_dbt_on_trino(lake: Lake, project: Path, arguments: Sequence[str], trino: TrinoSettings) -> Any:

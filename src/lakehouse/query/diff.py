@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lakehouse.core.errors import BadNameError, NotSupportedError
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as _name
+from lakehouse.core.requests import DiffRequest
 from lakehouse.core.result import Result
 from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb import DuckDB
@@ -37,28 +38,16 @@ class Diff:
         return f"<p>{self.table}: {counts}</p>{self.rows._repr_html_()}"
 
 
-@dataclass(frozen=True)
-class DiffRequest:
-    """What to compare: a table at two WHENs (`end` empty means now), by the table's key or another one."""
-
-    table: TableName
-    start: str
-    end: str = ""
-    key: Sequence[str] = ()
-    limit: int = 1000
-    """How many rows to show; all are counted."""
-
-
-def diff_table(tables: Tables, duckdb: DuckDB, wanted: DiffRequest) -> Diff:
+def diff_table(tables: Tables, duckdb: DuckDB, request: DiffRequest) -> Diff:
     """Compare a table at two moments."""
-    table = wanted.table
+    table = request.table
     table_format = tables.format_of(table)
     info = table_format.describe(table)
     current = info.current.id if info.current else ""
-    first = tables.snapshot_at(table, wanted.start)
-    last = tables.snapshot_at(table, wanted.end) or current
+    first = tables.snapshot_at(table, request.start)
+    last = tables.snapshot_at(table, request.end) or current
     old, new = table_format.scan(table, first), table_format.scan(table, last)
-    comparison = _Comparison(duckdb, old, new, _checked_key(wanted.key or info.key, old, new))
+    comparison = _Comparison(duckdb, old, new, _checked_key(request.key or info.key, old, new))
     comparison.refuse_double_keys(table)
     counts = comparison.counts()
     then = {column.name.lower(): column for column in old.columns}
@@ -76,7 +65,7 @@ def diff_table(tables: Tables, duckdb: DuckDB, wanted: DiffRequest) -> Diff:
         added=counts.get("added", 0),
         removed=counts.get("removed", 0),
         changed=counts.get("after", 0),
-        rows=comparison.rows(wanted.limit),
+        rows=comparison.rows(request.limit),
     )
 
 

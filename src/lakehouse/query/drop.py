@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.result import Explain, ListedRows, Result
-from lakehouse.query.sql import Statement
+from lakehouse.core.statement import Statement
 from lakehouse.query.tables import Tables
 
 

@@ -6,7 +6,7 @@ import re
 
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import CATALOG, MAIN
-from lakehouse.query.sql import Statement
+from lakehouse.core.statement import Statement
 from lakehouse.query.tables import Tables
 
 #: Iceberg's procedures that delete files. They ask only the table they are called for, not its other branches.

@@ -1,124 +1,113 @@
-"""`lake sql`: pick the engine, give each table its scan, run."""
+"""Run a statement: parse it once, guard it once, choose an engine, run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lakehouse.core.engine import QueryRequest, SparkEngine
-from lakehouse.core.errors import BadSettingError, NotSupportedError, QueryRejectedError, UnknownChoiceError
-from lakehouse.core.names import TableName
+from lakehouse.core.engine import Engine, Query
+from lakehouse.core.errors import NotSupportedError, UnknownChoiceError
+from lakehouse.core.registry import installed, load
+from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
+from lakehouse.core.statement import Statement, TableUse
 from lakehouse.core.tables import Scan
-from lakehouse.engines.duckdb import OWN_NAMESPACES, DuckDB
 from lakehouse.query.drop import drop_softly
-from lakehouse.query.sql import Statement, TableUse, parse
-from lakehouse.query.sql.render import for_duckdb, pointed_back
+from lakehouse.query.guard import check_allowed
+from lakehouse.query.sql import parse
 from lakehouse.query.tables import Tables
 
-ENGINES = ("auto", "duckdb", "spark", "trino")
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Which engine, and the reason for those who ask."""
-
-    engine: str
-    reason: str
+#: The entry point group in which other packages register engines.
+ENGINES = "lakehouse.engines"
+AUTO = "auto"
+_REQUESTED = "requested"
 
 
 class QueryRouter:
-    """Statements in, results out."""
+    """Routes statements to engines."""
 
-    def __init__(
-        self,
-        tables: Tables,
-        duckdb: DuckDB,
-        spark: SparkEngine,
-        largest_scan: int,
-        trino: Callable[[QueryRequest], Result] | None = None,
-    ) -> None:
+    def __init__(self, tables: Tables, engines: Mapping[str, Callable[[], Engine]], largest_scan: int) -> None:
         """
         Args:
-            trino: runs a statement there; None where the settings name no Trino.
+            engines: how to open each built-in engine.
+            largest_scan: bytes of tables above which `auto` chooses Spark instead of DuckDB.
         """
-        self._tables, self._duckdb, self._spark, self._largest_scan = tables, duckdb, spark, largest_scan
-        self._trino = trino
+        self._tables, self._open, self._largest_scan = tables, engines, largest_scan
+        self._engines: dict[str, Engine] = {}
 
-    def run(self, request: QueryRequest, engine: str = "auto") -> Result:
-        """Run one statement on the engine asked for, or on the one that suits it."""
-        if engine not in ENGINES:
-            raise UnknownChoiceError("engine", engine, ENGINES)
-        if engine == "spark":
-            return self._spark.query(request, "asked for")
-        if engine == "trino":
-            return self._on_trino(request)
-        self._duckdb.begin()
-        statement = parse(request.sql)
+    def engine(self, name: str) -> Engine:
+        """An engine by name, opened on first use."""
+        if name not in self._engines:
+            opener = self._open.get(name) or load(ENGINES, name)
+            if opener is None:
+                raise UnknownChoiceError("engine", name, [AUTO, *self._open, *installed(ENGINES)])
+            self._engines[name] = opener()
+        return self._engines[name]
+
+    def run(self, request: QueryRequest, engine: str = AUTO, reason: str = _REQUESTED) -> Result:
+        """Run one statement on the named engine, or on the one that suits it."""
+        chosen = None if engine == AUTO else self.engine(engine)
+        if chosen is not None and chosen.capabilities.remote:
+            return chosen.run(Query(request, reason, Statement(request.sql, "remote")))
+        (chosen or self.engine("duckdb")).prepare()
+        dialect = chosen.capabilities.dialect if chosen else "spark"
+        statement = parse(request.sql, local=request.files, dialect=dialect)
         tables = self._tables.on(request.branch)
+        check_allowed(statement, tables, writes=request.write is not None)
         if statement.kind == "drop":
             return drop_softly(statement, tables)
-        choice, scans = self._choose(statement, tables, request, engine)
-        if choice.engine == "spark":
-            return self._spark.query(request, choice.reason)
-        return self._on_duckdb(statement, scans, request, choice.reason)
+        if chosen is None:
+            return self._choose(statement, tables, request)
+        scans = self._scans_for(chosen, statement, tables, request)
+        return chosen.run(Query(request, reason, statement, scans))
 
-    def _on_trino(self, request: QueryRequest) -> Result:
-        if self._trino is None:
-            raise BadSettingError(
-                "trino.url is not set, so there is no Trino to ask.",
-                "Set it (LAKE_TRINO__URL=http://127.0.0.1:8085), or use a profile that has one: lake --profile sql up",
-            )
-        return self._trino(request)
+    def _choose(self, statement: Statement, tables: Tables, request: QueryRequest) -> Result:
+        name, reason, scans = self.choose(statement, tables, request)
+        return self.engine(name).run(Query(request, reason, statement, scans))
 
-    def _choose(
-        self, statement: Statement, tables: Tables, request: QueryRequest, engine: str
-    ) -> tuple[Choice, dict[TableUse, Scan]]:
-        needs_spark = _needs_spark(statement, tables)
-        if needs_spark and engine == "duckdb":
-            raise NotSupportedError(f"DuckDB cannot run this: {needs_spark}.", "Leave --engine away, or say spark.")
-        if needs_spark:
-            return Choice("spark", needs_spark), {}
+    def choose(
+        self, statement: Statement, tables: Tables, request: QueryRequest
+    ) -> tuple[str, str, Mapping[TableUse, Scan]]:
+        """The engine for a statement, the reason, and the scans if it is DuckDB."""
+        if needs_spark := _needs_spark(statement, tables):
+            return "spark", needs_spark, {}
         try:
-            scans = _scans(statement, tables, request.as_of)
+            scans = resolve_scans(statement, tables, request.as_of)
         except NotSupportedError as exc:
-            if engine == "duckdb":
-                raise
-            return Choice("spark", exc.message), {}
-        if engine == "duckdb":
-            return Choice("duckdb", "asked for"), scans
+            return "spark", exc.message, {}
         size = sum(scan.total_bytes or 0 for scan in scans.values())
         if size > self._largest_scan:
-            return Choice("spark", f"the tables are {_mb(size)}, more than query.largest_scan allows DuckDB"), {}
-        return Choice("duckdb", f"a read of {_mb(size)}, which fits in memory"), scans
+            return "spark", f"the tables are {_mb(size)}, more than query.largest_scan allows DuckDB", {}
+        return "duckdb", f"a read of {_mb(size)}, which fits in memory", scans
 
-    def _on_duckdb(
-        self, statement: Statement, scans: dict[TableUse, Scan], request: QueryRequest, reason: str
-    ) -> Result:
-        views: dict[TableName | str, Scan] = {}
-        names: dict[int, str] = {}
-        for number, (use, scan) in enumerate(scans.items()):
-            # The same table may be used now and at two other times; each time gets a view of its own,
-            # under a name that nobody can write, as do tables whose names DuckDB would take for its own.
-            if use.as_of or use.name.namespace in OWN_NAMESPACES:
-                names[use.start] = f"{use.name.table} {number}"
-                views[names[use.start]] = scan
-            else:
-                views[use.name] = scan
-        sql = for_duckdb(statement, names)
-        try:
-            return self._duckdb.run(sql, views, reason, request.limit, request.explain)
-        except QueryRejectedError as exc:
-            # A plain statement may hold a name that is a keyword to DuckDB alone; translated, names are quoted.
-            careful = _read_carefully(statement)
-            if careful is None:
-                raise pointed_back(exc, statement) from exc
-        scans = _scans(careful, self._tables.on(request.branch), request.as_of)
-        return self._on_duckdb(careful, scans, request, reason)
+    def _scans_for(
+        self, engine: Engine, statement: Statement, tables: Tables, request: QueryRequest
+    ) -> Mapping[TableUse, Scan]:
+        if not engine.capabilities.scans:
+            return {}
+        if needs_spark := _needs_spark(statement, tables):
+            raise NotSupportedError(
+                f"{engine.name} cannot run this statement: {needs_spark}.", "Use --engine auto or --engine spark."
+            )
+        return resolve_scans(statement, tables, request.as_of)
 
 
-def _scans(statement: Statement, tables: Tables, as_of: str) -> dict[TableUse, Scan]:
-    """How each use of a table is read: all as they are at one moment, as a publish changes them all in one."""
+@dataclass(frozen=True)
+class EngineRunner:
+    """Runs requests on one engine of a router."""
+
+    router: QueryRouter
+    engine: str
+
+    def run(self, request: QueryRequest, reason: str) -> Result:
+        return self.router.run(request, self.engine, reason)
+
+    def prepare(self) -> None:
+        self.router.engine(self.engine).prepare()
+
+
+def resolve_scans(statement: Statement, tables: Tables, as_of: str) -> dict[TableUse, Scan]:
+    """How to read each table of a statement; all at one moment, because a publish changes several at once."""
     tables = tables.frozen(list({use.name for use in statement.uses}))
     return {
         use: tables.format_of(use.name).scan(use.name, tables.snapshot_at(use.name, use.as_of or as_of))
@@ -126,20 +115,8 @@ def _scans(statement: Statement, tables: Tables, as_of: str) -> dict[TableUse, S
     }
 
 
-def _read_carefully(statement: Statement) -> Statement | None:
-    """A plain statement read with sqlglot after all; None if it has been, or if that cannot read it either."""
-    if statement.tree is not None:
-        return None
-    from lakehouse.query.sql.parsed import parse_with_sqlglot
-
-    try:
-        return parse_with_sqlglot(statement.text)
-    except QueryRejectedError:
-        return None
-
-
 def _needs_spark(statement: Statement, tables: Tables) -> str:
-    """Why only Spark can run a statement, or nothing."""
+    """Why only Spark can run a statement, or an empty string."""
     if statement.kind == "write":
         return "it writes"
     if statement.kind in {"session", "other"}:

@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from lakehouse.core.engine import QueryRequest, Write
+from lakehouse.core.engine import EngineCapabilities, Query
 from lakehouse.core.errors import NotSupportedError, QueryRejectedError, TableExistsError, UnknownChoiceError
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.refs import Commit
+from lakehouse.core.requests import QueryRequest, WriteTarget
 from lakehouse.core.result import Result
+from lakehouse.core.statement import Statement, TableUse
 from lakehouse.engines.spark.session import LocalSession, PreparedStatement
 from lakehouse.process.locks import locked
-from lakehouse.query.drop import drop_softly
-from lakehouse.query.guard import check_allowed, kept_on_branch, without_texts
-from lakehouse.query.sql import Statement, TableUse, parse
+from lakehouse.query.guard import kept_on_branch, without_texts
 from lakehouse.query.sql.render import for_spark, pointed_back
 from lakehouse.query.tables import Tables
 
@@ -43,8 +43,11 @@ class StatementLog(Protocol):
     def note(self, table: TableName, before: str | None, commit: Commit) -> bool: ...
 
 
-class SparkStatements:
-    """Runs statements in a session of this process."""
+class SparkEngine:
+    """Runs statements in a Spark session of this process."""
+
+    name = "spark"
+    capabilities = EngineCapabilities(writes=True)
 
     def __init__(
         self,
@@ -63,15 +66,12 @@ class SparkStatements:
         self._tables, self.session, self._catalog, self._check_room = tables, session, catalog, check_room
         self._known: dict[TableName, str] = {}
 
-    def wake(self) -> None:
-        """A session of this process starts with its first statement."""
+    def prepare(self) -> None:
+        """The session of this process starts with its first statement."""
 
-    def query(self, request: QueryRequest, reason: str) -> Result:
-        statement = parse(request.sql, local=request.files)
+    def run(self, query: Query) -> Result:
+        statement, request = query.statement, query.request
         tables = self._tables.on(request.branch)
-        check_allowed(statement, tables, writes=request.write is not None)
-        if statement.kind == "drop":
-            return drop_softly(statement, tables)
         if statement.kind == "write" or request.write:
             self._check_room()
         if statement.kind != "read" or request.write:
@@ -87,7 +87,7 @@ class SparkStatements:
         before = self._changing(statement, request)
         try:
             with locked(Path(request.lock)) if request.lock else nullcontext():
-                result = self.session.run(prepared, request, reason)
+                result = self.session.run(prepared, request, query.reason)
         except QueryRejectedError as exc:
             raise pointed_back(exc, statement) from exc
         self._known.update(versions)
@@ -173,7 +173,7 @@ class _Names:
         assert found is not None
         return found
 
-    def write_settings(self, write: Write | None) -> Mapping[str, str]:
+    def write_settings(self, write: WriteTarget | None) -> Mapping[str, str]:
         """What a session is told before it changes the statement's target."""
         targets = [self._format(use) for use in self.statement.uses if use.is_target and self.statement.kind != "read"]
         written = self.tables.formats[write.format] if write else next(iter(targets), None)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from lakehouse.core.engine import QueryRequest
+from lakehouse.core.engine import EngineCapabilities, Query
 from lakehouse.core.errors import NotSupportedError, QueryRejectedError
 from lakehouse.core.names import CATALOG, MAIN, TableName
+from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.engines.trino import Progress, Trino
 from lakehouse.query.tables import Tables
@@ -16,8 +17,11 @@ from lakehouse.query.tables import Tables
 Waiting = Callable[[str], AbstractContextManager[Progress | None]]
 
 
-class TrinoStatements:
+class TrinoEngine:
     """Runs statements in Trino, where the lake's tables stand beside other catalogs' (`oltp.public.users`)."""
+
+    name = "trino"
+    capabilities = EngineCapabilities(writes=True, dialect="trino")
 
     def __init__(self, tables: Tables, trino: Trino, waiting: Waiting) -> None:
         """
@@ -26,9 +30,11 @@ class TrinoStatements:
         """
         self._tables, self._trino, self._waiting = tables, trino, waiting
 
-    def query(self, request: QueryRequest) -> Result:
-        """Run one statement."""
-        trino = self._trino
+    def prepare(self) -> None:
+        """Trino is a server: nothing to load here."""
+
+    def run(self, query: Query) -> Result:
+        request, trino = query.request, self._trino
         if request.branch not in ("", MAIN):
             if request.branch not in trino.branches:
                 raise NotSupportedError(
@@ -41,7 +47,7 @@ class TrinoStatements:
         if request.explain:
             sql = f"EXPLAIN {sql}"
         with self._waiting("Running on Trino") as progress:
-            return trino.run(sql, "asked for", request.limit, progress)
+            return trino.run(sql, query.reason, request.limit, progress)
 
     def _at(self, request: QueryRequest) -> str:
         """The statement with every table of the lake as it was at a WHEN."""

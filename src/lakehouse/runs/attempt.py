@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Commit
+from lakehouse.core.requests import IngestRequest, RunRequest
 from lakehouse.formats.iceberg.stamp import stamp
-from lakehouse.ingest.model import IngestRequest
 from lakehouse.pipelines.model import FilesTable, Pipeline, Reading, Table
 from lakehouse.quality.model import CheckContext
 from lakehouse.runs import check
 from lakehouse.runs import validate as sift
 from lakehouse.runs.build import TableBuild, blocked
 from lakehouse.runs.context import RunContext
-from lakehouse.runs.model import RunRecord, RunRequest, TableReport
+from lakehouse.runs.model import RunRecord, TableReport
 from lakehouse.runs.schedule import run_concurrently, topological_batches
 
 if TYPE_CHECKING:

@@ -17,26 +17,6 @@ STATES = ("running", "nothing", "published", "kept", "dropped", "blocked", "fail
 
 
 @dataclass(frozen=True)
-class RunRequest:
-    """A run as somebody wants it."""
-
-    partitions: tuple[str, ...] = ()
-    """The partitions to make anew; none: those whose source is new or has changed."""
-    tables: tuple[str, ...] = ()
-    """Only these tables of the pipeline; none: all."""
-    publish: bool = True
-    light: bool = False
-    """Without Spark, as far as tables can be made so."""
-    id: str = ""
-    """Given by whoever may ask twice: a run that was published is not done again."""
-    author: str = ""
-    message: str = ""
-    """What it is for, in the words of whoever asked."""
-    resume: bool = False
-    """Go on with the branch that a run of that id left, where there is one."""
-
-
-@dataclass(frozen=True)
 class TableReport:
     """What a run did to one table."""
 

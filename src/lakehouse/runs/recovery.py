@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from lakehouse.core.catalog import CanBranch
 from lakehouse.core.errors import RunBlockedError
 from lakehouse.core.refs import RUN_PREFIX
-from lakehouse.runs.model import RunRecord, RunRequest
+from lakehouse.core.requests import RunRequest
+from lakehouse.runs.model import RunRecord
 from lakehouse.runs.records import RunLog
 
 #: Branches that ingests are written on; one that was killed may have left its own.

@@ -22,12 +22,13 @@ from lakehouse.core.errors import (
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName, check_part, nearest
 from lakehouse.core.refs import RUN_PREFIX
+from lakehouse.core.requests import RunRequest
 from lakehouse.core.source import RemoteFiles
 from lakehouse.pipelines.model import Pipeline
 from lakehouse.query.tables import Tables
 from lakehouse.runs import recovery as kept
 from lakehouse.runs.attempt import Attempt, now
-from lakehouse.runs.model import RunRecord, RunRequest, new_run_id, reason
+from lakehouse.runs.model import RunRecord, new_run_id, reason
 from lakehouse.runs.records import RunLog
 from lakehouse.versioning.publish import Publisher
 

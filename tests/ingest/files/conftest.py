@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
+from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files import (
     ReadPlan,
-    ReadSettings,
     RecordedColumn,
     Reject,
     StagedFiles,
@@ -63,7 +63,7 @@ def read_paths(
     options: StageOptions = SMALL,
     **settings: Any,
 ) -> Read:
-    plan = plan_files(discover([str(path) for path in paths]), ReadSettings(**settings), recorded, widen)
+    plan = plan_files(discover([str(path) for path in paths]), ReadOptions(**settings), recorded, widen)
     staged = stage_files(plan, into, options)
     return Read(staged, read_back(staged), list(read_rejects(staged)))
 

@@ -37,7 +37,7 @@ def read(request: pytest.FixtureRequest, postgres: Postgres, tmp_path: Path) -> 
         spark: SparkSession = request.getfixturevalue("spark")
         settings = {"url": postgres.url, **given}
         return social.read(
-            Reading(spark, settings, "", NOW, tmp_path, cursor=after.cursor if after else "", say=say), table
+            Reading(spark, settings, "", NOW, tmp_path, cursor=after.cursor if after else "", progress=say), table
         )
 
     return reading
@@ -142,7 +142,7 @@ def test_rows_and_keys_are_of_one_moment_while_others_write(read: Read, small: P
     def meanwhile(_: str) -> None:
         small.run("DELETE FROM t WHERE id = 2", "INSERT INTO t VALUES (9, 'meanwhile')")
 
-    second = read(T, first, say=meanwhile)
+    second = read(T, first, progress=meanwhile)
     assert keys(second) == ([2], [1, 2, 3])
     assert keys(read(T, second))[1] == [1, 3, 9]
 

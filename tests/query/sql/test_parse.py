@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lakehouse.core.errors import BadNameError, QueryRejectedError
-from lakehouse.query.sql import Statement, parse
+from lakehouse.core.statement import Statement
+from lakehouse.query.sql import parse
 from lakehouse.query.sql.plain import parse_plain
 
 

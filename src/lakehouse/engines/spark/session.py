@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.engine import QueryRequest, Write
+from lakehouse.core.requests import QueryRequest, WriteTarget
 from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result, Row
 from lakehouse.core.tables import Column, SchemaCopy
 from lakehouse.engines.spark.errors import translated
@@ -175,7 +175,7 @@ def _bring_up_to_date(session: SparkSession, copy: SchemaCopy) -> None:
     session.catalog.refreshTable(name)
 
 
-def _write(frame: DataFrame, write: Write) -> None:
+def _write(frame: DataFrame, write: WriteTarget) -> None:
     rows = _commented(frame, write.comments)
     rows.write.format(write.format).options(**write.options).mode("append").save(write.location)
 

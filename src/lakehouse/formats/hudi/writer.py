@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lakehouse.core.engine import Write
+from lakehouse.core.requests import WriteTarget
 from lakehouse.core.tables import Column, TableInfo
 from lakehouse.formats.hudi import REGISTERED_SETTINGS, SPARK_SETTINGS
 from lakehouse.formats.hudi.timeline import NOTES
@@ -30,7 +30,7 @@ def noted(notes: Mapping[str, str]) -> dict[str, str]:
 
 def write_to(
     info: TableInfo, columns: Sequence[Column], operation: str, notes: Mapping[str, str], sync: bool = False
-) -> Write:
+) -> WriteTarget:
     """A write that leaves the table with these columns, which the rows must have.
 
     Args:
@@ -47,7 +47,7 @@ def write_to(
         "hoodie.datasource.write.operation": operation,
     }
     comments = {column.name: column.comment for column in columns if column.comment}
-    return Write("hudi", info.location, options, comments)
+    return WriteTarget("hudi", info.location, options, comments)
 
 
 def _synced(info: TableInfo) -> dict[str, str]:

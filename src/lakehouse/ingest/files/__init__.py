@@ -8,12 +8,10 @@ staged = stage_files(plan, into=Path("..."))     # staged.plan has the final typ
 from lakehouse.ingest.files.discover import SourceFile, content_hash, discover, fetched
 from lakehouse.ingest.files.model import (
     LINE_COLUMN,
-    NULL_WORDS,
     Dialect,
     FilePlan,
     PlannedColumn,
     ReadPlan,
-    ReadSettings,
     RecordedColumn,
     Reject,
     Staged,
@@ -26,12 +24,10 @@ from lakehouse.ingest.files.stage import read_rejects, stage_files
 
 __all__ = [
     "LINE_COLUMN",
-    "NULL_WORDS",
     "Dialect",
     "FilePlan",
     "PlannedColumn",
     "ReadPlan",
-    "ReadSettings",
     "RecordedColumn",
     "Reject",
     "SourceFile",

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lakehouse.core.errors import BadSettingError
-from lakehouse.ingest.files.model import Dialect, ReadSettings
+from lakehouse.core.requests import ReadOptions
+from lakehouse.ingest.files.model import Dialect
 
 _DELIMITERS = (",", ";", "\t", "|")
 #: The delimiter of files with one column: the unit separator, which no text has.
@@ -33,7 +34,7 @@ class Guess:
     rows: list[list[str]]
 
 
-def find_dialect(text: str, whole: bool, settings: ReadSettings) -> Guess:
+def find_dialect(text: str, whole: bool, settings: ReadOptions) -> Guess:
     """The dialect that cuts the first rows most evenly into columns."""
     for name in ("delimiter", "quote", "escape"):
         if len(getattr(settings, name) or "") > 1:
@@ -83,7 +84,7 @@ def _vote(cell: str, below: list[str], nulls: Sequence[str]) -> int:
     return 1 if typed_below else 0
 
 
-def _guesses(text: str, whole: bool, settings: ReadSettings) -> list[Guess]:
+def _guesses(text: str, whole: bool, settings: ReadOptions) -> list[Guess]:
     # Where a line is blank or cut off in the middle, it says nothing about the dialect.
     delimiters = [settings.delimiter] if settings.delimiter else _DELIMITERS
     quotes = [settings.quote] if settings.quote is not None else [quote for quote in _QUOTES if quote in text] or ['"']
@@ -96,7 +97,7 @@ def _guesses(text: str, whole: bool, settings: ReadSettings) -> list[Guess]:
     return found
 
 
-def _escapes(text: str, quote: str, settings: ReadSettings) -> list[str]:
+def _escapes(text: str, quote: str, settings: ReadOptions) -> list[str]:
     if not quote:
         return [""]
     if settings.escape is not None:

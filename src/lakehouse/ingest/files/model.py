@@ -6,34 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files.discover import SourceFile
 
 Kind = Literal["csv", "json", "parquet"]
 Compression = Literal["", "gzip", "zstd", "bzip2"]
 OnBad = Literal["reject", "fail"]
 
-#: Words that mean "no value" in a CSV file. `NaN` is not one: in a column of numbers it is a number (a double), and
-#: elsewhere it may be a name. JSON and Parquet have nulls of their own, so no word counts there.
-NULL_WORDS = ("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "Null", "None", "\\N")
 
 #: Added to staged files on request: the number of the row, counted from 1, among the rows that could be read.
 LINE_COLUMN = "_lake_line"
-
-
-@dataclass(frozen=True)
-class ReadSettings:
-    """How the user wants files to be read; whatever is None is found by looking."""
-
-    null_words: tuple[str, ...] = NULL_WORDS
-    delimiter: str | None = None
-    quote: str | None = None
-    """An empty text: nothing is quoted."""
-    escape: str | None = None
-    encoding: str | None = None
-    """Any encoding that Python knows."""
-    header: bool | None = None
-    all_text: bool = False
-    """Every column of a CSV or JSON file becomes a string, exactly as it stands there."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +85,7 @@ class ReadPlan:
 
     columns: tuple[PlannedColumn, ...]
     files: tuple[FilePlan, ...]
-    settings: ReadSettings = field(default_factory=ReadSettings)
+    settings: ReadOptions = field(default_factory=ReadOptions)
     notes: tuple[str, ...] = ()
 
     @property

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files.discover import SourceFile
 from lakehouse.ingest.files.features import Decision, Features
 from lakehouse.ingest.files.infer import combine, cut_notes, parquet_types, settle
 from lakehouse.ingest.files.look import Looked, look_at
-from lakehouse.ingest.files.model import PlannedColumn, ReadPlan, ReadSettings, RecordedColumn, StageOptions
+from lakehouse.ingest.files.model import PlannedColumn, ReadPlan, RecordedColumn, StageOptions
 from lakehouse.ingest.files.workspace import workspace
 
 
 def plan_files(
     files: Sequence[SourceFile],
-    settings: ReadSettings | None = None,
+    settings: ReadOptions | None = None,
     recorded: Sequence[RecordedColumn] | None = None,
     widen: bool = False,
     whole: bool = False,
@@ -26,7 +27,7 @@ def plan_files(
     (for a dry run). With `recorded` columns the files are read by those: a value that does not fit makes a rejected
     row, or with `widen` a wider type.
     """
-    settings, known = settings or ReadSettings(), tuple(recorded or ())
+    settings, known = settings or ReadOptions(), tuple(recorded or ())
     with workspace(options or StageOptions(), settings) as space:
         looked = [look_at(space, file, known) for file in files]
         columns = _columns(looked, known, widen, settings.all_text)

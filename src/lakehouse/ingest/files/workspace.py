@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakehouse.core import quoting
+from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files import duck
 from lakehouse.ingest.files.casts import MISFIT
 from lakehouse.ingest.files.errors import DamagedFileError
-from lakehouse.ingest.files.model import FilePlan, ReadSettings, Reject, StageOptions
+from lakehouse.ingest.files.model import FilePlan, Reject, StageOptions
 from lakehouse.ingest.files.records import Record, count_lines, mend
 from lakehouse.ingest.files.rejects import has_rejects
 from lakehouse.ingest.files.text import make_plain
@@ -67,7 +68,7 @@ class Workspace:
     """One DuckDB and one scratch folder for a set of files."""
 
     options: StageOptions
-    settings: ReadSettings
+    settings: ReadOptions
     folder: Path
     _ready: dict[str, Ready] = field(default_factory=dict)
     _connection: Any = None
@@ -173,7 +174,7 @@ def _hopeless(plan: FilePlan) -> DamagedFileError:
 
 
 @contextmanager
-def workspace(options: StageOptions, settings: ReadSettings, near: Path | None = None) -> Iterator[Workspace]:
+def workspace(options: StageOptions, settings: ReadOptions, near: Path | None = None) -> Iterator[Workspace]:
     """A workspace that leaves nothing behind."""
     folder = Path(tempfile.mkdtemp(prefix=".lake-stage-", dir=options.scratch or near))
     space = Workspace(options, settings, folder)

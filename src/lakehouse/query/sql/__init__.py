@@ -10,11 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from lakehouse.core.errors import QueryRejectedError
-from lakehouse.query.sql.model import NO_STATEMENT, Statement, TableUse
+from lakehouse.core.statement import Statement
+from lakehouse.query.sql.errors import no_statement
 from lakehouse.query.sql.plain import parse_plain
-
-__all__ = ["Statement", "TableUse", "parse"]
 
 #: Texts, quoted names and comments, which are left alone, or one of Spark's spellings of AS OF.
 _AS_OF = re.compile(
@@ -24,11 +22,18 @@ _AS_OF = re.compile(
 )
 
 
-def parse(text: str, local: Collection[str] = ()) -> Statement:
-    """Understand a statement, or say where it is wrong. `local` are names that are not tables of the lake."""
+def parse(text: str, local: Collection[str] = (), dialect: str = "spark") -> Statement:
+    """Parse a statement.
+
+    Args:
+        local: names that are not tables of the lake.
+        dialect: any but Spark's is left to its engine, unparsed.
+    """
+    if dialect != "spark":
+        return Statement(text, "foreign")
     text = _AS_OF.sub(_as_sqlglot_reads_it, text.strip().removesuffix(";").rstrip())
     if not text:
-        raise QueryRejectedError(*NO_STATEMENT)
+        raise no_statement()
     if plain := parse_plain(text):
         return plain
     from lakehouse.query.sql.parsed import parse_with_sqlglot

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import QueryRejectedError
 from lakehouse.core.names import CATALOG, TableName
-from lakehouse.query.sql.model import NO_STATEMENT, Statement, TableUse
+from lakehouse.core.statement import Statement, TableUse
+from lakehouse.query.sql.errors import no_statement
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -46,7 +47,7 @@ def parse_with_sqlglot(text: str, local: Collection[str] = ()) -> Statement:
     except TokenError as exc:
         raise QueryRejectedError(str(exc).splitlines()[0], "Is a quote or a comment left open?", sql=text) from exc
     if not trees:
-        raise QueryRejectedError(*NO_STATEMENT)
+        raise no_statement()
     if len(trees) != 1 or isinstance(trees[0], exp.Block):
         raise QueryRejectedError("One statement at a time.", "Run them one after the other.", sql=text)
     tree = trees[0]

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 
 from lakehouse.core.names import TableName
+from lakehouse.core.statement import Statement, TableUse
 from lakehouse.engines.duckdb import OWN_NAMESPACES
-from lakehouse.query.sql.model import Statement, TableUse
 
 #: No comments, and no `<=>`, which DuckDB reads as a distance.
 _TOKEN = re.compile(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakehouse.core.errors import QueryRejectedError
-from lakehouse.query.sql.model import Statement, TableUse
+from lakehouse.core.statement import Statement, TableUse
 
 
 def for_spark(statement: Statement, names: Mapping[int, str]) -> str:

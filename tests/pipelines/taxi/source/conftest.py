@@ -52,7 +52,7 @@ class Readings:
 
     def __call__(self, partition: str = MONTH, spark: Any = None, **settings: str) -> Reading:
         quick = {"wait_s": "0.01", "timeout_s": "0.5", "tries": "3"} if "url" in settings else {}
-        return Reading(spark, {**quick, **settings}, partition, NOW, self.raw, say=self.said.append)
+        return Reading(spark, {**quick, **settings}, partition, NOW, self.raw, progress=self.said.append)
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from lakehouse.core.engine import QueryRequest, Write
 from lakehouse.core.errors import LakeError
 from lakehouse.core.jsonable import jsonable
+from lakehouse.core.requests import QueryRequest, WriteTarget
 from lakehouse.core.result import Result
 from lakehouse.core.version import __version__
 from lakehouse.engines.spark.daemon.client import ARROW
@@ -39,7 +39,7 @@ class Query(BaseModel):
     branch: str = ""
     files: dict[str, str] = {}
     settings: dict[str, str] = {}
-    write: Write | None = None
+    write: WriteTarget | None = None
     lock: str = ""
     reason: str = "asked for"
 

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lakehouse.core.engine import QueryRequest
+from lakehouse.core.engine import EngineCapabilities, Query
 from lakehouse.core.errors import EngineUnreachableError, LakeError, StatementLostError, error_from_dict
 from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result
 from lakehouse.core.tables import Column
@@ -59,17 +59,21 @@ class SparkDaemonClient:
         self._fingerprint = fingerprint(serialized)
         self._waiting, self._before_start = waiting, before_start
 
-    def query(self, request: QueryRequest, reason: str) -> Result:
+    name = "spark"
+    capabilities = EngineCapabilities(writes=True, remote=True)
+
+    def run(self, query: Query) -> Result:
+        request = query.request
         self._ensure_running()
-        body = {**asdict(request), "reason": reason}
+        body = {**asdict(request), "reason": query.reason}
         with self._waiting("Running on Spark"):
             status, kind, data = self._ask("POST", "/query", body, accept=ARROW if request.arrow else "")
         if status != 200:
             raise error_from_dict(json.loads(data), request.sql)
         return _arrow_result(data) if kind == ARROW else _listed_result(json.loads(data))
 
-    def wake(self) -> None:
-        """Start the process, if it does not run, while the caller does something else; errors are left to `query`."""
+    def prepare(self) -> None:
+        """Start the process, if it does not run, while the caller does something else; errors are left to `run`."""
         if self._is_right(self.health()):
             return
         self._before_start()

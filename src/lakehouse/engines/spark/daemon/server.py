@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakehouse.core.engine import QueryRequest
+from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.engines.spark.daemon.client import ALREADY_SERVED, SOCKET
 from lakehouse.engines.spark.session import LocalSession

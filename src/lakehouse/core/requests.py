@@ -1,0 +1,139 @@
+"""Typed requests: the CLI, Python and HTTP build the same objects and get the same errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lakehouse.core.errors import UnknownChoiceError
+from lakehouse.core.names import TableName
+
+MODES = ("append", "upsert", "replace")
+CONTRACTS = ("evolve", "freeze", "quarantine")
+FORMATS = ("iceberg", "hudi")
+
+#: Words that mean NULL in a CSV file. `NaN` is none: in a numeric column it is a number, elsewhere it may be a name.
+#: JSON and Parquet have nulls of their own, so no word counts there.
+NULL_WORDS = ("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "Null", "None", "\\N")
+
+
+@dataclass(frozen=True)
+class WriteTarget:
+    """Where a format's own writer puts the rows of a query.
+
+    SQL's INSERT keeps the schema of a table; a writer commits rows and a new schema together.
+    """
+
+    format: str
+    location: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    comments: Mapping[str, str] = field(default_factory=dict)
+    """Column comments by column name."""
+
+
+@dataclass(frozen=True)
+class QueryRequest:
+    """One SQL statement and how to run it."""
+
+    sql: str
+    as_of: str = ""
+    """Read every table as of this WHEN, unless the statement has its own AS OF."""
+    limit: int | None = None
+    """Maximum number of rows (default: all)."""
+    explain: bool = False
+    arrow: bool = True
+    """Return Arrow; False returns Python rows, which saves loading Arrow."""
+    branch: str = ""
+    """The branch of all tables (default: main)."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Parquet files or folders that the statement reads, by name."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Spark settings for this statement only."""
+    write: WriteTarget | None = None
+    """Write the rows of the query there instead of returning them."""
+    lock: str = ""
+    """A file to lock while the statement runs, because the client may die before the statement ends."""
+
+
+@dataclass(frozen=True)
+class DiffRequest:
+    """Compare a table at two WHENs."""
+
+    table: TableName
+    start: str
+    end: str = ""
+    """The later WHEN (default: now)."""
+    key: Sequence[str] = ()
+    """Columns that identify a row (default: the table's key)."""
+    limit: int = 1000
+    """Maximum number of rows to return; all are counted."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read source files; None means detect."""
+
+    null_words: tuple[str, ...] = NULL_WORDS
+    delimiter: str | None = None
+    quote: str | None = None
+    """Quote character; the empty string means that nothing is quoted."""
+    escape: str | None = None
+    encoding: str | None = None
+    """Any encoding that Python knows."""
+    header: bool | None = None
+    all_text: bool = False
+    """Read every column of a CSV or JSON file as a string, unchanged."""
+
+
+@dataclass(frozen=True)
+class IngestRequest:
+    """Ingest files into a table."""
+
+    sources: tuple[str, ...]
+    table: TableName
+    mode: str = ""
+    """append, upsert or replace (default: upsert with a key, else append)."""
+    key: tuple[str, ...] = ()
+    order_by: str = ""
+    """Of several rows with one key, the highest value of this column wins (default: the last row)."""
+    format: str = ""
+    """Format of a new table (default: iceberg)."""
+    contract: str = "evolve"
+    partition_by: str = ""
+    sort_by: str = ""
+    force: bool = False
+    """Ingest files again that were ingested before."""
+    read: ReadOptions = field(default_factory=ReadOptions)
+    dry_run: bool = False
+    """Report what would be done; write nothing."""
+    branch: str = ""
+    """The branch of the table (default: main)."""
+
+    def __post_init__(self) -> None:
+        for name, given, known in (
+            ("mode", self.mode, ("", *MODES)),
+            ("contract", self.contract, CONTRACTS),
+            ("format", self.format, ("", *FORMATS)),
+        ):
+            if given not in known:
+                raise UnknownChoiceError(name, given, [each for each in known if each])
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """Run a pipeline, or part of it."""
+
+    partitions: tuple[str, ...] = ()
+    """Rebuild these partitions (default: those whose source is new or has changed)."""
+    tables: tuple[str, ...] = ()
+    """Build only these tables of the pipeline (default: all)."""
+    publish: bool = True
+    light: bool = False
+    """Build without Spark, for tables that can be built so."""
+    id: str = ""
+    """Makes the request idempotent: a run that was published under this id is not done again."""
+    author: str = ""
+    message: str = ""
+    """Commit message."""
+    resume: bool = False
+    """Continue on the branch that a failed run of that id left."""

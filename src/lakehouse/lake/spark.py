@@ -1,0 +1,146 @@
+"""The Spark of a lake: its jars, its settings, a session in this process or the daemon."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakehouse.config.profiles import resolve_profile
+from lakehouse.config.serialize import dump_settings
+from lakehouse.config.settings import Settings
+from lakehouse.core.names import CATALOG
+from lakehouse.core.uris import file_uri
+from lakehouse.engines.spark.daemon.client import SparkDaemonClient
+from lakehouse.engines.spark.settings import WARM
+from lakehouse.storage.local import LocalHome
+from lakehouse.storage.s3 import is_remote
+
+if TYPE_CHECKING:
+    from lakehouse.engines.spark.jars import MavenArtifact
+    from lakehouse.engines.spark.java import Java
+    from lakehouse.engines.spark.launch import StartedSession
+    from lakehouse.lake.backend import Backend
+
+#: Entered while something takes long; yields a function to update the description, or None.
+StatusReporter = Callable[[str], AbstractContextManager[Callable[[str], None] | None]]
+#: Entered around a download; yields a function to call with (bytes done, bytes in total), or None.
+DownloadReporter = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
+_IN_PROCESS = "local[*]"
+
+
+def silent(description: str) -> AbstractContextManager[None]:
+    """Report nothing."""
+    return nullcontext()
+
+
+def spark_daemon(
+    settings: Settings, status: StatusReporter = silent, download: DownloadReporter = silent
+) -> SparkDaemonClient:
+    """The lake's background Spark, running or not."""
+    home = LocalHome(settings.home)
+    in_process = replace(settings, spark=replace(settings.spark, master=_IN_PROCESS))
+    return SparkDaemonClient(
+        run_folder=home.run,
+        log=home.logs / "spark.log",
+        start=[sys.executable, "-m", "lakehouse.lake.daemon"],
+        serialized=dump_settings(in_process),
+        waiting=status,
+        before_start=lambda: fetch_runtime(settings, download),
+    )
+
+
+def fetch_runtime(settings: Settings, download: DownloadReporter = silent) -> tuple[Java, list[Path]]:
+    """The Java and the jars that Spark runs on, fetched if they are missing."""
+    from lakehouse.engines.spark.jars import ensure_jars
+    from lakehouse.engines.spark.java import find_java
+
+    java = find_java(settings.spark.java_home)
+    with download("Fetching jars") as progress:
+        return java, ensure_jars(settings.cache, lambda: java, settings.maven_repo, progress, jars_for(settings))
+
+
+def jars_for(settings: Settings) -> tuple[MavenArtifact, ...]:
+    """The jars that Spark needs beside its own for this lake."""
+    from lakehouse.engines.spark.jars import EMBEDDED, ICEBERG_AWS, S3A
+
+    return (*EMBEDDED, *(S3A if _reads_s3(settings) else ()), *(ICEBERG_AWS if _writes_s3(settings) else ()))
+
+
+def _reads_s3(settings: Settings) -> bool:
+    """Whether Spark itself reads from an object store: some pipeline's source, or a Hudi table, lies there."""
+    on_hive = resolve_profile(settings).catalog.kind == "hive"  # where Hudi's tables lie in an object store
+    return on_hive or any(own.get("path", "").startswith("s3://") for own in settings.sources.values())
+
+
+def _writes_s3(settings: Settings) -> bool:
+    """Whether the lake's own tables lie there."""
+    return is_remote(resolve_profile(settings).warehouse)
+
+
+def start_spark(backend: Backend, class_list: Path | None = None) -> StartedSession:
+    """A session on whatever spark.master names; what it needs on this machine is fetched first."""
+    from lakehouse.engines.spark.archive import find_archive
+    from lakehouse.engines.spark.java import heap_for
+    from lakehouse.engines.spark.launch import JDK_NET, LaunchOptions, connect, start_session
+
+    settings, home = backend.settings, backend.home
+    master = _IN_PROCESS if settings.spark.master == WARM else settings.spark.master
+    if master.startswith("sc://"):
+        return connect(master)
+    backend.catalog.ready()
+    java, jars = fetch_runtime(settings)
+    conf = {**spark_conf(backend), "spark.master": master, **settings.spark.conf}
+    if not master.startswith("local"):
+        # Executors on other machines get the jars from the driver, and may run on a Java that is cut down like ours.
+        conf["spark.jars"] = ",".join(str(jar) for jar in (*jars, JDK_NET))
+        if "spark.authenticate.secret" not in conf:
+            # A cluster's secret is one that all of it was given; one made up here would be the driver's alone.
+            conf["spark.authenticate"] = settings.spark.conf.get("spark.authenticate", "false")
+    launch = LaunchOptions(
+        java=java,
+        jars=jars,
+        heap=heap_for(settings.spark.driver_memory),
+        conf=conf,
+        log=home.logs / "spark.log",
+        archive=find_archive(settings.cache, java, jars),
+        class_list=class_list,
+    )
+    return start_session(launch)
+
+
+def spark_conf(backend: Backend) -> Mapping[str, str]:
+    """Everything a Spark session needs to be this lake's: the catalog, both formats, loopback only, UTC."""
+    home = backend.home
+    return {
+        "spark.app.name": f"lakehouse {home.folder}",
+        **backend.catalog.spark_conf(),
+        "spark.sql.defaultCatalog": CATALOG,
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,"
+        "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.sql.warehouse.dir": file_uri(home.warehouse),
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # One task per core: the default of 200 makes 200 files of 3 rows. Adaptive execution still splits large ones.
+        "spark.sql.shuffle.partitions": str(max(os.cpu_count() or 1, 2)),
+        # Java does not compile methods beyond this size, and Spark makes such of a table's dozen rules: interpreted, they took
+        # three times as long. Beyond it, Spark takes smaller steps instead.
+        "spark.sql.codegen.hugeMethodLimit": "8000",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.authenticate": "true",
+        "spark.ui.enabled": "false",
+        "spark.local.dir": str(home.run / "spark"),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.catalogImplementation": "in-memory",
+        # Each session would remember a Hudi table's schema and files, and only one of them is told when they change.
+        "spark.sql.filesourceTableRelationCacheSize": "0",
+        **backend.spark,
+    }
