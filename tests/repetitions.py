@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
 #: `smoke` or `full`.
 REPEAT = os.environ.get("TEST_REPEAT", "smoke")
 
 
-def repetitions(smoke: int, full: int) -> int:
-    """The count for this run. A test that uses it is marked `faults`."""
+Count = TypeVar("Count")
+
+
+def repetitions(smoke: Count, full: Count) -> Count:
+    """The count, or the cases, for this run. A test that uses it is marked `faults`."""
     return {"smoke": smoke, "full": full}[REPEAT]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+from tests.repetitions import repetitions
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.names import MAIN, TableName
@@ -203,9 +204,9 @@ def _content(pointer: str) -> int:
 
 
 Branching.TestCase.settings = settings(
-    max_examples=40,
+    max_examples=repetitions(10, 100),
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-TestBranching = pytest.mark.slow(Branching.TestCase)
+TestBranching = pytest.mark.faults(pytest.mark.slow(Branching.TestCase))

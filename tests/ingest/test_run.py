@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.repetitions import repetitions
 
 from lakehouse.core.errors import UnknownChoiceError
 from lakehouse.core.names import TableName
@@ -49,15 +50,16 @@ import sys
 from pathlib import Path
 from lakehouse.ingest.run import Ingester
 ingester = Ingester(None, None, None, None, Path(sys.argv[1]), 0)
-for _ in range(300):
+for _ in range(int(sys.argv[2])):
     with ingester._workplace() as work:
         (work / "rows").write_text("x")
         assert (work / "rows").read_text() == "x"
 """
 
 
+@pytest.mark.faults
 def test_ingests_into_other_tables_do_not_clear_away_a_new_workplace(tmp_path: Path) -> None:
-    arguments = [sys.executable, "-c", OPEN_AND_CLOSE, str(tmp_path)]
+    arguments = [sys.executable, "-c", OPEN_AND_CLOSE, str(tmp_path), str(repetitions(50, 1_000))]
     running = [subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) for _ in range(6)]
     said = [process.communicate(timeout=60)[1] for process in running]
     assert said == [""] * len(running)

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.conftest import LAKE, Command, command_for, stop_spark
+from tests.repetitions import repetitions
 
 from lakehouse.config.load import load_settings
 from lakehouse.lake import Lake
@@ -23,11 +24,11 @@ from lakehouse.lake.spark import spark_daemon
 pytestmark = pytest.mark.spark
 
 #: How often an ingest is killed.
-MOMENTS = 40
-HUDI_MOMENTS = 10
-ORPHANS = 5
+MOMENTS = repetitions(4, 50)
+HUDI_MOMENTS = repetitions(2, 10)
+ORPHANS = repetitions(2, 5)
 ROWS = 20_000
-PROCESSES, FILES = 8, 25
+PROCESSES, FILES = repetitions(4, 8), repetitions(4, 25)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,8 @@ with open_lake() as lake:
 """
 
 
-def test_eight_processes_ingest_into_one_table_at_once(home: Path, lake: Lake, tmp_path: Path) -> None:
+@pytest.mark.faults
+def test_many_processes_ingest_into_one_table_at_once(home: Path, lake: Lake, tmp_path: Path) -> None:
     environment = {**os.environ, "LAKE_HOME": str(home)}
     running = []
     for process in range(PROCESSES):
@@ -116,6 +118,7 @@ def test_eight_processes_ingest_into_one_table_at_once(home: Path, lake: Lake, t
 # ---- killed -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     ("table_format", "moments"),
     [
@@ -172,6 +175,7 @@ def test_the_branch_of_a_killed_ingest_is_cleared_away(home: Path, lake: Lake, b
     assert branches(home) == set()
 
 
+@pytest.mark.faults
 def test_what_a_killed_ingest_has_still_running_does_not_get_into_the_next_one(
     home: Path, lake: Lake, tmp_path: Path
 ) -> None:

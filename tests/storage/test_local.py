@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.repetitions import repetitions
 
 from lakehouse.core.errors import DiskFullError, HomeError, LakeError
 from lakehouse.storage import local
@@ -121,12 +122,13 @@ def test_a_place_where_nobody_may_write_says_so() -> None:
     assert "LAKE_HOME" in refused.value.hint
 
 
+@pytest.mark.faults
 def test_many_may_make_a_home_at_once(tmp_path: Path) -> None:
     failures: list[LakeError] = []
     barrier = threading.Barrier(8)
 
     def make() -> None:
-        for number in range(30):
+        for number in range(repetitions(10, 100)):
             barrier.wait()
             try:
                 LocalHome(tmp_path / f"lake{number}").ready()

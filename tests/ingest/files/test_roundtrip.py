@@ -13,12 +13,18 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.repetitions import repetitions
 
 from .conftest import Read, read_paths
 
+pytestmark = pytest.mark.faults
+
 FEW = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=repetitions(10, 100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
+MORE = settings(FEW, max_examples=repetitions(20, 200))
 
 #: Cells that make trouble: delimiters, quotes, line ends, blanks, words for null, letters from everywhere.
 CELLS = st.text(
@@ -119,7 +125,7 @@ def same_number(one: str, other: str) -> bool:
 
 
 @given(values=COLUMNS)
-@settings(FEW, max_examples=50)
+@MORE
 def test_no_value_loses_anything_by_its_type(values: list[str]) -> None:
     told = read_text("v;w\n" + "".join(f"{value};x\n" for value in values), delimiter=";", header=True)
     assert told.rejects == []
@@ -135,7 +141,7 @@ def test_no_value_loses_anything_by_its_type(values: list[str]) -> None:
 
 @pytest.mark.usefixtures("tiny_sample")
 @given(values=COLUMNS, more=COLUMNS)
-@settings(FEW, max_examples=30)
+@FEW
 def test_types_from_a_sample_are_those_of_the_whole(values: list[str], more: list[str]) -> None:
     text = "v;w\n" + f"{values[0]};x\n" * 20 + "".join(f"{value};x\n" for value in more)
     short = "v;w\n" + "".join(f"{value};x\n" for value in [values[0], *more])
@@ -146,7 +152,7 @@ ROUGH = st.text(st.sampled_from(list('a1,"\n')), max_size=60)
 
 
 @given(text=ROUGH)
-@settings(FEW, max_examples=50)
+@MORE
 def test_of_any_text_every_line_is_in_a_row_or_among_the_rejects(text: str) -> None:
     told = read_text("h1,h2\n1,2\n" + text, delimiter=",", quote='"', escape='"', header=True, all_text=True)
     kept = "".join(cell or "" for row in told.rows for cell in row) + "".join(reject.raw for reject in told.rejects)

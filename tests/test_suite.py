@@ -1,0 +1,89 @@
+"""The suite keeps to its budget: what shares a server runs together, Sparks are few, and Java starts only where it may."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tools.suite.lanes import MOST_SPARKS, SPARKS, Batch, Queue, batches, chosen, divided
+from tools.suite.timings import FAMILIES, Timing, read, write
+from tools.suite.usage import VARIABLE, Sampler
+
+from lakehouse.engines.spark.java import find_java
+
+TESTS = Path(__file__).parent
+DETACHED = "import subprocess, sys; subprocess.Popen(['sleep', '60'], start_new_session=True); print('started')"
+
+
+def test_every_test_file_is_in_one_batch() -> None:
+    files = [file.path for batch in batches(chosen([])) for file in batch.files]
+    assert sorted(files) == sorted(str(path.relative_to(TESTS.parent)) for path in TESTS.rglob("test_*.py"))
+
+
+def test_files_that_share_a_server_are_in_one_batch_and_the_others_fill_the_lanes() -> None:
+    files = [Timing(f"{family}{number}", family, 60.0) for family in FAMILIES for number in range(4)]
+    made = batches(files)
+    assert {batch.family: len(batch.files) for batch in made if SPARKS[batch.family] > 1} == {"stack": 4}
+    assert [batch.family for batch in made].count("servers") == 1
+    assert [len(batch.files) for batch in made if batch.family == "plain"] == [2, 1, 1]
+    assert made[0].family == "stack", "what needs most starts first"
+
+
+def test_divided_files_make_batches_of_the_same_length() -> None:
+    files = [Timing(str(seconds), "plain", float(seconds)) for seconds in (50, 10, 20, 30, 40)]
+    assert sorted(batch.seconds for batch in divided("plain", files, 2)) == [70.0, 80.0]
+
+
+def test_a_batch_waits_while_it_would_start_too_many_sparks() -> None:
+    stack, second, plain = (Batch(family, (Timing("x", family),)) for family in ("stack", "stack", "plain"))
+    queue = Queue([stack, second, plain])
+    assert SPARKS["stack"] * 2 > MOST_SPARKS
+    assert queue.take() is stack
+    assert queue.take() is plain
+    queue.done(stack)
+    assert queue.take() is second
+    assert queue.take() is None
+
+
+def test_timings_are_read_as_they_were_written(tmp_path: Path) -> None:
+    timings = {"tests/a.py": Timing("tests/a.py", "warm", 1.5), "tests/b.py": Timing("tests/b.py", "plain", 0.1)}
+    write(tmp_path / "timings.json", timings)
+    assert read(tmp_path / "timings.json") == timings
+    assert read(tmp_path / "none.json") == {}
+
+
+def test_the_sampler_sees_processes_that_detached(tmp_path: Path) -> None:
+    sampler = Sampler()
+    environment = {**os.environ, VARIABLE: sampler.run}
+    with subprocess.Popen([sys.executable, "-c", DETACHED], env=environment, stdout=subprocess.PIPE, text=True) as done:
+        assert done.stdout and done.stdout.readline() == "started\n"
+    sampler.start()
+    deadline = time.monotonic() + 30
+    while not sampler.peak.memory and time.monotonic() < deadline:
+        time.sleep(0.1)
+    sampler.stop()
+    (found,) = [each.process for each in sampler._seen.values() if each]
+    assert found.name() == "sleep"
+    found.kill()
+    assert sampler.peak.memory > 0 and sampler.peak.java == 0
+
+
+def test_java_does_not_start_in_a_test_that_is_not_marked_for_it() -> None:
+    java = find_java("").program
+    refused = subprocess.run([java, "-version"], capture_output=True, text=True)
+    assert refused.returncode != 0 and "ThisTestIsNotMarkedSparkServersOrSlow" in refused.stderr
+
+
+@pytest.mark.slow
+def test_java_starts_in_a_test_that_is_marked_for_it() -> None:
+    subprocess.run([find_java("").program, "-version"], check=True, capture_output=True)
+
+
+def test_a_file_that_repeats_has_its_tests_marked() -> None:
+    using = [path for path in TESTS.rglob("test_*.py") if "import repetitions\n" in path.read_text()]
+    assert using
+    assert [path.name for path in using if "mark.faults" not in path.read_text()] == []
