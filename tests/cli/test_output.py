@@ -186,7 +186,7 @@ def test_a_sql_error_points_at_its_position(call: Any) -> None:
 
 
 def test_an_unknown_table_names_the_nearest(call: Any) -> None:
-    assert "Nearest: shop.orders" in call("sql", "select * from shop.ordrs").err
+    assert "Did you mean shop.orders" in call("sql", "select * from shop.ordrs").err
 
 
 def test_a_wrong_profile_lists_the_valid_ones(call: Any) -> None:

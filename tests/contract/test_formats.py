@@ -102,7 +102,7 @@ def test_a_time_in_the_future_says_what_is_valid(shared_lake: Lake, make: Make) 
     table = make()
     with pytest.raises(WhenError, match="future") as caught:
         shared_lake.travel(table, "2999-01-01")
-    assert "Snapshots reach from" in caught.value.hint
+    assert "Snapshots range from" in caught.value.hint
 
 
 def test_diff_finds_added_removed_and_changed_rows(shared_lake: Lake, make: Make) -> None:

@@ -121,8 +121,8 @@ def test_an_answer_without_a_reason_is_still_an_error() -> None:
 @pytest.mark.parametrize(
     ("nearest", "total", "hint"),
     [
-        pytest.param(["crm.leads"], 5, "Nearest: crm.leads. All of them: lake tables", id="near"),
-        pytest.param([], 5, "See what there is: lake tables", id="nothing-near"),
+        pytest.param(["crm.leads"], 5, "Did you mean crm.leads? List all: lake tables", id="near"),
+        pytest.param([], 5, "List all tables: lake tables", id="nothing-near"),
         pytest.param([], 0, "The lake is empty. Try: lake demo", id="empty-lake"),
     ],
 )
@@ -132,7 +132,7 @@ def test_an_unknown_table_says_where_to_look(nearest: list[str], total: int, hin
 
 def test_an_unknown_choice_lists_the_choices_in_order() -> None:
     error = UnknownChoiceError("engine", "trono", ["spark", "auto", "duckdb"])
-    assert error.message == "engine='trono' is not known here."
+    assert error.message == "Invalid value for engine: 'trono'."
     assert error.hint == "Choose one of: auto, duckdb, spark."
     assert isinstance(error, ConfigError)
 

@@ -59,9 +59,9 @@ def test_a_bad_name_is_refused_with_the_rule(text: str) -> None:
 
 
 def test_the_refusal_shows_the_part_and_says_what_it_was_for() -> None:
-    with pytest.raises(BadNameError, match=r"'my table' cannot be the name of a table\."):
+    with pytest.raises(BadNameError, match=r"Invalid table name: 'my table'\."):
         TableName.parse("crm.my table")
-    with pytest.raises(BadNameError, match=r"'my space' cannot be the name of a namespace\."):
+    with pytest.raises(BadNameError, match=r"Invalid namespace name: 'my space'\."):
         TableName.parse("my space.leads")
 
 

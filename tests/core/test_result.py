@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow
 
-from lakehouse.core.result import MOST_ROWS_SHOWN, ArrowRows, Explain, ListedRows, Result, Row, html_table
+from lakehouse.core.result import MAX_ROWS_SHOWN, ArrowRows, Explain, ListedRows, Result, Row, html_table
 from lakehouse.core.tables import Column
 
 COLUMNS = (Column("id", "int"), Column("name", "string"))
@@ -55,6 +55,6 @@ def test_a_notebook_gets_escaped_html() -> None:
 
 
 def test_a_notebook_gets_the_first_rows_of_many() -> None:
-    html = html_table(["n"], [(number,) for number in range(MOST_ROWS_SHOWN + 1)])
-    assert html.count("<td>") == MOST_ROWS_SHOWN
-    assert f"{MOST_ROWS_SHOWN + 1} rows, {MOST_ROWS_SHOWN} shown" in html
+    html = html_table(["n"], [(number,) for number in range(MAX_ROWS_SHOWN + 1)])
+    assert html.count("<td>") == MAX_ROWS_SHOWN
+    assert f"{MAX_ROWS_SHOWN + 1} rows, {MAX_ROWS_SHOWN} shown" in html

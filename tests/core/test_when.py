@@ -113,11 +113,11 @@ def test_after_a_rollback_a_time_means_what_was_present_then() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("2026-12-24", "lies in the future", id="future"),
+        pytest.param("2026-12-24", "is in the future", id="future"),
         pytest.param("2025-12-31", "did not exist yet at 2025-12-31 00:00:00.000Z", id="before-the-first"),
-        pytest.param("moday_close", "'moday_close' is not a WHEN of crm.leads", id="unknown-tag"),
-        pytest.param("44", "'44' is not a WHEN of crm.leads", id="unknown-id"),
-        pytest.param("20260115", "'20260115' is not a WHEN of crm.leads", id="digits"),
+        pytest.param("moday_close", "Invalid WHEN for crm.leads: 'moday_close'", id="unknown-tag"),
+        pytest.param("44", "Invalid WHEN for crm.leads: '44'", id="unknown-id"),
+        pytest.param("20260115", "Invalid WHEN for crm.leads: '20260115'", id="digits"),
     ],
 )
 def test_a_wrong_when_lists_the_valid_ones(text: str, message: str) -> None:

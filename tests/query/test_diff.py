@@ -194,7 +194,7 @@ def test_a_wrong_moment_or_table_is_told(open_lake: Open, changed: Table) -> Non
     lake = open_lake()
     with pytest.raises(WhenError, match="did not exist yet"):
         lake.diff("shop.t", "2020-01-01", key=["id"])
-    with pytest.raises(WhenError, match="lies in the future"):
+    with pytest.raises(WhenError, match="is in the future"):
         lake.diff("shop.t", "now", (datetime.now(UTC) + timedelta(days=1)).isoformat(), key=["id"])
     with pytest.raises(NoSuchTableError):
         lake.diff("shop.tt", "now")

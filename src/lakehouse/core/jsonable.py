@@ -1,4 +1,4 @@
-"""One way to say any SQL value in JSON, used by `-o json`, by the HTTP API and between our own processes."""
+"""SQL values as JSON, for `-o json`, HTTP and messages between our own processes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 
 def jsonable(value: Any) -> Any:
-    """The value as JSON has it: times in ISO 8601 (UTC as Z), bytes in base64, NaN and infinities as text."""
+    """Convert a value: times to ISO 8601 (UTC as Z), bytes to base64, NaN and infinities to strings."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Decimal):
-        return _number_or_text(value)
+        return _number_or_string(value)
     if isinstance(value, dict):
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -23,8 +23,8 @@ def jsonable(value: Any) -> Any:
     return _scalar(value)
 
 
-def _number_or_text(value: Decimal) -> float | str:
-    """A number where a double holds it to the last digit, as money does; text where it would be rounded."""
+def _number_or_string(value: Decimal) -> float | str:
+    """A number if a double represents it exactly to the last digit, else a string."""
     if not value.is_finite():
         return str(value)
     number = float(value)

@@ -1,4 +1,4 @@
-"""Names of tables: two parts, checked, so that no name can be a path, a quote or a second statement."""
+"""Table names: two validated parts, so that no name can be a path, a quote or a second statement."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from lakehouse.core.errors import BadNameError
 
 #: The catalog's name in SQL and the key of `main` in a SQL catalog's tables.
 CATALOG = "lake"
-#: The branch that everybody sees who asks for no other.
+#: The default branch.
 MAIN = "main"
 DEFAULT_NAMESPACE = "default"
 LONGEST_NAME = 128
-#: Rows of a table that were put aside are in a table that is called so too, with this behind it.
+#: Suffix of the table that holds the rejected rows of another.
 REJECTED_SUFFIX = "__rejected"
 
 _PART = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def check_part(text: str, what: str) -> str:
-    """One part of a name in lower case, or a BadNameError that says what a name may be."""
-    folded = text.lower() if text.isascii() else text  # some letters of other alphabets fold into ours
+    """Validate one part of a name and return it in lower case."""
+    folded = text.lower() if text.isascii() else text  # some non-ASCII letters lower-case to ASCII ones
     if not _PART.fullmatch(folded) or len(folded) > LONGEST_NAME:
         raise BadNameError(
-            f"{text!r} cannot be the name of a {what}.",
+            f"Invalid {what} name: {text!r}.",
             f"Use letters, digits and _, not starting with a digit, at most {LONGEST_NAME} characters.",
         )
     return folded
@@ -34,26 +34,26 @@ def check_part(text: str, what: str) -> str:
 
 @dataclass(frozen=True, order=True)
 class TableName:
-    """`namespace.table`, both checked and in lower case."""
+    """`namespace.table`, validated and in lower case."""
 
     namespace: str
     table: str
 
     @classmethod
     def parse(cls, text: str) -> TableName:
-        """Read `table`, `namespace.table` or `lake.namespace.table`."""
+        """Parse `table`, `namespace.table` or `lake.namespace.table`."""
         parts = [part.strip("`") for part in text.split(".")]
         if len(parts) == 3 and parts[0].lower() == CATALOG:
             parts = parts[1:]
         if len(parts) == 1:
             parts = [DEFAULT_NAMESPACE, *parts]
         if len(parts) != 2:
-            raise BadNameError(f"{text!r} is not the name of a table.", "Write NAMESPACE.TABLE, for example crm.leads.")
+            raise BadNameError(f"Invalid table name: {text!r}.", "Write NAMESPACE.TABLE, for example crm.leads.")
         return cls(check_part(parts[0], "namespace"), check_part(parts[1], "table"))
 
     @property
     def rejected(self) -> TableName:
-        """The table of the rows that were put aside."""
+        """The table of this table's rejected rows."""
         return TableName(self.namespace, self.table + REJECTED_SUFFIX)
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class TableName:
 
 
 def nearest(given: str, known: Iterable[str], most: int = 3) -> list[str]:
-    """The known names that look most like the given one; a right table in a wrong namespace counts as near."""
+    """The known names closest to the given one; the right table in a wrong namespace counts as close."""
     names = sorted(known)
     last = given.rsplit(".", 1)[-1]
     same_table = [name for name in names if name.rsplit(".", 1)[-1] == last]

@@ -1,18 +1,18 @@
-"""Texts and names inside SQL, so that whatever they hold stays what it is."""
+"""Quote strings and identifiers in SQL."""
 
 from __future__ import annotations
 
 
 def text(value: str) -> str:
-    """A text in standard SQL, as DuckDB reads it."""
+    """A string literal in standard SQL, as DuckDB parses it."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def name(value: str) -> str:
-    """A name in standard SQL, as DuckDB reads it."""
+    """A quoted identifier in standard SQL, as DuckDB parses it."""
     return '"' + value.replace('"', '""') + '"'
 
 
 def spark_text(value: str) -> str:
-    """A text in Spark's SQL, where a backslash escapes."""
+    """A string literal in Spark SQL, where a backslash escapes."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,4 +1,4 @@
-"""A result: columns and rows, whichever engine made them, turned into Arrow only when somebody asks."""
+"""The result of a statement: columns and rows of any engine, converted to Arrow on demand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = tuple[Any, ...]
 
 
 class Rows(Protocol):
-    """Where a result's rows come from."""
+    """The rows of a result, fetched lazily."""
 
     def fetch(self) -> list[Row]: ...
     def arrow(self) -> pyarrow.Table: ...
@@ -38,7 +38,7 @@ class Explain:
 
 @dataclass
 class Result:
-    """What a statement gave: Arrow for programs, rows for people."""
+    """The result of a statement, as Arrow or as Python rows."""
 
     columns: tuple[Column, ...]
     source: Rows
@@ -60,7 +60,7 @@ class Result:
         return self._rows
 
     def dicts(self) -> list[dict[str, Any]]:
-        """All rows as one dict each."""
+        """All rows as dicts."""
         return [dict(zip(self.names, row, strict=True)) for row in self.rows()]
 
     def to_arrow(self) -> pyarrow.Table:
@@ -83,11 +83,11 @@ class Result:
         return len(self.rows())
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it."""
+        """HTML for notebooks."""
         return html_table(self.names, self.rows())
 
 
-MOST_ROWS_SHOWN = 50
+MAX_ROWS_SHOWN = 50
 
 
 def html_table(names: Sequence[str], rows: Sequence[Row]) -> str:
@@ -97,15 +97,15 @@ def html_table(names: Sequence[str], rows: Sequence[Row]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape('' if value is None else str(value))}</td>" for value in row) + "</tr>"
-        for row in rows[:MOST_ROWS_SHOWN]
+        for row in rows[:MAX_ROWS_SHOWN]
     )
-    more = f"<caption>{len(rows)} rows, {MOST_ROWS_SHOWN} shown</caption>" if len(rows) > MOST_ROWS_SHOWN else ""
+    more = f"<caption>{len(rows)} rows, {MAX_ROWS_SHOWN} shown</caption>" if len(rows) > MAX_ROWS_SHOWN else ""
     return f"<table>{more}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 @dataclass
 class ListedRows:
-    """Rows that are already Python values: answers of our own, or JSON from the warm Spark."""
+    """Rows that are Python values already."""
 
     names: Sequence[str]
     listed: list[Row]
@@ -122,7 +122,7 @@ class ListedRows:
 
 @dataclass
 class ArrowRows:
-    """Rows that came as Arrow."""
+    """Rows of an Arrow table."""
 
     table: pyarrow.Table
 

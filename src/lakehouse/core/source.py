@@ -1,4 +1,4 @@
-"""The interface of the storage that source files are read from."""
+"""The interface of an object store that source files are read from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file in an object store: its whole name (`s3://bucket/key`), its size, and a mark that changes with its content."""
+    """A file in an object store: its full name (`s3://bucket/key`), size and etag."""
 
     name: str
     size: int
@@ -18,13 +18,13 @@ class RemoteFile:
 
 
 class RemoteFiles(Protocol):
-    """An object store, as far as files that users bring lie there."""
+    """Read access to an object store."""
 
     def list(self, folder: str, deep: bool) -> Sequence[str]:
-        """The sorted names of all files below a folder, or only of those right in it; none if there is no such folder."""
+        """The sorted names of the files in a folder, with `deep` also in its subfolders; empty if there is no such folder."""
 
     def stat(self, name: str) -> RemoteFile | None:
-        """What is known of a file, or None if there is none of that name."""
+        """Size and etag of a file; None if it does not exist."""
 
     def fetch(self, file: RemoteFile, into: Path, stop: Callable[[], bool]) -> None:
-        """Copy a file here; it arrives as it was looked at, or an error says that it did not, or `stop` said so."""
+        """Download a file; raises if it changed since `stat`. Stops early when `stop` returns True."""

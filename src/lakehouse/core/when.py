@@ -1,7 +1,7 @@
-"""WHEN: a snapshot id, a tag or branch, an ISO timestamp, or words such as `yesterday` and `2 hours ago`.
+"""WHEN: a snapshot id, a tag or branch, an ISO timestamp, or a relative time such as `yesterday` or `2 hours ago`.
 
-A WHEN is read in two steps. `parse` needs no table: it tells a time from anything else. `resolve` then finds
-the one snapshot that is meant in a table's history, so that every engine gets a snapshot id and nothing else.
+`parse` needs no table: it separates times from ids and refs. `resolve` then finds the snapshot in a table's history, so
+that every engine gets a snapshot id.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from lakehouse.core.errors import WhenError
 
-#: Days and longer are calendar-free on purpose: a month is 30 days, a year 365, as in `git log --since`.
+#: A month is 30 days and a year 365, as in `git log --since`.
 _SECONDS = {
     "second": 1,
     "minute": 60,
@@ -29,18 +29,18 @@ _FORMS = "a snapshot id, a tag, an ISO time (2026-01-31, 2026-01-31T12:00:00+01:
 
 @dataclass(frozen=True)
 class Version:
-    """One point in a table's history, as far as resolving a WHEN needs it."""
+    """A snapshot id with its commit time."""
 
     id: str
     at: datetime
 
 
 def parse(text: str, now: datetime) -> datetime | None:
-    """The moment that the text means, or None when it is not a time (then it is an id or a reference)."""
+    """The time that a WHEN denotes; None if it is an id or a ref."""
     try:
         return _moment(text, now)
     except OverflowError:
-        # Before the year 1 or after the year 9999: no table was there, and saying so is all that is wanted.
+        # Before year 1 or after year 9999: no table existed, which is what the caller reports.
         return datetime.min.replace(tzinfo=UTC)
 
 
@@ -57,7 +57,7 @@ def _moment(text: str, now: datetime) -> datetime | None:
 
 
 def _iso(text: str) -> datetime | None:
-    # Python would also read 20260131 as a date, but a run of digits is a snapshot id or a Hudi instant here.
+    # Python parses 20260131 as a date, but digits alone are a snapshot id or a Hudi instant here.
     if text.isdigit():
         return None
     try:
@@ -70,24 +70,24 @@ def _iso(text: str) -> datetime | None:
 def resolve(
     text: str, versions: Sequence[Version], refs: Mapping[str, str], now: datetime, table: str, ids: Sequence[str] = ()
 ) -> str:
-    """The id of the snapshot that a WHEN means.
+    """Resolve a WHEN to a snapshot id.
 
     Args:
-        versions: what the table was, oldest first; a time means the last version that is not younger.
+        versions: the table's snapshots, oldest first; a time resolves to the last one that is not younger.
         refs: tags and branches of the table, by name.
-        ids: snapshots that are still readable but no longer in `versions` (rolled back), if any.
+        ids: snapshots that are readable but not in `versions`, because they were rolled back.
     """
     if not versions:
-        raise WhenError(f"{table} has no snapshot yet, so there is nothing to travel to.", f"lake describe {table}")
+        raise WhenError(f"{table} has no snapshot yet.", f"lake describe {table}")
     if text in refs:
         return refs[text]
     if text in {version.id for version in versions} or text in ids:
         return text
     moment = parse(text, now)
     if moment is None:
-        raise WhenError(f"{text!r} is not a WHEN of {table}.", _valid(versions, refs))
+        raise WhenError(f"Invalid WHEN for {table}: {text!r}.", _valid(versions, refs))
     if moment > now:
-        raise WhenError(f"{text!r} lies in the future ({_show(moment)}).", _valid(versions, refs))
+        raise WhenError(f"{text!r} is in the future ({_show(moment)}).", _valid(versions, refs))
     if moment < versions[0].at:
         raise WhenError(f"{table} did not exist yet at {_show(moment)}.", _valid(versions, refs))
     return [version for version in versions if version.at <= moment][-1].id
@@ -96,7 +96,7 @@ def resolve(
 def _valid(versions: Sequence[Version], refs: Mapping[str, str]) -> str:
     first, last = versions[0], versions[-1]
     names = f"; tags and branches: {', '.join(sorted(refs))}" if refs else ""
-    return f"Valid is {_FORMS}. Snapshots reach from {_show(first.at)} ({first.id}) to {_show(last.at)} ({last.id}){names}."
+    return f"Use {_FORMS}. Snapshots range from {_show(first.at)} ({first.id}) to {_show(last.at)} ({last.id}){names}."
 
 
 def _show(moment: datetime) -> str:

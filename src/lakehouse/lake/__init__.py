@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from lakehouse.core.names import MAIN, TableName
-from lakehouse.core.requests import DiffRequest, IngestRequest, QueryRequest, ReadOptions, RunRequest
-from lakehouse.core.result import Result
-from lakehouse.core.tables import Snapshot, TableInfo
-from lakehouse.lake.components import Components
-from lakehouse.lake.table import History, Table, described
+from lakehouse.core.requests import IngestRequest, ReadOptions, RunRequest
+from lakehouse.lake.tables import TableMethods
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakehouse.ingest.model import Report
     from lakehouse.pipelines import Pipeline
-    from lakehouse.query.diff import Diff
-    from lakehouse.query.report import TableReport
-    from lakehouse.query.tables import Tables
     from lakehouse.runs.branches import RunBranches
     from lakehouse.runs.model import RunRecord
     from lakehouse.versioning.refs import Refs
@@ -34,46 +27,12 @@ def _silent(text: str) -> None:
     """Report no progress."""
 
 
-class Lake:
+class Lake(TableMethods):
     """An open lakehouse, on one branch. Use it as a context manager, or call `close()`.
 
     >>> with open_lake() as lake:
     ...     lake.sql("select count(*) from crm.leads").to_pandas()
     """
-
-    def __init__(self, components: Components, branch: str = MAIN) -> None:
-        self._components = components
-        self._branch = branch
-
-    # ---- SQL ----------------------------------------------------------------------------------------------------
-
-    def sql(
-        self,
-        query: str,
-        *,
-        engine: str | None = None,
-        as_of: str = "",
-        limit: int | None = None,
-        explain: bool = False,
-        branch: str = "",
-    ) -> Result:
-        """Run one statement of Spark SQL.
-
-        Args:
-            query: the statement. Reads run on DuckDB in this process where that is faster, everything else on Spark.
-            engine: `auto`, `duckdb`, `spark`, `trino` or an installed engine (default: the setting query.engine).
-            as_of: read every table as of this WHEN, unless the statement has its own AS OF.
-            limit: maximum number of rows (default: all).
-            explain: also report how the statement ran, in `result.explain`.
-            branch: the branch to use (default: this lake's).
-        """
-        return self.query(QueryRequest(query, as_of, limit, explain, self._components.arrow, branch), engine)
-
-    def query(self, request: QueryRequest, engine: str | None = None) -> Result:
-        """Run a typed request; `sql` builds one."""
-        branch = self._tables(request.branch).branch
-        request = replace(request, branch="" if branch == MAIN else branch)
-        return self._components.queries.run(request, engine or self._components.default_engine)
 
     @property
     def spark(self) -> SparkSession:
@@ -141,7 +100,7 @@ class Lake:
         """Run a typed request; `ingest` builds one."""
         tables = self._tables(request.branch)
         if not request.dry_run:
-            tables.refuse_if_protected()
+            tables.check_writable()
         return self._components.ingester("" if tables.branch == MAIN else tables.branch).run(request)
 
     def export(self, name: str, file: str | Path, as_of: str = "", branch: str = "") -> int:
@@ -237,74 +196,6 @@ class Lake:
     def refs(self) -> Refs[RunBranches]:
         """Branches, tags and the log: `lake.refs.branches.create("exp")`, `lake.refs.log.lines()`, …"""
         return self._components.refs()
-
-    def _tables(self, branch: str = "") -> Tables:
-        return self._components.tables.on_existing(branch or self._branch)
-
-    # ---- tables -------------------------------------------------------------------------------------------------
-
-    def tables(self) -> list[TableInfo]:
-        """Every table; one that cannot be read has the reason in `problem`."""
-        return [described(name, table_format) for name, table_format in self._tables().all()]
-
-    def table(self, name: str) -> Table:
-        """A handle on one table; NoSuchTableError suggests similar names."""
-        parsed = TableName.parse(name)
-        self._tables().format_of(parsed)
-        return Table(self, parsed)
-
-    def describe(self, name: str) -> TableInfo:
-        """Schema, partitioning, key and current snapshot of a table."""
-        return self._tables().describe(TableName.parse(name))
-
-    # ---- time ---------------------------------------------------------------------------------------------------
-
-    def history(self, name: str) -> History:
-        """Every snapshot of a table, oldest first."""
-        parsed = TableName.parse(name)
-        return History(self._tables().format_of(parsed).history(parsed))
-
-    def travel(self, name: str, when: str, limit: int | None = None) -> Result:
-        """The rows of a table as of a WHEN."""
-        parsed = TableName.parse(name)
-        return self.sql(f"SELECT * FROM {parsed}", as_of=when, limit=limit)
-
-    def diff(self, name: str, start: str, end: str = "", key: Sequence[str] = (), limit: int = 1000) -> Diff:
-        """The rows and columns that changed between two WHENs (`end` defaults to now)."""
-        return self.compare(DiffRequest(TableName.parse(name), start, end, key, limit))
-
-    def compare(self, request: DiffRequest) -> Diff:
-        """Run a typed request; `diff` builds one."""
-        from lakehouse.query.diff import diff_table
-
-        return diff_table(self._tables(), self._components.duckdb, request)
-
-    def report(self, name: str, start: str = "", end: str = "") -> TableReport:
-        """How a table grew, snapshot by snapshot; `start` and `end` default to its first and last snapshot."""
-        from lakehouse.query.report import report_table
-
-        return report_table(self._tables(), self._components.duckdb, TableName.parse(name), start, end)
-
-    def rollback(self, name: str, when: str) -> Snapshot:
-        """Restore a table to a WHEN. Its history stays, so a rollback can be rolled back."""
-        parsed = TableName.parse(name)
-        table_format = self._tables().format_of(parsed)
-        snapshot = self._tables().snapshot_at(parsed, when)
-        self.sql(table_format.rollback_sql(parsed, snapshot), engine="spark")
-        return next(each for each in table_format.history(parsed) if each.is_current)
-
-    def drop(self, name: str) -> None:
-        """Drop a table softly: its files stay until maintenance, so `undrop` can restore it."""
-        self._tables().drop(TableName.parse(name))
-
-    def undrop(self, name: str) -> TableInfo:
-        """Restore the table that was dropped last under a name."""
-        parsed = TableName.parse(name)
-        return self._tables().undrop(parsed).describe(parsed)
-
-    def dropped(self) -> list[str]:
-        """The tables that `undrop` can restore."""
-        return [str(name) for name in self._tables().dropped()]
 
     # ---- the lake itself ----------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The catalog and the files that settings ask for: the part of a lake that differs from profile to profile."""
+"""Open the catalog and the storage of a lake: the part that differs between profiles."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Backend:
-    """Where a lake's tables are, and how to get at them."""
+    """The catalog and storage of a lake, and how engines access them."""
 
     settings: Settings
-    """With everything filled in that the profile says."""
+    """With the profile's defaults resolved."""
     home: LocalHome
     catalog: Catalog
     files: Files
     hudi: HudiTables | None
-    """Where Hudi's tables are; None where no place is kept for them."""
+    """The Hudi tables; None where the profile has none."""
     duckdb_access: str = ""
-    """The statement that lets DuckDB at the warehouse; nothing for a local one."""
+    """The DuckDB statement that grants access to a remote warehouse; empty for a local one."""
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What a Spark session needs beyond the catalog. It may hold keys."""
+    """Further Spark settings; they may contain credentials."""
 
     @property
     def is_remote(self) -> bool:
-        """Whether the tables lie in an object store."""
+        """Whether the warehouse is in an object store."""
         return bool(self.duckdb_access)
 
 
-#: Where branches are kept for a catalog that has none.
+#: Stores the branches of a catalog that has none.
 _BRANCHES = "branches.db"
 
 
 def author_of(settings: Settings) -> str:
-    """Who is written down with commits: whom the settings name, or whom the system does; in a container it may not."""
+    """Commit author: runs.author, else the OS user, who may be unknown in a container."""
     from getpass import getuser
 
     if settings.runs.author:
@@ -64,7 +64,7 @@ def author_of(settings: Settings) -> str:
 
 
 def open_backend(settings: Settings) -> Backend:
-    """The catalog and the files of the lake that settings describe."""
+    """Open the catalog and storage that the settings describe."""
     settings = resolve_profile(settings)
     home = LocalHome(settings.home).ready()
     warehouse = settings.warehouse or file_uri(home.warehouse)
@@ -94,7 +94,7 @@ def _catalog(
     spark_io: Mapping[str, str],
 ) -> Catalog:
     where = settings.catalog
-    # Each is imported when it is asked for: a cold query in an embedded lake waits for none but the first.
+    # Imported on demand: a cold query in an embedded lake needs only the SQL catalog.
     match where.kind:
         case "nessie":
             from lakehouse.catalogs.nessie import NessieCatalog
@@ -105,10 +105,10 @@ def _catalog(
         case "hive" | "rest":
             from lakehouse.catalogs.overlay import BranchOverlay
 
-            theirs = _unbranched(settings, warehouse, files, io, spark_io)
+            base = _unbranched(settings, warehouse, files, io, spark_io)
             database = open_database(home.folder / _BRANCHES)
-            ours = SqlCatalog(database, warehouse, io=io, spark_io=spark_io, author=author_of(settings))
-            return BranchOverlay(theirs, ours)
+            overlay = SqlCatalog(database, warehouse, io=io, spark_io=spark_io, author=author_of(settings))
+            return BranchOverlay(base, overlay)
     database = open_database(where.uri or home.catalog_file)
     return SqlCatalog(database, warehouse, io=io, spark_io=spark_io, author=author_of(settings))
 
@@ -134,7 +134,7 @@ def _hudi_on_hive(settings: Settings, warehouse: str, files: Files) -> HudiTable
 
 
 def _hive_session(settings: Settings, home: LocalHome, warehouse: str) -> dict[str, str]:
-    """A session whose own catalog is the metastore: Hudi keeps its tables there, and tells it of every new schema."""
+    """Settings for a session on the metastore, where Hudi registers its tables and schema changes."""
     return {
         "spark.sql.catalogImplementation": "hive",
         "spark.hadoop.hive.metastore.uris": settings.catalog.uri,

@@ -1,4 +1,4 @@
-"""`lake setup`: fetch what Spark needs, and make its next start fast. Safe to run at any time, and twice."""
+"""`lake setup`: download what Spark needs and build the class archive for a fast start. Safe to repeat."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakehouse.lake import Lake
 from lakehouse.lake.assemble import Assembly
 from lakehouse.lake.spark import DownloadReporter, StatusReporter, fetch_runtime
 
-# What people do in a first session. The classes that these statements load are the ones worth archiving.
+# A typical first session: the classes that these statements load are archived.
 _TRAINING = (
     "CREATE TABLE warm.orders (id INT, item STRING, price DECIMAL(10,2), at TIMESTAMP) PARTITIONED BY (days(at))",
     "INSERT INTO warm.orders VALUES (1, 'tea', 2.50, TIMESTAMP '2026-01-01 10:00:00')",
@@ -29,15 +29,15 @@ _TRAINING = (
 
 
 def prepare(settings: Settings, status: StatusReporter, download: DownloadReporter) -> Path | None:
-    """Fetch the jars and make the class archive, unless both are there. The archive, or None if Java cannot make one."""
+    """Download the jars and build the class archive if missing; returns the archive, or None if Java cannot build one."""
     java, jars = fetch_runtime(settings, download)
     if archive := find_archive(settings.cache, java, jars):
         return archive
     with tempfile.TemporaryDirectory(prefix="lake-setup-") as scratch:
         class_list = Path(scratch) / "classes.txt"
-        with status("Learning which classes Spark loads (once per machine)"):
+        with status("Recording the classes that Spark loads (once per machine)"):
             _train(settings, Path(scratch) / "lake", class_list)
-        with status("Archiving them, so that Spark starts in half the time"):
+        with status("Building the class archive, which halves Spark's start time"):
             return make_archive(settings.cache, java, jars, class_list)
 
 

@@ -41,7 +41,7 @@ def silent(description: str) -> AbstractContextManager[None]:
 def spark_daemon(
     settings: Settings, status: StatusReporter = silent, download: DownloadReporter = silent
 ) -> SparkDaemonClient:
-    """The lake's background Spark, running or not."""
+    """The client of the lake's Spark daemon, which may or may not be running."""
     home = LocalHome(settings.home)
     in_process = replace(settings, spark=replace(settings.spark, master=_IN_PROCESS))
     return SparkDaemonClient(
@@ -55,35 +55,35 @@ def spark_daemon(
 
 
 def fetch_runtime(settings: Settings, download: DownloadReporter = silent) -> tuple[Java, list[Path]]:
-    """The Java and the jars that Spark runs on, fetched if they are missing."""
+    """The Java and the jars that Spark needs, downloaded if missing."""
     from lakehouse.engines.spark.jars import ensure_jars
     from lakehouse.engines.spark.java import find_java
 
     java = find_java(settings.spark.java_home)
-    with download("Fetching jars") as progress:
+    with download("Downloading jars") as progress:
         return java, ensure_jars(settings.cache, lambda: java, settings.maven_repo, progress, jars_for(settings))
 
 
 def jars_for(settings: Settings) -> tuple[MavenArtifact, ...]:
-    """The jars that Spark needs beside its own for this lake."""
+    """The jars that this lake needs in addition to Spark's own."""
     from lakehouse.engines.spark.jars import EMBEDDED, ICEBERG_AWS, S3A
 
     return (*EMBEDDED, *(S3A if _reads_s3(settings) else ()), *(ICEBERG_AWS if _writes_s3(settings) else ()))
 
 
 def _reads_s3(settings: Settings) -> bool:
-    """Whether Spark itself reads from an object store: some pipeline's source, or a Hudi table, lies there."""
-    on_hive = resolve_profile(settings).catalog.kind == "hive"  # where Hudi's tables lie in an object store
+    """Whether Spark reads from an object store: a pipeline's source, or a Hudi table on the metastore."""
+    on_hive = resolve_profile(settings).catalog.kind == "hive"
     return on_hive or any(own.get("path", "").startswith("s3://") for own in settings.sources.values())
 
 
 def _writes_s3(settings: Settings) -> bool:
-    """Whether the lake's own tables lie there."""
+    """Whether the warehouse is in an object store."""
     return is_remote(resolve_profile(settings).warehouse)
 
 
 def start_spark(backend: Backend, class_list: Path | None = None) -> StartedSession:
-    """A session on whatever spark.master names; what it needs on this machine is fetched first."""
+    """Start a session on spark.master, after downloading what it needs on this machine."""
     from lakehouse.engines.spark.archive import find_archive
     from lakehouse.engines.spark.java import heap_for
     from lakehouse.engines.spark.launch import JDK_NET, LaunchOptions, connect, start_session
@@ -96,10 +96,10 @@ def start_spark(backend: Backend, class_list: Path | None = None) -> StartedSess
     java, jars = fetch_runtime(settings)
     conf = {**spark_conf(backend), "spark.master": master, **settings.spark.conf}
     if not master.startswith("local"):
-        # Executors on other machines get the jars from the driver, and may run on a Java that is cut down like ours.
+        # Executors on other machines get the jars from the driver; their Java may lack the same modules as ours.
         conf["spark.jars"] = ",".join(str(jar) for jar in (*jars, JDK_NET))
         if "spark.authenticate.secret" not in conf:
-            # A cluster's secret is one that all of it was given; one made up here would be the driver's alone.
+            # A generated secret would be known to the driver only; a cluster needs one that all its nodes have.
             conf["spark.authenticate"] = settings.spark.conf.get("spark.authenticate", "false")
     launch = LaunchOptions(
         java=java,
@@ -114,7 +114,7 @@ def start_spark(backend: Backend, class_list: Path | None = None) -> StartedSess
 
 
 def spark_conf(backend: Backend) -> Mapping[str, str]:
-    """Everything a Spark session needs to be this lake's: the catalog, both formats, loopback only, UTC."""
+    """The Spark settings of this lake: its catalog, both formats, loopback only, UTC."""
     home = backend.home
     return {
         "spark.app.name": f"lakehouse {home.folder}",
@@ -128,10 +128,10 @@ def spark_conf(backend: Backend) -> Mapping[str, str]:
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # One task per core: the default of 200 makes 200 files of 3 rows. Adaptive execution still splits large ones.
+        # One task per core: the default of 200 writes 200 tiny files. Adaptive execution still splits large shuffles.
         "spark.sql.shuffle.partitions": str(max(os.cpu_count() or 1, 2)),
-        # Java does not compile methods beyond this size, and Spark makes such of a table's dozen rules: interpreted, they took
-        # three times as long. Beyond it, Spark takes smaller steps instead.
+        # The JVM does not compile larger methods; a table with a dozen rules produces them, and interpreted they took
+        # three times as long. Above this limit, Spark generates smaller steps instead.
         "spark.sql.codegen.hugeMethodLimit": "8000",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -140,7 +140,7 @@ def spark_conf(backend: Backend) -> Mapping[str, str]:
         "spark.local.dir": str(home.run / "spark"),
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
-        # Each session would remember a Hudi table's schema and files, and only one of them is told when they change.
+        # Otherwise each session caches the schema and files of Hudi tables, and only one of them is invalidated.
         "spark.sql.filesourceTableRelationCacheSize": "0",
         **backend.spark,
     }

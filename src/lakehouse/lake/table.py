@@ -1,31 +1,42 @@
-"""What a lake gives for one table: a handle on it, and its history."""
+"""A handle on one table, and its history."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from lakehouse.core.errors import TableError
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
 from lakehouse.core.result import Result, html_table
 from lakehouse.core.tables import Snapshot, TableInfo
-from lakehouse.query.diff import Diff
 
 if TYPE_CHECKING:
-    from lakehouse.lake import Lake
+    from lakehouse.query.diff import Diff
 
 
 class History(list[Snapshot]):
-    """A table's snapshots, oldest first, that a notebook shows as a table."""
+    """A table's snapshots, oldest first, with HTML for notebooks."""
 
     def _repr_html_(self) -> str:
         names = ["id", "at", "operation", "rows_added", "rows_removed", "rows_total", "source", "refs", "is_current"]
         return html_table(names, [tuple(getattr(snapshot, name) for name in names) for snapshot in self])
 
 
-def described(name: TableName, table_format: TableFormat) -> TableInfo:
+class TableOperations(Protocol):
+    """The operations of a lake that a table handle uses."""
+
+    def sql(self, query: str, *, as_of: str = "", limit: int | None = None) -> Result: ...
+    def describe(self, name: str) -> TableInfo: ...
+    def history(self, name: str) -> History: ...
+    def diff(self, name: str, start: str, end: str = "", key: Sequence[str] = ()) -> Diff: ...
+    def rollback(self, name: str, when: str) -> Snapshot: ...
+    def drop(self, name: str) -> None: ...
+
+
+def describe_or_problem(name: TableName, table_format: TableFormat) -> TableInfo:
+    """Describe a table; if it cannot be read, the reason is in `problem`."""
     try:
         return table_format.describe(name)
     except TableError as exc:
@@ -36,7 +47,7 @@ def described(name: TableName, table_format: TableFormat) -> TableInfo:
 class Table:
     """One table of a lake."""
 
-    lake: Lake
+    lake: TableOperations
     name: TableName
 
     def describe(self) -> TableInfo:

@@ -1,4 +1,4 @@
-"""What changed in a table between two moments: its schema, and its rows (by key where there is one)."""
+"""Compare a table at two snapshots: its schema, and its rows (by key if there is one)."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Diff:
     """`change` (added, removed, before, after), then the columns of both schemas; `_change` if one is called so."""
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it."""
+        """HTML for notebooks."""
         counts = f"{self.added} added, {self.removed} removed, {self.changed} changed"
         return f"<p>{self.table}: {counts}</p>{self.rows._repr_html_()}"
 
 
 def diff_table(tables: Tables, duckdb: DuckDB, request: DiffRequest) -> Diff:
-    """Compare a table at two moments."""
+    """Compare a table at two WHENs."""
     table = request.table
     table_format = tables.format_of(table)
     info = table_format.describe(table)
@@ -47,8 +47,8 @@ def diff_table(tables: Tables, duckdb: DuckDB, request: DiffRequest) -> Diff:
     first = tables.snapshot_at(table, request.start)
     last = tables.snapshot_at(table, request.end) or current
     old, new = table_format.scan(table, first), table_format.scan(table, last)
-    comparison = _Comparison(duckdb, old, new, _checked_key(request.key or info.key, old, new))
-    comparison.refuse_double_keys(table)
+    comparison = _Comparison(duckdb, old, new, _resolve_key(request.key or info.key, old, new))
+    comparison.reject_duplicate_keys(table)
     counts = comparison.counts()
     then = {column.name.lower(): column for column in old.columns}
     now = {column.name.lower(): column for column in new.columns}
@@ -70,28 +70,28 @@ def diff_table(tables: Tables, duckdb: DuckDB, request: DiffRequest) -> Diff:
 
 
 def compare(duckdb: DuckDB, old: Scan, new: Scan, key: Sequence[str], limit: int) -> tuple[dict[str, int], Result]:
-    """How many rows of each kind differ between two scans, and some of them; by key where it is one on both sides."""
+    """Count the differing rows of two scans by kind, and return some of them; by key if it is unique on both sides."""
     names = [{column.name.lower() for column in scan.columns} for scan in (old, new)]
     usable = key if all(name.lower() in side for name in key for side in names) else ()
-    comparison = _Comparison(duckdb, old, new, _checked_key(usable, old, new))
-    if comparison.double_keys():
+    comparison = _Comparison(duckdb, old, new, _resolve_key(usable, old, new))
+    if comparison.duplicate_keys():
         comparison = _Comparison(duckdb, old, new, ())
     return comparison.counts(), comparison.rows(limit)
 
 
-def _checked_key(key: Sequence[str], old: Scan, new: Scan) -> tuple[str, ...]:
-    """The key's columns as the table spells them: Spark's columns have no case."""
+def _resolve_key(key: Sequence[str], old: Scan, new: Scan) -> tuple[str, ...]:
+    """The key's columns in the table's spelling, because column names are case-insensitive."""
     for scan in (old, new):
         names = {column.name.lower(): column.name for column in scan.columns}
         if missing := [name for name in key if name.lower() not in names]:
             raise BadNameError(
-                f"{', '.join(missing)} is not a column at both moments.", f"Columns there: {', '.join(names.values())}."
+                f"{', '.join(missing)} is not a column at both snapshots.", f"Columns: {', '.join(names.values())}."
             )
     return tuple(names[name.lower()] for name in key)
 
 
 class _Comparison:
-    """Two scans of a table as SQL that finds their differences."""
+    """SQL that finds the differences of two scans."""
 
     def __init__(self, duckdb: DuckDB, old: Scan, new: Scan, key: tuple[str, ...]) -> None:
         self._duckdb, self._old, self._new, self.key = duckdb, old, new, key
@@ -103,17 +103,17 @@ class _Comparison:
         while self._change in spelled:
             self._change = f"_{self._change}"
 
-    def refuse_double_keys(self, table: TableName) -> None:
-        """Rows that share a key cannot be told apart, so that any of them would seem to have changed."""
-        number = self.double_keys()
+    def reject_duplicate_keys(self, table: TableName) -> None:
+        """Rows that share a key cannot be matched, so all of them would seem changed."""
+        number = self.duplicate_keys()
         if number:
             raise NotSupportedError(
-                f"{', '.join(self.key)} is not a key of {table}: {number} of its values stand in more than one row.",
-                f"Name more columns with --key, of these: {', '.join(self._names)}.",
+                f"{', '.join(self.key)} is not a key of {table}: {number} of its values occur in more than one row.",
+                f"Add columns to --key: {', '.join(self._names)}.",
             )
 
-    def double_keys(self) -> int:
-        """How many values of the key stand in more than one row of a side."""
+    def duplicate_keys(self) -> int:
+        """How many key values occur in more than one row of a side."""
         if not self.key:
             return 0
         key = _list(self.key)

@@ -1,4 +1,4 @@
-"""DROP TABLE in SQL is the same soft drop as `lake drop`: nothing that SQL can say loses files."""
+"""DROP TABLE in SQL is the same soft drop as `lake drop`: no SQL statement deletes files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ def drop_softly(statement: Statement, tables: Tables) -> Result:
     tree = statement.tree
     assert tree is not None
     if tree.args.get("purge"):
-        raise NotSupportedError("PURGE would delete files for good.", "Leave it away: lake undrop can then undo it.")
+        raise NotSupportedError(
+            "PURGE would delete files for good.", "Omit it: lake undrop can then restore the table."
+        )
     for use in statement.uses:
         if tree.args.get("exists") and tables.find(use.name) is None:
             continue
         tables.drop(use.name)
-    return Result((), ListedRows([], []), Explain("catalog", "a drop only moves the table's entry"))
+    return Result((), ListedRows([], []), Explain("catalog", "a drop only moves the table's catalog entry"))

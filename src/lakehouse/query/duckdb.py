@@ -12,7 +12,7 @@ from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement, TableUse
 from lakehouse.core.tables import Scan
 from lakehouse.engines.duckdb import OWN_NAMESPACES, DuckDB
-from lakehouse.query.sql.render import for_duckdb, pointed_back
+from lakehouse.query.sql.render import for_duckdb, map_error_position
 
 #: Resolves the scans of a statement that was parsed again.
 Rescan = Callable[[Query, Statement], Mapping[TableUse, Scan]]
@@ -39,7 +39,7 @@ class DuckDBEngine:
             # A plain statement may use a name that is a keyword only in DuckDB; sqlglot's translation quotes names.
             translated = _parse_with_sqlglot(query.statement)
             if translated is None:
-                raise pointed_back(exc, query.statement) from exc
+                raise map_error_position(exc, query.statement) from exc
         return self.run(replace(query, statement=translated, scans=self._rescan(query, translated)))
 
 

@@ -1,4 +1,4 @@
-"""A table into a file, by DuckDB, row by row: the file appears complete or not at all."""
+"""Export a table to a file with DuckDB; the file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -19,44 +19,48 @@ _COPY = {
     ".parquet": "FORMAT parquet, COMPRESSION zstd",
 }
 _ARROW = (".arrow", ".feather")
-_PACKED = {".gz": "gzip", ".zst": "zstd"}
+_COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
 _BATCH_ROWS = 100_000
 
 
 def export_scan(duckdb: DuckDB, scan: Scan, file: Path) -> int:
-    """Write what a scan reads; says how many rows."""
-    packed = _PACKED.get(file.suffix.lower(), "")
-    kind = (file.with_suffix("") if packed else file).suffix.lower()
+    """Write the rows of a scan to a file; returns their number."""
+    compression = _COMPRESSION.get(file.suffix.lower(), "")
+    kind = (file.with_suffix("") if compression else file).suffix.lower()
     if kind not in _COPY and kind not in _ARROW:
-        raise UnknownChoiceError("the file's ending", file.suffix or file.name, [*_COPY, *_ARROW, ".csv.gz"])
+        raise UnknownChoiceError("file suffix", file.suffix or file.name, [*_COPY, *_ARROW, ".csv.gz"])
     if not file.absolute().parent.is_dir():
-        raise LakeError(f"{file} cannot be written: there is no folder {file.parent}.", "Make it first.")
-    part = file.with_name(f".{file.name}.{os.getpid()}")
+        raise LakeError(f"{file} cannot be written: there is no folder {file.parent}.", "Create it first.")
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
     views: dict[TableName | str, Scan] = {"exported": scan}
     try:
-        rows = _arrow(duckdb, views, part) if kind in _ARROW else _copy(duckdb, views, part, _COPY[kind], packed)
-        part.replace(file)
+        rows = (
+            _arrow(duckdb, views, temporary)
+            if kind in _ARROW
+            else _copy(duckdb, views, temporary, _COPY[kind], compression)
+        )
+        temporary.replace(file)
     except OSError as exc:
-        raise LakeError(f"{file} cannot be written: {exc.strerror}.", "Choose another place.") from exc
+        raise LakeError(f"{file} cannot be written: {exc.strerror}.", "Choose another path.") from exc
     finally:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     return rows
 
 
-def _copy(duckdb: DuckDB, views: dict[TableName | str, Scan], part: Path, options: str, packed: str) -> int:
-    if packed and "parquet" not in options:
-        options += f", COMPRESSION {packed}"
+def _copy(duckdb: DuckDB, views: dict[TableName | str, Scan], temporary: Path, options: str, compression: str) -> int:
+    if compression and "parquet" not in options:
+        options += f", COMPRESSION {compression}"
     done = duckdb.run(
-        f"COPY (SELECT * FROM exported) TO {text(str(part))} ({options}, RETURN_FILES false)", views, "export"
+        f"COPY (SELECT * FROM exported) TO {text(str(temporary))} ({options}, RETURN_FILES false)", views, "export"
     )
     rows = done.rows()
     return int(rows[0][0]) if rows else duckdb.run("SELECT count(*) FROM exported", views, "export").rows()[0][0]
 
 
-def _arrow(duckdb: DuckDB, views: dict[TableName | str, Scan], part: Path) -> int:
+def _arrow(duckdb: DuckDB, views: dict[TableName | str, Scan], temporary: Path) -> int:
     import pyarrow
 
     table = duckdb.run("SELECT * FROM exported", views, "export").to_arrow()
-    with pyarrow.OSFile(str(part), "wb") as sink, pyarrow.ipc.new_file(sink, table.schema) as writer:
+    with pyarrow.OSFile(str(temporary), "wb") as sink, pyarrow.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table, _BATCH_ROWS)
     return int(table.num_rows)

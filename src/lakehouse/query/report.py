@@ -1,4 +1,4 @@
-"""The snapshot report: how a table grew from snapshot to snapshot, and two of its moments beside each other."""
+"""The snapshot report: how a table grew snapshot by snapshot, and a comparison of two snapshots."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _COMPARABLE = ("tinyint", "smallint", "int", "bigint", "float", "double", "decim
 
 
 @dataclass(frozen=True)
-class Moment:
-    """A table at one snapshot, summed up by reading it as it was then."""
+class SnapshotSummary:
+    """Row count and value ranges of a table at one snapshot, computed by time travel."""
 
     snapshot: str
     rows: int
     columns: dict[str, tuple[str, str, int]]
-    """Smallest and largest value of each column, and how many are null."""
+    """Minimum, maximum and null count of each column."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class TableReport:
     table: str
     format: str
     snapshots: Sequence[Snapshot]
-    earlier: Moment | None = None
-    later: Moment | None = None
+    earlier: SnapshotSummary | None = None
+    later: SnapshotSummary | None = None
 
     @property
     def rows_total(self) -> int:
@@ -45,18 +45,18 @@ class TableReport:
 
 
 def report_table(tables: Tables, duckdb: DuckDB, table: TableName, start: str = "", end: str = "") -> TableReport:
-    """A table's snapshots, and what it was at two of them: read as of then, not from statistics."""
+    """List a table's snapshots and summarize two of them, read by time travel rather than from statistics."""
     found = tables.format_of(table)
     snapshots = list(found.history(table))
     if not snapshots:
         return TableReport(str(table), found.name, ())
     first = tables.snapshot_at(table, start) or snapshots[0].id
     last = tables.snapshot_at(table, end) or next(each.id for each in snapshots if each.is_current)
-    moments = [_moment(duckdb, found.scan(table, snapshot), snapshot) for snapshot in (first, last)]
-    return TableReport(str(table), found.name, snapshots, *moments)
+    summaries = [_summarize(duckdb, found.scan(table, snapshot), snapshot) for snapshot in (first, last)]
+    return TableReport(str(table), found.name, snapshots, *summaries)
 
 
-def _moment(duckdb: DuckDB, scan: Scan, snapshot: str) -> Moment:
+def _summarize(duckdb: DuckDB, scan: Scan, snapshot: str) -> SnapshotSummary:
     columns = [column for column in scan.columns if column.type.startswith(_COMPARABLE)][:_COMPARED_COLUMNS]
     picked = ", ".join(["count(*)", *(_summary(column) for column in columns)])
     row = duckdb.run(f"SELECT {picked} FROM then_", {"then_": scan}, "report").rows()[0]
@@ -64,7 +64,7 @@ def _moment(duckdb: DuckDB, scan: Scan, snapshot: str) -> Moment:
         column.name: (str(row[3 * at + 1]), str(row[3 * at + 2]), int(row[3 * at + 3]))
         for at, column in enumerate(columns)
     }
-    return Moment(snapshot, int(row[0]), values)
+    return SnapshotSummary(snapshot, int(row[0]), values)
 
 
 def _summary(column: Column) -> str:
@@ -144,12 +144,12 @@ def _compared(report: TableReport) -> str:
     rows: list[Sequence[str]] = [("rows", f"{one.rows:,}", f"{other.rows:,}")]
     for name in dict.fromkeys((*one.columns, *other.columns)):
         rows.append((name, _range(one.columns.get(name)), _range(other.columns.get(name))))
-    return f"<h3>Two moments</h3>{_table(('', f'as of {one.snapshot}', f'as of {other.snapshot}'), rows)}"
+    return f"<h3>Two snapshots</h3>{_table(('', f'as of {one.snapshot}', f'as of {other.snapshot}'), rows)}"
 
 
 def _range(summary: tuple[str, str, int] | None) -> str:
     if summary is None:
-        return "not there"
+        return "absent"
     low, high, nulls = summary
     return f"{_cut(low)} … {_cut(high)}" + (f", {nulls:,} null" if nulls else "")
 

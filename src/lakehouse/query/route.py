@@ -108,7 +108,7 @@ class EngineRunner:
 
 def resolve_scans(statement: Statement, tables: Tables, as_of: str) -> dict[TableUse, Scan]:
     """How to read each table of a statement; all at one moment, because a publish changes several at once."""
-    tables = tables.frozen(list({use.name for use in statement.uses}))
+    tables = tables.pinned(list({use.name for use in statement.uses}))
     return {
         use: tables.format_of(use.name).scan(use.name, tables.snapshot_at(use.name, use.as_of or as_of))
         for use in statement.uses

@@ -1,4 +1,4 @@
-"""The lake's tables, of whichever format: found by name, with the nearest names when there is none."""
+"""Find tables by name, whatever their format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakehouse.core.tables import TableInfo
 
 
 class Tables:
-    """Every format's tables under one roof."""
+    """The tables of a lake on one branch."""
 
     def __init__(
         self,
@@ -30,52 +30,52 @@ class Tables:
     ) -> None:
         """
         Args:
-            branches: the names of all branches there are.
-            protected: the branches that only checked runs may change.
-            branch: the one that these tables are of.
+            branches: lists the branch names.
+            protected: branches that only checked runs may change.
+            branch: the branch of these tables.
         """
         self.formats: Mapping[str, TableFormat] = {each.name: each for each in formats}
         self.is_view, self.branches, self.protected, self.branch = is_view, branches, protected, branch
 
     def on(self, branch: str) -> Tables:
-        """The tables as a branch has them; whether there is such a branch is not asked."""
+        """The tables of a branch, without checking that it exists."""
         if not branch or branch == MAIN:
             return self
         return self._with([each.on(branch) for each in self.formats.values()], branch)
 
-    def frozen(self, names: Sequence[TableName]) -> Tables:
-        """The same tables, of which these stay what they are now: for a statement that reads several of them."""
+    def pinned(self, names: Sequence[TableName]) -> Tables:
+        """Pin these tables to their current snapshots, for a statement that reads several of them."""
         return self._with([each.frozen(names) for each in self.formats.values()], self.branch)
 
     def _with(self, formats: Sequence[TableFormat], branch: str) -> Tables:
         return Tables(formats, self.is_view, self.branches, self.protected, branch)
 
-    def refuse_if_protected(self) -> None:
-        """BranchProtectedError where only checked runs may change tables."""
+    def check_writable(self) -> None:
+        """Raise BranchProtectedError if only checked runs may change this branch."""
         if self.branch in self.protected:
             raise BranchProtectedError(
                 f"{self.branch} is protected (branches.protected): only checked runs change it.",
-                "Try it on a branch (lake branch create NAME, lake --branch NAME …), or run a pipeline: lake run NAME",
+                "Use a branch (lake branch create NAME, lake --branch NAME …), or run a pipeline: lake run NAME",
             )
 
     def on_existing(self, branch: str) -> Tables:
-        """The tables as a branch has them; NoSuchBranchError if there is none."""
+        """The tables of a branch; raises NoSuchBranchError."""
         if branch and branch != MAIN and branch not in self.branches():
             known = [MAIN, *self.branches()]
             raise NoSuchBranchError(f"There is no branch {branch}.", f"There are: {', '.join(known[:10])}.")
         return self.on(branch)
 
     def all(self) -> list[tuple[TableName, TableFormat]]:
-        """Every table with its format, by name."""
+        """Every table with its format, sorted by name."""
         found = [(name, each) for each in self.formats.values() for name in each.tables()]
         return sorted(found, key=lambda entry: entry[0])
 
     def find(self, name: TableName) -> TableFormat | None:
-        """The format of a table, or None if there is no such table."""
+        """The format of a table; None if there is no such table."""
         return next((each for each in self.formats.values() if each.has(name)), None)
 
     def format_of(self, name: TableName) -> TableFormat:
-        """The format of a table that must be there."""
+        """The format of a table; raises NoSuchTableError."""
         found = self.find(name)
         if found is None:
             known = [str(each) for each, _ in self.all()]
@@ -83,32 +83,32 @@ class Tables:
         return found
 
     def drop(self, name: TableName) -> None:
-        """Take a table out of the lake, softly."""
-        self.refuse_if_protected()
+        """Drop a table softly."""
+        self.check_writable()
         self.format_of(name).drop(name)
 
     def undrop(self, name: TableName) -> TableFormat:
-        """Bring back the table that was dropped last under a name."""
-        self.refuse_if_protected()
+        """Restore the table that was dropped last under a name."""
+        self.check_writable()
         if (taken := self.find(name)) is not None:
             raise TableExistsError(
-                f"There is a table {name} ({taken.name}), so the dropped one cannot come back under that name.",
-                f"Drop or rename the present one first: lake drop {name}",
+                f"There is a table {name} ({taken.name}), so the dropped one cannot be restored.",
+                f"Drop or rename the existing one first: lake drop {name}",
             )
         for each in self.formats.values():
             if each.undrop(name):
                 return each
         known = [str(each) for each in self.dropped()]
-        hint = f"Dropped and kept: {', '.join(known)}." if known else "Nothing was dropped."
-        raise NotDroppedError(f"No dropped table {name} is kept.", hint)
+        hint = f"Dropped tables: {', '.join(known)}." if known else "No table was dropped."
+        raise NotDroppedError(f"There is no dropped table {name}.", hint)
 
     def dropped(self) -> list[TableName]:
-        """What `undrop` could bring back."""
+        """The tables that `undrop` can restore."""
         return sorted(name for each in self.formats.values() for name in each.dropped())
 
     def describe(self, name: TableName) -> TableInfo:
         return self.format_of(name).describe(name)
 
     def snapshot_at(self, name: TableName, when: str) -> str:
-        """The snapshot that a WHEN means, or nothing for the present."""
+        """The snapshot id of a WHEN; empty for the current one."""
         return self.format_of(name).resolve(name, when, datetime.now(UTC)) if when else ""

@@ -6,7 +6,7 @@ import pytest
 
 from lakehouse.core.errors import QueryRejectedError
 from lakehouse.query.sql import parse
-from lakehouse.query.sql.render import for_duckdb, for_spark, pointed_back
+from lakehouse.query.sql.render import for_duckdb, for_spark, map_error_position
 
 
 def spark(text: str, *names: str) -> str:
@@ -74,7 +74,7 @@ GIVEN = 'SELECT a, naem FROM "t_at_0" AS "t"'
 
 def test_a_complaint_about_the_translation_points_into_the_users_text() -> None:
     complaint = QueryRejectedError("No column naem.", "hint", sql=GIVEN, line=1, column=11)
-    back = pointed_back(complaint, parse(USERS))
+    back = map_error_position(complaint, parse(USERS))
     assert back.message == "No column naem. (line 2, column 3)"
     assert back.hint == "hint"
     assert back.pointer() == "  naem\n  ^"
@@ -82,7 +82,7 @@ def test_a_complaint_about_the_translation_points_into_the_users_text() -> None:
 
 def test_a_complaint_about_something_the_user_did_not_write_points_nowhere() -> None:
     complaint = QueryRejectedError("Bad.", sql=GIVEN, line=1, column=22)
-    back = pointed_back(complaint, parse(USERS))
+    back = map_error_position(complaint, parse(USERS))
     assert back.message == "Bad."
     assert back.pointer() == ""
 
@@ -90,19 +90,19 @@ def test_a_complaint_about_something_the_user_did_not_write_points_nowhere() -> 
 def test_a_complaint_about_the_users_own_text_stays() -> None:
     statement = parse("select naem from n.t")
     complaint = QueryRejectedError("No.", sql=statement.text, line=1, column=8)
-    assert pointed_back(complaint, statement) is complaint
+    assert map_error_position(complaint, statement) is complaint
 
 
 def test_a_complaint_without_a_place_stays() -> None:
     complaint = QueryRejectedError("No.", sql=GIVEN)
-    assert pointed_back(complaint, parse(USERS)) is complaint
+    assert map_error_position(complaint, parse(USERS)) is complaint
 
 
 def test_a_word_that_stands_twice_is_pointed_at_in_the_right_place() -> None:
     statement = parse("select 'naem' as a, naem from n.t version as of 5")
     given = for_duckdb(statement, {statement.uses[0].start: "t_at_0"})
     complaint = QueryRejectedError("No column naem.", sql=given, line=1, column=given.rindex("naem") + 1)
-    assert pointed_back(complaint, statement).column == statement.text.rindex("naem") + 1
+    assert map_error_position(complaint, statement).column == statement.text.rindex("naem") + 1
 
 
 @pytest.mark.parametrize(
@@ -119,5 +119,5 @@ def test_a_word_that_stands_twice_is_pointed_at_in_the_right_place() -> None:
 )
 def test_the_same_word_is_pointed_at(users: str, given: str, pointed: str, expected: str | None) -> None:
     complaint = QueryRejectedError("No.", sql=given, line=1, column=given.index(pointed) + 1)
-    found = pointed_back(complaint, parse(users))
+    found = map_error_position(complaint, parse(users))
     assert found.column == (users.index(expected) + 1 if expected else None)

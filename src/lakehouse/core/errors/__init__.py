@@ -14,11 +14,11 @@ LakeError
 ├── StorageError         NoSuchBucketError, AccessDeniedError, StorageUnreachableError
 ├── PipelineError        BadDeclarationError, BadPartitionError, NoSuchPipelineError, SourceError, NoSuchRunError,
 │                        RunBlockedError, RunConflictError
-└── Retryable            mixed in where trying again may help: EngineUnreachableError, StatementLostError,
+└── Retryable            mixed in where a retry may succeed: EngineUnreachableError, StatementLostError,
                          StorageUnreachableError, CatalogUnreachableError, CatalogBusyError, RunConflictError
 
-An error says what, which value and what to do next. `code` is the machine's word for it, `hint` the next step,
-`is_user_error` decides between exit code 2 (the request was wrong) and 1 (it failed).
+A message states what failed and with which value. `code` is stable for programs, `hint` is the next step, and
+`is_user_error` selects exit code 2 (wrong request) instead of 1 (failure).
 """
 
 from __future__ import annotations
@@ -135,13 +135,13 @@ __all__ = [
 ]
 
 
-def error_from_dict(told: dict[str, object], sql: str = "") -> LakeError:
-    """The error that another process of ours described with `as_dict`."""
-    message, hint = str(told.get("message", "no reason given")), str(told.get("hint", ""))
-    kind = _by_code(LakeError).get(str(told.get("error")), LakeError)
+def error_from_dict(payload: dict[str, object], sql: str = "") -> LakeError:
+    """Rebuild an error that another process serialized with `as_dict`."""
+    message, hint = str(payload.get("message", "no reason given")), str(payload.get("hint", ""))
+    kind = _by_code(LakeError).get(str(payload.get("error")), LakeError)
     error = kind.__new__(kind)
     LakeError.__init__(error, message, hint)
-    error.__dict__.update({name: fact for name, fact in told.items() if name not in {"error", "message", "hint"}})
+    error.__dict__.update({name: value for name, value in payload.items() if name not in {"error", "message", "hint"}})
     if isinstance(error, QueryRejectedError):
         error.sql = sql
     return error

@@ -1,4 +1,4 @@
-"""The root of all errors, and those of asking: settings, names, what is not supported."""
+"""The base class of all errors, and errors of settings, names and unsupported operations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 class LakeError(Exception):
-    """Anything that went wrong in a way we can explain."""
+    """The base class of every error that this package raises on purpose."""
 
     code = "failed"
     is_user_error = False
@@ -25,32 +25,32 @@ class LakeError(Exception):
 
 
 class Retryable:
-    """Mixed into errors that may go away when the same thing is tried again."""
+    """Mixed into errors that a retry may resolve."""
 
 
 class ConfigError(LakeError):
-    """Something is wrong with a setting or with the machine's set-up."""
+    """A setting or the installation is wrong."""
 
     code = "bad_setting"
     is_user_error = True
 
 
 class BadSettingError(ConfigError):
-    """A setting has a value of the wrong kind, or is not a setting at all."""
+    """A setting has an invalid value, or does not exist."""
 
 
 class UnknownChoiceError(ConfigError):
-    """A setting or an argument names something that is not on the list."""
+    """A setting or an argument is not one of the valid choices."""
 
     code = "unknown_choice"
 
     def __init__(self, setting: str, given: str, known: Iterable[str]) -> None:
         self.setting, self.given, self.known = setting, given, sorted(known)
-        super().__init__(f"{setting}={given!r} is not known here.", f"Choose one of: {', '.join(self.known)}.")
+        super().__init__(f"Invalid value for {setting}: {given!r}.", f"Choose one of: {', '.join(self.known)}.")
 
 
 class NotInstalledError(ConfigError):
-    """A part of the lakehouse was asked for whose library is not installed."""
+    """An optional library is not installed."""
 
     code = "not_installed"
 
@@ -60,20 +60,20 @@ class NotInstalledError(ConfigError):
 
 
 class HomeError(ConfigError):
-    """The lake's folder cannot be used as one."""
+    """The lake's folder cannot be used."""
 
     code = "bad_home"
 
 
 class BadNameError(LakeError):
-    """A table, namespace or branch has a name that cannot be one."""
+    """The name of a table, namespace or branch is invalid."""
 
     code = "bad_name"
     is_user_error = True
 
 
 class NotSupportedError(LakeError):
-    """This format, engine or profile cannot do what was asked."""
+    """This format, engine or profile does not support the operation."""
 
     code = "not_supported"
     is_user_error = True

@@ -1,4 +1,4 @@
-"""Errors of what runs elsewhere: catalogs, the stack, object stores."""
+"""Errors of servers: catalogs, the stack, object stores."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from lakehouse.core.errors.base import LakeError, Retryable
 
 
 class CatalogError(LakeError):
-    """The catalog's database could not do its work."""
+    """The catalog failed."""
 
     code = "catalog_failed"
 
 
 class CatalogUnreachableError(Retryable, CatalogError):
-    """Nobody answers where the catalog's database should be."""
+    """The catalog does not respond."""
 
     code = "catalog_unreachable"
 
 
 class CatalogAccessError(CatalogError):
-    """The catalog's database does not let us in, or is not there."""
+    """The catalog refuses access, or its database does not exist."""
 
     code = "catalog_denied"
     is_user_error = True
 
 
 class CatalogBusyError(Retryable, CatalogError):
-    """Others kept the catalog's database busy for too long."""
+    """The catalog's database stayed locked for too long."""
 
     code = "catalog_busy"
 
 
 class StackError(LakeError):
-    """A server of the stack could not be started, stopped or asked."""
+    """A server of the stack could not be started, stopped or reached."""
 
     code = "stack_failed"
 
 
 class NoSuchServiceError(StackError):
-    """A service was named that the stack does not have."""
+    """The stack has no service of that name."""
 
     code = "no_such_service"
     is_user_error = True
@@ -51,38 +51,38 @@ class NoSuchServiceError(StackError):
 
 
 class PortTakenError(StackError):
-    """Somebody else listens where a service should."""
+    """Another process listens on a service's port."""
 
     code = "port_taken"
 
 
 class ServiceFailedError(StackError):
-    """A service did not come up, or ended again and again."""
+    """A service did not start, or keeps exiting."""
 
     code = "service_failed"
 
 
 class StorageError(LakeError):
-    """An object store could not give what was asked of it."""
+    """An object store failed."""
 
     code = "storage_failed"
 
 
 class NoSuchBucketError(StorageError):
-    """A bucket was named that the object store does not have."""
+    """The object store has no bucket of that name."""
 
     code = "no_such_bucket"
     is_user_error = True
 
 
 class AccessDeniedError(StorageError):
-    """The object store does not know the keys, or does not let them read."""
+    """The object store rejects the credentials, or denies them access."""
 
     code = "access_denied"
     is_user_error = True
 
 
 class StorageUnreachableError(Retryable, StorageError):
-    """Nobody answers where the object store should be."""
+    """The object store does not respond."""
 
     code = "storage_unreachable"

@@ -1,4 +1,4 @@
-"""Errors of tables, branches and moments in time."""
+"""Errors of tables, branches and time travel."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from lakehouse.core.errors.base import LakeError
 
 
 class TableError(LakeError):
-    """Something is wrong with one table."""
+    """An operation on one table failed."""
 
     code = "table_error"
 
 
 class NoSuchTableError(TableError):
-    """A table was named that is not in the lake."""
+    """The lake has no table of that name."""
 
     code = "no_such_table"
     is_user_error = True
@@ -22,76 +22,76 @@ class NoSuchTableError(TableError):
     def __init__(self, name: str, nearest: Iterable[str] = (), total: int = 0) -> None:
         self.name, self.nearest = name, list(nearest)
         if self.nearest:
-            hint = f"Nearest: {', '.join(self.nearest)}. All of them: lake tables"
+            hint = f"Did you mean {' or '.join(self.nearest)}? List all: lake tables"
         elif total:
-            hint = "See what there is: lake tables"
+            hint = "List all tables: lake tables"
         else:
             hint = "The lake is empty. Try: lake demo"
         super().__init__(f"There is no table {name}.", hint)
 
 
 class BranchError(TableError):
-    """Something is wrong with a branch, a tag or what is to be published."""
+    """An operation on a branch, a tag or a publish failed."""
 
     code = "branch_error"
 
 
 class NoSuchBranchError(BranchError):
-    """A branch or a tag was named that is not there."""
+    """There is no branch or tag of that name."""
 
     code = "no_such_branch"
     is_user_error = True
 
 
 class BranchExistsError(BranchError):
-    """A branch or a tag would have the name of another."""
+    """A branch or tag of that name exists already."""
 
     code = "branch_exists"
     is_user_error = True
 
 
 class BranchProtectedError(BranchError):
-    """A branch that only checked runs may change was to be changed in another way."""
+    """The branch is protected: only checked runs may change it."""
 
     code = "branch_protected"
     is_user_error = True
 
 
 class BranchConflictError(BranchError):
-    """Tables that a branch or a revert would change are no longer what they were."""
+    """Tables changed since a branch was created, or since the commit that a revert would undo."""
 
     code = "branch_conflict"
 
 
 class PublishRefusedError(BranchError):
-    """The hook that looks at what will be published said no."""
+    """The before_publish hook rejected the publish."""
 
     code = "publish_refused"
 
 
 class NoSuchCommitError(BranchError):
-    """A commit was named that the log does not know."""
+    """The log has no such commit."""
 
     code = "no_such_commit"
     is_user_error = True
 
 
 class NotDroppedError(TableError):
-    """A table was to be brought back that nobody dropped."""
+    """There is no dropped table of that name to restore."""
 
     code = "not_dropped"
     is_user_error = True
 
 
 class TableExistsError(TableError):
-    """A table would be put where one already stands."""
+    """A table of that name exists already."""
 
     code = "table_exists"
     is_user_error = True
 
 
 class WhenError(TableError):
-    """A WHEN is not a time, a snapshot or a reference of that table."""
+    """A WHEN is not a timestamp, a snapshot id or a ref of that table."""
 
     code = "bad_when"
     is_user_error = True

@@ -1,4 +1,4 @@
-"""Errors of statements and pipelines, and of what they run on."""
+"""Errors of engines, statements, pipelines and runs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from lakehouse.core.errors.base import LakeError, Retryable
 
 
 class EngineError(LakeError):
-    """An engine could not do its work."""
+    """An engine failed."""
 
     code = "engine_failed"
 
 
 class QueryRejectedError(EngineError):
-    """The SQL is wrong: it does not parse, or names something that is not there."""
+    """The SQL does not parse, or names something that does not exist."""
 
     code = "bad_sql"
     is_user_error = True
@@ -28,7 +28,7 @@ class QueryRejectedError(EngineError):
         super().__init__(message + place, hint)
 
     def pointer(self) -> str:
-        """The offending line of the SQL with a caret under the place, or nothing if the place is not known."""
+        """The line of the SQL with a caret under the error; empty if the position is unknown."""
         lines = self.sql.splitlines()
         if not (self.line and self.column and 0 < self.line <= len(lines)):
             return ""
@@ -40,13 +40,13 @@ class QueryRejectedError(EngineError):
 
 
 class EngineUnreachableError(Retryable, EngineError):
-    """An engine does not answer or could not be started."""
+    """An engine does not respond, or could not be started."""
 
     code = "engine_unreachable"
 
 
 class StatementLostError(Retryable, EngineError):
-    """The engine died in the middle of a statement, so nobody knows whether it was done."""
+    """The engine died during a statement, so its outcome is unknown."""
 
     code = "statement_lost"
 
@@ -64,64 +64,64 @@ class JavaError(RuntimeMissingError):
 
 
 class JarError(RuntimeMissingError):
-    """A jar could not be fetched, or is not the one that was pinned."""
+    """A jar could not be downloaded, or its checksum does not match."""
 
     code = "bad_jar"
 
 
 class DiskFullError(RuntimeMissingError):
-    """There is no room left where the lake or its cache lives."""
+    """The disk of the lake or of its cache is full."""
 
     code = "disk_full"
 
 
 class PipelineError(LakeError):
-    """Something is wrong with a pipeline or with a run of one."""
+    """A pipeline, or a run of one, failed."""
 
     code = "pipeline_failed"
 
 
 class BadDeclarationError(PipelineError):
-    """A pipeline is declared in a way that cannot work."""
+    """The declaration of a pipeline is invalid."""
 
     code = "bad_pipeline"
     is_user_error = True
 
 
 class BadPartitionError(PipelineError):
-    """A partition was named that the pipeline cannot have."""
+    """The partition key is not valid for the pipeline."""
 
     code = "bad_partition"
     is_user_error = True
 
 
 class NoSuchPipelineError(PipelineError):
-    """A pipeline was named that nobody declared."""
+    """There is no pipeline of that name."""
 
     code = "no_such_pipeline"
     is_user_error = True
 
 
 class SourceError(PipelineError):
-    """A source does not have, or does not give, what a run needs."""
+    """A source does not provide what a run needs."""
 
     code = "source_failed"
 
 
 class NoSuchRunError(PipelineError):
-    """A run was named that never was."""
+    """There is no run of that id."""
 
     code = "no_such_run"
     is_user_error = True
 
 
 class RunBlockedError(PipelineError):
-    """A rule or check with the severity `block` was broken, so nothing was published."""
+    """A rule or check with severity `block` failed, so nothing was published."""
 
     code = "run_blocked"
 
 
 class RunConflictError(Retryable, PipelineError):
-    """Others changed the same tables again and again while a run was going on."""
+    """Other writers kept changing the same tables during a run."""
 
     code = "run_conflict"

@@ -1,8 +1,8 @@
-"""One SQL statement, understood just enough: is it a read, which tables does it use, and where in the text.
+"""Parse a SQL statement just enough: its kind, the tables it uses, and their positions in the text.
 
-The dialect is Spark's. Spark gets the user's own text with only the table names exchanged, so whatever Spark knows
-works. DuckDB gets the statement carried over by sqlglot, except for plain ones, which mean the same in both: those
-skip sqlglot, whose import alone would take as long as the rest of the query (measured in bench/start.py).
+The dialect is Spark's. Spark gets the user's text with only the table names replaced, so everything that Spark supports
+works. DuckDB gets sqlglot's translation, except for plain statements, which mean the same in both: those skip sqlglot,
+whose import takes as long as the rest of a cold query (bench/start.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lakehouse.core.statement import Statement
 from lakehouse.query.sql.errors import no_statement
 from lakehouse.query.sql.plain import parse_plain
 
-#: Texts, quoted names and comments, which are left alone, or one of Spark's spellings of AS OF.
+#: String literals, quoted names and comments, which stay as they are, or one of Spark's spellings of AS OF.
 _AS_OF = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/"""
     r"|(?P<for>\bfor\s+)?\b(?P<what>(?:system_)?version|system_time|timestamp)(?=\s+as\s+of\b)",
@@ -31,7 +31,7 @@ def parse(text: str, local: Collection[str] = (), dialect: str = "spark") -> Sta
     """
     if dialect != "spark":
         return Statement(text, "foreign")
-    text = _AS_OF.sub(_as_sqlglot_reads_it, text.strip().removesuffix(";").rstrip())
+    text = _AS_OF.sub(_normalize_as_of, text.strip().removesuffix(";").rstrip())
     if not text:
         raise no_statement()
     if plain := parse_plain(text):
@@ -41,8 +41,8 @@ def parse(text: str, local: Collection[str] = (), dialect: str = "spark") -> Sta
     return parse_with_sqlglot(text, local)
 
 
-def _as_sqlglot_reads_it(found: re.Match[str]) -> str:
-    """`VERSION` or `TIMESTAMP` without FOR, as long as what it replaces so that all places stay where they are."""
+def _normalize_as_of(found: re.Match[str]) -> str:
+    """`VERSION` or `TIMESTAMP` without FOR, padded to the same length so that positions stay valid."""
     what = found["what"]
     if what is None:
         return found[0]

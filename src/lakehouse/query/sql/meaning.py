@@ -1,6 +1,6 @@
-"""What DuckDB would read differently although sqlglot translates it, put in words that it reads as Spark does.
+"""Rewrite expressions that DuckDB evaluates differently from Spark although sqlglot translates them.
 
-What still differs is in tests/serve/test_dialect.py.
+tests/query/test_dialect.py lists the remaining differences.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any
 _LARGEST_BIGINT = 2**63 - 1
 
 
-def as_spark_means(tree: Any) -> Any:
-    """The tree, changed in place, or a new root."""
+def with_spark_semantics(tree: Any) -> Any:
+    """Change the tree in place; returns it, or a new root."""
     from sqlglot import exp
 
-    # From the inside out, so that what is wrapped holds what was changed within it.
+    # Inner nodes first, so that an outer rewrite wraps the changed inner one.
     for node in reversed(list(tree.find_all(exp.Substring, exp.TsOrDsAdd, exp.AddMonths, exp.Literal, exp.Values))):
         if isinstance(node, exp.Substring):
             _from_one(node)
@@ -28,7 +28,7 @@ def as_spark_means(tree: Any) -> Any:
 
 
 def _from_one(substring: Any) -> None:
-    """Spark counts from 1 and takes 0 for 1; DuckDB takes it for the place before the first letter."""
+    """Spark treats position 0 as 1; DuckDB as the position before the first character."""
     from sqlglot import exp
 
     start = substring.args.get("start")
@@ -40,7 +40,7 @@ def _from_one(substring: Any) -> None:
 
 
 def _name_columns(values: Any) -> None:
-    """VALUES calls its columns col1, col2, … in Spark, and from col0 in DuckDB."""
+    """The columns of VALUES are named from col1 in Spark and from col0 in DuckDB."""
     from sqlglot import exp
 
     alias = values.args.get("alias")
@@ -53,7 +53,7 @@ def _name_columns(values: Any) -> None:
 
 
 def _widen(literal: Any) -> None:
-    """A whole number too large for a BIGINT is a decimal to Spark."""
+    """An integer literal beyond BIGINT is a decimal in Spark."""
     from sqlglot import exp
 
     if literal.is_int and int(literal.this) > _LARGEST_BIGINT:
@@ -61,7 +61,7 @@ def _widen(literal: Any) -> None:
 
 
 def _to_date(sum_of_days: Any) -> None:
-    """A date and some days or months are a date to Spark, and a timestamp to DuckDB."""
+    """A date plus days or months is a date in Spark and a timestamp in DuckDB."""
     from sqlglot import exp
 
     as_date = exp.DataType.build("date")

@@ -1,4 +1,4 @@
-"""Every other statement, read with sqlglot."""
+"""Parse statements with sqlglot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METADATA_TABLES = {
 }  # fmt: skip
 
 
-#: Iceberg's; sqlglot takes it for Hive's DROP PARTITION (…) and stops at the missing bracket.
+#: Iceberg's syntax; sqlglot mistakes it for Hive's DROP PARTITION (…) and fails at the missing parenthesis.
 _DROP_FIELD = re.compile(r"alter\s+table\s+\S+\s+drop\s+partition\s+field\b", re.IGNORECASE)
 
 
@@ -33,23 +33,23 @@ def parse_with_sqlglot(text: str, local: Collection[str] = ()) -> Statement:
 
     if _DROP_FIELD.match(text):
         return Statement(text, "other")
-    # What sqlglot does not know it hands on as a Command, and so do we: Spark may know it. No need to warn.
+    # sqlglot returns a Command for syntax it does not know, with a warning; Spark may support it.
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
         trees = [tree for tree in sqlglot.parse(text, dialect="spark") if tree and not isinstance(tree, exp.Semicolon)]
     except ParseError as exc:
         found = exc.errors[0]
-        # sqlglot counts to the end of the word it stumbled over.
+        # sqlglot counts to the end of the offending word.
         column = found["col"] - len(found["highlight"] or "x") + 1
         message = str(found["description"]).split("<class")[0].strip().rstrip(".") + "."
         near = f" near {found['highlight']!r}" if found["highlight"] else ""
         raise QueryRejectedError(message.rstrip(".") + near + ".", sql=text, line=found["line"], column=column) from exc
     except TokenError as exc:
-        raise QueryRejectedError(str(exc).splitlines()[0], "Is a quote or a comment left open?", sql=text) from exc
+        raise QueryRejectedError(str(exc).splitlines()[0], "Check for an unclosed quote or comment.", sql=text) from exc
     if not trees:
         raise no_statement()
     if len(trees) != 1 or isinstance(trees[0], exp.Block):
-        raise QueryRejectedError("One statement at a time.", "Run them one after the other.", sql=text)
+        raise QueryRejectedError("Only one statement at a time is supported.", "Run them separately.", sql=text)
     tree = trees[0]
     uses = tuple(_use(table, text, _is_target(table, tree)) for table in tables_of(tree, local))
     renames = isinstance(tree, exp.Alter) and tree.find(exp.AlterRename) is not None
@@ -82,26 +82,26 @@ def _is_temporary(tree: exp.Expr) -> bool:
 
 
 def tables_of(tree: exp.Expr, local: Collection[str] = ()) -> list[exp.Table]:
-    """Tables of the lake: not the names of common table expressions, functions or schemas."""
+    """The lake's tables in a statement, without names of common table expressions, functions and schemas."""
     from sqlglot import exp
 
     kind = str(tree.args.get("kind")).upper()
     if isinstance(tree, exp.Use) or kind in {"SCHEMA", "DATABASE", "NAMESPACE", "FUNCTION"}:
         return []
-    not_ours = {*local, *(cte.alias.lower() for cte in tree.find_all(exp.CTE))}
+    excluded = {*local, *(cte.alias.lower() for cte in tree.find_all(exp.CTE))}
     if _is_temporary(tree):
-        not_ours.add(tree.this.name.lower())
+        excluded.add(tree.this.name.lower())
     return [
         table
         for table in tree.find_all(exp.Table)
         if table.this
         and all(isinstance(part, exp.Identifier) and "start" in part.meta for part in table.parts)
-        and not (not table.args.get("db") and table.name.lower() in not_ours)
+        and not (not table.args.get("db") and table.name.lower() in excluded)
     ]
 
 
 def _is_target(table: exp.Table, tree: exp.Expr) -> bool:
-    """Whether only a table's name may stand there; otherwise anything with rows may."""
+    """Whether the statement writes to the table; elsewhere any expression with rows may replace its name."""
     from sqlglot import exp
 
     named: exp.Expr = table.parent if isinstance(table.parent, exp.Schema) else table
@@ -119,7 +119,7 @@ def _use(table: exp.Table, text: str, is_target: bool) -> TableUse:
             )
         metadata_table = names.pop().lower()
     start, end = parts[0].meta["start"], parts[-1].meta["end"] + 1
-    # Backquotes are part of the text but not of the identifier's place.
+    # The identifier's position excludes its backquotes.
     start, end = start - (text[start - 1 : start] == "`"), end + (text[end : end + 1] == "`")
     as_of, clause_end = _as_of(table, text, end)
     return TableUse(TableName.parse(".".join(names)), start, clause_end, as_of, metadata_table, table.alias, is_target)
@@ -132,7 +132,7 @@ def _as_of(table: exp.Table, text: str, end: int) -> tuple[str, int]:
     clause = _AS_OF_CLAUSE.match(text, end)
     if clause is None:
         raise QueryRejectedError(
-            "AS OF takes a snapshot id, a tag or a time as a literal.",
+            "AS OF requires a literal snapshot id, tag or time.",
             "For example: select * from crm.leads version as of 'yesterday'",
             sql=text,
         )

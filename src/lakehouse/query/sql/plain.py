@@ -1,7 +1,7 @@
-"""Plain statements: those that mean the same to Spark and DuckDB, letter by letter.
+"""Plain statements: those that mean the same in Spark and DuckDB, character by character.
 
-Only what is on the lists below is plain. Whatever is not recognised goes to sqlglot, so a list that is too short
-costs time and never an answer.
+Only what the lists below contain is plain. Everything else goes to sqlglot, so an incomplete list costs time but never
+changes a result.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from lakehouse.core.names import TableName
 from lakehouse.core.statement import Statement, TableUse
 from lakehouse.engines.duckdb import OWN_NAMESPACES
 
-#: No comments, and no `<=>`, which DuckDB reads as a distance.
+#: No comments, and no `<=>`, which is a distance operator in DuckDB.
 _TOKEN = re.compile(
     r"\s*(?:(?P<word>[a-z_][a-z0-9_]*)|(?P<number>\d+(?:\.\d+)?)(?![a-z0-9_.])|(?P<text>'[^'\\]*')"
     r"|(?P<sign><>|<=(?!>)|<(?!=)|>=|!=|-(?!-)|[=>+*,().]))",
     re.IGNORECASE | re.ASCII,
 )
-#: Functions that Spark and DuckDB agree on, but for the gaps that tests/serve/test_dialect.py lists.
+#: Functions with the same result in Spark and DuckDB, except for the gaps in tests/query/test_dialect.py.
 _FUNCTIONS = {"count", "sum", "min", "max", "avg", "coalesce", "lower", "upper", "abs"}
 _BEFORE_PARENTHESIS = {"in", "and", "or", "not", "on", "where", "select", "by", "having", "from", "join", "when"}
 _AFTER_TABLE = set(
@@ -32,8 +32,8 @@ _KEYWORDS = (
     | _CLAUSES
     | set("is null like between case then else end as asc desc distinct true false".split())
 )
-#: Words that one of the two reads differently, or that need more understanding than a list of tokens gives;
-#: on the last lines those that DuckDB reserves or answers itself, though they may name a column.
+#: Words with a different meaning in one of the two, or that a token list cannot handle; on the last lines those that
+#: DuckDB reserves or evaluates, although they may name a column.
 _NOT_PLAIN = set(
     "with div rlike regexp lateral pivot unpivot date timestamp time interval version tablesample qualify cluster"
     " distribute sort transform values table cast try_cast filter over window within rollup cube grouping minus"
@@ -47,7 +47,7 @@ _NOT_PLAIN = set(
     " current_catalog current_role current_schema current_time localtime localtimestamp session_user user".split()
 )
 _LONGEST_NUMBER = 18
-"""Digits that fit into a BIGINT; a longer number is a decimal to Spark and a HUGEINT to DuckDB."""
+"""Digits that fit into a BIGINT; a longer number is a decimal in Spark and a HUGEINT in DuckDB."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ _END = _Token("", -1, "end")
 
 
 def parse_plain(text: str) -> Statement | None:
-    """The statement if it is plain; else None."""
+    """The parsed statement if it is plain; else None."""
     tokens = _tokens(text)
     if not tokens or tokens[0].text != "select":
         return None
@@ -78,7 +78,7 @@ def parse_plain(text: str) -> Statement | None:
 
 
 def _tokens(text: str) -> list[_Token]:
-    """The text cut into tokens; empty if any of it is not a plain token."""
+    """Tokenize the text; empty if any token is not plain."""
     found: list[_Token] = []
     position = 0
     while position < len(text):
@@ -111,9 +111,9 @@ def _is_usual(token: _Token, after: _Token) -> bool:
 
 
 def _has_plain_lists(tokens: list[_Token]) -> bool:
-    """Whether parentheses match, every CASE has its END, and commas only stand in lists that both engines know.
+    """Whether parentheses match, every CASE has its END, and commas occur only in lists that both engines support.
 
-    Those are not `from a, b`, which needs a parser to find the tables, nor `(a, b)`, which is a row.
+    Excluded are `from a, b`, whose tables only a parser finds, and `(a, b)`, which is a row.
     """
     within = [""]
     for before, token in zip([_END, *tokens], tokens, strict=False):
@@ -134,7 +134,7 @@ def _opens_query(tokens: list[_Token], place: int) -> bool:
 
 
 def _table(tokens: list[_Token]) -> TableUse | None:
-    """`namespace.table` and perhaps an alias at the beginning of these tokens, and nothing more complicated."""
+    """`namespace.table` with an optional alias at the start of these tokens."""
     namespace, dot, table, after, named = tokens[:5]
     if (namespace.kind, dot.text, table.kind) != ("word", ".", "word") or after.text in {".", "("}:
         return None

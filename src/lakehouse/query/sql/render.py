@@ -1,4 +1,4 @@
-"""What an engine gets of a statement, and where its complaint about that points in what the user wrote."""
+"""Render a statement for an engine, and map error positions back to the user's text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakehouse.core.statement import Statement, TableUse
 
 
 def for_spark(statement: Statement, names: Mapping[int, str]) -> str:
-    """The user's text with the tables at the given places called otherwise."""
+    """The user's text with the table names at the given positions replaced."""
     text = statement.text
     for use in sorted(statement.uses, key=lambda use: use.start, reverse=True):
         text = text[: use.start] + names[use.start] + text[use.end :]
@@ -19,10 +19,10 @@ def for_spark(statement: Statement, names: Mapping[int, str]) -> str:
 
 
 def for_duckdb(statement: Statement, names: Mapping[int, str]) -> str:
-    """The statement in DuckDB's dialect; the tables at the given places are called otherwise."""
+    """The statement in DuckDB's dialect, with the table names at the given positions replaced."""
     if statement.tree is None:
         return statement.text
-    from lakehouse.query.sql.meaning import as_spark_means
+    from lakehouse.query.sql.meaning import with_spark_semantics
     from lakehouse.query.sql.parsed import tables_of
 
     tree: Any = statement.tree.copy()
@@ -31,8 +31,8 @@ def for_duckdb(statement: Statement, names: Mapping[int, str]) -> str:
         _rename(table, names.get(use.start, ""), use)
     renamed = {(use.name.namespace, use.name.table) for use in statement.uses if use.start in names}
     _rename_in_columns(tree, renamed)
-    # Quoted, because DuckDB has keywords that are fine as names in Spark; it ignores case even so.
-    return str(as_spark_means(tree).sql(dialect="duckdb", identify=True))
+    # Quoted, because some of DuckDB's keywords are valid names in Spark; DuckDB ignores case even in quotes.
+    return str(with_spark_semantics(tree).sql(dialect="duckdb", identify=True))
 
 
 def _rename(table: Any, name: str, use: TableUse) -> None:
@@ -41,7 +41,7 @@ def _rename(table: Any, name: str, use: TableUse) -> None:
     table.set("version", None)
     table.set("catalog", None)
     if name:
-        # Still known by the table's own name, which columns may be qualified with.
+        # Keep the table's name as an alias, because columns may be qualified with it.
         if not table.alias:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(use.name.table, quoted=True)))
         table.set("db", None)
@@ -51,7 +51,7 @@ def _rename(table: Any, name: str, use: TableUse) -> None:
 
 
 def _rename_in_columns(tree: Any, renamed: set[tuple[str, str]]) -> None:
-    """`lake.shop.orders.id` is `shop.orders.id` to DuckDB, and `orders.id` where the table is called otherwise."""
+    """`lake.shop.orders.id` becomes `shop.orders.id`, and `orders.id` where the table was renamed."""
     from sqlglot import exp
 
     for column in tree.find_all(exp.Column):
@@ -60,8 +60,8 @@ def _rename_in_columns(tree: Any, renamed: set[tuple[str, str]]) -> None:
             column.set("db", None)
 
 
-def pointed_back(error: QueryRejectedError, statement: Statement) -> QueryRejectedError:
-    """The same complaint, pointing into the user's own text instead of what the engine was given."""
+def map_error_position(error: QueryRejectedError, statement: Statement) -> QueryRejectedError:
+    """The same error, with its position in the user's text instead of the rendered one."""
     if error.sql == statement.text or not error.pointer():
         return error
     assert error.line and error.column
@@ -79,22 +79,22 @@ _WORD = re.compile(r"""--[^\n]*|/\*.*?\*/|(?P<word>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|
 
 
 def _words(sql: str, name_quotes: str) -> list[tuple[int, int, str]]:
-    """The names and texts of a statement between the places where they start and end; names without their quotes."""
+    """Names and string literals of a statement with start and end; names without their quotes."""
     found = [match for match in _WORD.finditer(sql) if match["word"]]
     return [(match.start(), match.end(), match["word"].strip(name_quotes).lower()) for match in found]
 
 
 def _same_word(given: str, place: int, users: str) -> int | None:
-    """Where the user wrote the word that stands at (or follows) a place in what the engine was given."""
+    """Position in the user's text of the word at (or after) a position in the rendered text."""
     words = _words(given, '"`')
     pointed = next((number for number, (_, end, _) in enumerate(words) if end > place), None)
     if pointed is None:
         return None
     word = words[pointed][2]
-    # To Spark, whose dialect the user writes, double quotes make a text.
+    # In Spark's dialect, which the user writes, double quotes enclose strings.
     written = [start for start, _, other in _words(users, "`") if other == word]
     if len(written) == 1:
         return written[0]
     same = [number for number, (_, _, other) in enumerate(words) if other == word]
-    # Which of several is only known if the engine was given just as many.
+    # Several occurrences match only if both texts have the same number of them.
     return written[same.index(pointed)] if len(written) == len(same) else None
