@@ -186,7 +186,7 @@ def test_what_was_not_dropped_cannot_come_back(open_lake: Open, pyiceberg: PyIce
     lake = open_lake()
     with pytest.raises(TableError) as refused:
         lake.undrop("shop.u")
-    assert refused.value.hint == "Nothing was dropped."
+    assert refused.value.hint == "No table was dropped."
     lake.drop("shop.t")
     with pytest.raises(TableError) as refused:
         lake.undrop("shop.u")
