@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.pipelines import Source, Table
 from lakehouse.pipelines.model import FilesTable
-from lakehouse.runs.schedule import AT_ONCE, run_concurrently, topological_batches
+from lakehouse.runs.schedule import MAX_CONCURRENT, run_concurrently, topological_batches
 
 
 def table(name: str, *inputs: str | Source) -> Table:
@@ -35,8 +35,8 @@ def test_a_table_comes_after_those_that_it_reads() -> None:
 
 
 def test_not_too_many_at_once() -> None:
-    found = names(*(table(f"gold.t{number}", "silver.sales") for number in range(AT_ONCE + 1)))
-    assert [len(wave) for wave in found] == [AT_ONCE, 1]
+    found = names(*(table(f"gold.t{number}", "silver.sales") for number in range(MAX_CONCURRENT + 1)))
+    assert [len(wave) for wave in found] == [MAX_CONCURRENT, 1]
 
 
 def test_watched_folders_are_read_one_after_the_other() -> None:

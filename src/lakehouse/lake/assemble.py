@@ -165,7 +165,7 @@ class Assembly:
     def refs(self) -> Refs[RunBranches]:
         """Branches, tags, log and publisher."""
         from lakehouse.runs.branches import RunBranches
-        from lakehouse.versioning.diff import tell_changes
+        from lakehouse.versioning.diff import describe_changes
         from lakehouse.versioning.log import Log
         from lakehouse.versioning.publish import Publisher
         from lakehouse.versioning.refs import Refs
@@ -173,7 +173,7 @@ class Assembly:
         author = author_of(self.settings)
         publisher = Publisher(
             self.catalog,
-            lambda changes: [change.as_dict() for change in tell_changes(self.iceberg, changes)],
+            lambda changes: [change.as_dict() for change in describe_changes(self.iceberg, changes)],
             self.settings.hooks.before_publish,
             self.settings.branches.protected,
         )

@@ -15,7 +15,7 @@ from lakehouse.versioning.branches import Branches
 
 @dataclass(frozen=True, kw_only=True)
 class RunBranches(Branches):
-    """The branches and tags of a lake whose pipelines run on branches of their own."""
+    """The branches and tags of a lake, with the runs that created them."""
 
     runs: RunLog
 
@@ -57,4 +57,4 @@ class RunBranches(Branches):
         branch = branch.lower()
         if not branch.startswith(RUN_PREFIX):
             return None
-        return recovery.known(self.catalog, self.runs, branch.removeprefix(RUN_PREFIX))
+        return recovery.find_record(self.catalog, self.runs, branch.removeprefix(RUN_PREFIX))

@@ -13,7 +13,7 @@ import pytest
 
 from lakehouse.core.errors import SourceError
 from lakehouse.pipelines.market.source import HEADER, available, read, s3a_options
-from lakehouse.pipelines.model import Reading
+from lakehouse.pipelines.model import SourceContext
 from lakehouse.storage.s3 import S3
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def flat_file(file: Path, *lines: str, modified: datetime = NOW) -> Path:
     return file
 
 
-def reading(spark: Any, path: Path | str, day: str = DAY, **more: Any) -> Reading:
-    return Reading(spark, {"path": str(path)} if path else {}, day, NOW, Path("raw"), **more)
+def reading(spark: Any, path: Path | str, day: str = DAY, **more: Any) -> SourceContext:
+    return SourceContext(spark, {"path": str(path)} if path else {}, day, NOW, Path("raw"), **more)
 
 
 # ---- which days there are ---------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def test_a_folder_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None
 # ---- in S3 ------------------------------------------------------------------------------------------------------
 
 
-def in_s3(server: S3Server, prefix: str, store: S3 | None = None) -> Reading:
+def in_s3(server: S3Server, prefix: str, store: S3 | None = None) -> SourceContext:
     return reading(None, prefix, store=store or S3(server.settings))
 
 

@@ -1,4 +1,4 @@
-"""The taxi pipeline, run on generated months: what is believed, what is put aside, and what gold says of it."""
+"""The taxi pipeline on generated months: valid trips, rejected trips, and the gold tables."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from lakehouse.lake import Lake
 from lakehouse.pipelines.taxi.pipeline import taxi
 from lakehouse.pipelines.taxi.sample import write_month
 from lakehouse.pipelines.taxi.silver import stg_yellow_trips
-from lakehouse.quality.model import CheckContext
-from lakehouse.runs.validate import sifted
+from lakehouse.quality.model import SparkCheckContext
+from lakehouse.runs.validate import validated
 
-#: What silver should be, asked of the published file in SQL.
-BELIEVED = """
+#: The expected rows of silver, as a query of the published file.
+VALID_TRIPS = """
 SELECT DISTINCT ON (VendorID, tpep_pickup_datetime, tpep_dropoff_datetime, PULocationID, DOLocationID, trip_distance,
     payment_type, total_amount) *
 FROM '{file}'
@@ -80,7 +80,7 @@ def test_every_table_is_laid_out_by_month_and_says_what_it_is() -> None:
 )
 def test_a_trip_breaks_the_rules_that_it_should(spark: SparkSession, other: dict[str, Any], broken: set[str]) -> None:
     rows = stg_yellow_trips(spark.createDataFrame([published(**other)], PUBLISHED))
-    with sifted("t", rows, SILVER.rules) as found:
+    with validated("t", rows, SILVER.rules) as found:
         assert {outcome.name for outcome in found.outcomes if outcome.broken} == broken
 
 
@@ -91,7 +91,7 @@ def test_a_file_without_pickup_times_blocks(spark: SparkSession) -> None:
     def finding(timed: int, untimed: int) -> bool:
         rows = [published()] * timed + [published(tpep_pickup_datetime=None)] * untimed
         frame = spark.createDataFrame(rows, PUBLISHED)
-        return check.look(CheckContext(frame, lambda name: frame, {}, None, datetime(2026, 3, 1))).passed
+        return check.evaluate(SparkCheckContext(frame, lambda name: frame, {}, None, datetime(2026, 3, 1))).passed
 
     assert finding(99, 1)
     assert not finding(98, 2)
@@ -127,7 +127,7 @@ def asked(lake: Lake, sql: str) -> list[tuple[Any, ...]]:
 
 def believed(months: Path, what: str, month: str) -> list[tuple[Any, ...]]:
     file = months / f"yellow_tripdata_{month}.parquet"
-    return duckdb.sql(f"WITH trips AS ({BELIEVED.format(file=file, month=month)}) SELECT {what}").fetchall()
+    return duckdb.sql(f"WITH trips AS ({VALID_TRIPS.format(file=file, month=month)}) SELECT {what}").fetchall()
 
 
 @pytest.mark.spark
@@ -217,11 +217,13 @@ def test_each_month_is_a_snapshot_and_made_again_only_that_month_is_replaced(lak
 
 
 @pytest.mark.spark
-def test_a_downloaded_month_is_not_made_twice(local_lake: Lake, months: Path) -> None:
+def test_a_downloaded_month_is_not_built_twice(local_lake: Lake, months: Path) -> None:
     name = "yellow_tripdata_2026-01.parquet"
     with serving() as web:
         web.files[f"/{name}"] = (months / name).read_bytes()
         lake = lake_with(local_lake, {"taxi": {"url": web.address}})
-        renamed = replace(taxi, tables=tuple(replace(t, name=f"downloaded.{t.title.table}") for t in taxi.tables[:1]))
+        renamed = replace(
+            taxi, tables=tuple(replace(t, name=f"downloaded.{t.table_name.table}") for t in taxi.tables[:1])
+        )
         assert lake.run(renamed, "2026-01").state == "published"
         assert lake.run(renamed).state == "nothing"
