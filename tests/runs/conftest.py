@@ -36,7 +36,7 @@ def landed(raw: DataFrame) -> DataFrame:
     return raw.select("id", "item", "amount", "changed", "date")
 
 
-def believed(sales: DataFrame) -> DataFrame:
+def deduplicated(sales: DataFrame) -> DataFrame:
     """One sale per id."""
     return sales.select("id", "item", "amount", "changed", "date")
 
@@ -75,7 +75,7 @@ def shop(namespace: str) -> Pipeline:
             Table(bronze, landed, inputs=(sales,), partition_by="date"),
             Table(
                 silver,
-                believed,
+                deduplicated,
                 inputs=(bronze,),
                 key=("id",),
                 newest=("changed",),

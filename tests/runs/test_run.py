@@ -65,7 +65,7 @@ def test_only_the_partitions_of_changed_files_are_made_again(shop_of) -> None:
     assert rows(lake, f"select growth from {pipeline.name}.growth order by date") == [(None,), (-8,), (None,)]
 
 
-def test_bad_rows_are_put_aside_with_their_reasons_and_come_back_when_mended(shop_of) -> None:
+def test_bad_rows_are_quarantined_with_their_reasons_and_come_back_when_mended(shop_of) -> None:
     lake, pipeline, folder = shop_of({MONDAY: "1,tea,10,1\n,tea,-5,1\n3,?,1,1\n"})
     record = lake.run(pipeline)
     silver = next(table for table in record.tables if table.table.endswith(".silver"))
@@ -75,9 +75,9 @@ def test_bad_rows_are_put_aside_with_their_reasons_and_come_back_when_mended(sho
         ("amount_at_least_0", "quarantine", 1),
         ("item_is_named", "warn", 1),
     }
-    kept = rows(lake, f"select reason, row from {pipeline.name}.silver__rejected")
-    assert kept[0][0] == "id_not_null, amount_at_least_0"
-    assert '"amount":-5' in str(kept[0][1])
+    rejected = rows(lake, f"select reason, row from {pipeline.name}.silver__rejected")
+    assert rejected[0][0] == "id_not_null, amount_at_least_0"
+    assert '"amount":-5' in str(rejected[0][1])
     (folder / f"{MONDAY}.csv").write_text("1,tea,10,1\n2,tea,5,1\n3,?,1,1\n")
     lake.run(pipeline)
     assert rows(lake, f"select count(*) from {pipeline.name}.silver__rejected") == [(0,)]

@@ -58,7 +58,7 @@ def _read(file: Path) -> RunRecord:
 
 
 def _upgraded(outcome: dict[str, Any]) -> dict[str, Any]:
-    """An outcome in today's fields: releases before 0.2 called `detail` `told`."""
+    """An outcome in today's fields: older releases called `detail` `told`."""
     return {"detail": outcome.get("told", ""), **outcome}
 
 

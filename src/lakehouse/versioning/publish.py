@@ -16,7 +16,7 @@ from lakehouse.versioning import hooks
 #: Describes changes from metadata alone.
 DescribeChanges = Callable[[Sequence[Change]], list[dict[str, Any]]]
 
-#: How long, and how often, a catalog that stopped answering during a publish is asked for its outcome.
+#: How long, and how often, a catalog that stopped answering during a publish is polled for the outcome.
 RECOVERY_TIMEOUT_S, _POLL_INTERVAL_S = 60.0, 1.0
 
 

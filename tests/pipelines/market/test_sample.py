@@ -1,4 +1,4 @@
-"""Generated minute bars: the true schema, the same bytes for the same seed, and just the defects that was asked for."""
+"""Generated minute bars: the true schema, the same bytes for the same seed, and just the requested defects."""
 
 from __future__ import annotations
 

@@ -76,9 +76,9 @@ def test_the_first_reading_has_every_row_in_one_part_or_in_many(
     whole, parts = read(table), read(table, rows_per_read="25")
     text = ", tags::text AS tags, metadata::text AS metadata" if table is POSTS else ""
     names = [name for name in whole.rows.columns if name not in ("tags", "metadata")]
-    asked = postgres.rows(f"SELECT {', '.join(names)}{text} FROM {table.name}")
+    expected = postgres.rows(f"SELECT {', '.join(names)}{text} FROM {table.name}")
     ordered = [*names, *(["tags", "metadata"] if text else [])]
-    assert _in_utc(values(parts.rows, *ordered)) == _in_utc(values(whole.rows, *ordered)) == _in_utc(sorted(asked))
+    assert _in_utc(values(parts.rows, *ordered)) == _in_utc(values(whole.rows, *ordered)) == _in_utc(sorted(expected))
     assert values(parts.present) == sorted(postgres.rows(f"SELECT {', '.join(table.key)} FROM {table.name}"))
     assert whole.rows.inputFiles() and len(parts.rows.inputFiles()) > 3
 
@@ -235,8 +235,8 @@ def test_no_plan_no_error_and_no_log_of_spark_shows_the_password(
     small.run("ALTER TABLE t ADD COLUMN free numeric DEFAULT 1e30")
     with pytest.raises(SourceError) as caught:
         read(T)
-    told = f"{caught.value.message} {caught.value.hint} {caught.value!r} {caught.value.__cause__}"
-    assert "public.t" in told and "numeric field overflow" in told and small.password not in told
+    shown = f"{caught.value.message} {caught.value.hint} {caught.value!r} {caught.value.__cause__}"
+    assert "public.t" in shown and "numeric field overflow" in shown and small.password not in shown
     assert "20 digits before the point" in caught.value.hint
     logs = [file for file in tmp_path_factory.getbasetemp().glob("local*/lake/logs/*") if file.is_file()]
     assert logs and not any(small.password in file.read_text(errors="replace") for file in logs)

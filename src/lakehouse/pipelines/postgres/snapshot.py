@@ -37,7 +37,7 @@ SELECT name, base, declared,
   CASE WHEN modifier < 0 THEN 38 ELSE ((modifier - 4) >> 16) & 65535 END,
   CASE WHEN modifier < 0 THEN 18 ELSE (((modifier - 4) & 2047) # 1024) - 1024 END
 FROM (
-  SELECT a.attname AS name, a.attnum AS place, coalesce(b.typname, t.typname) AS base,
+  SELECT a.attname AS name, a.attnum AS position, coalesce(b.typname, t.typname) AS base,
     format_type(a.atttypid, a.atttypmod) AS declared,
     CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END AS modifier
   FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -45,7 +45,7 @@ FROM (
   WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
     AND a.attnum > 0 AND NOT a.attisdropped
 ) AS columns
-ORDER BY place"""
+ORDER BY position"""
 
 _TABLES = """
 SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -1,4 +1,4 @@
-"""Addresses: what is asked, what is shown, what is refused."""
+"""Addresses: the URL to request, the URL to show, and invalid ones."""
 
 from __future__ import annotations
 

@@ -45,14 +45,14 @@ class RetryPolicy:
 
 @dataclass(frozen=True)
 class DownloadRequest:
-    """What to download, how persistently, and who is told of its progress."""
+    """What to download, the retry policy, and callbacks for progress."""
 
     address: Address
     month: str
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     progress: Callable[[str], None] = lambda text: None
     on_bytes: Callable[[int, int | None], None] = lambda done, size: None
-    """Called with the bytes received and, if the server says it, the size."""
+    """Called with the bytes received and, if known, the size."""
 
 
 def fetch_version(request: DownloadRequest) -> FileVersion:

@@ -37,7 +37,7 @@ class HttpStatusError(Exception):
 
 @dataclass(frozen=True)
 class FileVersion:
-    """What a server says of a file's version: ETag, modification time and size, as far as it says them."""
+    """A file's version on a server: ETag, modification time and size, each if known."""
 
     etag: str = ""
     last_modified: str = ""
