@@ -148,6 +148,7 @@ class Assembly:
 
     def ingester(self, branch: str) -> Ingester:
         """What ingests files into the tables of a branch."""
+        from lakehouse.ingest.files.remote import SchemeRouter
         from lakehouse.ingest.run import Ingester
         from lakehouse.storage.s3 import S3
 
@@ -158,7 +159,7 @@ class Assembly:
             EngineRunner(self.queries, "spark"),
             self.home.run / "ingest",
             self.memory_limit,
-            S3(self.settings.s3),
+            SchemeRouter({"s3": lambda: S3(self.settings.s3)}),
             self.backend.files,
         )
 

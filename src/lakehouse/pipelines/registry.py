@@ -9,8 +9,11 @@ from pathlib import Path
 
 from lakehouse.core.errors import BadDeclarationError, NoSuchPipelineError
 from lakehouse.core.names import nearest
+from lakehouse.core.registry import installed, load
 from lakehouse.pipelines.model import Pipeline
 
+#: The entry point group in which other packages register pipelines.
+PIPELINES = "lakehouse.pipelines"
 _BUILT_IN = ("market", "taxi", "social", "files")
 
 
@@ -21,6 +24,7 @@ def find_pipelines(modules: Iterable[str], folder: Path) -> dict[str, Pipeline]:
         folder: searched for modules before the installed packages.
     """
     found = {name: getattr(import_module(f"lakehouse.pipelines.{name}.pipeline"), name) for name in _BUILT_IN}
+    found |= {name: load(PIPELINES, name) for name in installed(PIPELINES)}
     for module in modules:
         found |= _declared_in(module, folder)
     return found
