@@ -1,4 +1,4 @@
-"""A lake with two tables of one run."""
+"""A lake with two tables that one run made."""
 
 from __future__ import annotations
 

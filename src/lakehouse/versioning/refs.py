@@ -1,4 +1,4 @@
-"""The branches, tags, log and publisher of one lake."""
+"""Branches, tags, log and publisher of one lake, bundled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A web server with months of trips, and source contexts for them."""
+"""A web server with months of trips, and readings of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.servers.web import Web, serving
 
-from lakehouse.pipelines.model import SourceContext
+from lakehouse.pipelines.model import Reading
 from lakehouse.pipelines.taxi.sample import write_month
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -44,17 +44,17 @@ def other_month_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @dataclass
-class Contexts:
-    """Creates source contexts with one raw area and records their progress messages."""
+class Readings:
+    """Makes readings of one raw area and remembers what they said."""
 
     raw: Path
-    messages: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
 
-    def __call__(self, partition: str = MONTH, spark: Any = None, **settings: str) -> SourceContext:
+    def __call__(self, partition: str = MONTH, spark: Any = None, **settings: str) -> Reading:
         quick = {"wait_s": "0.01", "timeout_s": "0.5", "tries": "3"} if "url" in settings else {}
-        return SourceContext(spark, {**quick, **settings}, partition, NOW, self.raw, progress=self.messages.append)
+        return Reading(spark, {**quick, **settings}, partition, NOW, self.raw, progress=self.said.append)
 
 
 @pytest.fixture
-def context(tmp_path: Path) -> Callable[..., SourceContext]:
-    return Contexts(tmp_path / "raw")
+def reading(tmp_path: Path) -> Callable[..., Reading]:
+    return Readings(tmp_path / "raw")

@@ -1,1 +1,0 @@
-"""An engine, a source and a pipeline that extend lakehouse without changing it."""
