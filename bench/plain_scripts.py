@@ -37,7 +37,7 @@ gold = (spark.table("lake.silver.stg_yellow_trips").groupBy(F.to_date("tpep_pick
     .agg(F.count("*").alias("trips"), F.sum("total_amount").alias("revenue")))
 gold.writeTo("lake.gold.fct_daily_trips").partitionedBy("month").create()
 """
-#: The same tables from the same columns, with Spark alone: nothing is put aside, checked or published at once.
+#: The same tables from the same columns, with Spark alone: nothing is quarantined, checked or published at once.
 MARKET_SAME = """
 import glob
 from datetime import date, datetime, timezone
@@ -45,16 +45,16 @@ from functools import reduce
 from pyspark.sql import functions as F
 from lakehouse.pipelines.market import bronze
 from lakehouse.pipelines.market import gold
-from lakehouse.pipelines.market.pipeline import RULES
+from lakehouse.pipelines.market.rules import MINUTE_RULES as RULES
 from lakehouse.pipelines.market import silver
-from lakehouse.pipelines.market.source import parsed
+from lakehouse.pipelines.market.source import parse_lines
 for name in ("bronze", "silver", "gold"):
     spark.sql(f"create namespace if not exists lake.{name}")
 lines = spark.read.text(FOLDER + "/*/*/*.csv.gz").select("value", F.col("_metadata.file_path").alias("source_file"), F.col("_metadata.file_modification_time").alias("file_modified_at"))
-raw = parsed(lines).withColumn("date", F.to_date(F.regexp_extract("source_file", r"(\\d{4}-\\d\\d-\\d\\d)", 1))).withColumn("ingested_at", F.lit(datetime.now(timezone.utc)))
+raw = parse_lines(lines).withColumn("date", F.to_date(F.regexp_extract("source_file", r"(\\d{4}-\\d\\d-\\d\\d)", 1))).withColumn("ingested_at", F.lit(datetime.now(timezone.utc)))
 bronze.minute_aggs(raw).writeTo("lake.bronze.minute_aggs").partitionedBy("date").create()
-made = silver.minute_aggs(spark.table("lake.bronze.minute_aggs"))
-good = made.where(reduce(lambda a, b: a & b, [F.coalesce(rule.holds(), F.lit(True)) for rule in RULES]))
+transformed = silver.minute_aggs(spark.table("lake.bronze.minute_aggs"))
+good = transformed.where(reduce(lambda a, b: a & b, [F.coalesce(rule.condition(), F.lit(True)) for rule in RULES]))
 good.dropDuplicates(["ticker", "bar_at"]).writeTo("lake.silver.minute_aggs").partitionedBy("date").create()
 rows = spark.table("lake.silver.minute_aggs")
 gold.daily_bars(rows).writeTo("lake.gold.daily_bars").partitionedBy("date").create()
@@ -77,9 +77,9 @@ now = datetime.now(timezone.utc)
 months = [with_lineage(read_published(spark, Path(file))[0], file[-15:-8], file, now) for file in sorted(glob.glob(FOLDER + "/*.parquet"))]
 raw = reduce(lambda a, b: a.unionByName(b), months)
 bronze.yellow_trips(raw).writeTo("lake.bronze.yellow_trips").partitionedBy("month").create()
-made = silver.stg_yellow_trips(spark.table("lake.bronze.yellow_trips"))
+transformed = silver.stg_yellow_trips(spark.table("lake.bronze.yellow_trips"))
 rules = [rule for rule in stg_yellow_trips.rules if rule.severity == "quarantine"]
-good = made.where(reduce(lambda a, b: a & b, [F.coalesce(rule.holds(), F.lit(True)) for rule in rules]))
+good = transformed.where(reduce(lambda a, b: a & b, [F.coalesce(rule.condition(), F.lit(True)) for rule in rules]))
 good.dropDuplicates(list(silver.TRIP_KEY)).writeTo("lake.silver.stg_yellow_trips").partitionedBy("month").create()
 rows = spark.table("lake.silver.stg_yellow_trips")
 for make in (gold.fct_daily_trips, gold.fct_hourly_revenue, gold.fct_trip_distance_stats):

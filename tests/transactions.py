@@ -22,7 +22,7 @@ from lakehouse.config.load import load_settings
 from lakehouse.core.errors import RunConflictError
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
-from lakehouse.pipelines import Pipeline, Table
+from lakehouse.pipelines import LightContext, Pipeline, Table
 
 ROOT = Path(__file__).parents[1]
 SHAPE = pyarrow.schema([("run", pyarrow.string()), ("n", pyarrow.int64())])
@@ -36,10 +36,10 @@ def opened(home: Path, environ: Mapping[str, str] | None = None) -> Lake:
 def writing(name: str, run: str, tables: list[str]) -> Pipeline:
     """A pipeline that adds the same row to each of its tables."""
 
-    def adds(table: str) -> Callable[[Any, Mapping[str, str]], int]:
-        def add(catalog: Any, settings: Mapping[str, str]) -> int:
-            held = catalog.create_table_if_not_exists(table, schema=SHAPE)
-            held.append(pyarrow.table({"run": [run], "n": [1]}, schema=SHAPE))
+    def adds(table: str) -> Callable[[LightContext], int]:
+        def add(context: LightContext) -> int:
+            target = context.catalog.create_table_if_not_exists(table, schema=SHAPE)
+            target.append(pyarrow.table({"run": [run], "n": [1]}, schema=SHAPE))
             return 1
 
         return add
@@ -66,11 +66,11 @@ Step = tuple[Any, str, str, int]
 #: Where a process dies, by the function before or after which it does, and how often that is called first.
 STEPS: dict[str, Step] = {
     "before publishing": (SqlCatalog, "publish", "before", 0),
-    "before the first table": (rows, "swap", "before", 0),
-    "between two tables": (rows, "swap", "before", 1),
+    "before the first table": (rows, "exchange", "before", 0),
+    "between two tables": (rows, "exchange", "before", 1),
     "after the last table": (log, "write", "before", 0),
-    "before the branch is dropped": (refs, "drop_branch", "before", 1),
-    "before the commit": (refs, "create_tag", "after", 0),
+    "before the branch is forgotten": (refs, "forget_branch", "before", 1),
+    "before the commit": (refs, "make_tag", "after", 0),
     "after the commit": (SqlCatalog, "publish", "after", 0),
 }
 #: The same where the commit is one request to a server.

@@ -8,17 +8,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.transactions import ROOT, opened, writing
 
 from lakehouse.cli.run import needs_spark, run_pipeline
 from lakehouse.core.errors import CatalogUnreachableError
-from lakehouse.pipelines import FilesTable, Pipeline, Table
+from lakehouse.pipelines import FilesTable, LightContext, Pipeline, Table
 
 UNREACHABLE = CatalogUnreachableError("The catalog does not answer.", "Start it.")
 
@@ -31,11 +30,11 @@ from pathlib import Path
 from tests.transactions import writing
 
 
-def divide(catalog, settings):
+def divide(context):
     return 1 // 0
 
 
-def wait(catalog, settings):
+def wait(context):
     Path("waiting").touch()
     time.sleep(300)
 
@@ -59,16 +58,14 @@ def failing_first(times: int) -> Pipeline:
     return replace(pipeline, tables=(replace(table, light=_failing_first(times, table.light)),))
 
 
-def _failing_first(
-    times: int, work: Callable[[Any, Mapping[str, str]], int]
-) -> Callable[[Any, Mapping[str, str]], int]:
+def _failing_first(times: int, work: Callable[[LightContext], int]) -> Callable[[LightContext], int]:
     left = [times]
 
-    def attempt(catalog: Any, settings: Mapping[str, str]) -> int:
+    def attempt(context: LightContext) -> int:
         if left[0]:
             left[0] -= 1
             raise UNREACHABLE
-        return work(catalog, settings)
+        return work(context)
 
     return attempt
 

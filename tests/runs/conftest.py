@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakehouse.lake import Lake
-from lakehouse.pipelines import Days, Pipeline, Reading, Source, Table
+from lakehouse.pipelines import Days, Pipeline, Source, SourceContext, Table
 from lakehouse.quality import at_least, expect, not_null, reconciles, unique
 
 if TYPE_CHECKING:
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 SALES = "id bigint, item string, amount bigint, changed bigint"
 
 
-def read_sales(reading: Reading) -> DataFrame:
+def read_sales(context: SourceContext) -> DataFrame:
     from pyspark.sql import functions as F
 
-    file = Path(reading.settings["path"]) / f"{reading.partition}.csv"
-    rows = reading.spark.read.schema(SALES).csv(str(file))
-    return rows.withColumn("date", F.lit(reading.partition).cast("date"))
+    file = Path(context.settings["path"]) / f"{context.partition}.csv"
+    rows = context.spark.read.schema(SALES).csv(str(file))
+    return rows.withColumn("date", F.lit(context.partition).cast("date"))
 
 
-def published_sales(reading: Reading) -> Mapping[str, str]:
-    return {file.stem: file.read_text() for file in Path(reading.settings["path"]).glob("*.csv")}
+def published_sales(context: SourceContext) -> Mapping[str, str]:
+    return {file.stem: file.read_text() for file in Path(context.settings["path"]).glob("*.csv")}
 
 
 def landed(raw: DataFrame) -> DataFrame:
@@ -36,7 +36,7 @@ def landed(raw: DataFrame) -> DataFrame:
     return raw.select("id", "item", "amount", "changed", "date")
 
 
-def believed(sales: DataFrame) -> DataFrame:
+def deduplicated(sales: DataFrame) -> DataFrame:
     """One sale per id."""
     return sales.select("id", "item", "amount", "changed", "date")
 
@@ -75,7 +75,7 @@ def shop(namespace: str) -> Pipeline:
             Table(bronze, landed, inputs=(sales,), partition_by="date"),
             Table(
                 silver,
-                believed,
+                deduplicated,
                 inputs=(bronze,),
                 key=("id",),
                 newest=("changed",),
@@ -93,7 +93,7 @@ def shop(namespace: str) -> Pipeline:
                 by_day,
                 inputs=(silver,),
                 partition_by="date",
-                checks=(reconciles(silver, mine=_total, theirs=_total),),
+                checks=(reconciles(silver, own=_total, other=_total),),
             ),
             Table(grown, growth, inputs=(gold,), partition_by="date", lookback=1),
         ),

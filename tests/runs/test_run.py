@@ -7,7 +7,7 @@ from tests.runs.conftest import lake_with
 
 from lakehouse.core.errors import BadSettingError, RunBlockedError, RunConflictError
 from lakehouse.lake import Lake
-from lakehouse.runs.recovery import asked_again
+from lakehouse.runs.recovery import resume_request
 
 pytestmark = pytest.mark.spark
 
@@ -65,7 +65,7 @@ def test_only_the_partitions_of_changed_files_are_made_again(shop_of) -> None:
     assert rows(lake, f"select growth from {pipeline.name}.growth order by date") == [(None,), (-8,), (None,)]
 
 
-def test_bad_rows_are_put_aside_with_their_reasons_and_come_back_when_mended(shop_of) -> None:
+def test_bad_rows_are_quarantined_with_their_reasons_and_come_back_when_mended(shop_of) -> None:
     lake, pipeline, folder = shop_of({MONDAY: "1,tea,10,1\n,tea,-5,1\n3,?,1,1\n"})
     record = lake.run(pipeline)
     silver = next(table for table in record.tables if table.table.endswith(".silver"))
@@ -75,9 +75,9 @@ def test_bad_rows_are_put_aside_with_their_reasons_and_come_back_when_mended(sho
         ("amount_at_least_0", "quarantine", 1),
         ("item_is_named", "warn", 1),
     }
-    kept = rows(lake, f"select reason, row from {pipeline.name}.silver__rejected")
-    assert kept[0][0] == "id_not_null, amount_at_least_0"
-    assert '"amount":-5' in str(kept[0][1])
+    rejected = rows(lake, f"select reason, row from {pipeline.name}.silver__rejected")
+    assert rejected[0][0] == "id_not_null, amount_at_least_0"
+    assert '"amount":-5' in str(rejected[0][1])
     (folder / f"{MONDAY}.csv").write_text("1,tea,10,1\n2,tea,5,1\n3,?,1,1\n")
     lake.run(pipeline)
     assert rows(lake, f"select count(*) from {pipeline.name}.silver__rejected") == [(0,)]
@@ -97,7 +97,7 @@ def test_a_blocking_rule_leaves_everything_as_it_was_and_keeps_the_branch(shop_o
     (shown,) = [row for each in record.outcomes if each.blocks for row in each.rows]
     assert '"item":"forbidden"' in shown, "the rows that failed can be looked at"
     on_branch = lake._components.tables.on(record.branch).formats["iceberg"]
-    assert on_branch.describe(pipeline.table(f"{pipeline.name}.bronze").title).current.rows_total == 2
+    assert on_branch.describe(pipeline.table(f"{pipeline.name}.bronze").table_name).current.rows_total == 2
     (folder / f"{TUESDAY}.csv").write_text("2,allowed,1,1\n")
     assert lake.run(pipeline).state == "published"
 
@@ -110,9 +110,9 @@ def test_a_blocked_run_goes_on_where_it_was_and_checks_again(shop_of) -> None:
     assert [each.table for each in halted.tables] == [f"{pipeline.name}.bronze"]
     runner = lake._components.runner()
     with pytest.raises(RunBlockedError, match="not_forbidden"):
-        runner.run(pipeline, asked_again(halted))
+        runner.run(pipeline, resume_request(halted))
     (folder / f"{MONDAY}.csv").write_text("1,tea,10,1\n2,allowed,1,1\n")
-    done = runner.run(pipeline, asked_again(lake.run_record(halted.id)))
+    done = runner.run(pipeline, resume_request(lake.run_record(halted.id)))
     assert (done.state, done.id) == ("published", halted.id)
     assert rows(lake, f"select item from {pipeline.name}.silver order by id") == [("tea",), ("allowed",)]
     snapshot = lake.history(f"{pipeline.name}.silver")[-1]

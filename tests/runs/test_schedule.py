@@ -1,4 +1,4 @@
-"""Which tables are made at the same time, and what happens when one of them fails or everybody is interrupted."""
+"""Which tables are built concurrently, and what happens when one fails or the run is interrupted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.pipelines import Source, Table
 from lakehouse.pipelines.model import FilesTable
-from lakehouse.runs.schedule import AT_ONCE, run_concurrently, topological_batches
+from lakehouse.runs.schedule import MAX_CONCURRENT, run_concurrently, topological_batches
 
 
 def table(name: str, *inputs: str | Source) -> Table:
@@ -16,7 +16,7 @@ def table(name: str, *inputs: str | Source) -> Table:
 
 
 def names(*tables: Table | FilesTable) -> list[list[str]]:
-    return [[each.name for each in wave] for wave in topological_batches(tables)]
+    return [[each.name for each in batch] for batch in topological_batches(tables)]
 
 
 SOURCE = Source("raw.sales", lambda reading: None)  # type: ignore[arg-type, return-value]
@@ -35,8 +35,8 @@ def test_a_table_comes_after_those_that_it_reads() -> None:
 
 
 def test_not_too_many_at_once() -> None:
-    found = names(*(table(f"gold.t{number}", "silver.sales") for number in range(AT_ONCE + 1)))
-    assert [len(wave) for wave in found] == [AT_ONCE, 1]
+    found = names(*(table(f"gold.t{number}", "silver.sales") for number in range(MAX_CONCURRENT + 1)))
+    assert [len(batch) for batch in found] == [MAX_CONCURRENT, 1]
 
 
 def test_watched_folders_are_read_one_after_the_other() -> None:
@@ -44,7 +44,7 @@ def test_watched_folders_are_read_one_after_the_other() -> None:
     assert names(*folders, table("gold.t", "silver.x")) == [["crm.leads0"], ["crm.leads1"], ["gold.t"]]
 
 
-def test_all_is_done_and_the_first_failure_told() -> None:
+def test_all_is_done_and_the_first_failure_is_raised() -> None:
     done: list[str] = []
     met = threading.Barrier(2, timeout=10)
 

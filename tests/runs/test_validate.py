@@ -1,4 +1,4 @@
-"""Rows sifted by rules and keys: the same answer by whichever way it is found, and without sorting where that is not needed."""
+"""Validation by rules and keys: every strategy gives the same rows, and rows are sorted only where that is needed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse.quality import Rule, at_least, expect, not_null
-from lakehouse.runs import validate as sift
-from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, sifted
+from lakehouse.runs import validate
+from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, validated
 
 pytestmark = pytest.mark.spark
 
@@ -27,15 +27,17 @@ def sales(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
 
 
 @contextmanager
-def shaken(rows: DataFrame, rules: tuple[Rule, ...] = RULES, keys: Keys | None = KEYS) -> Iterator[ValidationResult]:
-    with sifted("shop.sales", rows, rules, keys) as found:
+def validation(
+    rows: DataFrame, rules: tuple[Rule, ...] = RULES, keys: Keys | None = KEYS
+) -> Iterator[ValidationResult]:
+    with validated("shop.sales", rows, rules, keys) as found:
         yield found
 
 
-def good(rows: DataFrame, rules: tuple[Rule, ...] = RULES, keys: Keys | None = KEYS) -> list[tuple[Any, ...]]:
-    with shaken(rows, rules, keys) as found:
-        assert found.good.columns == rows.columns
-        return sorted((tuple(row) for row in found.good.collect()), key=str)
+def valid_rows(rows: DataFrame, rules: tuple[Rule, ...] = RULES, keys: Keys | None = KEYS) -> list[tuple[Any, ...]]:
+    with validation(rows, rules, keys) as found:
+        assert found.valid.columns == rows.columns
+        return sorted((tuple(row) for row in found.valid.collect()), key=str)
 
 
 SOME = [
@@ -49,72 +51,72 @@ SOME = [
     (3, "jam", 4, 1),
     (None, "jam", 4, 1),
 ]
-BELIEVED = [(1, "tea", 5, 1), (2, "tea", 7, 3), (2, None, 2, 2), (3, "jam", 4, 1)]
+VALID = [(1, "tea", 5, 1), (2, "tea", 7, 3), (2, None, 2, 2), (3, "jam", 4, 1)]
 
 
 @pytest.mark.parametrize(
-    ("suspects", "here"), [(50_000, 50), (50_000, 0), (0, 50), (0, 0)],
-    ids=["compared-here", "compared-by-spark", "too-many-found-here", "too-many-found-by-spark"],
+    ("suspects", "collected"), [(50_000, 50), (50_000, 0), (0, 50), (0, 0)],
+    ids=["by-driver", "by-spark", "too-many-by-driver", "too-many-by-spark"],
 )  # fmt: skip
 def test_of_one_key_the_newest_good_row_is_left(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, suspects: int, here: int
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, suspects: int, collected: int
 ) -> None:
-    monkeypatch.setattr(sift, "MOST_SUSPECTS", suspects)
-    monkeypatch.setattr(sift, "MOST_COMPARED_HERE", here)
-    assert good(sales(spark, *SOME)) == sorted(BELIEVED, key=str)
+    monkeypatch.setattr(validate, "MAX_SUSPECTS", suspects)
+    monkeypatch.setattr(validate, "MAX_COLLECTED_HASHES", collected)
+    assert valid_rows(sales(spark, *SOME)) == sorted(VALID, key=str)
 
 
 def test_sorted_it_is_the_same(spark: SparkSession) -> None:
-    assert good(sales(spark, *SOME), keys=Keys(KEYS.columns, KEYS.newest, sort=True)) == sorted(BELIEVED, key=str)
+    assert valid_rows(sales(spark, *SOME), keys=Keys(KEYS.columns, KEYS.newest, sort=True)) == sorted(VALID, key=str)
 
 
-def test_many_keys_of_which_some_only_seem_to_be_double(spark: SparkSession) -> None:
+def test_keys_that_only_collide_in_the_filter_are_kept(spark: SparkSession) -> None:
     rows = [(number, "tea", number, 1) for number in range(2000)] + [
         (number, "tea", -1, 2) for number in range(0, 2000, 7)
     ]
-    found = good(sales(spark, *rows), rules=())
+    found = valid_rows(sales(spark, *rows), rules=())
     assert len(found) == 2000
     assert {row[0]: row[2] for row in found} == {number: -1 if number % 7 == 0 else number for number in range(2000)}
 
 
-def test_without_doubles_nothing_is_sorted(spark: SparkSession) -> None:
-    with shaken(sales(spark, *BELIEVED)) as found:
-        assert "Window" not in found.good._jdf.queryExecution().toString()  # type: ignore[operator]
+def test_without_duplicates_nothing_is_sorted(spark: SparkSession) -> None:
+    with validation(sales(spark, *VALID)) as found:
+        assert "Window" not in found.valid._jdf.queryExecution().toString()  # type: ignore[operator]
 
 
 def test_broken_rows_are_counted_by_rule_and_kept(spark: SparkSession) -> None:
     rows = sales(spark, (1, "a", -1, 0), (None, "b", -2, 1), (3, "c", 1, 0), (4, "d", 1, 1))
-    with shaken(rows) as found:
+    with validation(rows) as found:
         assert [(each.name, each.severity, each.broken, each.passed) for each in found.outcomes] == [
             ("id_not_null", "quarantine", 1, False),
             ("amount_at_least_0", "quarantine", 2, False),
             ("changed_at_least_1", "warn", 2, False),
         ]
-        assert found.broken is not None
-        aside = rejected_rows(found.broken, RULES, ["item"], "r1", datetime(2026, 1, 1))
-        assert sorted((row.item, row.reason) for row in aside.collect()) == [
+        assert found.invalid is not None
+        rejected = rejected_rows(found.invalid, RULES, ["item"], "r1", datetime(2026, 1, 1))
+        assert sorted((row.item, row.reason) for row in rejected.collect()) == [
             ("a", "amount_at_least_0"),
             ("b", "id_not_null, amount_at_least_0"),
         ]
-        assert sorted(row.item for row in found.good.collect()) == ["c", "d"]
+        assert sorted(row.item for row in found.valid.collect()) == ["c", "d"]
 
 
-def test_rows_that_stop_a_run_are_shown(spark: SparkSession) -> None:
+def test_rows_that_block_a_run_are_shown(spark: SparkSession) -> None:
     rule = expect("no_jam", lambda: F.col("item") != "jam", "block")
-    with shaken(sales(spark, *SOME), (rule,)) as found:
+    with validation(sales(spark, *SOME), (rule,)) as found:
         (outcome,) = found.outcomes
     assert outcome.blocks
     assert outcome.broken == 3
     assert all('"item":"jam"' in row for row in outcome.rows)
 
 
-def test_without_rules_and_keys_rows_are_what_was_made(spark: SparkSession) -> None:
+def test_without_rules_and_keys_the_rows_are_unchanged(spark: SparkSession) -> None:
     rows = sales(spark, *SOME)
-    with shaken(rows, (), None) as found:
-        assert found.broken is None
+    with validation(rows, (), None) as found:
+        assert found.invalid is None
         assert not found.outcomes
-        assert found.good is rows
+        assert found.valid is rows
 
 
-def test_no_rows_are_no_trouble(spark: SparkSession) -> None:
-    assert good(sales(spark).where("id > 0")) == []
+def test_no_rows_are_valid(spark: SparkSession) -> None:
+    assert valid_rows(sales(spark).where("id > 0")) == []

@@ -1,4 +1,4 @@
-"""A lake with two tables that one run made."""
+"""A lake with two tables of one run."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from lakehouse.lake.assemble import assemble
 ONE, TWO = "shop.one", "shop.two"
 
 
-def run(lake: Lake, name: str, *tables: str, **asked: Any) -> Any:
+def run(lake: Lake, name: str, *tables: str, **options: Any) -> Any:
     """A run that adds a row with its own name to some tables."""
-    return lake.run(writing(name, name, list(tables)), id=name, light=True, **asked)
+    return lake.run(writing(name, name, list(tables)), id=name, light=True, **options)
 
 
 def names_in(lake: Lake, table: str, **options: str) -> list[str]:
@@ -25,12 +25,12 @@ def names_in(lake: Lake, table: str, **options: str) -> list[str]:
 
 
 def with_settings(home: Path, **flags: Any) -> Lake:
-    asked = {
+    options = {
         "home": home,
         "spark.master": "local[1]",
         **{key.replace("__", "."): value for key, value in flags.items()},
     }
-    return assemble(load_settings(asked, environ={}))
+    return assemble(load_settings(options, environ={}))
 
 
 def pyiceberg(lake: Lake, branch: str = "main") -> PyIceberg:

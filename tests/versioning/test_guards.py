@@ -58,9 +58,16 @@ def test_a_command_sees_what_will_be_published_and_may_say_no(home: Path, tmp_pa
     script.write_text(HOOK.format(seen=str(seen)))
     with with_settings(home, hooks__before_publish=[sys.executable, str(script)]) as lake:
         run(lake, "first", ONE, message="fine")
-        told = json.loads(seen.read_text())
-        assert (told["branch"], told["into"], told["run"], told["message"]) == ("run_first", "main", "first", "fine")
-        assert [(each["table"], each["change"], each["rows_after"]) for each in told["tables"]] == [(ONE, "added", 1)]
+        payload = json.loads(seen.read_text())
+        assert (payload["branch"], payload["into"], payload["run"], payload["message"]) == (
+            "run_first",
+            "main",
+            "first",
+            "fine",
+        )
+        assert [(each["table"], each["change"], each["rows_after"]) for each in payload["tables"]] == [
+            (ONE, "added", 1)
+        ]
         with pytest.raises(PublishRefusedError, match="two is frozen"):
             run(lake, "second", ONE, TWO)
         assert names_in(lake, ONE) == ["first"]

@@ -72,7 +72,7 @@ def test_a_run_is_published_once_though_the_answer_was_lost(far: Far, done: bool
 def test_a_catalog_that_stays_away_is_told_of_and_nothing_is_published(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lakehouse.versioning.publish.PATIENCE_S", 2)
+    monkeypatch.setattr("lakehouse.versioning.publish.RECOVERY_TIMEOUT_S", 2)
     run(far.lake, "first", ONE, TWO)
     far.relay.lose(*far.publishing, passed_on=False, deaf=10_000)
     with pytest.raises(CatalogUnreachableError):

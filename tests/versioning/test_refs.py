@@ -85,11 +85,11 @@ def test_a_diff_tells_rows_and_columns_and_a_merge_does_what_it_told(lake: Lake)
     theirs.close()
     lake.refs.branches.catalog.on("exp").drop(TableName.parse(ONE), "2026")  # type: ignore[attr-defined]
     lake.refs.branches.catalog.on("exp").undrop(TableName.parse(ONE))  # type: ignore[attr-defined]
-    told = {each.table: each for each in lake.refs.branches.diff("exp")}
-    assert set(told) == {ONE, TWO, "shop.three"}
-    assert (told[ONE].change, told[ONE].rows_added, told[ONE].rows_removed) == ("changed", 1, 0)
-    assert [column.name for column in told[TWO].columns_added] == ["note"]
-    assert told["shop.three"].change == "added"
+    changes = {each.table: each for each in lake.refs.branches.diff("exp")}
+    assert set(changes) == {ONE, TWO, "shop.three"}
+    assert (changes[ONE].change, changes[ONE].rows_added, changes[ONE].rows_removed) == ("changed", 1, 0)
+    assert [column.name for column in changes[TWO].columns_added] == ["note"]
+    assert changes["shop.three"].change == "added"
     assert lake.refs.branches.diff_rows("exp", TableName.parse(ONE)).rows() == [("added", "theirs", 1)]
     with pytest.raises(NoSuchTableError):
         lake.refs.branches.diff_rows("exp", TableName.parse("shop.other"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.transactions import writing
@@ -16,12 +15,12 @@ from lakehouse.core.errors import (
     RunConflictError,
 )
 from lakehouse.lake import Lake
-from lakehouse.pipelines import Pipeline, Table
-from lakehouse.runs import recovery as kept
+from lakehouse.pipelines import LightContext, Pipeline, Table
+from lakehouse.runs import recovery
 
 
 def test_a_run_says_what_it_began_from_and_which_commit_it_became(lake: Lake) -> None:
-    before = lake.refs.branches.catalog.state_hash()
+    before = lake.refs.branches.catalog.state()
     record = run(lake, "second", ONE, message="nightly", author="grace")
     assert record.started_from == before
     line = lake.refs.log.lines()[0]
@@ -35,7 +34,7 @@ def test_a_kept_run_is_merged_later_and_known_as_published(lake: Lake) -> None:
     assert names_in(lake, ONE) == ["first"]
     assert [each.rows_added for each in lake.refs.branches.diff(record.branch)] == [1]
     with pytest.raises(RunBlockedError, match="branch merge|kept"):
-        kept.asked_again(record)
+        recovery.resume_request(record)
     assert lake.refs.branches.merge(record.branch, "reviewed").entry
     assert lake.run_record("second").state == "published"
     assert lake.refs.log.lines()[0].message == "reviewed"
@@ -51,29 +50,29 @@ class Once:
 
 
 def failing(table: str, first: str) -> tuple[Pipeline, Once, list[str]]:
-    """A pipeline of two tables, the second of which fails once after it has written a row; and what was made."""
-    once, made = Once(), []
+    """A pipeline of two tables, the second of which fails once after it has written a row; and the tables that were built."""
+    once, built = Once(), []
     good = writing("halting", "r", [first]).tables[0]
     bad = writing("halting", "r", [table]).tables[0]
     assert isinstance(good, Table) and isinstance(bad, Table) and good.light and bad.light
 
-    def first_table(catalog: Any, settings: Any) -> int:
-        made.append(first)
-        return good.light(catalog, settings)  # type: ignore[misc]
+    def first_table(context: LightContext) -> int:
+        built.append(first)
+        return good.light(context)  # type: ignore[misc]
 
-    def second_table(catalog: Any, settings: Any) -> int:
-        made.append(table)
-        rows = bad.light(catalog, settings)  # type: ignore[misc]
+    def second_table(context: LightContext) -> int:
+        built.append(table)
+        rows = bad.light(context)  # type: ignore[misc]
         if not once.failed:
             once.failed = True
             raise RunBlockedError("this does not hold", "")
         return rows
 
-    return Pipeline("halting", (replace(good, light=first_table), replace(bad, light=second_table))), once, made
+    return Pipeline("halting", (replace(good, light=first_table), replace(bad, light=second_table))), once, built
 
 
 def test_a_failed_run_keeps_its_branch_and_a_resumed_one_begins_the_failed_table_anew(lake: Lake) -> None:
-    pipeline, _, made = failing(TWO, ONE)
+    pipeline, _, built = failing(TWO, ONE)
     with pytest.raises(RunBlockedError):
         lake.run(pipeline, id="halted", light=True)
     record = lake.run_record("halted")
@@ -81,17 +80,17 @@ def test_a_failed_run_keeps_its_branch_and_a_resumed_one_begins_the_failed_table
     assert names_in(lake, TWO, branch="run_halted") == ["first", "r"], "what it wrote can be looked at"
     with pytest.raises(RunBlockedError, match="blocked"):
         lake.refs.branches.merge("run_halted")
-    done = lake._components.runner().run(pipeline, kept.asked_again(record))
+    done = lake._components.runner().run(pipeline, recovery.resume_request(record))
     assert done.state == "published"
     assert names_in(lake, TWO) == ["first", "r"], "the row that was not checked is not there twice"
-    assert made.count(TWO) == 2
+    assert built.count(TWO) == 2
 
 
-def test_a_run_that_is_going_on_is_not_begun_again(lake: Lake) -> None:
+def test_a_run_in_progress_is_not_started_again(lake: Lake) -> None:
     runner = lake._components.runner()
     record = run(lake, "second", ONE, publish=False)
     runner.log.save(replace(record, state="running"))
-    with pytest.raises(RunConflictError, match="going on"):
+    with pytest.raises(RunConflictError, match="already in progress"):
         run(lake, "second", ONE)
     with pytest.raises(RunBlockedError, match="running"):
         lake.refs.branches.drop(record.branch)
@@ -105,8 +104,8 @@ def test_old_branches_and_tags_of_runs_expire_and_nothing_else_does(lake: Lake, 
     with lake.refs.branches.catalog.database.transaction() as db:  # type: ignore[attr-defined]
         for table in ("lake_branches", "lake_tags"):
             db.execute(f"UPDATE {table} SET made_at = ?", (long_ago,))
-    assert kept.expire(lake.refs.branches.catalog, lake.refs.branches.runs, 41) == []
-    assert kept.expire(lake.refs.branches.catalog, lake.refs.branches.runs, 0) == []
+    assert recovery.expire(lake.refs.branches.catalog, lake.refs.branches.runs, 41) == []
+    assert recovery.expire(lake.refs.branches.catalog, lake.refs.branches.runs, 0) == []
     run(lake, "third", ONE)
     assert lake.branches() == ["mine"], f"{record.branch} is old"
     assert [ref.name for ref in lake.refs.branches.tags()] == ["close", "run_third"]

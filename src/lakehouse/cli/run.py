@@ -113,7 +113,7 @@ def needs_spark(pipeline: Pipeline, tables: tuple[str, ...], light: bool) -> boo
     """Whether a run needs Spark in any case; a watched folder may have nothing new, or need no Spark."""
     from lakehouse.pipelines import Table
 
-    return not light and any(isinstance(table, Table) for table in pipeline.chosen(tables))
+    return not light and any(isinstance(table, Table) for table in pipeline.select(tables))
 
 
 def _range(pipeline: Pipeline, first: str, last: str) -> list[str]:

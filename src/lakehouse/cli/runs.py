@@ -70,7 +70,7 @@ def show_record(record: RunRecord, output: str) -> None:
     show_rows(names, rows, output)
     for outcome in record.outcomes:
         if not outcome.passed:
-            detail = outcome.told or f"{outcome.broken} rows"
+            detail = outcome.detail or f"{outcome.broken} rows"
             note(f"{outcome.severity}: {outcome.table} {outcome.name}: {detail}")
     results = {
         "published": f"Published to all tables at once: run {record.id}.",
@@ -83,7 +83,7 @@ def show_record(record: RunRecord, output: str) -> None:
 
 def _show_outcomes(record: RunRecord, output: str) -> None:
     names = ["table", "rule", "severity", "passed", "broken", "detail"]
-    rows = [(each.table, each.name, each.severity, each.passed, each.broken, each.told) for each in record.outcomes]
+    rows = [(each.table, each.name, each.severity, each.passed, each.broken, each.detail) for each in record.outcomes]
     if rows:
         show_rows(names, rows, output)
     if broken := [(each.table, each.name, row) for each in record.outcomes if not each.passed for row in each.rows]:

@@ -22,8 +22,8 @@ echo "select 1" | lake sql -""")
 @click.argument("query")
 @click.option(
     "--engine",
-    type=click.Choice(["auto", "duckdb", "spark", "trino"]),
-    help="Engine to use (default: query.engine, else auto).",
+    metavar="NAME",
+    help="auto, duckdb, spark, trino, or an engine that a package registers (default: query.engine, else auto).",
 )
 @click.option(
     "--as-of",

@@ -85,18 +85,18 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lakehouse.pipelines import Days, Pipeline, Reading, Source, Table
+from lakehouse.pipelines import Days, Pipeline, Source, SourceContext, Table
 from lakehouse.quality import at_least, not_null
 
 
-def read_day(reading: Reading) -> DataFrame:
-    file = Path(reading.settings.get("path", "sales")) / f"{reading.partition}.csv"
-    rows = reading.spark.read.schema("id bigint, item string, cents bigint").csv(str(file.absolute()))
-    return rows.withColumn("date", F.lit(reading.partition).cast("date"))
+def read_day(context: SourceContext) -> DataFrame:
+    file = Path(context.settings.get("path", "sales")) / f"{context.partition}.csv"
+    rows = context.spark.read.schema("id bigint, item string, cents bigint").csv(str(file.absolute()))
+    return rows.withColumn("date", F.lit(context.partition).cast("date"))
 
 
-def published(reading: Reading) -> dict[str, str]:
-    folder = Path(reading.settings.get("path", "sales"))
+def published(context: SourceContext) -> dict[str, str]:
+    folder = Path(context.settings.get("path", "sales"))
     return {file.stem: f"{file.stat().st_size} {file.stat().st_mtime}" for file in folder.glob("*.csv")}
 
 

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lakehouse.core.catalog import Catalog
 from lakehouse.core.engine import SparkRunner
 from lakehouse.core.errors import TableError
 from lakehouse.core.files import LOCAL, Files
@@ -43,7 +42,7 @@ from lakehouse.ingest.files import (
 from lakehouse.ingest.hudi import HudiTarget
 from lakehouse.ingest.model import Report
 from lakehouse.ingest.schema import Evolution, as_kept, evolution, with_layout
-from lakehouse.ingest.targets import IcebergTarget, Place, Target
+from lakehouse.ingest.targets import Branches, IcebergTarget, Place, Target
 from lakehouse.process.locks import locked
 from lakehouse.query.tables import Tables
 
@@ -56,7 +55,7 @@ class Ingester:
     """Brings files into tables."""
 
     tables: Tables
-    catalog: Catalog
+    catalog: Branches
     duckdb: DuckDB
     spark: SparkRunner
     folder: Path

@@ -173,10 +173,12 @@ class Lake(TableMethods):
     def resume(self, run: str, progress: Progress = _silent) -> RunRecord:
         """Continue a run that failed or was killed, from the tables it had finished."""
         from lakehouse.pipelines.registry import by_name
-        from lakehouse.runs.recovery import asked_again
+        from lakehouse.runs.recovery import resume_request
 
         record = self.run_record(run)
-        return self._components.runner().run(by_name(self.pipelines(), record.pipeline), asked_again(record), progress)
+        return self._components.runner().run(
+            by_name(self.pipelines(), record.pipeline), resume_request(record), progress
+        )
 
     # ---- branches -----------------------------------------------------------------------------------------------
 

@@ -8,16 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lakehouse.catalogs.sql import SqlCatalog
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.engine import Engine, Query
 from lakehouse.core.errors import BadSettingError
+from lakehouse.core.format import TableFormat
 from lakehouse.core.source import RemoteFiles
 from lakehouse.core.statement import Statement, TableUse
 from lakehouse.core.tables import Scan
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.engines.spark.session import LocalSession
 from lakehouse.engines.spark.settings import WARM
+from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
+from lakehouse.formats.iceberg import IcebergTables
 from lakehouse.lake import Lake
 from lakehouse.lake.backend import author_of, open_backend
 from lakehouse.lake.components import Components
@@ -80,13 +84,13 @@ class Assembly:
         self.settings, self.home = self.backend.settings, self.backend.home
         self.catalog, self.arrow = self.backend.catalog, arrow
         self._status, self._download, self._class_list = status, download, class_list
-        self.iceberg = self.backend.formats["iceberg"]
-        formats = list(self.backend.formats.values())
+        self.iceberg = IcebergTables(self.catalog, self.backend.files)
+        formats: list[TableFormat] = [self.iceberg, *([self.backend.hudi] if self.backend.hudi else [])]
         protected = self.settings.branches.protected
         self.tables = Tables(formats, self.catalog.has_view, self.catalog.branches, protected)
         self.memory_limit = _bytes("query.memory_limit", self.settings.query.memory_limit)
         self.duckdb = DuckDB(self.memory_limit, self.home.run / "spill", self.backend.duckdb_access)
-        self.session = LocalSession(self._start_spark, self.backend.format_settings)
+        self.session = LocalSession(self._start_spark, HUDI_SETTINGS)
         self.queries = QueryRouter(
             self.tables,
             {"duckdb": self._duckdb_engine, "spark": self._spark_engine, "trino": self._trino_engine},
@@ -125,7 +129,9 @@ class Assembly:
             return spark_daemon(self.settings, self._status, self._download)
         from lakehouse.query.spark import SparkEngine
 
-        return SparkEngine(self.tables, self.session, self.catalog, self.home.check_room)
+        # The SQL catalog's log is our own; the others keep one of every commit, or none.
+        statements = self.catalog if isinstance(self.catalog, SqlCatalog) else None
+        return SparkEngine(self.tables, self.session, self.catalog, self.home.check_room, statements)
 
     def _trino_engine(self) -> Engine:
         from lakehouse.engines.trino import Trino
@@ -142,6 +148,7 @@ class Assembly:
 
     def ingester(self, branch: str) -> Ingester:
         """What ingests files into the tables of a branch."""
+        from lakehouse.ingest.files.remote import SchemeRouter
         from lakehouse.ingest.run import Ingester
         from lakehouse.storage.s3 import S3
 
@@ -152,14 +159,14 @@ class Assembly:
             EngineRunner(self.queries, "spark"),
             self.home.run / "ingest",
             self.memory_limit,
-            S3(self.settings.s3),
+            SchemeRouter({"s3": lambda: S3(self.settings.s3)}),
             self.backend.files,
         )
 
     def refs(self) -> Refs[RunBranches]:
         """Branches, tags, log and publisher."""
         from lakehouse.runs.branches import RunBranches
-        from lakehouse.versioning.diff import tell_changes
+        from lakehouse.versioning.diff import describe_changes
         from lakehouse.versioning.log import Log
         from lakehouse.versioning.publish import Publisher
         from lakehouse.versioning.refs import Refs
@@ -167,7 +174,7 @@ class Assembly:
         author = author_of(self.settings)
         publisher = Publisher(
             self.catalog,
-            lambda changes: [change.as_dict() for change in tell_changes(self.iceberg, changes)],
+            lambda changes: [change.as_dict() for change in describe_changes(self.iceberg, changes)],
             self.settings.hooks.before_publish,
             self.settings.branches.protected,
         )

@@ -183,6 +183,6 @@ def _check_results(
             check_name=name,
             passed=all(outcome.passed for outcome in same),
             severity=severity,
-            description="; ".join(outcome.told for outcome in same if outcome.told) or None,
+            description="; ".join(outcome.detail for outcome in same if outcome.detail) or None,
             metadata={"broken": sum(outcome.broken for outcome in same), "severity": same[0].severity},
         )

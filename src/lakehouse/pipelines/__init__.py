@@ -1,6 +1,16 @@
-"""The pipelines, and what one is written with: `from lakehouse.pipelines import Pipeline, Table, Source, Days`."""
+"""The declaration of pipelines: `from lakehouse.pipelines import Pipeline, Table, Source, Days`."""
 
-from lakehouse.pipelines.model import Batch, FilesTable, Pipeline, Reading, Source, Table
+from lakehouse.pipelines.model import Batch, FilesTable, LightContext, Pipeline, Source, SourceContext, Table
 from lakehouse.pipelines.partitions import Days, Months
 
-__all__ = ["Batch", "Days", "FilesTable", "Months", "Pipeline", "Reading", "Source", "Table"]
+__all__ = [
+    "Batch",
+    "Days",
+    "FilesTable",
+    "LightContext",
+    "Months",
+    "Pipeline",
+    "Source",
+    "SourceContext",
+    "Table",
+]

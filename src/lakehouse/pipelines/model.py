@@ -1,7 +1,7 @@
-"""How a pipeline is written: it declares its tables and nothing else.
+"""The declaration of a pipeline: its tables, their inputs, transformations, rules and checks.
 
-A table names its inputs and one pure function from their rows to its own. From the declaration come the run (a
-transaction over all of the pipeline's tables), the Dagster assets and checks, the lineage and the docs.
+A table names its inputs and one pure function from their rows to its own. The run (a transaction over all tables of
+the pipeline), the Dagster assets and checks, the lineage and the docs all follow from the declaration.
 """
 
 from __future__ import annotations
@@ -24,88 +24,102 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """All that a source may know while it is read."""
+class SourceContext:
+    """What a source gets to read from."""
 
     spark: SparkSession
     settings: Mapping[str, str]
-    """`[sources.NAME]` of lake.toml, where NAME is the pipeline's."""
+    """`[sources.PIPELINE]` of lake.toml."""
     partition: str
-    """The day or month that is wanted, such as 2026-01-14 or 2026-01; nothing if the pipeline has no partitions."""
+    """The requested day or month, such as 2026-01-14 or 2026-01; empty if the pipeline has no partitions."""
     now: datetime
     raw: Path
-    """Where the lake keeps files as they were published."""
+    """The folder in which the lake caches source files as published."""
     store: RemoteFiles | None = None
-    """The object store of the pipeline's settings (endpoint, keys, …), where they are not those of the lake."""
+    """The object store that the pipeline's settings (endpoint, keys, …) describe."""
     cursor: str = ""
-    """What the last batch said it had read up to."""
-    say: Callable[[str], None] = lambda text: None
-    """Tell the person who waits."""
+    """The cursor of the last batch."""
+    progress: Callable[[str], None] = lambda text: None
+    """Reports progress to the user."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What a source gives when rows alone do not say it all."""
+    """Rows of a source with their cursor, the present keys and notes."""
 
     rows: DataFrame
     cursor: str = ""
-    """How far this batch read; it is kept in the snapshot that the batch makes, and given back by the next `Reading`."""
+    """How far this batch read; it is stored in the snapshot of the batch and passed to the next `SourceContext`."""
     present: DataFrame | None = None
-    """The keys that the source holds now: rows of the table with any other key are deleted."""
+    """The keys that the source has now: rows of the table with any other key are deleted."""
     notes: Mapping[str, str] = field(default_factory=dict)
-    """More to keep with the snapshot: source, bytes, sha256, …"""
+    """Properties of the snapshot: source, bytes, sha256, …"""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows come from outside the lake."""
+    """An origin of rows outside the lake."""
 
     name: str
-    """How the lineage calls it, such as raw.yellow_trips."""
-    read: Callable[[Reading], DataFrame | Batch]
-    available: Callable[[Reading], Mapping[str, str]] | None = None
-    """The partitions that are there to be read, each with a fingerprint that changes when what is published does."""
+    """Its name in the lineage, such as raw.yellow_trips."""
+    read: Callable[[SourceContext], DataFrame | Batch]
+    available: Callable[[SourceContext], Mapping[str, str]] | None = None
+    """Lists the partitions of the source, each with a fingerprint that changes with its content."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """The settings it knows, each with a word of help."""
+    """The settings of the source, each with its help text."""
+
+
+@dataclass(frozen=True)
+class LightContext:
+    """What a table gets to build itself without Spark."""
+
+    catalog: Any
+    """The PyIceberg catalog of the run's branch."""
+    settings: Mapping[str, str]
+    """`[sources.PIPELINE]` of lake.toml."""
+    validate: Callable[[Any], Any]
+    """Applies the table's rules to an Arrow table: returns the valid rows and quarantines the others."""
+    notes: Mapping[str, str]
+    """Properties for the snapshots: run, author, …"""
 
 
 @dataclass(frozen=True)
 class Table:
-    """One table of a pipeline: what it is made from, how, and what must hold."""
+    """One table of a pipeline: its inputs, transformation, rules and checks."""
 
     name: str
-    make: Callable[..., DataFrame]
-    """A pure function: one DataFrame per input, in their order, in; the table's rows out."""
+    transform: Callable[..., DataFrame]
+    """A pure function from one DataFrame per input, in their order, to the table's rows."""
     inputs: Sequence[Source | str] = ()
-    """Sources, and names of tables: the pipeline's own or any other of the lake."""
+    """Sources, and names of tables of this pipeline or any other of the lake."""
     key: Sequence[str] = ()
-    """One row per key: of several, the one that comes last by `newest`. Without partitions, rows are merged by it."""
+    """Unique key: of several rows, the last by `newest` wins. Without partitions, rows are merged by it."""
     newest: Sequence[str] = ()
     partition_by: str = ""
-    """How the files are laid out, in Iceberg's words: `date`, `days(at), bucket(16, id)`."""
-    slice: str = ""
-    """The column that holds the pipeline's partition, carried along from the inputs and never made up anew (else a row
-    could leave the partition that it is replaced with); the pipeline's own unless the table calls it otherwise."""
+    """Iceberg's partition transforms: `date`, `days(at), bucket(16, id)`."""
+    partition_column: str = ""
+    """The column with the pipeline's partition key (default: that of `Pipeline.partitions`). Copy it from the inputs:
+    a row must stay in the partition that it is replaced with."""
     merge: bool = False
-    """Rows are merged by key into the whole table, whatever partition they belong to, instead of replacing partitions."""
-    one_snapshot_each: bool = False
-    """Each partition is a snapshot of its own, even if one run makes many."""
+    """Merge rows by key into the whole table instead of replacing partitions."""
+    snapshot_per_partition: bool = False
+    """Write each partition in a snapshot of its own."""
     lookback: int = 0
-    """How many earlier partitions of its inputs a row may depend on, as a gap since yesterday does."""
+    """The number of earlier partitions of its inputs that a row may depend on."""
     rules: Sequence[Rule] = ()
-    """What must hold for each row."""
+    """Conditions on each row."""
     checks: Sequence[Check] = ()
-    """What must hold for the table."""
-    light: Callable[[Any, Mapping[str, str]], int] | None = None
-    """The same without Spark, for small tables: given PyIceberg's catalog and the settings, it says how many rows changed."""
+    """Conditions on the table."""
+    light: Callable[[LightContext], int] | None = None
+    """Builds the table without Spark (`lake run --light`); returns the number of changed rows."""
 
     @property
-    def title(self) -> TableName:
+    def table_name(self) -> TableName:
         return TableName.parse(self.name)
 
     @property
     def description(self) -> str:
-        return (self.make.__doc__ or "").strip()
+        return (self.transform.__doc__ or "").strip()
 
     @property
     def sources(self) -> list[Source]:
@@ -113,54 +127,54 @@ class Table:
 
     @property
     def upstream(self) -> list[str]:
-        """The tables that it reads."""
+        """The input tables."""
         return [each for each in self.inputs if isinstance(each, str)]
 
 
 @dataclass(frozen=True)
 class FilesTable:
-    """A table that is a watched folder's files, merged by key, each file once: `lake ingest` as a pipeline's table."""
+    """A table of the files in a watched folder, each ingested once: `lake ingest` as a table of a pipeline."""
 
     name: str
     folder: str
-    """The setting of the pipeline that names the folder (or pattern, or s3:// address)."""
+    """The pipeline setting that holds the folder (or pattern, or s3:// address)."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Those of `Lake.ingest`: key, mode, format, contract, …"""
+    """Options of `Lake.ingest`: key, mode, format, contract, …"""
     description: str = ""
     checks: Sequence[Check] = ()
 
     @property
-    def title(self) -> TableName:
+    def table_name(self) -> TableName:
         return TableName.parse(self.name)
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Tables that are made together, in this order, by runs that publish all of them or none."""
+    """Tables that a run builds in this order and publishes together."""
 
     name: str
     tables: Sequence[Table | FilesTable]
     partitions: Partitions | None = None
     description: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings under `[sources.NAME]` beside those that its sources know."""
+    """Settings under `[sources.NAME]` beyond those of its sources."""
 
     def __post_init__(self) -> None:
         names = [table.name for table in self.tables]
         if len(set(names)) != len(names):
             raise BadDeclarationError(f"The pipeline {self.name} declares a table twice.", "Give each its own name.")
-        for place, table in enumerate(self.tables):
-            later = set(names[place:])
-            asked = [each for each in table.upstream if each in later] if isinstance(table, Table) else []
-            if asked:
+        for position, table in enumerate(self.tables):
+            later = set(names[position:])
+            not_built = [each for each in table.upstream if each in later] if isinstance(table, Table) else []
+            if not_built:
                 raise BadDeclarationError(
-                    f"{table.name} of the pipeline {self.name} reads {asked[0]}, which is made after it.",
-                    "Declare tables in the order in which they are made.",
+                    f"{table.name} of the pipeline {self.name} reads {not_built[0]}, which is built after it.",
+                    "Declare each table after its inputs.",
                 )
 
     @property
     def known_settings(self) -> dict[str, str]:
-        """Every setting under `[sources.NAME]`, with its help."""
+        """Every setting under `[sources.NAME]`, with its help text."""
         found = dict(self.settings)
         for table in self.tables:
             for source in table.sources if isinstance(table, Table) else ():
@@ -170,10 +184,10 @@ class Pipeline:
     def table(self, name: str) -> Table | FilesTable:
         return next(table for table in self.tables if table.name == name)
 
-    def chosen(self, names: Sequence[str]) -> list[Table | FilesTable]:
-        """The tables that a run makes: those named, in the declared order, or all if none is."""
+    def select(self, names: Sequence[str]) -> list[Table | FilesTable]:
+        """The named tables in their declared order; all tables if no name is given."""
         return [table for table in self.tables if not names or table.name in names]
 
-    def slice_of(self, table: Table) -> str:
-        """The column of a table that holds the partition; nothing if the pipeline has none."""
-        return (table.slice or self.partitions.column) if self.partitions else ""
+    def partition_column(self, table: Table) -> str:
+        """The column of a table that holds its partition key; empty if the pipeline has no partitions."""
+        return (table.partition_column or self.partitions.column) if self.partitions else ""

@@ -1,4 +1,4 @@
-"""Days and months as partitions of a pipeline: their keys, ranges, neighbours, and what a key means in a column."""
+"""Days and months as partitions of a pipeline: their keys, ranges, neighbours and column types."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from lakehouse.core.errors import BadPartitionError
 
 
 class Partitions(Protocol):
-    """The kinds of slices that a pipeline's tables are written in."""
+    """A partition scheme of a pipeline."""
 
     @property
     def column(self) -> str:
-        """The column of the tables that holds the key."""
+        """The column that holds the key."""
 
     @property
     def start(self) -> str:
-        """The first key that there can be; where Dagster's list begins."""
+        """The first key; Dagster's list of partitions starts here."""
 
     def check(self, key: str) -> str:
-        """The key in its proper form; BadPartitionError if it is none."""
+        """The normalized key; BadPartitionError if it is invalid."""
 
     def between(self, first: str, last: str) -> list[str]:
         """Every key of a range, both ends included."""
 
     def shifted(self, key: str, by: int) -> str:
-        """The key so many partitions later (or earlier)."""
+        """The key a number of partitions later, or earlier if negative."""
 
     def sql_type(self) -> str:
-        """The type of the column, in Spark's words."""
+        """The column's type in Spark."""
 
 
 @dataclass(frozen=True)
 class Days:
-    """One partition a day: 2026-01-14, a date in the tables' column."""
+    """One partition per day: 2026-01-14, a date column."""
 
     column: str = "date"
     start: str = "2020-01-01"
@@ -46,7 +46,7 @@ class Days:
 
     def between(self, first: str, last: str) -> list[str]:
         start, end = _day(first, first), _day(last, last)
-        _in_order(first, last, start <= end)
+        _check_order(first, last, start <= end)
         return [(start + timedelta(days=offset)).isoformat() for offset in range((end - start).days + 1)]
 
     def shifted(self, key: str, by: int) -> str:
@@ -58,7 +58,7 @@ class Days:
 
 @dataclass(frozen=True)
 class Months:
-    """One partition a month: 2026-01, a text in the tables' column."""
+    """One partition per month: 2026-01, a string column."""
 
     column: str = "month"
     start: str = "2020-01"
@@ -68,7 +68,7 @@ class Months:
 
     def between(self, first: str, last: str) -> list[str]:
         start, end = self._number(first), self._number(last)
-        _in_order(first, last, start <= end)
+        _check_order(first, last, start <= end)
         return [self._key(number) for number in range(start, end + 1)]
 
     def shifted(self, key: str, by: int) -> str:
@@ -86,19 +86,19 @@ class Months:
 
 
 def with_neighbours(partitions: Partitions, keys: Sequence[str], before: int = 0, after: int = 0) -> list[str]:
-    """The keys and so many on each side of each, sorted."""
+    """The keys with a number of neighbours on each side, sorted."""
     return sorted({partitions.shifted(key, by) for key in keys for by in range(-before, after + 1)})
 
 
-def _day(text: str, asked: str) -> date:
+def _day(text: str, key: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError as exc:
         raise BadPartitionError(
-            f"{asked!r} is not a partition.", "Days are written 2026-01-14, months 2026-01."
+            f"{key!r} is not a partition.", "Write days as 2026-01-14 and months as 2026-01."
         ) from exc
 
 
-def _in_order(first: str, last: str, fine: bool) -> None:
-    if not fine:
+def _check_order(first: str, last: str, ordered: bool) -> None:
+    if not ordered:
         raise BadPartitionError(f"The range from {first} to {last} runs backwards.", "Exchange --from and --to.")

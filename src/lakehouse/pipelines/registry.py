@@ -1,4 +1,4 @@
-"""Which pipelines there are: those that come with the lakehouse, and those of the user's own modules."""
+"""Find pipelines: the built-in ones, and those of the user's modules."""
 
 from __future__ import annotations
 
@@ -9,21 +9,29 @@ from pathlib import Path
 
 from lakehouse.core.errors import BadDeclarationError, NoSuchPipelineError
 from lakehouse.core.names import nearest
+from lakehouse.core.registry import installed, load
 from lakehouse.pipelines.model import Pipeline
 
-_OURS = ("market", "taxi", "social", "files")
+#: The entry point group in which other packages register pipelines.
+PIPELINES = "lakehouse.pipelines"
+_BUILT_IN = ("market", "taxi", "social", "files")
 
 
 def find_pipelines(modules: Iterable[str], folder: Path) -> dict[str, Pipeline]:
-    """Ours by name, then the user's, which may take the name of one of ours; modules are found in the folder too."""
-    found = {name: getattr(import_module(f"lakehouse.pipelines.{name}.pipeline"), name) for name in _OURS}
+    """All pipelines by name; a user's pipeline replaces a built-in one of the same name.
+
+    Args:
+        folder: searched for modules before the installed packages.
+    """
+    found = {name: getattr(import_module(f"lakehouse.pipelines.{name}.pipeline"), name) for name in _BUILT_IN}
+    found |= {name: load(PIPELINES, name) for name in installed(PIPELINES)}
     for module in modules:
         found |= _declared_in(module, folder)
     return found
 
 
 def by_name(pipelines: Mapping[str, Pipeline], name: str) -> Pipeline:
-    """A pipeline by its name; the nearest names if there is none."""
+    """A pipeline by name; NoSuchPipelineError with similar names if there is none."""
     if name not in pipelines:
         near = nearest(name, pipelines)
         hint = f"Did you mean {near[0]}? " if near else ""
@@ -41,7 +49,7 @@ def _declared_in(module: str, folder: Path) -> dict[str, Pipeline]:
     except ImportError as exc:
         raise BadDeclarationError(
             f"The module {module}, which `pipelines` names, cannot be loaded: {exc}.",
-            f"It is looked for in {folder} and among what is installed.",
+            f"It is searched for in {folder} and among the installed packages.",
         ) from exc
     found = {each.name: each for each in vars(loaded).values() if isinstance(each, Pipeline)}
     if not found:

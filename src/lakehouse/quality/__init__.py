@@ -1,7 +1,7 @@
 """Rules as columns and checks of tables, each with a severity: warn, quarantine or block."""
 
 from lakehouse.quality.checks import fresh, reconciles, reference, steady_row_count, unique
-from lakehouse.quality.model import Check, CheckContext, Finding, Outcome, Rule
+from lakehouse.quality.model import Check, CheckContext, Finding, Outcome, Rule, SparkCheckContext
 from lakehouse.quality.rules import accepted, at_least, between, expect, not_null
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "CheckContext",
     "Outcome",
     "Rule",
+    "SparkCheckContext",
     "accepted",
     "at_least",
     "between",

@@ -2,99 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Literal
 
-from lakehouse.quality.model import Check, CheckContext, Finding
+from lakehouse.quality.model import Check, CheckContext, Finding, Outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 CheckSeverity = Literal["warn", "block"]
 
-#: So many of the rows that break something are shown.
-_SHOWN = 10
+#: The number of rows that an outcome shows of those that break a check.
+SAMPLE_ROWS = 10
 
 
-def some_rows(broken: DataFrame, count: int) -> tuple[str, ...]:
-    """Some of the rows that break something, as JSON; Spark is asked only if there are any."""
-    from pyspark.sql import functions as F
-
-    if not count:
-        return ()
-    texts = broken.limit(_SHOWN).select(F.to_json(F.struct(*(F.col(name) for name in broken.columns))))
-    return tuple(row[0] for row in texts.collect())
+def run_checks(table: str, checks: Sequence[Check], context: CheckContext) -> list[Outcome]:
+    """Evaluate checks of a table."""
+    outcomes = []
+    for check in checks:
+        finding = check.evaluate(context)
+        # Spark Connect returns counts as numpy integers, which JSON cannot hold.
+        result = (bool(finding.passed), int(finding.broken), finding.detail, finding.rows)
+        outcomes.append(Outcome(table, check.name, check.severity, *result))
+    return outcomes
 
 
 def unique(*columns: str, severity: CheckSeverity = "block") -> Check:
-    """No two rows have the same values there."""
+    """No two rows have the same values in these columns."""
 
-    def look(at: CheckContext) -> Finding:
-        from pyspark.sql import functions as F
+    def evaluate(context: CheckContext) -> Finding:
+        names = ", ".join(context.identifier(column) for column in columns)
+        duplicates = f"SELECT {names}, count(*) AS count FROM {{rows}} GROUP BY {names} HAVING count(*) > 1"
+        return _none_of(context, duplicates, "{} keys more than once")
 
-        double = at.rows.groupBy(*columns).count().where(F.col("count") > 1)
-        twice = double.count()
-        return Finding(twice == 0, twice, f"{twice} keys more than once" if twice else "", some_rows(double, twice))
-
-    return Check(f"unique_{'_'.join(columns)}", look, severity)
+    return Check(f"unique_{'_'.join(columns)}", evaluate, severity)
 
 
 def reference(column: str, table: str, other: str = "", severity: CheckSeverity = "block") -> Check:
-    """Every value, if there is one, is found in another table's column."""
+    """Every value that is not null occurs in a column of another table."""
 
-    def look(at: CheckContext) -> Finding:
-        from pyspark.sql import functions as F
+    def evaluate(context: CheckContext) -> Finding:
+        own, target = context.identifier(column), context.identifier(other or column)
+        dangling = (
+            f"SELECT {own} FROM {{rows}} r ANTI JOIN {{target}} t ON r.{own} = t.{target} WHERE {own} IS NOT NULL"
+        )
+        return _none_of(context, dangling, f"{{}} rows refer to nothing in {table}", target=table)
 
-        known = at.table(table).select(F.col(other or column).alias("_known"))
-        asked = at.rows.where(F.col(column).isNotNull()).select(F.col(column).alias("_asked"))
-        strays = asked.join(known, on=F.col("_asked") == F.col("_known"), how="left_anti")
-        lost = strays.count()
-        told = f"{lost} rows refer to nothing in {table}" if lost else ""
-        return Finding(lost == 0, lost, told, some_rows(strays.withColumnRenamed("_asked", column), lost))
-
-    return Check(f"{column}_refers_to_{table.replace('.', '_')}", look, severity)
+    return Check(f"{column}_refers_to_{table.replace('.', '_')}", evaluate, severity)
 
 
 def fresh(column: str, within: timedelta, severity: CheckSeverity = "warn") -> Check:
-    """The newest moment of a column is not older than that."""
+    """The latest timestamp of a column is not older than a duration."""
 
-    def look(at: CheckContext) -> Finding:
-        from pyspark.sql import functions as F
-
-        newest = at.rows.select(F.unix_timestamp(F.max(column).cast("timestamp"))).first()
-        if newest is None or newest[0] is None:
+    def evaluate(context: CheckContext) -> Finding:
+        newest = context.epoch_seconds(f"CAST(max({context.identifier(column)}) AS TIMESTAMP)")
+        seconds = context.query(f"SELECT {newest} AS seconds FROM {{rows}}")[0]["seconds"]
+        if seconds is None:
             return Finding(False, 0, "there is no newest row")
-        age = timedelta(seconds=at.now.astimezone(UTC).timestamp() - newest[0])
+        age = timedelta(seconds=context.now.astimezone(UTC).timestamp() - seconds)
         return Finding(age <= within, 0, f"the newest row is {age} old")
 
-    return Check(f"{column}_fresh", look, severity)
+    return Check(f"{column}_fresh", evaluate, severity)
 
 
 def steady_row_count(drift: float = 0.5, severity: CheckSeverity = "warn") -> Check:
-    """The table does not shrink or grow by more than a share of what it was."""
+    """The table does not shrink or grow by more than a share of its previous size."""
 
-    def look(at: CheckContext) -> Finding:
-        before = at.before.get("rows")
-        if not before or at.total is None:
+    def evaluate(context: CheckContext) -> Finding:
+        before = context.before.get("rows")
+        if not before or context.total is None:
             return Finding(True)
-        share = abs(at.total - before) / before
-        return Finding(share <= drift, abs(at.total - before), f"{before} rows before, {at.total} now")
+        share = abs(context.total - before) / before
+        return Finding(share <= drift, abs(context.total - before), f"{before} rows before, {context.total} now")
 
-    return Check("row_count_steady", look, severity)
+    return Check("row_count_steady", evaluate, severity)
 
 
 def reconciles(
     with_table: str,
-    mine: Callable[[DataFrame], DataFrame],
-    theirs: Callable[[DataFrame], DataFrame],
+    own: Callable[[DataFrame], DataFrame],
+    other: Callable[[DataFrame], DataFrame],
     severity: CheckSeverity = "block",
 ) -> Check:
-    """One number of this table equals one number of another, such as the sums of two layers."""
+    """One number of this table equals one number of another table, such as the sums of two layers."""
 
-    def look(at: CheckContext) -> Finding:
-        here, there = mine(at.rows).first(), theirs(at.table(with_table)).first()
-        one, other = (here[0] if here else None), (there[0] if there else None)
-        return Finding(one == other, int(one != other), f"{one} here, {other} in {with_table}")
+    def evaluate(context: CheckContext) -> Finding:
+        first, second = own(context.rows).first(), other(context.table(with_table)).first()
+        left, right = (first[0] if first else None), (second[0] if second else None)
+        return Finding(left == right, int(left != right), f"{left} here, {right} in {with_table}")
 
-    return Check(f"reconciles_with_{with_table.replace('.', '_')}", look, severity)
+    return Check(f"reconciles_with_{with_table.replace('.', '_')}", evaluate, severity)
+
+
+def _none_of(context: CheckContext, violations: str, detail: str, **tables: str) -> Finding:
+    """Passes if a query of violations returns no rows."""
+    count = int(context.query(f"SELECT count(*) AS count FROM ({violations}) v", **tables)[0]["count"])
+    if not count:
+        return Finding(True)
+    rows = context.query(f"{violations} LIMIT {SAMPLE_ROWS}", **tables)
+    return Finding(False, count, detail.format(count), tuple(json.dumps(row, default=str) for row in rows))

@@ -1,11 +1,12 @@
-"""What must hold for rows and tables, how severe it is if it does not, and what came of looking."""
+"""Rules for rows, checks for tables, their severities, and the outcomes that a run records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+from uuid import uuid4
 
 from lakehouse.core.errors import UnknownChoiceError
 
@@ -18,52 +19,103 @@ SEVERITIES = ("warn", "quarantine", "block")
 
 @dataclass(frozen=True)
 class Rule:
-    """Something that must hold for each row. A row for which it is not true, and not null, breaks it."""
+    """A condition on each row. A row breaks the rule if the condition is false; null passes."""
 
     name: str
-    holds: Callable[[], Column]
-    """Made when it is used: a Column needs a Spark that runs."""
+    condition: Callable[[], Column]
+    """A function, because a Column can only be created while Spark runs."""
     severity: Severity = "quarantine"
-    """warn: counted. quarantine: the row goes to `<table>__rejected`. block: nothing of the run is published."""
+    """warn: count the row. quarantine: write it to `<table>__rejected`. block: publish nothing of the run."""
+    sql: str = ""
+    """The same condition in standard SQL, for tables that a run builds without Spark."""
 
     def __post_init__(self) -> None:
         if self.severity not in SEVERITIES:
             raise UnknownChoiceError("severity", self.severity, SEVERITIES)
 
 
+class CheckContext(Protocol):
+    """What a check can read, as the run's branch has it."""
+
+    @property
+    def rows(self) -> DataFrame:
+        """The rows that this run wrote: its partitions, or the whole table if it has none."""
+
+    @property
+    def before(self) -> Mapping[str, Any]:
+        """The table before the run: `rows` (its row count); empty if it did not exist."""
+
+    @property
+    def total(self) -> int | None:
+        """The row count of the whole table now."""
+
+    @property
+    def now(self) -> datetime:
+        """The time of the run."""
+
+    def table(self, name: str) -> DataFrame:
+        """Any table of the lake; of a partitioned table of the pipeline, the rows of the run's partitions."""
+
+    def query(self, sql: str, **tables: str) -> list[dict[str, Any]]:
+        """Run a query in which `{rows}` and the keywords in braces stand for tables; with or without Spark."""
+
+    def identifier(self, name: str) -> str:
+        """A quoted column name for `query`."""
+
+    def epoch_seconds(self, timestamp: str) -> str:
+        """The seconds from 1970 to a timestamp, as an expression for `query`."""
+
+
 @dataclass(frozen=True)
-class CheckContext:
-    """What a check of a whole table may look at, on the run's branch."""
+class SparkCheckContext:
+    """A CheckContext over DataFrames."""
 
     rows: DataFrame
-    """The table's rows that this run wrote: its partitions, or all of them if it has none."""
-    table: Callable[[str], DataFrame]
-    """Any table of the lake as the run's branch has it: its rows of the run's partitions, if it has such."""
+    tables: Callable[[str], DataFrame]
     before: Mapping[str, Any]
-    """Facts of the table before the run: `rows`, or nothing at all if it was not there."""
     total: int | None
-    """How many rows the whole table has now."""
     now: datetime
+
+    def table(self, name: str) -> DataFrame:
+        return self.tables(name)
+
+    def query(self, sql: str, **tables: str) -> list[dict[str, Any]]:
+        frames = {"rows": self.rows, **{alias: self.table(name) for alias, name in tables.items()}}
+        views = {alias: f"lake_check_{uuid4().hex}" for alias in frames}
+        for alias, frame in frames.items():
+            frame.createOrReplaceTempView(views[alias])
+        spark = self.rows.sparkSession
+        try:
+            return [row.asDict() for row in spark.sql(sql.format(**views)).collect()]
+        finally:
+            for view in views.values():
+                spark.catalog.dropTempView(view)
+
+    def identifier(self, name: str) -> str:
+        return "`" + name.replace("`", "``") + "`"
+
+    def epoch_seconds(self, timestamp: str) -> str:
+        return f"unix_timestamp({timestamp})"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check saw."""
+    """The result of a check."""
 
     passed: bool
     broken: int = 0
-    """How many rows, keys or whatever it counts are wrong."""
-    told: str = ""
+    """The number of rows or keys that break the check."""
+    detail: str = ""
     rows: tuple[str, ...] = ()
-    """Some of them, as JSON."""
+    """Some of those rows, as JSON."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """Something that must hold for a table as a whole, looked at before the run is published."""
+    """A condition on a whole table, evaluated before the run is published."""
 
     name: str
-    look: Callable[[CheckContext], Finding]
+    evaluate: Callable[[CheckContext], Finding]
     severity: Literal["warn", "block"] = "block"
 
     def __post_init__(self) -> None:
@@ -73,16 +125,16 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one rule or check in one run."""
+    """The result of one rule or check in one run."""
 
     table: str
     name: str
     severity: str
     passed: bool
     broken: int = 0
-    told: str = ""
+    detail: str = ""
     rows: tuple[str, ...] = ()
-    """Some of what broke it, as JSON, where that stopped the run: it is written nowhere else."""
+    """Some of the rows that blocked the run, as JSON: they are written nowhere else."""
 
     @property
     def blocks(self) -> bool:

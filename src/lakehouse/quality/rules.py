@@ -1,40 +1,55 @@
-"""Rules as columns: `not_null("id")`, `between("fare", 0, 1000)`, or any condition of one's own with `expect`."""
+"""Rules as columns: `not_null("id")`, `between("fare", 0, 1000)`, or any other condition with `expect`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.core.quoting import name as quoted
+from lakehouse.core.quoting import text
 from lakehouse.quality.model import Rule, Severity
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 
-def expect(name: str, holds: Callable[[], Column], severity: Severity = "quarantine") -> Rule:
-    """A condition of one's own: `expect("low_is_lowest", lambda: F.col("low") <= F.col("open"))`."""
-    return Rule(name, holds, severity)
+def expect(name: str, condition: Callable[[], Column], severity: Severity = "quarantine", sql: str = "") -> Rule:
+    """Any condition: `expect("low_is_lowest", lambda: F.col("low") <= F.col("open"))`.
+
+    Args:
+        sql: the same condition in SQL; `lake run --light` needs it.
+    """
+    return Rule(name, condition, severity, sql)
 
 
 def not_null(column: str, severity: Severity = "quarantine") -> Rule:
-    """Every row has a value there."""
-    return Rule(f"{column}_not_null", lambda: _column(column).isNotNull(), severity)
+    """The column is not null."""
+    return Rule(f"{column}_not_null", lambda: _column(column).isNotNull(), severity, f"{quoted(column)} IS NOT NULL")
 
 
 def between(column: str, low: Any, high: Any, severity: Severity = "quarantine") -> Rule:
-    """The value, if there is one, lies in a range, ends included."""
-    return Rule(f"{column}_in_range", lambda: _column(column).between(low, high), severity)
+    """The value is null or within a range, both ends included."""
+    sql = f"{quoted(column)} BETWEEN {_literal(low)} AND {_literal(high)}"
+    return Rule(f"{column}_in_range", lambda: _column(column).between(low, high), severity, sql)
 
 
 def at_least(column: str, low: Any, severity: Severity = "quarantine") -> Rule:
-    """The value, if there is one, is not below a bound."""
-    return Rule(f"{column}_at_least_{low}", lambda: _column(column) >= low, severity)
+    """The value is null or not below a bound."""
+    return Rule(
+        f"{column}_at_least_{low}", lambda: _column(column) >= low, severity, f"{quoted(column)} >= {_literal(low)}"
+    )
 
 
 def accepted(column: str, values: Iterable[Any], severity: Severity = "quarantine") -> Rule:
-    """The value, if there is one, is one of a list."""
+    """The value is null or one of a list."""
     listed = list(values)
-    return Rule(f"{column}_accepted", lambda: _column(column).isin(listed), severity)
+    sql = f"{quoted(column)} IN ({', '.join(_literal(value) for value in listed)})"
+    return Rule(f"{column}_accepted", lambda: _column(column).isin(listed), severity, sql)
+
+
+def _literal(value: Any) -> str:
+    return str(value) if isinstance(value, int | float | Decimal) else text(str(value))
 
 
 def _column(name: str) -> Column:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lakehouse.core.engine import Engine, Query
-from lakehouse.core.errors import NotSupportedError
-from lakehouse.core.registry import load
+from lakehouse.core.errors import NotSupportedError, UnknownChoiceError
+from lakehouse.core.registry import installed, load
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement, TableUse
@@ -38,7 +38,9 @@ class QueryRouter:
     def engine(self, name: str) -> Engine:
         """An engine by name, opened on first use."""
         if name not in self._engines:
-            opener = self._open.get(name) or load(ENGINES, name, [AUTO, *self._open])
+            opener = self._open.get(name) or load(ENGINES, name)
+            if opener is None:
+                raise UnknownChoiceError("engine", name, [AUTO, *self._open, *installed(ENGINES)])
             self._engines[name] = opener()
         return self._engines[name]
 

@@ -15,7 +15,7 @@ from lakehouse.versioning.branches import Branches
 
 @dataclass(frozen=True, kw_only=True)
 class RunBranches(Branches):
-    """The branches and tags of a lake whose pipelines run on branches of their own."""
+    """The branches and tags of a lake, with the runs that created them."""
 
     runs: RunLog
 
@@ -47,7 +47,7 @@ class RunBranches(Branches):
         done = self.publisher.publish(record.branch, commit, tag=record.branch)
         if not done:
             raise RunConflictError(
-                f"Tables of run {record.id} have changed on main since: {', '.join(map(str, done.conflicts))}.",
+                f"Tables of run {record.id} have changed on main since: {', '.join(map(str, done.moved))}.",
                 "Run the pipeline again on their current state.",
             )
         self.runs.save(replace(record, state="published", commit=done.entry))
@@ -57,4 +57,4 @@ class RunBranches(Branches):
         branch = branch.lower()
         if not branch.startswith(RUN_PREFIX):
             return None
-        return recovery.known(self.catalog, self.runs, branch.removeprefix(RUN_PREFIX))
+        return recovery.find_record(self.catalog, self.runs, branch.removeprefix(RUN_PREFIX))

@@ -1,4 +1,4 @@
-"""One table of a run: which partitions it needs, its rows made, checked and written on the run's branch."""
+"""Build one table of a run: plan its partitions, transform, validate, write and check its rows."""
 
 from __future__ import annotations
 
@@ -10,45 +10,50 @@ from typing import TYPE_CHECKING
 from lakehouse.core.errors import BadDeclarationError, RunBlockedError
 from lakehouse.core.tables import Snapshot
 from lakehouse.pipelines.model import Batch, Source, Table
-from lakehouse.quality.model import CheckContext, Outcome
-from lakehouse.runs import check
+from lakehouse.quality.checks import run_checks
+from lakehouse.quality.model import Outcome, SparkCheckContext
 from lakehouse.runs.context import RunContext
-from lakehouse.runs.lineage import changed_since, lineage, noted
+from lakehouse.runs.lineage import changed_since, latest_note, lineage
 from lakehouse.runs.model import TableReport
 from lakehouse.runs.plan import PartitionPlan
-from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, sifted
+from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, validated
 from lakehouse.runs.write import Layout, Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+#: The partitions that a step covers; None: the table has none.
+Partitions = list[str] | None
+
 
 class TableBuild:
-    """A table of the pipeline, being made."""
+    """The build of one table of the pipeline."""
 
-    def __init__(self, scene: RunContext, table: Table) -> None:
-        self.scene, self.table, self.name = scene, table, table.title
+    def __init__(self, context: RunContext, table: Table) -> None:
+        self.context, self.table, self.name = context, table, table.table_name
         self.rejected = self.name.rejected
-        self.column = scene.pipeline.slice_of(table)
-        self.before = lineage(scene.iceberg, self.name)
-        self.due = PartitionPlan(scene, table, self.before)
-        self.writer = Writer(scene.spark, scene.iceberg)
+        self.column = context.pipeline.partition_column(table)
+        self.before = lineage(context.iceberg, self.name)
+        self.plan = PartitionPlan(context, table, self.before)
+        self.writer = Writer(context.spark, context.iceberg)
 
     def run(self) -> TableReport:
-        """Make what has to be made."""
+        """Build the partitions that changed, or the whole table."""
         started = time.monotonic()
-        slices = self.due.slices() if self.column else None
-        if slices == [] or (slices is None and not self.table.sources and not self.due.inputs_moved()):
+        partitions = self.plan.partitions() if self.column else None
+        is_current = partitions is None and not self.table.sources and not self.plan.inputs_changed()
+        if partitions == [] or is_current:
+            self._report_nothing_new()
             return TableReport(self.table.name, note="nothing new")
-        self.scene.say(f"{self.table.name}{_told(slices)}")
-        rejected = sum(self._make(group) for group in self._groups(slices))
-        after = lineage(self.scene.iceberg, self.name)
+        self.context.progress(f"{self.table.name}: {_listed(partitions)}" if partitions else self.table.name)
+        rejected = sum(self._build(group) for group in self._groups(partitions))
+        after = lineage(self.context.iceberg, self.name)
         new = after[: len(after) - len(self.before)] if self._continues(after) else after
-        self._kept_inside(slices, after)
-        self._look(slices, after)
+        self._refuse_other_partitions(partitions, after)
+        self._check(partitions, after)
         return TableReport(
             self.table.name,
-            partitions=tuple(slices or ()),
+            partitions=tuple(partitions or ()),
             rows=sum(snapshot.rows_added or 0 for snapshot in new),
             rejected=rejected,
             snapshot=after[0].id if after else "",
@@ -56,158 +61,159 @@ class TableBuild:
             note="" if new else "nothing changed",
         )
 
+    def _report_nothing_new(self) -> None:
+        path = self.context.source_context("", "").settings.get("path") if self.table.sources else ""
+        if path:
+            self.context.progress(f"{self.table.name}: nothing new in {path}")
+
     def _continues(self, after: Sequence[Snapshot]) -> bool:
         return not self.before or any(snapshot.id == self.before[0].id for snapshot in after)
 
-    # ---- making -------------------------------------------------------------------------------------------------
+    # ---- building -----------------------------------------------------------------------------------------------
 
-    def _groups(self, slices: list[str] | None) -> list[list[str] | None]:
-        if slices is None or not self.table.one_snapshot_each:
-            return [slices]
-        return [[each] for each in slices]
+    def _groups(self, partitions: Partitions) -> list[Partitions]:
+        if partitions is None or not self.table.snapshot_per_partition:
+            return [partitions]
+        return [[key] for key in partitions]
 
-    def _make(self, slices: list[str] | None) -> int:
-        """Make, check and write some partitions, or the whole table; says how many rows were put aside."""
-        frames, batch = self._frames(slices)
-        made = self.table.make(*frames)
-        if slices is not None and self.table.lookback:
-            made = made.where(self.scene.within(self.column, slices))
+    def _build(self, partitions: Partitions) -> int:
+        """Transform, validate and write some partitions, or the whole table; returns the number of rejected rows."""
         table = self.table
-        # A source may be a database at work: its rows are not asked for once more only to find out what is double.
+        inputs, batch = self._inputs(partitions)
+        rows = table.transform(*inputs)
+        if partitions is not None and table.lookback:
+            rows = rows.where(self.context.in_partitions(self.column, partitions))
+        # A source may be a busy database: its rows are sorted rather than read a second time for duplicates.
         keys = Keys(table.key, table.newest, sort=bool(table.sources)) if table.key and table.newest else None
-        with sifted(table.name, made, table.rules, keys) as rows:
-            return self._write_and_put_aside(rows, slices, batch)
+        with validated(table.name, rows, table.rules, keys) as result:
+            return self._write_result(result, partitions, batch)
 
-    def _write_and_put_aside(self, rows: ValidationResult, slices: list[str] | None, batch: Batch | None) -> int:
-        self.scene.outcomes.extend(rows.outcomes)
-        if any(outcome.blocks for outcome in rows.outcomes):
-            raise blocked(rows.outcomes)
-        self._write(rows.good, slices, batch)
-        some = any(outcome.broken for outcome in rows.outcomes if outcome.severity == "quarantine")
-        if rows.broken is None or not (some or self.scene.iceberg.has(self.rejected)):
+    def _write_result(self, result: ValidationResult, partitions: Partitions, batch: Batch | None) -> int:
+        self.context.outcomes.extend(result.outcomes)
+        raise_if_blocked(result.outcomes)
+        self._write(result.valid, partitions, batch)
+        some = any(outcome.broken for outcome in result.outcomes if outcome.severity == "quarantine")
+        if result.invalid is None or not (some or self.context.iceberg.has(self.rejected)):
             return 0
-        return self._put_aside(rows.broken, slices)
+        return self._quarantine(result.invalid, partitions)
 
-    def _frames(self, slices: list[str] | None) -> tuple[list[DataFrame], Batch | None]:
+    def _inputs(self, partitions: Partitions) -> tuple[list[DataFrame], Batch | None]:
         frames: list[DataFrame] = []
         batch = None
         for each in self.table.inputs:
             if isinstance(each, Source):
-                batch = self._read(each, slices)
+                batch = self._read(each, partitions)
                 frames.append(batch.rows)
             else:
-                frames.append(self.scene.rows_in(each, slices, self.table.lookback))
+                frames.append(self.context.rows_in(each, partitions, self.table.lookback))
         return frames, batch
 
-    def _read(self, source: Source, slices: list[str] | None) -> Batch:
-        cursor = noted(self.before, "cursor")
-        read = [_batch(source.read(self.scene.reading(key, cursor))) for key in slices or [""]]
-        rows = read[0].rows
-        for more in read[1:]:
+    def _read(self, source: Source, partitions: Partitions) -> Batch:
+        cursor = latest_note(self.before, "cursor")
+        batches = [_batch(source.read(self.context.source_context(key, cursor))) for key in partitions or [""]]
+        first, rows = batches[0], batches[0].rows
+        for more in batches[1:]:
             rows = rows.unionByName(more.rows, allowMissingColumns=True)
-        notes = {key: ", ".join(dict.fromkeys(b.notes[key] for b in read if key in b.notes)) for key in read[0].notes}
-        return Batch(rows, read[0].cursor, read[0].present, notes)
+        notes = {key: ", ".join(dict.fromkeys(b.notes[key] for b in batches if key in b.notes)) for key in first.notes}
+        return Batch(rows, first.cursor, first.present, notes)
 
     # ---- writing ------------------------------------------------------------------------------------------------
 
-    def _write(self, rows: DataFrame, slices: list[str] | None, batch: Batch | None) -> None:
+    def _write(self, rows: DataFrame, partitions: Partitions, batch: Batch | None) -> None:
         table = self.table
         self.writer.prepare(self.name, rows.schema, Layout(table.partition_by, table.key, table.description))
-        notes = self._notes(slices, batch)
-        merging = self._merging(slices)
-        if merging and not table.key:
+        notes = self._notes(partitions, batch)
+        merges = self._merges(partitions)
+        if merges and not table.key:
             raise BadDeclarationError(f"{table.name} is to be merged, but has no key.", "Give it one: key=('id',)")
-        if not merging:
-            where = self.scene.within(self.column, slices) if slices is not None else None
+        if not merges:
+            where = self.context.in_partitions(self.column, partitions) if partitions is not None else None
             self.writer.replace(self.name, rows, where, notes)
             return
-        start = self.scene.pointer(self.name)
+        start = self.context.pointer(self.name)
         if self.writer.merge(self.name, rows, table.key, batch.present if batch else None):
-            self.scene.stamp(self.name, notes, start)
+            self.context.annotate(self.name, notes, start)
 
-    def _merging(self, slices: list[str] | None) -> bool:
-        """Whether rows are merged by key into the whole table, and do not replace partitions."""
-        return self.table.merge or (slices is None and bool(self.table.sources) and bool(self.table.key))
+    def _merges(self, partitions: Partitions) -> bool:
+        """Whether rows are merged by key into the whole table instead of replacing partitions."""
+        return self.table.merge or (partitions is None and bool(self.table.sources) and bool(self.table.key))
 
-    def _kept_inside(self, slices: list[str] | None, after: Sequence[Snapshot]) -> None:
-        """Rows outside of the partitions that were replaced would be there twice after the next run."""
-        if slices is None or self._merging(slices):
+    def _refuse_other_partitions(self, partitions: Partitions, after: Sequence[Snapshot]) -> None:
+        """Rows outside of the replaced partitions would be duplicated by the next run."""
+        if partitions is None or self._merges(partitions):
             return
-        told = changed_since(after, self.before[0].id if self.before else "", self.column)
-        outside = sorted((told or set()) - set(slices))
-        if outside:
+        changed = changed_since(after, self.before[0].id if self.before else "", self.column)
+        others = sorted((changed or set()) - set(partitions))
+        if others:
             raise BadDeclarationError(
-                f"{self.table.name} was asked for {_listed(slices)} and made rows of {_listed(outside)} too.",
+                f"{self.table.name} was to build {_listed(partitions)} and returned rows of {_listed(others)} too.",
                 f"Carry {self.column} along from its input, or declare the table with merge=True and a key.",
             )
 
-    def _put_aside(self, broken: DataFrame, slices: list[str] | None) -> int:
-        kept = [self.column] if slices is not None and self.column in broken.columns else []
+    def _quarantine(self, invalid: DataFrame, partitions: Partitions) -> int:
+        columns = [self.column] if partitions is not None and self.column in invalid.columns else []
         if not any(rule.severity == "quarantine" for rule in self.table.rules):
             return 0
-        rows = rejected_rows(broken, self.table.rules, kept, self.scene.run, self.scene.now)
-        self.writer.prepare(self.rejected, rows.schema, Layout(", ".join(kept)))
+        rows = rejected_rows(invalid, self.table.rules, columns, self.context.run, self.context.now)
+        self.writer.prepare(self.rejected, rows.schema, Layout(", ".join(columns)))
         notes = self._signature()
-        if slices is not None and kept:
-            self.writer.replace(self.rejected, rows, self.scene.within(self.column, slices), notes)
+        if partitions is not None and columns:
+            self.writer.replace(self.rejected, rows, self.context.in_partitions(self.column, partitions), notes)
         else:
             self.writer.append(self.rejected, rows, notes)
-        current = self.scene.iceberg.describe(self.rejected).current
+        current = self.context.iceberg.describe(self.rejected).current
         return (current.rows_added or 0) if current else 0
 
-    def _notes(self, slices: list[str] | None, batch: Batch | None) -> dict[str, str]:
-        notes = {**self._signature(), "inputs": json.dumps(self.due.inputs())}
-        if slices is not None:
-            notes["partitions"] = _listed(slices)
-            notes["fingerprints"] = json.dumps(self.due.fingerprints(slices))
+    def _notes(self, partitions: Partitions, batch: Batch | None) -> dict[str, str]:
+        notes = {**self._signature(), "inputs": json.dumps(self.plan.inputs())}
+        if partitions is not None:
+            notes["partitions"] = _listed(partitions)
+            notes["fingerprints"] = json.dumps(self.plan.fingerprints(partitions))
         if batch is not None:
             notes |= dict(batch.notes)
             notes |= {"cursor": batch.cursor} if batch.cursor else {}
         return notes
 
     def _signature(self) -> dict[str, str]:
-        """Who did it and what for, in every snapshot."""
-        scene = self.scene
-        told = {"run": scene.run, "pipeline": scene.pipeline.name, "author": scene.author, "message": scene.message}
-        return {key: value for key, value in told.items() if value}
+        """The run, its author and its message, for every snapshot."""
+        run = self.context
+        notes = {"run": run.run, "pipeline": run.pipeline.name, "author": run.author, "message": run.message}
+        return {key: value for key, value in notes.items() if value}
 
-    # ---- looking ------------------------------------------------------------------------------------------------
+    # ---- checking -----------------------------------------------------------------------------------------------
 
-    def _look(self, slices: list[str] | None, after: Sequence[Snapshot]) -> None:
+    def _check(self, partitions: Partitions, after: Sequence[Snapshot]) -> None:
         if not self.table.checks or not after:
             return
-        before = {"rows": self.before[0].rows_total} if self.before else {}
-        rows = self.scene.rows_of(self.table.name)
-        at = CheckContext(
-            rows=rows.where(self.scene.within(self.column, slices))
-            if slices is not None and not self.table.merge
-            else rows,
-            table=lambda name: self.scene.rows_in(name, slices, self.table.lookback),
-            before=before,
+        rows = self.context.rows_of(self.table.name)
+        if partitions is not None and not self.table.merge:
+            rows = rows.where(self.context.in_partitions(self.column, partitions))
+        context = SparkCheckContext(
+            rows=rows,
+            tables=lambda name: self.context.rows_in(name, partitions, self.table.lookback),
+            before={"rows": self.before[0].rows_total} if self.before else {},
             total=after[0].rows_total,
-            now=self.scene.now,
+            now=self.context.now,
         )
-        outcomes = check.look(self.table.name, self.table.checks, at)
-        self.scene.outcomes.extend(outcomes)
-        if any(outcome.blocks for outcome in outcomes):
-            raise blocked(outcomes)
+        outcomes = run_checks(self.table.name, self.table.checks, context)
+        self.context.outcomes.extend(outcomes)
+        raise_if_blocked(outcomes)
 
 
-def blocked(outcomes: Sequence[Outcome]) -> RunBlockedError:
-    """The error that names what was broken."""
+def raise_if_blocked(outcomes: Sequence[Outcome]) -> None:
+    """Raise RunBlockedError with the rules and checks that block the run, if any does."""
     broken = [outcome for outcome in outcomes if outcome.blocks]
-    told = "; ".join(f"{each.table}: {each.name} ({each.told or f'{each.broken} rows'})" for each in broken)
-    return RunBlockedError(f"Nothing was published, because this does not hold: {told}.", "lake runs show tells more.")
+    if broken:
+        details = "; ".join(f"{each.table}: {each.name} ({each.detail or f'{each.broken} rows'})" for each in broken)
+        raise RunBlockedError(
+            f"Nothing was published, because this does not hold: {details}.", "Details: lake runs show RUN"
+        )
 
 
-def _batch(read: DataFrame | Batch) -> Batch:
-    return read if isinstance(read, Batch) else Batch(read)
+def _batch(rows: DataFrame | Batch) -> Batch:
+    return rows if isinstance(rows, Batch) else Batch(rows)
 
 
-def _listed(keys: Sequence[str], most: int = 5) -> str:
-    more = f" and {len(keys) - most} more" if len(keys) > most else ""
-    return ", ".join(list(keys)[:most]) + more
-
-
-def _told(slices: list[str] | None) -> str:
-    return f": {_listed(slices)}" if slices else ""
+def _listed(keys: Sequence[str], limit: int = 5) -> str:
+    more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
+    return ", ".join(list(keys)[:limit]) + more

@@ -1,4 +1,4 @@
-"""All that the tables of one run share."""
+"""The state that the tables of one run share."""
 
 from __future__ import annotations
 
@@ -9,72 +9,91 @@ from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
-from lakehouse.pipelines.model import Pipeline, Reading, Table
+from lakehouse.pipelines.model import Pipeline, SourceContext, Table
 from lakehouse.pipelines.partitions import with_neighbours
 from lakehouse.quality.model import Outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-#: More partitions than that are read as the range they span: Spark plans a list of thousands for minutes.
+#: Longer lists of partitions are read as the range they span: Spark plans a list of thousands for minutes.
 _LONGEST_LIST = 400
 
 
 @dataclass
 class RunContext:
-    """A run on its way: its session, its branch's tables, and what has come of the rules so far."""
+    """A run in progress: its session, the tables of its branch, and the outcomes of rules and checks so far."""
 
     pipeline: Pipeline
     run: str
     author: str
     message: str
-    asked: tuple[str, ...]
-    """Partitions that were asked for by name."""
+    requested: tuple[str, ...]
+    """Partitions that the user requested; empty: those whose source changed."""
     spark: SparkSession
     iceberg: TableFormat
-    """Iceberg's tables as the run's branch has them."""
+    """The Iceberg tables of the run's branch."""
     rows_of: Callable[[str], DataFrame]
-    """Any table of the lake, as the run's branch has it."""
-    reading: Callable[[str, str], Reading]
-    """A source's view of the world, for a partition and a cursor."""
-    stamp: Callable[[TableName, dict[str, str], str | None], None]
-    """Write notes into the newest snapshot of a table; the pointer that the table had before says which one that is."""
+    """Reads any table of the lake from the run's branch."""
+    source_context: Callable[[str, str], SourceContext]
+    """What a source gets to read a partition after a cursor."""
+    annotate: Callable[[TableName, dict[str, str], str | None], None]
+    """Adds properties to the snapshots of a table since the given metadata pointer."""
     pointer: Callable[[TableName], str | None]
     now: datetime
-    say: Callable[[str], None]
+    progress: Callable[[str], None]
     outcomes: list[Outcome] = field(default_factory=list)
 
-    def give_up(self) -> None:
-        """Let Spark drop what it is doing for us: a session of Spark Connect has its own word for that."""
+    def cancel(self) -> None:
+        """Cancel the Spark jobs of this session."""
         try:
             self.spark.sparkContext.cancelAllJobs()
-        except Exception:  # noqa: BLE001 - each kind of session refuses the other's word in a way of its own
+        except Exception:  # noqa: BLE001 - Spark Connect has no SparkContext, and says so with several error classes
             self.spark.interruptAll()
 
     def table(self, name: str) -> Table | None:
-        """A table that the pipeline makes from others; None for any other."""
+        """A table that the pipeline declares; None for any other."""
         found = next((table for table in self.pipeline.tables if table.name == name), None)
         return found if isinstance(found, Table) else None
 
-    def rows_in(self, name: str, slices: Sequence[str] | None, lookback: int = 0) -> DataFrame:
-        """A table's rows in some partitions and those before them; all rows if it has none, or is another pipeline's."""
+    def rows_in(self, name: str, keys: Sequence[str] | None, lookback: int = 0) -> DataFrame:
+        """A table's rows in some partitions and `lookback` partitions before each; all rows if it has no partitions."""
         rows, table, partitions = self.rows_of(name), self.table(name), self.pipeline.partitions
-        if slices is None or table is None or partitions is None:
+        if keys is None or table is None or partitions is None:
             return rows
-        wanted = with_neighbours(partitions, slices, before=lookback)
-        return rows.where(self.within(self.pipeline.slice_of(table), wanted))
+        selected = with_neighbours(partitions, keys, before=lookback)
+        return rows.where(self.in_partitions(self.pipeline.partition_column(table), selected))
 
-    def within(self, column: str, slices: Sequence[str]) -> Column:
+    def in_partitions(self, column: str, keys: Sequence[str]) -> Column:
         """The condition that a row is in one of some partitions."""
         from pyspark.sql import functions as F
 
         partitions = self.pipeline.partitions
         assert partitions is not None
         kind = partitions.sql_type()
-        if len(slices) > _LONGEST_LIST:
-            return F.col(column).between(F.lit(min(slices)).cast(kind), F.lit(max(slices)).cast(kind))
-        # Equal to a literal, not to a list of strings: Iceberg's overwrite by condition understands only plain ones.
-        return F.col(column).isin([_typed(each, kind) for each in slices])
+        if len(keys) > _LONGEST_LIST:
+            return F.col(column).between(F.lit(min(keys)).cast(kind), F.lit(max(keys)).cast(kind))
+        # Typed literals: Iceberg's overwrite by condition does not understand casts.
+        return F.col(column).isin([_typed(key, kind) for key in keys])
+
+
+class LazyRunContext:
+    """Starts Spark when a table first needs it: a watched folder may have no new files."""
+
+    _context: RunContext | None = None
+
+    def __init__(self, create: Callable[[], RunContext]) -> None:
+        self._create = create
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """The outcomes so far; none before Spark was needed."""
+        return self._context.outcomes if self._context is not None else []
+
+    def __call__(self) -> RunContext:
+        if self._context is None:
+            self._context = self._create()
+        return self._context
 
 
 def _typed(key: str, kind: str) -> Any:

@@ -1,7 +1,7 @@
-"""Which partitions a table has to be made anew for: those whose source or whose inputs have changed since it was made.
+"""Which partitions of a table's inputs changed since the table was built, from snapshot metadata alone.
 
-Every table that a run writes keeps, in the snapshot, which snapshots of its inputs it was made from; and Iceberg keeps
-in the summary of a snapshot which partitions it changed. So the answer needs two metadata files and no data.
+A run records in each snapshot the input snapshots that it was built from, and Iceberg records in the summary of a
+snapshot the partitions that it changed. The answer needs two metadata files and no data.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
 from lakehouse.core.tables import Snapshot
 
-#: Iceberg writes the changed partitions into a snapshot's summary up to that many; beyond it, all count as changed.
-PARTITIONS_TOLD = 1000
+#: Iceberg lists up to this many changed partitions in a snapshot's summary; with more, all count as changed.
+SUMMARY_PARTITION_LIMIT = 1000
 
 
 def lineage(tables: TableFormat, table: TableName) -> list[Snapshot]:
-    """The snapshots that led to what a table is now, the newest first. What was rolled back is not among them."""
+    """The ancestors of a table's current snapshot, newest first; snapshots that were rolled back are left out."""
     if not tables.has(table):
         return []
     history = {snapshot.id: snapshot for snapshot in tables.history(table)}
-    at = next((snapshot for snapshot in history.values() if snapshot.is_current), None)
+    current = next((snapshot for snapshot in history.values() if snapshot.is_current), None)
     found: list[Snapshot] = []
-    while at is not None:
-        found.append(at)
-        at = history.get(at.parent)
+    while current is not None:
+        found.append(current)
+        current = history.get(current.parent)
     return found
 
 
-def noted(snapshots: Sequence[Snapshot], note: str) -> str:
-    """The newest snapshot's word on something, or nothing."""
+def latest_note(snapshots: Sequence[Snapshot], note: str) -> str:
+    """A note of the newest snapshot that has it; empty if none does."""
     return next((snapshot.notes[note] for snapshot in snapshots if note in snapshot.notes), "")
 
 
 def inputs_of(snapshots: Sequence[Snapshot]) -> Mapping[str, str]:
-    """The snapshot of each input that a table was last made from."""
-    found: dict[str, str] = json.loads(noted(snapshots, "inputs") or "{}")
+    """The snapshot of each input that a table was last built from."""
+    found: dict[str, str] = json.loads(latest_note(snapshots, "inputs") or "{}")
     return found
 
 
 def fingerprints_of(snapshots: Sequence[Snapshot]) -> Mapping[str, str]:
-    """What each partition's source looked like when it was read last."""
+    """The fingerprint of each partition's source when it was last read."""
     found: dict[str, str] = {}
     for snapshot in reversed(snapshots):
         found |= json.loads(snapshot.notes.get("fingerprints", "{}"))
@@ -51,10 +51,10 @@ def fingerprints_of(snapshots: Sequence[Snapshot]) -> Mapping[str, str]:
 
 
 def changed_since(snapshots: Sequence[Snapshot], seen: str, column: str) -> set[str] | None:
-    """The values of the slice column in partitions that changed after a snapshot; None if that cannot be told.
+    """The partition column's values in partitions that changed after a snapshot; None if metadata does not say.
 
     Args:
-        seen: the snapshot; nothing for all that ever changed.
+        seen: the snapshot; empty for every change since the table was created.
     """
     changed: set[str] = set()
     for snapshot in snapshots:
@@ -62,15 +62,15 @@ def changed_since(snapshots: Sequence[Snapshot], seen: str, column: str) -> set[
             return changed
         if snapshot.operation == "replace":
             continue  # compaction: other files, the same rows
-        told = [_value(partition, column) for partition in snapshot.changed_partitions]
-        if None in told or len(told) != snapshot.changed_partition_count:
+        values = [_value(partition, column) for partition in snapshot.changed_partitions]
+        if None in values or len(values) != snapshot.changed_partition_count:
             return None
-        changed.update(value for value in told if value is not None)
-    from_the_start = bool(snapshots) and not snapshots[-1].parent
-    return changed if not seen and from_the_start else None
+        changed.update(value for value in values if value is not None)
+    is_complete = bool(snapshots) and not snapshots[-1].parent
+    return changed if not seen and is_complete else None
 
 
 def _value(partition: str, column: str) -> str | None:
-    """`date=2026-01-14/region=eu` as the value of one of its fields."""
+    """The value of one field of a partition path such as `date=2026-01-14/region=eu`."""
     fields = dict(part.split("=", 1) for part in partition.split("/") if "=" in part)
     return unquote_plus(fields[column]) if column in fields else None

@@ -1,4 +1,4 @@
-"""What is asked of a run, and what is kept of it."""
+"""The request for a run, and the record of it."""
 
 from __future__ import annotations
 
@@ -10,30 +10,29 @@ from typing import Any
 
 from lakehouse.quality.model import Outcome
 
-#: running: not over. nothing: there was nothing new. published: it is on main. kept: asked not to publish.
-#: dropped: its branch was dropped.
-#: blocked: a rule or check said no. failed: something broke. killed: its process is gone.
+#: running: in progress. nothing: no changes. published: on main. kept: finished, not published on request.
+#: dropped: its branch was dropped. blocked: a rule or check failed. failed: an error. killed: its process is gone.
 STATES = ("running", "nothing", "published", "kept", "dropped", "blocked", "failed", "killed")
 
 
 @dataclass(frozen=True)
 class TableReport:
-    """What a run did to one table."""
+    """The changes of a run to one table."""
 
     table: str
     partitions: tuple[str, ...] = ()
-    """The partitions it wrote; none for a table that has no such."""
+    """The partitions it wrote; none for a table without partitions."""
     rows: int = 0
     rejected: int = 0
     snapshot: str = ""
     seconds: float = 0.0
     note: str = ""
-    """Why nothing was done, if nothing was."""
+    """Why the table was not written, if it was not."""
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """All that is known of a run afterwards."""
+    """The record of a run."""
 
     id: str
     pipeline: str
@@ -49,11 +48,11 @@ class RunRecord:
     author: str = ""
     message: str = ""
     started_from: str = ""
-    """The hash of what main was when the branch was made."""
+    """The hash of main when the branch was created."""
     commit: str = ""
-    """The log's entry of the publish."""
+    """The id of the publish in the log."""
     only: tuple[str, ...] = ()
-    """The tables that were asked for; none: all."""
+    """The requested tables; none: all."""
     light: bool = False
 
     @property
@@ -66,11 +65,11 @@ class RunRecord:
 
 
 def reason(exc: BaseException) -> str:
-    """What an error that is none of ours says, in one line."""
+    """An error that is not a LakeError, in one line."""
     lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
     return f"{type(exc).__name__}: {lines[0]}" if lines else type(exc).__name__
 
 
 def new_run_id() -> str:
-    """Sorts by time, and no two runs have the same."""
+    """A unique run id that sorts by time."""
     return datetime.now(UTC).strftime("%Y%m%d_%H%M%S_") + secrets.token_hex(3)

@@ -1,4 +1,4 @@
-"""What of a table is due: the partitions to make anew, and what its inputs and sources were when it was made."""
+"""Plan which partitions of a table to rebuild."""
 
 from __future__ import annotations
 
@@ -14,79 +14,80 @@ from lakehouse.runs.lineage import changed_since, fingerprints_of, inputs_of, li
 
 
 class PartitionPlan:
-    """A table of the pipeline before it is made.
+    """The partitions of a table to rebuild, and the state of its inputs.
 
     Args:
-        before: the snapshots that led to what it is now, the newest first.
+        before: the table's snapshots before the run, newest first.
     """
 
-    def __init__(self, scene: RunContext, table: Table, before: Sequence[Snapshot]) -> None:
-        self._scene, self._table, self._before = scene, table, before
-        self._column = scene.pipeline.slice_of(table)
+    def __init__(self, context: RunContext, table: Table, before: Sequence[Snapshot]) -> None:
+        self._context, self._table, self._before = context, table, before
+        self._column = context.pipeline.partition_column(table)
         self._fingerprints: dict[str, str] = {}
 
-    def slices(self) -> list[str]:
-        """The partitions to make: those asked for, those whose source changed, those whose inputs did."""
+    def partitions(self) -> list[str]:
+        """The partitions to rebuild: requested ones, and those whose source or inputs changed."""
         found: set[str] = set()
         for source in self._table.sources:
             found |= self._from_source(source)
         for upstream in self._table.upstream:
             found |= self._from_input(upstream)
         if found and self._table.upstream:
-            found |= set(self._scene.asked)
+            found |= set(self._context.requested)
         return sorted(found)
 
     def inputs(self) -> dict[str, str]:
-        """The snapshot that each table it reads has now."""
+        """The current snapshot of each input table."""
         found = {}
         for name in self._table.upstream:
-            chain = lineage(self._scene.iceberg, TableName.parse(name))
-            found[name] = chain[0].id if chain else ""
+            snapshots = lineage(self._context.iceberg, TableName.parse(name))
+            found[name] = snapshots[0].id if snapshots else ""
         return found
 
-    def inputs_moved(self) -> bool:
-        """Whether any of them is another one than it was made from."""
+    def inputs_changed(self) -> bool:
+        """Whether an input has another snapshot than the one the table was built from."""
         return self.inputs() != inputs_of(self._before)
 
-    def fingerprints(self, slices: Sequence[str]) -> dict[str, str]:
-        """What the source looked like for each partition; asked again for those that only reading brought here."""
-        if not set(slices) <= set(self._fingerprints):
+    def fingerprints(self, keys: Sequence[str]) -> dict[str, str]:
+        """The source's fingerprint of each partition; the source is listed again if reading added partitions."""
+        if not set(keys) <= set(self._fingerprints):
             for source in self._table.sources:
-                found = source.available(self._scene.reading("", "")) if source.available else {}
-                self._fingerprints |= {key: mark for key, mark in found.items() if key not in self._fingerprints}
-        return {key: self._fingerprints[key] for key in slices if key in self._fingerprints}
+                found = source.available(self._context.source_context("", "")) if source.available else {}
+                self._fingerprints = {**found, **self._fingerprints}
+        return {key: self._fingerprints[key] for key in keys if key in self._fingerprints}
 
     def _from_source(self, source: Source) -> set[str]:
-        published: dict[str, str] = {}
+        available: dict[str, str] = {}
+        requested = set(self._context.requested)
         if source.available is not None:
-            published = dict(source.available(self._scene.reading("", "")))
-        elif not self._scene.asked:
+            available = dict(source.available(self._context.source_context("", "")))
+        elif not requested:
             raise BadPartitionError(
-                f"{source.name} cannot say which partitions it has.", "Name some: --partition, or --from and --to."
+                f"{source.name} cannot list its partitions.", "Name some: --partition, or --from and --to."
             )
         known = fingerprints_of(self._before)
-        wanted = set(self._scene.asked) or {key for key, mark in published.items() if known.get(key) != mark}
-        self._fingerprints |= {key: published[key] for key in wanted if key in published}
-        return wanted
+        selected = requested or {key for key, fingerprint in available.items() if known.get(key) != fingerprint}
+        self._fingerprints |= {key: available[key] for key in selected if key in available}
+        return selected
 
     def _from_input(self, upstream: str) -> set[str]:
-        """The partitions of an input that changed since this table was made from it, and the later ones that look back."""
-        their_table = self._scene.table(upstream)
-        if their_table is None:
-            return set()  # a table of another pipeline is read as a whole, whenever this one has something to do
-        column = self._scene.pipeline.slice_of(their_table)
+        """The partitions of an input that changed since this table was built, and later ones that look back at them."""
+        input_table = self._context.table(upstream)
+        if input_table is None:
+            return set()  # a table of another pipeline is read as a whole whenever this table is rebuilt
+        column = self._context.pipeline.partition_column(input_table)
         seen = inputs_of(self._before).get(upstream, "")
-        changed = changed_since(lineage(self._scene.iceberg, their_table.title), seen, column)
+        changed = changed_since(lineage(self._context.iceberg, input_table.table_name), seen, column)
         if changed is None:
-            every = self._scene.rows_of(upstream).select(column).distinct().collect()
+            every = self._context.rows_of(upstream).select(column).distinct().collect()
             return {str(row[0]) for row in every}
         return changed | self._looking_back_at(changed)
 
     def _looking_back_at(self, changed: set[str]) -> set[str]:
-        scene, table = self._scene, self._table
-        assert scene.pipeline.partitions is not None
-        if not table.lookback or not changed or not scene.iceberg.has(table.title):
+        context, table = self._context, self._table
+        assert context.pipeline.partitions is not None
+        if not table.lookback or not changed or not context.iceberg.has(table.table_name):
             return set()
-        later = with_neighbours(scene.pipeline.partitions, sorted(changed), after=table.lookback)
-        mine = scene.rows_of(table.name).where(scene.within(self._column, later))
-        return {str(row[0]) for row in mine.select(self._column).distinct().collect()}
+        later = with_neighbours(context.pipeline.partitions, sorted(changed), after=table.lookback)
+        existing = context.rows_of(table.name).where(context.in_partitions(self._column, later))
+        return {str(row[0]) for row in existing.select(self._column).distinct().collect()}

@@ -1,4 +1,4 @@
-"""The runs that there were: one small file each, written whole."""
+"""Run records: one JSON file each, replaced atomically."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RunLog:
         self._folder = folder
 
     def save(self, record: RunRecord) -> RunRecord:
-        """Write a record down, complete or not at all."""
+        """Write a record, complete or not at all."""
         self._folder.mkdir(parents=True, exist_ok=True)
         written = self._folder / f".{record.id}.{os.getpid()}"
         written.write_text(json.dumps(asdict(record), indent=1))
@@ -32,40 +32,46 @@ class RunLog:
 
     def find(self, run: str) -> RunRecord | None:
         file = self._folder / f"{run}.json"
-        return _seen(_read(file)) if file.is_file() else None
+        return _with_liveness(_read(file)) if file.is_file() else None
 
     def get(self, run: str) -> RunRecord:
-        """A run by its id, or by the beginning of it if that is clear."""
+        """A run by its id or a unique prefix of it."""
         names = [file.stem for file in self._folder.glob("*.json")]
         matching = [name for name in names if name == run] or [name for name in names if name.startswith(run)]
         if len(matching) != 1:
-            near = ", ".join(matching or nearest(run, names)) or "none yet"
-            raise NoSuchRunError(f"There is no run {run!r}.", f"Nearest: {near}. All of them: lake runs")
-        return _seen(_read(self._folder / f"{matching[0]}.json"))
+            near = ", ".join(matching or nearest(run, names))
+            hint = f"Did you mean {near}? " if near else ""
+            raise NoSuchRunError(f"There is no run {run!r}.", f"{hint}All of them: lake runs")
+        return _with_liveness(_read(self._folder / f"{matching[0]}.json"))
 
     def all(self) -> list[RunRecord]:
-        """Every run, the newest first."""
-        found = [_seen(_read(file)) for file in self._folder.glob("*.json")]
+        """Every run, newest first."""
+        found = [_with_liveness(_read(file)) for file in self._folder.glob("*.json")]
         return sorted(found, key=lambda record: (record.started_at, record.id), reverse=True)
 
 
 def _read(file: Path) -> RunRecord:
-    told: dict[str, Any] = json.loads(file.read_text())
-    tables = tuple(_made(TableReport, table) for table in told.pop("tables"))
-    outcomes = tuple(_made(Outcome, outcome) for outcome in told.pop("outcomes"))
-    return _made(RunRecord, {**told, "tables": tables, "outcomes": outcomes})
+    data: dict[str, Any] = json.loads(file.read_text())
+    tables = tuple(_parse(TableReport, table) for table in data.pop("tables"))
+    outcomes = tuple(_parse(Outcome, _upgraded(outcome)) for outcome in data.pop("outcomes"))
+    return _parse(RunRecord, {**data, "tables": tables, "outcomes": outcomes})
 
 
-def _made(kind: type[T], told: dict[str, Any]) -> T:
-    """What was written down, by this version or another: facts that only the other knows are left away."""
+def _upgraded(outcome: dict[str, Any]) -> dict[str, Any]:
+    """An outcome in today's fields: older releases called `detail` `told`."""
+    return {"detail": outcome.get("told", ""), **outcome}
+
+
+def _parse(kind: type[T], data: dict[str, Any]) -> T:
+    """A record of this release or another; fields that this release does not know are ignored."""
     known = {part.name for part in fields(kind)}  # type: ignore[arg-type] # T is one of the three above
     return kind(
-        **{key: tuple(value) if isinstance(value, list) else value for key, value in told.items() if key in known}
+        **{key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key in known}
     )
 
 
-def _seen(record: RunRecord) -> RunRecord:
-    """A run whose process has gone without a word was killed."""
+def _with_liveness(record: RunRecord) -> RunRecord:
+    """A running run whose process is gone was killed."""
     gone = record.state == "running" and not _alive(record.pid)
     return replace(record, state="killed") if gone else record
 

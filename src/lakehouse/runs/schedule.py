@@ -1,4 +1,4 @@
-"""Tables that do not need each other are made at the same time: one's last task leaves cores idle that another can use."""
+"""Build independent tables concurrently: the last task of one leaves cores idle that another can use."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from lakehouse.pipelines.model import FilesTable, Table
 
-#: More would only share the same cores and the same memory.
-AT_ONCE = 3
-_LOOK_EVERY_S = 0.2
+#: More tables at once only share the same cores and memory.
+MAX_CONCURRENT = 3
+_JOIN_INTERVAL_S = 0.2
 
 
 def topological_batches(tables: Iterable[Table | FilesTable]) -> list[list[Table | FilesTable]]:
-    """The tables in their order, those next to each other together that do not read one another."""
+    """The tables in their declared order; neighbours that do not read one another form a batch."""
     found: list[list[Table | FilesTable]] = []
     for table in tables:
         last = found[-1] if found else []
@@ -25,35 +25,35 @@ def topological_batches(tables: Iterable[Table | FilesTable]) -> list[list[Table
 
 
 def _can_join(table: Table | FilesTable, others: Sequence[Table | FilesTable]) -> bool:
-    if not isinstance(table, Table) or not 0 < len(others) < AT_ONCE:
+    if not isinstance(table, Table) or not 0 < len(others) < MAX_CONCURRENT:
         return False
     names = {other.name for other in others}
     return all(isinstance(other, Table) for other in others) and not names & set(table.upstream)
 
 
-def run_concurrently(work: Sequence[Callable[[], None]], give_up: Callable[[], None]) -> None:
-    """Do all of it, each in a thread of its own; the first failure is raised when all have ended.
+def run_concurrently(tasks: Sequence[Callable[[], None]], cancel: Callable[[], None]) -> None:
+    """Run each task in a thread of its own; raise the first failure when all have ended.
 
     Args:
-        give_up: called if this thread is interrupted, so that the others end soon.
+        cancel: called if this thread is interrupted, so that the tasks end soon.
     """
     failures: list[BaseException] = []
 
-    def do(each: Callable[[], None]) -> None:
+    def run(task: Callable[[], None]) -> None:
         try:
-            each()
-        except BaseException as exc:  # noqa: BLE001 - carried over to the thread that waits, where it is raised
+            task()
+        except BaseException as exc:  # noqa: BLE001 - raised in the waiting thread
             failures.append(exc)
 
-    threads = [threading.Thread(target=do, args=(each,), daemon=True) for each in work]
+    threads = [threading.Thread(target=run, args=(task,), daemon=True) for task in tasks]
     for thread in threads:
         thread.start()
     try:
         for thread in threads:
             while thread.is_alive():
-                thread.join(_LOOK_EVERY_S)
+                thread.join(_JOIN_INTERVAL_S)
     except BaseException:
-        give_up()
+        cancel()
         raise
     if failures:
         raise failures[0]

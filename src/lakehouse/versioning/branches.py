@@ -1,11 +1,11 @@
-"""Branches and tags as people use them: made, compared, published, dropped."""
+"""Create, compare, merge and drop branches and tags."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lakehouse.core.catalog import Catalog
+from lakehouse.core.catalog import CanBranch
 from lakehouse.core.errors import (
     BadNameError,
     BranchConflictError,
@@ -13,46 +13,46 @@ from lakehouse.core.errors import (
     NoSuchBranchError,
     NoSuchTableError,
 )
-from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName, check_part, nearest
 from lakehouse.core.refs import RUN_PREFIX, Change, Commit, Published, Ref
 from lakehouse.core.result import Result
 from lakehouse.engines.duckdb import DuckDB
+from lakehouse.formats.iceberg import IcebergTables
 from lakehouse.versioning.diff import TableChange, changed_rows, count_rows
 from lakehouse.versioning.publish import Publisher
 
-#: Names that the lake gives to branches of its own.
-_OURS = (RUN_PREFIX, "ingest_")
+#: Prefixes of the branches that runs and ingests create.
+_RESERVED_PREFIXES = (RUN_PREFIX, "ingest_")
 
 
 @dataclass(frozen=True)
 class Branches:
     """The branches and tags of a lake."""
 
-    catalog: Catalog
+    catalog: CanBranch
     publisher: Publisher
-    iceberg: TableFormat
+    iceberg: IcebergTables
     duckdb: DuckDB
     author: str = ""
 
     def create(self, name: str, from_ref: str = MAIN, message: str = "") -> str:
-        """A branch of all tables as main, another branch or a tag has them; says its name. No data is copied."""
-        self.catalog.create_branch(_own(name, "branch"), from_ref.lower(), self._commit("branch", message))
+        """Create a branch of all tables from main, another branch or a tag, without copying data; returns its name."""
+        self.catalog.create_branch(_user_name(name, "branch"), from_ref.lower(), self._commit("branch", message))
         return name.lower()
 
     def drop(self, name: str) -> None:
-        """Drop a branch and everything on it that was not published."""
-        if not self.catalog.drop_branch(name.lower()):
+        """Drop a branch with its unpublished changes."""
+        if not self.catalog.discard(name.lower()):
             known = [ref.name for ref in self.catalog.branch_refs()]
             near = ", ".join(nearest(name, known) or known[:10]) or "none beside main"
             raise NoSuchBranchError(f"There is no branch {name}.", f"There are: {near}.")
 
     def changes(self, name: str) -> Sequence[Change]:
-        """The tables that a branch has changed since it was made."""
+        """The tables that a branch changed since it was created."""
         return self.catalog.changes(name.lower())
 
     def diff(self, name: str) -> Sequence[TableChange]:
-        """What merging a branch would do: schemas and rows added, removed and changed, table by table."""
+        """The changes that a merge would publish: columns and rows added, removed and changed, by table."""
         name = name.lower()
         return count_rows(self.iceberg, self.duckdb, self.catalog.changes(name), self.catalog.conflicts(name))
 
@@ -65,18 +65,18 @@ class Branches:
         return changed_rows(self.iceberg, self.duckdb, changes[table], limit)[1]
 
     def merge(self, name: str, message: str = "") -> Published:
-        """Publish a branch to main: all its tables at once, or none if any of them has moved there."""
+        """Publish a branch to main: all its tables at once, or none if main changed any of them."""
         name = name.lower()
         if MAIN in self.publisher.protected:
             raise BranchProtectedError(
-                f"main is protected (branches.protected): {name} was made by hand, and only checked runs publish there.",
-                "Make the change with a pipeline: lake run NAME. To look at the branch: lake branch diff " + name,
+                f"main is protected (branches.protected): only runs publish to it, and {name} is not the branch of a run.",
+                "Make the change with a pipeline: lake run NAME. Show the branch: lake branch diff " + name,
             )
         done = self.publisher.publish(name, self._commit("merge", message or f"merge of {name}"))
         if not done:
             raise BranchConflictError(
-                f"main has changed tables of {name} since it was made: {', '.join(map(str, done.conflicts))}.",
-                f"Nothing was published. lake branch diff {name} shows its changes; make them on a fresh branch.",
+                f"main has changed tables of {name} since it was created: {', '.join(map(str, done.moved))}.",
+                f"Nothing was published. lake branch diff {name} shows its changes; repeat them on a new branch.",
             )
         return done
 
@@ -87,25 +87,25 @@ class Branches:
         return self.catalog.tags()
 
     def create_tag(self, name: str, from_ref: str = MAIN, message: str = "") -> str:
-        """Remember what all tables are now, under a name that WHEN understands."""
-        self.catalog.create_tag(_own(name, "tag"), from_ref.lower(), self._commit("tag", message))
+        """Tag the current state of all tables, under a name that WHEN accepts."""
+        self.catalog.create_tag(_user_name(name, "tag"), from_ref.lower(), self._commit("tag", message))
         return name.lower()
 
     def drop_tag(self, name: str) -> None:
-        """Forget a tag."""
+        """Drop a tag."""
         if not self.catalog.drop_tag(name.lower()):
             known = [ref.name for ref in self.catalog.tags()]
             near = ", ".join(nearest(name, known) or known[:10]) or "none"
             raise NoSuchBranchError(f"There is no tag {name}.", f"There are: {near}.")
 
-    # ---- parts --------------------------------------------------------------------------------------------------
-
     def _commit(self, kind: str, message: str) -> Commit:
         return Commit(kind, self.author, message)
 
 
-def _own(name: str, what: str) -> str:
-    folded = check_part(name, what)
-    if folded.startswith(_OURS):
-        raise BadNameError(f"{name!r}: names that start so are given by runs and ingests.", "Choose another name.")
+def _user_name(name: str, kind: str) -> str:
+    folded = check_part(name, kind)
+    if folded.startswith(_RESERVED_PREFIXES):
+        raise BadNameError(
+            f"{name!r} starts with a prefix that is reserved for runs and ingests.", "Choose another name."
+        )
     return folded

@@ -1,4 +1,4 @@
-"""Hooks: somebody else's word before anything is published. A command gets the diff as JSON, a function as a dict."""
+"""The before_publish hook: a command gets the diff as JSON, a function as a dict, and either can refuse the publish."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import Any
 
 from lakehouse.core.errors import BadSettingError, PublishRefusedError
 
-#: A hook that says nothing for so long is taken for one that says no.
+#: A hook that takes longer than this refuses.
 TIMEOUT_S = 600
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-_LONGEST_WORDS = 2000
+_MAX_REASON_CHARS = 2000
 
 
-def ask(hook: Sequence[str], diff: Mapping[str, Any]) -> None:
-    """Ask a hook; PublishRefusedError with its words if it does not say yes.
+def run_hook(hook: Sequence[str], diff: Mapping[str, Any]) -> None:
+    """Run a hook; raises PublishRefusedError with its reason if it refuses.
 
     Args:
-        hook: a command with its arguments, or one `module:function`. Nothing: there is no hook.
+        hook: a command with its arguments, or one `module:function`; empty: no hook.
     """
     if not hook:
         return
-    words = _function(hook[0], diff) if len(hook) == 1 and _FUNCTION.fullmatch(hook[0]) else _command(hook, diff)
-    if words is not None:
+    reason = _function(hook[0], diff) if len(hook) == 1 and _FUNCTION.fullmatch(hook[0]) else _command(hook, diff)
+    if reason is not None:
         raise PublishRefusedError(
-            f"hooks.before_publish ({hook[0]}) refused: {words[:_LONGEST_WORDS] or 'it gave no reason'}",
+            f"hooks.before_publish ({hook[0]}) refused: {reason[:_MAX_REASON_CHARS] or 'it gave no reason'}",
             "Nothing was published. The branch is kept: lake branch list",
         )
 
@@ -52,13 +52,13 @@ def _command(hook: Sequence[str], diff: Mapping[str, Any]) -> str | None:
 def _function(name: str, diff: Mapping[str, Any]) -> str | None:
     module, _, function = name.partition(":")
     try:
-        called = getattr(import_module(module), function)
+        hook = getattr(import_module(module), function)
     except (ImportError, AttributeError) as exc:
         raise BadSettingError(
-            f"hooks.before_publish names {name}, which is not there: {exc}.", "Write it as module:function."
+            f"hooks.before_publish names {name}, which cannot be imported: {exc}.", "Write it as module:function."
         ) from exc
     try:
-        answer = called(dict(diff))
-    except Exception as exc:  # noqa: BLE001 - whatever it raises, it did not say yes
+        answer = hook(dict(diff))
+    except Exception as exc:  # noqa: BLE001 - any error of the hook is a refusal
         return f"{type(exc).__name__}: {exc}"
     return None if answer in (None, 0, "", True) else str(answer)

@@ -1,4 +1,4 @@
-"""The log of a lake: what was published through us, and what others committed directly, put together; and undone."""
+"""The log of a lake: publishes and the direct commits of other engines; and revert."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from lakehouse.core.catalog import Catalog
+from lakehouse.core.catalog import CanBranch
 from lakehouse.core.errors import BranchConflictError, NoSuchCommitError, TableError
-from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published
 from lakehouse.core.tables import Snapshot
+from lakehouse.formats.iceberg import IcebergTables
 from lakehouse.versioning.publish import Publisher
 
-#: How far back a commit is looked for by its run.
-_FAR_BACK = 10_000
+#: The number of entries that are searched for a commit.
+_SEARCHED_ENTRIES = 10_000
 
 
 @dataclass(frozen=True)
 class LogLine:
-    """A change that everybody saw: who, what, when, why, and the tables it touched."""
+    """A change on main or a branch: author, time, message and tables."""
 
     commit: str
-    """The number that `lake revert` takes; nothing for what an engine committed directly."""
+    """The number that `lake revert` takes; empty for a commit of another engine."""
     at: datetime
     what: str
     author: str
@@ -36,52 +36,54 @@ class LogLine:
 
 @dataclass(frozen=True)
 class Log:
-    """What happened to the tables of a branch."""
+    """The history of a branch."""
 
-    catalog: Catalog
-    iceberg: TableFormat
+    catalog: CanBranch
+    iceberg: IcebergTables
     publisher: Publisher
     author: str = ""
 
     def lines(self, table: TableName | None = None, limit: int = 20, branch: str = MAIN) -> list[LogLine]:
-        """The newest changes first: all, or those of one table."""
-        here, iceberg = self.catalog.on(branch), self.iceberg.on(branch)
-        entries = list(here.log(table, limit))
-        if branch != MAIN:  # what it began with was published on main
+        """The changes of all tables or of one, newest first."""
+        branch_catalog, iceberg = self.catalog.on(branch), self.iceberg.on(branch)
+        entries = list(branch_catalog.log(table, limit))
+        if branch != MAIN:  # the branch starts from what was published on main
             entries += self.catalog.log(table, limit)
         lines = [_line(entry) for entry in entries]
         oldest = min((line.at for line in lines), default=None) if len(entries) >= limit else None
-        lines += self._direct(iceberg, [table] if table else list(iceberg.tables()), self._told_of(entries), oldest)
+        lines += self._direct(
+            iceberg, [table] if table else list(iceberg.tables()), self._logged_snapshots(entries), oldest
+        )
         return sorted(lines, key=lambda line: line.at, reverse=True)[:limit]
 
     def revert(self, commit: str, message: str = "") -> Published:
-        """Undo a publish, named by its number or its run, in all its tables at once; refused if one has moved since."""
+        """Undo a publish, named by its number or its run, in all its tables at once; refused if one has changed since."""
         entry = self._entry(commit)
         changes = [Change(each.table, each.after, each.before) for each in entry.tables]
-        told = message or f"revert of {entry.id}: {entry.commit.message}"
-        done = self.publisher.revert(entry.id, changes, Commit("revert", self.author, told))
+        text = message or f"revert of {entry.id}: {entry.commit.message}"
+        done = self.publisher.revert(entry.id, changes, Commit("revert", self.author, text))
         if not done:
-            moved = ", ".join(map(str, done.conflicts))
+            changed = ", ".join(map(str, done.moved))
             raise BranchConflictError(
-                f"{moved} changed after commit {entry.id}, which would be lost.",
-                f"Nothing was reverted. Revert what came later first: lake log {done.conflicts[0]}",
+                f"{changed} changed after commit {entry.id}, which would be lost.",
+                f"Nothing was reverted. Revert what came later first: lake log {done.moved[0]}",
             )
         return done
 
-    def _entry(self, named: str) -> LogEntry:
-        entries = self.catalog.log(limit=_FAR_BACK)
-        by_number = next((each for each in entries if each.id == named), None)
-        found = by_number or self.catalog.published_by(named.removeprefix(RUN_PREFIX))
+    def _entry(self, name: str) -> LogEntry:
+        entries = self.catalog.log(limit=_SEARCHED_ENTRIES)
+        by_number = next((each for each in entries if each.id == name), None)
+        found = by_number or self.catalog.published_by(name.removeprefix(RUN_PREFIX))
         if found is None:
-            raise NoSuchCommitError(f"The log has no commit and no published run {named!r}.", "All of them: lake log")
+            raise NoSuchCommitError(f"The log has no commit and no published run {name!r}.", "All of them: lake log")
         return found
 
-    # ---- what did not pass through us -------------------------------------------------------------------------------
+    # ---- commits of other engines -----------------------------------------------------------------------------------
 
     def _direct(
-        self, iceberg: TableFormat, tables: Sequence[TableName], known: set[str], oldest: datetime | None
+        self, iceberg: IcebergTables, tables: Sequence[TableName], known: set[str], oldest: datetime | None
     ) -> list[LogLine]:
-        """Snapshots that no entry of the log brought: somebody's own statements."""
+        """The snapshots that no entry of the log published."""
         found = []
         for table in tables:
             for snapshot in _history(iceberg, table):
@@ -89,8 +91,8 @@ class Log:
                     found.append(_of_snapshot(table, snapshot))
         return found
 
-    def _told_of(self, entries: Iterable[LogEntry]) -> set[str]:
-        """The snapshots that entries brought, which are not told of twice."""
+    def _logged_snapshots(self, entries: Iterable[LogEntry]) -> set[str]:
+        """The snapshots that entries of the log published."""
         found: set[str] = set()
         for entry in entries:
             for change in entry.tables:
@@ -100,13 +102,13 @@ class Log:
     def _snapshots(self, table: TableName, pointer: str | None) -> set[str]:
         if pointer is None:
             return set()
-        return {snapshot.id for snapshot in _history(self.iceberg.at_pointers({table: pointer}), table)}
+        return {snapshot.id for snapshot in _history(self.iceberg.at({table: pointer}), table)}
 
 
-def _history(iceberg: TableFormat, table: TableName) -> Sequence[Snapshot]:
+def _history(iceberg: IcebergTables, table: TableName) -> Sequence[Snapshot]:
     try:
         return iceberg.history(table)
-    except TableError:  # its metadata is gone or broken, which `lake tables` tells of
+    except TableError:  # missing or broken metadata, which `lake tables` reports
         return ()
 
 

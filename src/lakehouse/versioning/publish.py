@@ -1,4 +1,4 @@
-"""The one way to main: the hook is asked about the diff, then everything is published in one transaction or nothing is."""
+"""Publish branches to main: run the hook on the diff, then publish all tables in one transaction."""
 
 from __future__ import annotations
 
@@ -7,62 +7,62 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lakehouse.core.catalog import Catalog
+from lakehouse.core.catalog import CanBranch
 from lakehouse.core.errors import CatalogUnreachableError, NoSuchBranchError
 from lakehouse.core.names import MAIN
 from lakehouse.core.refs import Change, Commit, Published
 from lakehouse.versioning import hooks
 
-#: What will be published, in facts that cost no reading of data.
-Told = Callable[[Sequence[Change]], list[dict[str, Any]]]
+#: Describes changes from metadata alone.
+DescribeChanges = Callable[[Sequence[Change]], list[dict[str, Any]]]
 
-#: How long a catalog that fell silent in the middle of a publish may take to come back, and how often it is asked.
-PATIENCE_S, _ASK_EVERY_S = 60.0, 1.0
+#: How long, and how often, a catalog that stopped answering during a publish is polled for the outcome.
+RECOVERY_TIMEOUT_S, _POLL_INTERVAL_S = 60.0, 1.0
 
 
 @dataclass(frozen=True)
 class Publisher:
     """Publishes branches to main."""
 
-    catalog: Catalog
-    tell: Told
+    catalog: CanBranch
+    describe: DescribeChanges
     hook: Sequence[str] = ()
     protected: Sequence[str] = ()
-    """Branches that only checked runs may change."""
+    """Branches that only runs may change."""
 
     def publish(self, branch: str, commit: Commit, tag: str = "") -> Published:
-        """Publish a branch, if the hook agrees and nobody has changed its tables."""
-        self.ask(branch, self.catalog.changes(branch), commit)
+        """Publish a branch, unless the hook refuses or main changed its tables."""
+        self.run_hook(branch, self.catalog.changes(branch), commit)
         try:
             return self.catalog.publish(branch, commit, tag)
         except CatalogUnreachableError:
-            if not commit.run:  # nothing to know it by afterwards
+            if not commit.run:  # without a run id, the publish cannot be found again
                 raise
-            return self._answered(branch, commit, tag)
+            return self._recover(branch, commit, tag)
 
-    def _answered(self, branch: str, commit: Commit, tag: str) -> Published:
-        """What became of a publish whose answer was lost: it was done, or it is done now, once the catalog answers again."""
-        until = time.monotonic() + PATIENCE_S
+    def _recover(self, branch: str, commit: Commit, tag: str) -> Published:
+        """The outcome of a publish whose response was lost; published now if it was not."""
+        deadline = time.monotonic() + RECOVERY_TIMEOUT_S
         while True:
-            time.sleep(_ASK_EVERY_S)
+            time.sleep(_POLL_INTERVAL_S)
             try:
                 done = self.catalog.published_by(commit.run)
                 return Published(True, done.id) if done else self.catalog.publish(branch, commit, tag)
-            # No branch: the first try was still under way, and has been published between the two questions.
+            # No branch: the first publish was still in progress, and finished between the two requests.
             except (CatalogUnreachableError, NoSuchBranchError):
-                if time.monotonic() > until:
+                if time.monotonic() > deadline:
                     raise
 
     def revert(self, entry: str, changes: Sequence[Change], commit: Commit) -> Published:
-        """Undo an entry of the log, if the hook agrees and nobody has changed its tables."""
-        self.ask(f"revert of {entry}", changes, commit)
+        """Undo an entry of the log, unless the hook refuses or its tables have changed."""
+        self.run_hook(f"revert of {entry}", changes, commit)
         return self.catalog.revert(entry, commit)
 
-    def ask(self, branch: str, changes: Sequence[Change], commit: Commit) -> None:
-        """Ask the hook, if there is one and something to ask about."""
+    def run_hook(self, branch: str, changes: Sequence[Change], commit: Commit) -> None:
+        """Run the hook, if there is one and there are changes."""
         if self.hook and changes:
-            hooks.ask(self.hook, self._diff(branch, changes, commit))
+            hooks.run_hook(self.hook, self._diff(branch, changes, commit))
 
     def _diff(self, branch: str, changes: Sequence[Change], commit: Commit) -> Mapping[str, Any]:
-        facts = {"author": commit.author, "run": commit.run, "pipeline": commit.pipeline, "message": commit.message}
-        return {"branch": branch, "into": MAIN, **facts, "tables": self.tell(changes)}
+        origin = {"author": commit.author, "run": commit.run, "pipeline": commit.pipeline, "message": commit.message}
+        return {"branch": branch, "into": MAIN, **origin, "tables": self.describe(changes)}

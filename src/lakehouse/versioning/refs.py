@@ -1,4 +1,4 @@
-"""Branches, tags, log and publisher of one lake, bundled."""
+"""The branches, tags, log and publisher of one lake."""
 
 from __future__ import annotations
 

@@ -94,18 +94,18 @@ def bar(ticker: str, day: date, minute: int, close: str, volume: int = 10) -> Ro
 
 def test_daily_bars_are_what_duckdb_computes(spark: SparkSession) -> None:
     rows = some_minutes()
-    made = daily_bars(frame(spark, rows))
-    assert made.columns == ["ticker", "date", "open", "high", "low", "close", "volume", "vwap", "trades"]
-    assert collected(made) == in_duckdb(DAILY_SQL, rows)
+    result = daily_bars(frame(spark, rows))
+    assert result.columns == ["ticker", "date", "open", "high", "low", "close", "volume", "vwap", "trades"]
+    assert collected(result) == in_duckdb(DAILY_SQL, rows)
 
 
 def test_volatility_is_what_duckdb_computes(spark: SparkSession) -> None:
     rows = some_minutes()
     minutes = frame(spark, rows)
-    made = volatility(minutes, daily_bars(minutes))
-    assert made.columns == ["ticker", "date", "realised_volatility", "gap", "bars"]
+    result = volatility(minutes, daily_bars(minutes))
+    assert result.columns == ["ticker", "date", "realised_volatility", "gap", "bars"]
     expected = in_duckdb(VOLATILITY_SQL, rows)
-    assert collected_with_nulls(made) == sorted(expected, key=str)
+    assert collected_with_nulls(result) == sorted(expected, key=str)
     assert sum(row[3] is None for row in expected) == 7, "the first day of each ticker, and the one after ten without"
 
 

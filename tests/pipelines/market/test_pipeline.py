@@ -1,4 +1,4 @@
-"""The market pipeline as declared: from flat files with known dirt to rows that its rules, key and checks let through."""
+"""The market pipeline as declared: from flat files with known defects to rows that its rules, key and checks let through."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from lakehouse.pipelines.market.pipeline import BRONZE, DAILY_BARS, RULES, SILVER, VOLATILITY, market, read
-from lakehouse.pipelines.market.sample import Dirt, Written, write_day
-from lakehouse.pipelines.model import Reading, Table
-from lakehouse.quality.model import CheckContext
+from lakehouse.pipelines.market.pipeline import BRONZE, DAILY_BARS, SILVER, VOLATILITY, market
+from lakehouse.pipelines.market.rules import MINUTE_RULES
+from lakehouse.pipelines.market.sample import Defects, SampleDay, write_day
+from lakehouse.pipelines.market.source import read
+from lakehouse.pipelines.model import SourceContext, Table
+from lakehouse.quality.model import SparkCheckContext
 
 DAY = date(2026, 1, 14)
 NOW = datetime(2026, 1, 20, tzinfo=UTC)
@@ -83,54 +85,56 @@ def test_every_table_has_a_description_that_starts_with_one_sentence() -> None:
 def test_each_rule_finds_what_it_is_for(spark: SparkSession, changed: dict[str, Any], broken: list[str]) -> None:
     row = GOOD | changed
     rows = spark.createDataFrame([tuple(row.values())], SHAPE)
-    held = rows.select(*(rule.holds().alias(rule.name) for rule in RULES)).collect()[0]
-    assert [name for name, holds in held.asDict().items() if holds is False] == broken
-    assert {rule.severity for rule in RULES} == {"quarantine"}
+    results = rows.select(*(rule.condition().alias(rule.name) for rule in MINUTE_RULES)).collect()[0]
+    assert [name for name, holds in results.asDict().items() if holds is False] == broken
+    assert {rule.severity for rule in MINUTE_RULES} == {"quarantine"}
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Written]:
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SampleDay]:
     folder = tmp_path_factory.mktemp("flat")
-    return folder, write_day(folder, DAY, ["A", "B", "C"], dirt=Dirt(corrected=15))
+    return folder, write_day(folder, DAY, ["A", "B", "C"], defects=Defects(corrected=15))
 
 
 def silver_rows(spark: SparkSession, folder: Path) -> DataFrame:
-    batch = read(Reading(spark, {"path": str(folder)}, DAY.isoformat(), NOW, Path("raw")))
-    return table(SILVER).make(table(BRONZE).make(batch.rows))
+    batch = read(SourceContext(spark, {"path": str(folder)}, DAY.isoformat(), NOW, Path("raw")))
+    return table(SILVER).transform(table(BRONZE).transform(batch.rows))
 
 
-def believed(rows: DataFrame) -> DataFrame:
-    """What a run does with the declaration: rows that break no rule, and of each key the newest."""
-    good = rows.where(reduce(and_, (F.coalesce(rule.holds(), F.lit(True)) for rule in RULES)))
+def valid(rows: DataFrame) -> DataFrame:
+    """The rows that a run would publish: they break no rule, and are the newest of their key."""
+    good = rows.where(reduce(and_, (F.coalesce(rule.condition(), F.lit(True)) for rule in MINUTE_RULES)))
     newest_first = Window.partitionBy(*table(SILVER).key).orderBy(*(F.desc(name) for name in table(SILVER).newest))
     return good.withColumn("_rank", F.row_number().over(newest_first)).where(F.col("_rank") == 1).drop("_rank")
 
 
 @pytest.mark.spark
-def test_of_dirty_files_just_the_good_bars_are_left(spark: SparkSession, written: tuple[Path, Written]) -> None:
+def test_of_files_with_defects_only_the_valid_bars_are_left(
+    spark: SparkSession, written: tuple[Path, SampleDay]
+) -> None:
     folder, day = written
     rows = silver_rows(spark, folder)
-    assert rows.count() == day.bars + day.dirt.duplicates + day.dirt.rejected + day.dirt.corrected
-    kept = believed(rows)
-    assert kept.count() == day.bars
-    assert {row.date for row in kept.select("date").distinct().collect()} == {DAY}
+    assert rows.count() == day.bars + day.defects.duplicates + day.defects.rejected + day.defects.corrected
+    rows_left = valid(rows)
+    assert rows_left.count() == day.bars
+    assert {row.date for row in rows_left.select("date").distinct().collect()} == {DAY}
 
 
 @pytest.mark.spark
-def test_a_late_correction_wins(spark: SparkSession, written: tuple[Path, Written]) -> None:
+def test_a_late_correction_wins(spark: SparkSession, written: tuple[Path, SampleDay]) -> None:
     folder, day = written
-    kept = believed(silver_rows(spark, folder))
-    assert kept.where(F.col("source_file").contains("corrections")).count() == day.dirt.corrected
+    rows_left = valid(silver_rows(spark, folder))
+    assert rows_left.where(F.col("source_file").contains("corrections")).count() == day.defects.corrected
 
 
 @pytest.mark.spark
-def test_the_layers_agree_and_a_lost_bar_is_noticed(spark: SparkSession, written: tuple[Path, Written]) -> None:
-    minutes = believed(silver_rows(spark, written[0]))
-    days = table(DAILY_BARS).make(minutes)
+def test_the_layers_agree_and_a_lost_bar_is_noticed(spark: SparkSession, written: tuple[Path, SampleDay]) -> None:
+    minutes = valid(silver_rows(spark, written[0]))
+    days = table(DAILY_BARS).transform(minutes)
 
     def outcomes(of: DataFrame) -> dict[str, bool]:
-        at = CheckContext(days, {SILVER: of}.__getitem__, before={}, total=None, now=NOW)
-        return {check.name: check.look(at).passed for check in table(DAILY_BARS).checks}
+        context = SparkCheckContext(days, {SILVER: of}.__getitem__, before={}, total=None, now=NOW)
+        return {check.name: check.evaluate(context).passed for check in table(DAILY_BARS).checks}
 
     assert outcomes(minutes) == {"unique_ticker_date": True, "reconciles_with_silver_minute_aggs": True}
     assert not outcomes(minutes.where(F.col("volume") < 1000))["reconciles_with_silver_minute_aggs"]

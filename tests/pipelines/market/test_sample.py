@@ -1,4 +1,4 @@
-"""Generated minute bars: the true schema, the same bytes for the same seed, and just the dirt that was asked for."""
+"""Generated minute bars: the true schema, the same bytes for the same seed, and just the requested defects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from datetime import date
 from pathlib import Path
 
-from lakehouse.pipelines.market.sample import CLEAN, HEADER, Dirt, ticker_names, write_day
+from lakehouse.pipelines.market.sample import HEADER, NO_DEFECTS, Defects, ticker_names, write_day
 
 DAY = date(2026, 1, 14)
 
@@ -40,7 +40,7 @@ def test_the_files_are_named_by_their_day_and_the_corrections_are_younger(tmp_pa
 
 
 def test_clean_bars_are_sound_and_sorted(tmp_path: Path) -> None:
-    written = write_day(tmp_path, DAY, ["B", "A"], dirt=CLEAN)
+    written = write_day(tmp_path, DAY, ["B", "A"], defects=NO_DEFECTS)
     assert len(written.files) == 1
     header, *rows = lines(written.files[0])
     assert header == HEADER
@@ -56,12 +56,12 @@ def test_clean_bars_are_sound_and_sorted(tmp_path: Path) -> None:
 
 
 def test_the_dirt_is_as_much_as_was_asked_for(tmp_path: Path) -> None:
-    dirt = Dirt(duplicates=4, unparsed=3, corrected=6)
-    written = write_day(tmp_path, DAY, ["A", "B"], dirt=dirt)
+    defects = Defects(duplicates=4, unparsed=3, corrected=6)
+    written = write_day(tmp_path, DAY, ["A", "B"], defects=defects)
     bars, corrections = map(lines, written.files)
-    assert len(bars) - 1 == written.bars + dirt.duplicates + dirt.rejected
-    assert len(corrections) - 1 == dirt.corrected
-    assert len(bars) - len(set(bars)) == dirt.duplicates
+    assert len(bars) - 1 == written.bars + defects.duplicates + defects.rejected
+    assert len(corrections) - 1 == defects.corrected
+    assert len(bars) - len(set(bars)) == defects.duplicates
     assert not set(corrections[1:]) & set(bars)
 
 

@@ -45,12 +45,12 @@ def sessions(spark: SparkSession, day: date, *moments: int | None) -> list[str |
 
 
 def test_a_bar_has_exact_prices_and_the_promised_columns(spark: SparkSession) -> None:
-    made = minute_aggs(bronze(spark, (nanoseconds(2026, 1, 14, 9, 30), date(2026, 1, 14))))
+    result = minute_aggs(bronze(spark, (nanoseconds(2026, 1, 14, 9, 30), date(2026, 1, 14))))
     at = datetime(2026, 1, 14, 14, 30, tzinfo=UTC)
     prices = [Decimal(text) for text in ("2.5", "4", "1.000001", "3.25")]
     lineage = ("f.csv.gz", PUBLISHED, PUBLISHED)
     row = ("A", at, date(2026, 1, 14), "regular", *prices, 10, 7, *lineage, None)
-    assert_same_frame(made, spark.createDataFrame([row], SILVER))
+    assert_same_frame(result, spark.createDataFrame([row], SILVER))
 
 
 @pytest.mark.parametrize(
@@ -64,15 +64,15 @@ def test_a_bar_has_exact_prices_and_the_promised_columns(spark: SparkSession) ->
     ],
 )
 def test_nanoseconds_become_microseconds_without_rounding_up(spark: SparkSession, nanos: int, micros: int) -> None:
-    made = minute_aggs(bronze(spark, (nanos, date(2026, 1, 14)))).select(F.unix_micros("bar_at"))
-    assert made.collect()[0][0] == micros
+    result = minute_aggs(bronze(spark, (nanos, date(2026, 1, 14)))).select(F.unix_micros("bar_at"))
+    assert result.collect()[0][0] == micros
 
 
 def test_sessions_begin_and_end_on_the_minute(spark: SparkSession) -> None:
     day = date(2026, 1, 14)
     clock = [(0, 0), (3, 59), (4, 0), (9, 29), (9, 30), (15, 59), (16, 0), (19, 59), (20, 0), (23, 59)]
-    made = sessions(spark, day, *(nanoseconds(2026, 1, 14, hour, minute) for hour, minute in clock))
-    assert made == ["closed", "closed", "pre", "pre", "regular", "regular", "post", "post", "closed", "closed"]
+    result = sessions(spark, day, *(nanoseconds(2026, 1, 14, hour, minute) for hour, minute in clock))
+    assert result == ["closed", "closed", "pre", "pre", "regular", "regular", "post", "post", "closed", "closed"]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_sessions_begin_and_end_on_the_minute(spark: SparkSession) -> None:
 def test_the_regular_session_follows_new_yorks_clock(spark: SparkSession, day: date, utc_open: int) -> None:
     opens = int(datetime(day.year, day.month, day.day, utc_open, 30, tzinfo=UTC).timestamp()) * 10**9
     minute = 60 * 10**9
-    made = sessions(spark, day, opens - minute, opens, opens + 389 * minute, opens + 390 * minute)
-    assert made == ["pre", "regular", "regular", "post"]
+    result = sessions(spark, day, opens - minute, opens, opens + 389 * minute, opens + 390 * minute)
+    assert result == ["pre", "regular", "regular", "post"]
 
 
 def test_the_day_on_which_clocks_go_forward_has_23_hours(spark: SparkSession) -> None:
@@ -97,21 +97,21 @@ def test_the_day_on_which_clocks_go_forward_has_23_hours(spark: SparkSession) ->
     hour, minute = 3600 * 10**9, 60 * 10**9
     # 04:00 comes three hours after midnight, and the next day after 23.
     moments = [midnight - minute, midnight, midnight + 3 * hour - minute, midnight + 3 * hour]
-    made = sessions(spark, day, *moments, midnight + 23 * hour - minute, midnight + 23 * hour)
-    assert made == [None, "closed", "closed", "pre", "closed", None]
+    result = sessions(spark, day, *moments, midnight + 23 * hour - minute, midnight + 23 * hour)
+    assert result == [None, "closed", "closed", "pre", "closed", None]
 
 
 def test_the_day_on_which_clocks_go_back_has_25_hours(spark: SparkSession) -> None:
     day, midnight = date(2026, 11, 1), nanoseconds(2026, 11, 1)
     hour, minute = 3600 * 10**9, 60 * 10**9
     moments = [midnight - minute, midnight, midnight + 5 * hour - minute, midnight + 5 * hour]
-    made = sessions(spark, day, *moments, midnight + 25 * hour - minute, midnight + 25 * hour)
-    assert made == [None, "closed", "closed", "pre", "closed", None]
+    result = sessions(spark, day, *moments, midnight + 25 * hour - minute, midnight + 25 * hour)
+    assert result == [None, "closed", "closed", "pre", "closed", None]
 
 
 def test_a_bar_of_another_day_has_no_session_and_stays_with_its_file(spark: SparkSession) -> None:
-    made = minute_aggs(bronze(spark, (nanoseconds(2026, 1, 13, 12), date(2026, 1, 14))))
-    assert made.select("date", "session").collect() == [(date(2026, 1, 14), None)]
+    result = minute_aggs(bronze(spark, (nanoseconds(2026, 1, 13, 12), date(2026, 1, 14))))
+    assert result.select("date", "session").collect() == [(date(2026, 1, 14), None)]
 
 
 def test_an_evening_bar_belongs_to_new_yorks_day_and_not_to_utcs(spark: SparkSession) -> None:

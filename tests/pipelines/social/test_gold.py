@@ -41,22 +41,22 @@ def test_signups_are_counted_per_day_and_summed_up_over_days_without_any(spark: 
     users = spark.createDataFrame(
         [(1, "a", at(0)), (2, "b", at(23)), (3, "c", at(72)), (4, "nobody knows when", None)], USERS
     )
-    made = daily_signups(users)
-    assert _rows(made) == [(date(2026, 1, 1), 2, 2), (date(2026, 1, 4), 1, 3)]
-    assert made.dtypes == [("date", "date"), ("signups", "bigint"), ("users", "bigint")]
+    result = daily_signups(users)
+    assert _rows(result) == [(date(2026, 1, 1), 2, 2), (date(2026, 1, 4), 1, 3)]
+    assert result.dtypes == [("date", "date"), ("signups", "bigint"), ("users", "bigint")]
 
 
 def test_activity_has_a_row_for_those_who_do_nothing_and_none_for_those_who_are_gone(spark: SparkSession) -> None:
     users = spark.createDataFrame([(1, "a", at(0)), (2, "b", at(1)), (3, "c", at(2))], USERS)
     posts = spark.createDataFrame([(1, 1, at(5)), (2, 1, at(4)), (3, 1, at(9)), (4, 99, at(5))], POSTS)
     follows = spark.createDataFrame([(1, 2), (2, 1), (99, 1)], FOLLOWS)
-    made = user_activity(users, posts, follows)
-    assert _rows(made) == [
+    result = user_activity(users, posts, follows)
+    assert _rows(result) == [
         (1, "a", 3, _told(at(4)), _told(at(9)), 2, 1),
         (2, "b", 0, None, None, 1, 1),
         (3, "c", 0, None, None, 0, 0),
     ]
-    assert made.dtypes == ACTIVITY
+    assert result.dtypes == ACTIVITY
 
 
 def test_both_agree_with_sql_on_a_thousand_random_rows(spark: SparkSession) -> None:
@@ -88,9 +88,9 @@ def test_both_agree_with_sql_on_a_thousand_random_rows(spark: SparkSession) -> N
 
 def test_bronze_keeps_the_columns_it_knows_first_and_those_that_were_added(spark: SparkSession) -> None:
     raw = spark.createDataFrame([(True, "x", 1)], "verified boolean, name string, id bigint")
-    made = bronze.users(raw)
-    assert made.columns == ["id", "name", "email", "country", "plan", "created_at", "updated_at", "verified"]
-    assert made.first() == (1, "x", None, None, None, None, None, True)
+    result = bronze.users(raw)
+    assert result.columns == ["id", "name", "email", "country", "plan", "created_at", "updated_at", "verified"]
+    assert result.first() == (1, "x", None, None, None, None, None, True)
 
 
 def _rows(frame: Any) -> list[tuple[Any, ...]]:

@@ -12,6 +12,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from tests.servers.postgres import Postgres
 
 from lakehouse.lake import Lake
+from lakehouse.pipelines import LightContext
 from lakehouse.pipelines.social import sample
 from lakehouse.pipelines.social.light import refresh
 from lakehouse.pipelines.social.pipeline import social
@@ -77,7 +78,8 @@ def test_a_failing_source_publishes_nothing_and_keeps_no_password(lake: Lake, po
 
 def _the_same(lake: Lake, light: SqlCatalog, postgres: Postgres) -> None:
     for table in (USERS, POSTS, FOLLOWS):
-        refresh(light, f"social.{table.name}", table, {"url": postgres.url})
+        context = LightContext(light, {"url": postgres.url}, validate=lambda rows: rows, notes={})
+        refresh(context, f"social.{table.name}", table)
         lone = light.load_table(f"social.{table.name}").scan().to_arrow()
         assert (
             _sorted(lake, table, lone.column_names)

@@ -10,14 +10,14 @@ TABLES = {"users": "id", "posts": "id", "follows": "follower_id, followed_id"}
 
 
 def test_the_same_seed_gives_the_same_rows_and_another_gives_others(postgres_server: Postgres) -> None:
-    made = []
+    databases = []
     for seed in (7, 7, 8):
         database = postgres_server.new_database()
         with database.connect() as connection:
             social.create(connection, users=30, seed=seed)
-        made.append([database.rows(f"SELECT * FROM {table} ORDER BY {key}") for table, key in TABLES.items()])
-    assert made[0] == made[1]
-    assert made[0] != made[2]
+        databases.append([database.rows(f"SELECT * FROM {table} ORDER BY {key}") for table, key in TABLES.items()])
+    assert databases[0] == databases[1]
+    assert databases[0] != databases[2]
 
 
 def test_a_day_of_changes_has_every_kind_of_change_and_touches_what_it_changes(postgres: Postgres) -> None:

@@ -14,30 +14,28 @@ import pytest
 from tests.servers.postgres import Postgres
 
 from lakehouse.core.errors import BadSettingError, LakeError, SourceError
-from lakehouse.pipelines.model import Reading
+from lakehouse.pipelines.model import SourceContext
 from lakehouse.pipelines.postgres import Address, PostgresSettings
 from lakehouse.pipelines.social import sample
 from lakehouse.pipelines.social import source as social
-from lakehouse.pipelines.social.source import FOLLOWS, POSTS, USERS, Extract, SourceTable
+from lakehouse.pipelines.social.source import FOLLOWS, POSTS, USERS, Batch, SourceTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 T = SourceTable("t", ("id",))
-Read = Callable[..., Extract]
+Read = Callable[..., Batch]
 
 
 @pytest.fixture
 def read(request: pytest.FixtureRequest, postgres: Postgres, tmp_path: Path) -> Read:
     """Reads a table of the test's database; Spark is started when one is really read."""
 
-    def reading(
-        table: SourceTable, after: Extract | None = None, say: Any = lambda text: None, **given: str
-    ) -> Extract:
+    def reading(table: SourceTable, after: Batch | None = None, say: Any = lambda text: None, **given: str) -> Batch:
         spark: SparkSession = request.getfixturevalue("spark")
         settings = {"url": postgres.url, **given}
         return social.read(
-            Reading(spark, settings, "", NOW, tmp_path, cursor=after.cursor if after else "", progress=say), table
+            SourceContext(spark, settings, "", NOW, tmp_path, cursor=after.cursor if after else "", progress=say), table
         )
 
     return reading
@@ -50,7 +48,7 @@ def values(rows: DataFrame, *names: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in rows.select(*(names or rows.columns)).collect())
 
 
-def keys(found: Extract) -> tuple[list[int], list[int]]:
+def keys(found: Batch) -> tuple[list[int], list[int]]:
     """The keys of the rows that were read, and of those that are there."""
     return [row[0] for row in values(found.rows, "id")], [row[0] for row in values(found.present, "id")]
 
@@ -78,9 +76,9 @@ def test_the_first_reading_has_every_row_in_one_part_or_in_many(
     whole, parts = read(table), read(table, rows_per_read="25")
     text = ", tags::text AS tags, metadata::text AS metadata" if table is POSTS else ""
     names = [name for name in whole.rows.columns if name not in ("tags", "metadata")]
-    asked = postgres.rows(f"SELECT {', '.join(names)}{text} FROM {table.name}")
+    expected = postgres.rows(f"SELECT {', '.join(names)}{text} FROM {table.name}")
     ordered = [*names, *(["tags", "metadata"] if text else [])]
-    assert _in_utc(values(parts.rows, *ordered)) == _in_utc(values(whole.rows, *ordered)) == _in_utc(sorted(asked))
+    assert _in_utc(values(parts.rows, *ordered)) == _in_utc(values(whole.rows, *ordered)) == _in_utc(sorted(expected))
     assert values(parts.present) == sorted(postgres.rows(f"SELECT {', '.join(table.key)} FROM {table.name}"))
     assert whole.rows.inputFiles() and len(parts.rows.inputFiles()) > 3
 
@@ -237,8 +235,8 @@ def test_no_plan_no_error_and_no_log_of_spark_shows_the_password(
     small.run("ALTER TABLE t ADD COLUMN free numeric DEFAULT 1e30")
     with pytest.raises(SourceError) as caught:
         read(T)
-    told = f"{caught.value.message} {caught.value.hint} {caught.value!r} {caught.value.__cause__}"
-    assert "public.t" in told and "numeric field overflow" in told and small.password not in told
+    shown = f"{caught.value.message} {caught.value.hint} {caught.value!r} {caught.value.__cause__}"
+    assert "public.t" in shown and "numeric field overflow" in shown and small.password not in shown
     assert "20 digits before the point" in caught.value.hint
     logs = [file for file in tmp_path_factory.getbasetemp().glob("local*/lake/logs/*") if file.is_file()]
     assert logs and not any(small.password in file.read_text(errors="replace") for file in logs)
@@ -246,7 +244,7 @@ def test_no_plan_no_error_and_no_log_of_spark_shows_the_password(
 
 def _asking(postgres: Postgres, **given: str) -> SourceError | LakeError:
     """The error of a reading that never gets as far as Spark, and quickly."""
-    reading = Reading(None, {"url": postgres.url, **given}, "", NOW, Path("/nowhere"))  # type: ignore[arg-type]
+    reading = SourceContext(None, {"url": postgres.url, **given}, "", NOW, Path("/nowhere"))  # type: ignore[arg-type]
     started = time.monotonic()
     with pytest.raises(LakeError) as caught:
         social.read(reading, T)
@@ -315,7 +313,7 @@ def test_an_address_keeps_its_password_to_itself() -> None:
     assert (address.user, address.password, address.database) == ("me", "p@ss/word", "my db")
     assert address.jdbc_url == "jdbc:postgresql://[::1]:5433/my%20db?sslmode=require"
     assert "p@ss" not in f"{address} {address!r} {PostgresSettings(address)!r}"
-    assert address.hiding("no p@ss/word, no p%40ss%2Fword\nsecond line") == "no ***, no ***"
+    assert address.redact("no p@ss/word, no p%40ss%2Fword\nsecond line") == "no ***, no ***"
 
 
 @pytest.mark.parametrize("given", [{"overlap": "soon"}, {"rows_per_read": "0"}], ids=lambda given: next(iter(given)))

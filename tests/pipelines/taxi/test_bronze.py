@@ -23,6 +23,6 @@ def test_bronze_has_every_published_column() -> None:
 def test_bronze_leaves_nothing_out_and_corrects_nothing(spark: SparkSession, tmp_path: Path) -> None:
     published, _ = read_published(spark, write_month(tmp_path, "2026-01", rows=200))
     raw = with_lineage(published, "2026-01", "f.parquet", datetime(2026, 3, 1, tzinfo=UTC))
-    made = yellow_trips(raw.withColumn("more", raw["VendorID"]))
-    assert made.columns == [*PUBLISHED, *LINEAGE]
-    assert_same_frame(made, raw)
+    result = yellow_trips(raw.withColumn("more", raw["VendorID"]))
+    assert result.columns == [*PUBLISHED, *LINEAGE]
+    assert_same_frame(result, raw)

@@ -100,15 +100,15 @@ def test_a_gold_table_equals_what_duckdb_makes_of_the_same_trips(
     sql: str,
     key: list[str],
 ) -> None:
-    made = [row.asDict() for row in make(trips).collect()]
+    computed = [row.asDict() for row in make(trips).collect()]
     expected = rows_of(duck.sql(sql))
     assert len(expected) > 5
 
     def in_order(row: dict[str, Any]) -> list[str]:
         return [str(row[name]) for name in key]
 
-    assert sorted(made, key=in_order) == sorted(expected, key=in_order)
-    assert list(made[0]) == list(expected[0])
+    assert sorted(computed, key=in_order) == sorted(expected, key=in_order)
+    assert list(computed[0]) == list(expected[0])
 
 
 def test_the_types_of_gold_are_these(trips: DataFrame) -> None:

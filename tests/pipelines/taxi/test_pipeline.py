@@ -1,4 +1,4 @@
-"""The taxi pipeline, run on generated months: what is believed, what is put aside, and what gold says of it."""
+"""The taxi pipeline on generated months: valid trips, rejected trips, and the gold tables."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from lakehouse.lake import Lake
 from lakehouse.pipelines.taxi.pipeline import taxi
 from lakehouse.pipelines.taxi.sample import write_month
 from lakehouse.pipelines.taxi.silver import stg_yellow_trips
-from lakehouse.quality.model import CheckContext
-from lakehouse.runs.validate import sifted
+from lakehouse.quality.model import SparkCheckContext
+from lakehouse.runs.validate import validated
 
-#: What silver should be, asked of the published file in SQL.
-BELIEVED = """
+#: The expected rows of silver, as a query of the published file.
+VALID_TRIPS = """
 SELECT DISTINCT ON (VendorID, tpep_pickup_datetime, tpep_dropoff_datetime, PULocationID, DOLocationID, trip_distance,
     payment_type, total_amount) *
 FROM '{file}'
@@ -80,7 +80,7 @@ def test_every_table_is_laid_out_by_month_and_says_what_it_is() -> None:
 )
 def test_a_trip_breaks_the_rules_that_it_should(spark: SparkSession, other: dict[str, Any], broken: set[str]) -> None:
     rows = stg_yellow_trips(spark.createDataFrame([published(**other)], PUBLISHED))
-    with sifted("t", rows, SILVER.rules) as found:
+    with validated("t", rows, SILVER.rules) as found:
         assert {outcome.name for outcome in found.outcomes if outcome.broken} == broken
 
 
@@ -91,7 +91,7 @@ def test_a_file_without_pickup_times_blocks(spark: SparkSession) -> None:
     def finding(timed: int, untimed: int) -> bool:
         rows = [published()] * timed + [published(tpep_pickup_datetime=None)] * untimed
         frame = spark.createDataFrame(rows, PUBLISHED)
-        return check.look(CheckContext(frame, lambda name: frame, {}, None, datetime(2026, 3, 1))).passed
+        return check.evaluate(SparkCheckContext(frame, lambda name: frame, {}, None, datetime(2026, 3, 1))).passed
 
     assert finding(99, 1)
     assert not finding(98, 2)
@@ -121,24 +121,24 @@ def lake(local_lake: Lake, months: Path) -> Iterator[Lake]:
     with_source.drop("silver.stg_yellow_trips__rejected")
 
 
-def asked(lake: Lake, sql: str) -> list[tuple[Any, ...]]:
+def query(lake: Lake, sql: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in lake.sql(sql).rows()]
 
 
-def believed(months: Path, what: str, month: str) -> list[tuple[Any, ...]]:
+def expected(months: Path, what: str, month: str) -> list[tuple[Any, ...]]:
     file = months / f"yellow_tripdata_{month}.parquet"
-    return duckdb.sql(f"WITH trips AS ({BELIEVED.format(file=file, month=month)}) SELECT {what}").fetchall()
+    return duckdb.sql(f"WITH trips AS ({VALID_TRIPS.format(file=file, month=month)}) SELECT {what}").fetchall()
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("month", ["2023-01", "2026-01"])
-def test_bronze_has_every_row_and_silver_those_that_are_believed_once(lake: Lake, months: Path, month: str) -> None:
+def test_bronze_has_every_row_and_silver_each_valid_one_once(lake: Lake, months: Path, month: str) -> None:
     file = months / f"yellow_tripdata_{month}.parquet"
     every = duckdb.sql(f"SELECT count(*) FROM '{file}'").fetchall()
-    assert asked(lake, f"SELECT count(*) FROM bronze.yellow_trips WHERE month = '{month}'") == every
+    assert query(lake, f"SELECT count(*) FROM bronze.yellow_trips WHERE month = '{month}'") == every
     sums = "count(*), CAST(sum(CAST(total_amount AS DECIMAL(12,2))) AS DECIMAL(18,2)), sum(passenger_count)"
-    trips = asked(lake, f"SELECT {sums} FROM silver.stg_yellow_trips WHERE month = '{month}'")
-    assert trips == believed(months, f"{sums} FROM trips", month)
+    trips = query(lake, f"SELECT {sums} FROM silver.stg_yellow_trips WHERE month = '{month}'")
+    assert trips == expected(months, f"{sums} FROM trips", month)
     assert trips[0][0] < every[0][0]
 
 
@@ -151,13 +151,13 @@ def test_gold_is_what_duckdb_makes_of_the_published_file(lake: Lake, months: Pat
         f"CAST(tpep_pickup_datetime AS DATE), count(*), {money('trip_distance')}, {money('fare_amount')}, "
         f"{money('tip_amount')}, {money('total_amount')} FROM trips GROUP BY 1 ORDER BY 1"
     )
-    assert asked(lake, daily) == believed(months, by_day, month)
+    assert query(lake, daily) == expected(months, by_day, month)
     hourly = f"SELECT pickup_date, pickup_hour, trips, revenue FROM gold.fct_hourly_revenue WHERE month = '{month}' ORDER BY 1, 2"
     by_hour = (
         f"CAST(tpep_pickup_datetime AS DATE), hour(tpep_pickup_datetime), count(*), {money('total_amount')} "
         "FROM trips GROUP BY 1, 2 ORDER BY 1, 2"
     )
-    assert asked(lake, hourly) == believed(months, by_hour, month)
+    assert query(lake, hourly) == expected(months, by_hour, month)
     stats = f"SELECT distance_bucket, trips, median_duration_seconds FROM gold.fct_trip_distance_stats WHERE month = '{month}' ORDER BY from_miles"
     by_distance = (
         "CASE WHEN trip_distance < 1 THEN '0-1' WHEN trip_distance < 2 THEN '1-2' WHEN trip_distance < 5 THEN '2-5' "
@@ -165,12 +165,12 @@ def test_gold_is_what_duckdb_makes_of_the_published_file(lake: Lake, months: Pat
         "quantile_disc(date_diff('second', tpep_pickup_datetime, tpep_dropoff_datetime), 0.5) "
         "FROM trips GROUP BY 1 ORDER BY min(trip_distance)"
     )
-    assert asked(lake, stats) == believed(months, by_distance, month)
+    assert query(lake, stats) == expected(months, by_distance, month)
 
 
 @pytest.mark.spark
 def test_what_is_put_aside_says_why(lake: Lake) -> None:
-    reasons = asked(lake, "SELECT DISTINCT reason FROM silver.stg_yellow_trips__rejected")
+    reasons = query(lake, "SELECT DISTINCT reason FROM silver.stg_yellow_trips__rejected")
     named = {name for (reason,) in reasons for name in reason.split(", ")}
     assert named == {
         "fare_amount_at_least_0",
@@ -184,44 +184,46 @@ def test_what_is_put_aside_says_why(lake: Lake) -> None:
 
 @pytest.mark.spark
 def test_a_month_that_was_run_is_not_run_again_and_one_that_changed_is(lake: Lake, months: Path) -> None:
-    before = asked(lake, "SELECT * FROM gold.fct_daily_trips WHERE month = '2023-01' ORDER BY pickup_date")
+    before = query(lake, "SELECT * FROM gold.fct_daily_trips WHERE month = '2023-01' ORDER BY pickup_date")
     again = lake.run(taxi)
     assert {table.note for table in again.tables} == {"nothing new"}
     write_month(months, "2026-01", rows=4_500, seed=3)
     lake.run(taxi)
-    after = asked(lake, "SELECT * FROM gold.fct_daily_trips WHERE month = '2023-01' ORDER BY pickup_date")
+    after = query(lake, "SELECT * FROM gold.fct_daily_trips WHERE month = '2023-01' ORDER BY pickup_date")
     assert after == before
-    trips = asked(lake, "SELECT sum(trips) FROM gold.fct_daily_trips WHERE month = '2026-01'")
-    assert trips == believed(months, "count(*) FROM trips", "2026-01")
+    trips = query(lake, "SELECT sum(trips) FROM gold.fct_daily_trips WHERE month = '2026-01'")
+    assert trips == expected(months, "count(*) FROM trips", "2026-01")
 
 
 @pytest.mark.spark
 def test_the_file_of_another_month_changes_nothing(lake: Lake, months: Path) -> None:
-    before = asked(lake, "SELECT month, count(*) FROM bronze.yellow_trips GROUP BY 1 ORDER BY 1")
+    before = query(lake, "SELECT month, count(*) FROM bronze.yellow_trips GROUP BY 1 ORDER BY 1")
     wrong = write_month(months, "2025-12", rows=300)
     wrong.rename(months / "yellow_tripdata_2025-11.parquet")
     with pytest.raises(LakeError, match="most_are_believed"):
         lake.run(taxi, "2025-11")
-    assert asked(lake, "SELECT month, count(*) FROM bronze.yellow_trips GROUP BY 1 ORDER BY 1") == before
+    assert query(lake, "SELECT month, count(*) FROM bronze.yellow_trips GROUP BY 1 ORDER BY 1") == before
 
 
 @pytest.mark.spark
 def test_each_month_is_a_snapshot_and_made_again_only_that_month_is_replaced(lake: Lake) -> None:
     before = [snapshot.notes["partitions"] for snapshot in lake.history("bronze.yellow_trips")]
     assert before[:2] == ["2023-01", "2026-01"]
-    rows = asked(lake, "SELECT month, count(*) FROM bronze.yellow_trips GROUP BY 1 ORDER BY 1")
+    rows = query(lake, "SELECT month, count(*) FROM bronze.yellow_trips GROUP BY 1 ORDER BY 1")
     lake.run(taxi, "2023-01", tables=("bronze.yellow_trips",))
     after = [snapshot.notes["partitions"] for snapshot in lake.history("bronze.yellow_trips")]
     assert after == [*before, "2023-01"]
-    assert asked(lake, "SELECT month, count(*) FROM bronze.yellow_trips GROUP BY 1 ORDER BY 1") == rows
+    assert query(lake, "SELECT month, count(*) FROM bronze.yellow_trips GROUP BY 1 ORDER BY 1") == rows
 
 
 @pytest.mark.spark
-def test_a_downloaded_month_is_not_made_twice(local_lake: Lake, months: Path) -> None:
+def test_a_downloaded_month_is_not_built_twice(local_lake: Lake, months: Path) -> None:
     name = "yellow_tripdata_2026-01.parquet"
     with serving() as web:
         web.files[f"/{name}"] = (months / name).read_bytes()
         lake = lake_with(local_lake, {"taxi": {"url": web.address}})
-        renamed = replace(taxi, tables=tuple(replace(t, name=f"downloaded.{t.title.table}") for t in taxi.tables[:1]))
+        renamed = replace(
+            taxi, tables=tuple(replace(t, name=f"downloaded.{t.table_name.table}") for t in taxi.tables[:1])
+        )
         assert lake.run(renamed, "2026-01").state == "published"
         assert lake.run(renamed).state == "nothing"

@@ -88,8 +88,8 @@ def test_a_trip_has_types_names_and_what_follows_from_them(spark: SparkSession) 
         "yellow_tripdata_2026-01.parquet",
         NOW,
     )
-    made = stg_yellow_trips(spark.createDataFrame([published()], PUBLISHED))
-    assert_same_frame(made, spark.createDataFrame([expected], TRIP))
+    result = stg_yellow_trips(spark.createDataFrame([published()], PUBLISHED))
+    assert_same_frame(result, spark.createDataFrame([expected], TRIP))
 
 
 def test_speed_and_tip_share_are_null_where_they_mean_nothing(spark: SparkSession) -> None:
@@ -152,5 +152,5 @@ def test_codes_have_names_and_unknown_ones_have_none(spark: SparkSession) -> Non
 
 
 def test_the_key_is_made_of_columns_of_the_table(spark: SparkSession) -> None:
-    made = stg_yellow_trips(spark.createDataFrame([published()], PUBLISHED))
-    assert set(TRIP_KEY) <= set(made.columns)
+    result = stg_yellow_trips(spark.createDataFrame([published()], PUBLISHED))
+    assert set(TRIP_KEY) <= set(result.columns)

@@ -1,4 +1,4 @@
-"""Publishing: several pointers are replaced in one transaction, each only if it is still what the publisher has seen."""
+"""Publishing: many pointers exchanged in one transaction, each only if it is still where the publisher saw it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from lakehouse.core.names import TableName
 from lakehouse.core.refs import Change, Commit
 
 
-class ConflictError(Exception):
-    """A table has changed since the publisher read it; rolls back the transaction that it is raised in."""
+class Moved(Exception):
+    """A table no longer points where a publisher thinks; undoes the transaction it is raised in."""
 
     def __init__(self, table: TableName) -> None:
         self.table = table
@@ -19,46 +19,53 @@ class ConflictError(Exception):
 
 
 def base_of(db: Transaction, branch: str) -> dict[TableName, str]:
-    """Return the pointers of a branch's tables at the time it was created."""
+    """Where each table of a branch pointed when the branch was made."""
     query = "SELECT namespace, table_name, metadata_location FROM lake_branch_tables WHERE branch = ?"
-    return {TableName(space, table): location for space, table, location in db.execute(query, (branch,)).fetchall()}
+    return {TableName(space, table): place for space, table, place in db.execute(query, (branch,)).fetchall()}
 
 
 def changes_on(db: Transaction, branch: str) -> list[Change]:
-    """Return what a branch has changed since it was created, sorted by table."""
-    base, current = base_of(db, branch), rows.pointers(db, branch)
+    """What a branch has changed since it was made, by the tables' names."""
+    base, here = base_of(db, branch), rows.pointers(db, branch)
     return [
-        Change(table, base.get(table), current.get(table))
-        for table in sorted({*base, *current})
-        if base.get(table) != current.get(table)
+        Change(table, base.get(table), here.get(table))
+        for table in sorted({*base, *here})
+        if base.get(table) != here.get(table)
     ]
 
 
 def apply(db: Transaction, name: str, changes: Iterable[Change], commit: Commit) -> str:
-    """Apply changes to a catalog and log them; ConflictError if a table is not in its change's `before` state.
+    """Make changes those of a catalog and write them down; Moved if one of its tables is not what it was.
 
-    The tables are locked in the order of their names, so that two publishers of the same tables cannot deadlock.
+    The tables are taken in the order of their names, so that two who publish the same ones cannot wait for each other.
     """
-    ordered = sorted(changes, key=lambda change: change.table)
-    for change in ordered:
-        if not _apply(db, name, change):
-            raise ConflictError(change.table)
-    return log.write(db, name, commit, ordered)
+    listed = sorted(changes, key=lambda change: change.table)
+    for change in listed:
+        if not _done(db, name, change):
+            raise Moved(change.table)
+    return log.write(db, name, commit, listed)
 
 
-def _apply(db: Transaction, name: str, change: Change) -> bool:
+def _done(db: Transaction, name: str, change: Change) -> bool:
     if change.before is not None and change.after is not None:
-        return rows.swap(db, name, change.table, change.before, change.after)
+        return rows.exchange(db, name, change.table, change.before, change.after)
     if change.after is not None:
-        rows.ensure_namespace(db, name, change.table.namespace)
-        return rows.add(db, name, change.table, change.after, _type_of(db, change.after))
+        return rows.add(db, name, change.table, change.after, _kind(db, change.after))
     if change.before is None or drops.drop(db, name, change.table, log.now(), change.before) is not None:
         return True
-    return rows.swap(db, name, change.table, change.before, None, rows.VIEW)
+    return _view_removed(db, name, change.table, change.before)
 
 
-def _type_of(db: Transaction, location: str) -> str | None:
-    """Return TABLE or VIEW, as another row with the same pointer states."""
+def _view_removed(db: Transaction, name: str, view: TableName, start: str) -> bool:
+    done = db.execute(
+        f"DELETE FROM iceberg_tables WHERE {rows.KEY} AND metadata_location = ? AND iceberg_type = 'VIEW'",
+        (name, view.namespace, view.table, start),
+    )
+    return done.rowcount == 1
+
+
+def _kind(db: Transaction, location: str) -> str | None:
+    """TABLE or VIEW, as whoever made it wrote down."""
     query = (
         "SELECT iceberg_type FROM iceberg_tables WHERE metadata_location = ?"
         " UNION ALL SELECT iceberg_type FROM lake_tag_tables WHERE metadata_location = ? LIMIT 1"

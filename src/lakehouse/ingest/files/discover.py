@@ -43,7 +43,7 @@ def discover(sources: Sequence[str], store: RemoteFiles | None = None) -> list[S
     """
     found: dict[str, SourceFile] = {}
     for source in sources:
-        if store is not None and source.startswith(remote.SCHEME):
+        if store is not None and remote.is_url(source):
             for far in remote.find(source, store):
                 found.setdefault(far.name, SourceFile("", far.name, far.size, far.etag))
             continue
@@ -84,10 +84,8 @@ def unreadable(name: str, exc: OSError) -> UnreadableFileError:
 
 
 def _paths(source: str) -> Iterator[tuple[str, str]]:
-    if "://" in source and not source.startswith("file://"):
-        raise NotSupportedError(
-            f"{source} is not on this machine, and only s3:// is read from elsewhere.", "Copy it here first."
-        )
+    if remote.is_url(source):
+        raise NotSupportedError(f"{source} is not a local file.", "Download it first.")
     plain = os.path.expanduser(source.removeprefix("file://"))
     if os.path.isdir(plain):
         yield from _in_folder(plain)

@@ -4,20 +4,57 @@ from __future__ import annotations
 
 import glob
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Event
 
-from lakehouse.core.errors import DiskFullError
+from lakehouse.core.errors import DiskFullError, NotSupportedError
+from lakehouse.core.registry import installed, load
 from lakehouse.core.source import RemoteFile, RemoteFiles
 from lakehouse.ingest.files.errors import EmptyGlobError, NoDataFilesError, NoSuchFileError
 
-SCHEME = "s3://"
-#: Requests that wait for the network side by side.
+#: The entry point group in which other packages register sources by URL scheme.
+SOURCES = "lakehouse.sources"
+#: Concurrent requests.
 _AT_ONCE = 8
 _MB = 1 << 20
+
+
+class SchemeRouter:
+    """Source files by URL scheme: s3 is built in, other packages register theirs under `lakehouse.sources`."""
+
+    def __init__(self, builtin: Mapping[str, Callable[[], RemoteFiles]]) -> None:
+        self._builtin = builtin
+        self._opened: dict[str, RemoteFiles] = {}
+
+    def list(self, folder: str, deep: bool) -> Sequence[str]:
+        return self._source(folder).list(folder, deep)
+
+    def stat(self, name: str) -> RemoteFile | None:
+        return self._source(name).stat(name)
+
+    def fetch(self, file: RemoteFile, into: Path, stop: Callable[[], bool]) -> None:
+        self._source(file.name).fetch(file, into, stop)
+
+    def _source(self, url: str) -> RemoteFiles:
+        scheme = url.partition("://")[0]
+        if scheme not in self._opened:
+            opener = self._builtin.get(scheme) or load(SOURCES, scheme)
+            if opener is None:
+                known = ", ".join(f"{name}://" for name in sorted({*self._builtin, *installed(SOURCES)}))
+                raise NotSupportedError(
+                    f"{url} cannot be read: no source is installed for {scheme}://.",
+                    f"Installed: {known}. Or download the file first.",
+                )
+            self._opened[scheme] = opener()
+        return self._opened[scheme]
+
+
+def is_url(source: str) -> bool:
+    """Whether a source is a URL of an object store rather than a local path."""
+    return "://" in source and not source.startswith("file://")
 
 
 def find(source: str, store: RemoteFiles) -> list[RemoteFile]:
@@ -51,7 +88,8 @@ def fetch_all(store: RemoteFiles, wanted: Sequence[tuple[RemoteFile, Path]], int
 
 
 def _in_folder(source: str, store: RemoteFiles) -> list[str]:
-    folder = SCHEME + source.removeprefix(SCHEME).rstrip("/")
+    scheme, _, path = source.partition("://")
+    folder = f"{scheme}://{path.rstrip('/')}"
     below = store.list(folder, deep=True)
     if not below:
         raise NoSuchFileError(f"There is no file or folder {source}.", "S3 tells upper from lower case.", file=source)
@@ -66,12 +104,13 @@ def _in_folder(source: str, store: RemoteFiles) -> list[str]:
 
 
 def _matching(pattern: str, store: RemoteFiles) -> list[str]:
-    bucket, _, keys = pattern.removeprefix(SCHEME).partition("/")
+    scheme, _, path = pattern.partition("://")
+    bucket, _, keys = path.partition("/")
     if glob.has_magic(bucket):
-        raise NoSuchFileError(f"{pattern} leaves the bucket open.", "Name it: s3://bucket/*.csv", file=pattern)
+        raise NoSuchFileError(f"{pattern} leaves the bucket open.", f"Name it: {scheme}://bucket/*.csv", file=pattern)
     parts = keys.split("/")
     first = next(at for at, part in enumerate(parts) if glob.has_magic(part))
-    folder = SCHEME + "/".join([bucket, *parts[:first]])
+    folder = f"{scheme}://" + "/".join([bucket, *parts[:first]])
     wanted = parts[first:]
     if wanted[-1] == "**":
         wanted.append("*")

@@ -1,4 +1,4 @@
-"""Minute bars of stocks as they were published."""
+"""Minute bars of stocks as published."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pyspark.sql import DataFrame
 
 
 def minute_aggs(raw: DataFrame) -> DataFrame:
-    """Minute bars as published, one row per line of the flat files, with the file they came from.
+    """Minute bars as published, one row per line of the flat files, with the name of the file.
 
-    `unparsed` holds the text of a line that is not a bar; what of it could be read is in the other columns.
+    `unparsed` holds the text of a line that is not a bar; the other columns hold the cells that could be read.
     """
     return raw.select(
         "ticker",

@@ -1,23 +1,23 @@
-"""What a day of trading came to: bars, volatility and overnight gaps."""
+"""Daily bars, volatility and overnight gaps."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-#: A close older than that is no previous close: the ticker was not traded, or not published, in between.
+#: An older close does not count as the previous close: the ticker was not traded, or not published, in between.
 GAP_LOOKBACK_DAYS = 7
-#: Sums of doubles depend on their order in the last digits, which nobody shall see.
+#: The last digits of a sum of doubles depend on its order; rounding removes them.
 RATIO_DECIMALS = 9
 
 
 def daily_bars(minutes: DataFrame) -> DataFrame:
-    """One bar per ticker and day, of the regular session alone (09:30 to 16:00 in New York).
+    """One bar per ticker and day, of the regular session (09:30 to 16:00 in New York).
 
     `vwap` is the average of the minutes' typical prices, (high + low + close) / 3, weighted by volume; null for a day
     without volume.
     """
-    # Three prices are added and the sum divided at the end, so that everything before the one division is exact.
+    # The sum of three prices is divided once, at the end; everything before the division is exact.
     thrice_traded = F.sum((F.col("high") + F.col("low") + F.col("close")) * F.col("volume"))
     bars = regular(minutes).groupBy("ticker", "date")
     days = bars.agg(
@@ -44,17 +44,17 @@ def daily_bars(minutes: DataFrame) -> DataFrame:
 
 
 def volatility(minutes: DataFrame, days: DataFrame) -> DataFrame:
-    """How much a ticker moved on a day, within the regular session and since the close before it.
+    """The price movement of a ticker on a day: within the regular session, and since the previous close.
 
-    `realised_volatility` is the root of the summed squares of the log returns from one minute bar's close to the next,
-    for that day and not annualised (times the root of 252 it would be); null with fewer than two `bars`. `gap` is
+    `realised_volatility` is the square root of the sum of squared log returns between the closes of neighbouring minute
+    bars, not annualised (multiply by the square root of 252); null with fewer than two `bars`. `gap` is
     open / previous close - 1, where the previous close is that of the ticker's last day within the 7 days before;
     null if there is none.
     """
     return (
         squared_returns(minutes)
         .alias("moves")
-        # Both sides are grouped by it, so a row has at most one partner.
+        # Both sides are grouped by the join key, so each row matches at most once.
         .join(gaps(days).alias("gaps"), on=["ticker", "date"], how="left")
         .select(
             "ticker",
@@ -74,7 +74,7 @@ def regular(minutes: DataFrame) -> DataFrame:
 def squared_returns(minutes: DataFrame) -> DataFrame:
     """The sum of the squared log returns between neighbouring bars, per ticker and day."""
     in_order = Window.partitionBy("ticker", "date").orderBy("bar_at")
-    # A difference of logarithms takes one of them per bar; that of a quotient would be one as well, and a division.
+    # A difference of logarithms needs no division.
     levels = regular(minutes).select("ticker", "date", "bar_at", F.log(F.col("close").cast("double")).alias("_level"))
     moves = levels.withColumn("_move", F.col("_level") - F.lag("_level").over(in_order))
     return moves.groupBy("ticker", "date").agg(
@@ -83,9 +83,9 @@ def squared_returns(minutes: DataFrame) -> DataFrame:
 
 
 def gaps(days: DataFrame) -> DataFrame:
-    """From the last close before a day to its open, as a share of that close."""
+    """The change from the previous close to the open, as a share of that close."""
     in_order = Window.partitionBy("ticker").orderBy("date")
-    # The rows may reach further back than a single day's run would read, and must not tell more for it.
+    # A run of many days reads further back than a run of one day, and must return the same gap.
     recent = F.date_diff(F.col("date"), F.lag("date").over(in_order)) <= GAP_LOOKBACK_DAYS
     previous = F.when(recent, F.lag("close").over(in_order)).cast("double")
     return days.select("ticker", "date", (F.col("open").cast("double") / previous - 1).alias("_gap"))

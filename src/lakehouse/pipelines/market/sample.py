@@ -1,7 +1,7 @@
-"""Minute bars that never happened, as the gzip CSV flat files of a real publisher and with their dirt.
+"""Generate sample minute bars as gzip CSV flat files, with the invalid values of real ones.
 
-The numbers are made up: prices that wander, busy opens and closes, thin trading before and after; the same ones for
-the same seed, whichever other days are written.
+Prices follow a random walk, with busy opens and closes and thin trading before and after; the same seed gives the same
+rows for a day, whichever other days are written.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _CORRECTED_AFTER = timedelta(hours=55)
 
 
 @dataclass(frozen=True)
-class Dirt:
-    """How many rows of each kind a day's files have beyond the good ones."""
+class Defects:
+    """The number of invalid rows of each kind in a day's files."""
 
     duplicates: int = 5
-    """The same row once more."""
+    """Repeated rows."""
     unparsed: int = 2
-    """Lines cut off, or with a word where a number belongs."""
+    """Truncated lines, or with a word in place of a number."""
     crossed: int = 3
     """The low above the high."""
     negative_volume: int = 1
@@ -57,56 +57,56 @@ class Dirt:
     other_day: int = 2
     """Bars of the day before."""
     corrected: int = 20
-    """Bars that come again in a second file, with another close and volume; none: there is no such file."""
+    """Bars that a second file repeats with another close and volume; 0: no second file."""
 
     @property
     def rejected(self) -> int:
-        """The rows that silver must not take."""
+        """The number of rows that silver rejects."""
         return self.unparsed + self.crossed + self.negative_volume + self.free + self.nameless + self.other_day
 
 
-CLEAN = Dirt(0, 0, 0, 0, 0, 0, 0, 0)
+NO_DEFECTS = Defects(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
-class Written:
-    """What was written for a day."""
+class SampleDay:
+    """The files of a day."""
 
     files: tuple[Path, ...]
     bars: int
-    """Good rows, one per ticker and minute."""
-    dirt: Dirt = field(default_factory=Dirt)
+    """Valid rows, one per ticker and minute."""
+    defects: Defects = field(default_factory=Defects)
 
 
 def write_day(
-    folder: Path, day: date, tickers: int | Sequence[str] = KNOWN, seed: int = 7, dirt: Dirt | None = None
-) -> Written:
-    """Write a day's bars below a folder as YEAR/MONTH/DAY.csv.gz, and its late corrections beside it."""
+    folder: Path, day: date, tickers: int | Sequence[str] = KNOWN, seed: int = 7, defects: Defects | None = None
+) -> SampleDay:
+    """Write a day's bars to YEAR/MONTH/DAY.csv.gz in a folder, and its late corrections beside it."""
     import numpy as np
 
-    dirt = dirt or Dirt()
+    defects = defects or Defects()
     names = ticker_names(tickers) if isinstance(tickers, int) else sorted(tickers)
     random = np.random.default_rng([seed, day.toordinal()])
     bars = _bars(names, day, seed, random)
-    place = folder / f"{day:%Y}" / f"{day:%m}"
-    place.mkdir(parents=True, exist_ok=True)
+    month = folder / f"{day:%Y}" / f"{day:%m}"
+    month.mkdir(parents=True, exist_ok=True)
     published = datetime.combine(day, time(), _NEW_YORK) + _PUBLISHED_AFTER
-    files = [_write(place / f"{day}.csv.gz", _text(bars) + _dirty_text(bars, dirt, random), published)]
-    if dirt.corrected:
-        corrected = _corrections(bars, dirt.corrected, random)
+    files = [_write(month / f"{day}.csv.gz", _text(bars) + _defective_text(bars, defects, random), published)]
+    if defects.corrected:
+        corrected = _corrections(bars, defects.corrected, random)
         later = datetime.combine(day, time(), _NEW_YORK) + _CORRECTED_AFTER
-        files.append(_write(place / f"{day}.corrections.csv.gz", _text(corrected), later))
-    return Written(tuple(files), len(bars["ticker"]), dirt)
+        files.append(_write(month / f"{day}.corrections.csv.gz", _text(corrected), later))
+    return SampleDay(tuple(files), len(bars["ticker"]), defects)
 
 
 def ticker_names(count: int) -> list[str]:
-    """So many tickers, sorted: AAAA, AAAB, …"""
+    """Generated tickers in order: AAAA, AAAB, …"""
     letters = product(ascii_uppercase, repeat=4)
     return ["".join(next(letters)) for _ in range(count)]
 
 
 def _bars(names: Sequence[str], day: date, seed: int, random: np.random.Generator) -> Bars:
-    """A grid of tickers by minutes, of which only the minutes with trades are kept."""
+    """Bars of all tickers and minutes with trades."""
     import numpy as np
 
     shape = (len(names), _MINUTES)
@@ -117,20 +117,20 @@ def _bars(names: Sequence[str], day: date, seed: int, random: np.random.Generato
     opened = np.concatenate([level, close[:, :-1]], axis=1)
     spread = np.abs(random.normal(0.0, 3e-4, shape))
     activity = _activity()
-    kept = random.random(shape) < activity
+    traded = random.random(shape) < activity
     volume = np.exp(random.normal(6.0, 1.2, shape) + activity).astype(np.int64) + 1
     start = int(datetime.combine(day, _FIRST_BAR, _NEW_YORK).timestamp())
     at = (start + 60 * np.arange(_MINUTES, dtype=np.int64)) * _SECOND_NS
     high, low = np.maximum(opened, close) * (1 + spread), np.minimum(opened, close) * (1 - spread)
     return {
-        "ticker": np.repeat(np.array(names), _MINUTES).reshape(shape)[kept],
-        "volume": volume[kept],
+        "ticker": np.repeat(np.array(names), _MINUTES).reshape(shape)[traded],
+        "volume": volume[traded],
         **{
-            name: _price(grid[kept])
+            name: _price(grid[traded])
             for name, grid in (("open", opened), ("close", close), ("high", high), ("low", low))
         },
-        "window_start": np.broadcast_to(at, shape)[kept],
-        "transactions": volume[kept] // 60 + 1,
+        "window_start": np.broadcast_to(at, shape)[traded],
+        "transactions": volume[traded] // 60 + 1,
     }
 
 
@@ -151,20 +151,20 @@ def _price(values: Numbers) -> Numbers:
 
 
 def _corrections(bars: Bars, count: int, random: np.random.Generator) -> Bars:
-    changed = _picked(bars, count, random)
+    changed = _choose(bars, count, random)
     return {**changed, "close": changed["low"], "volume": changed["volume"] + 100}
 
 
-def _dirty_text(bars: Bars, dirt: Dirt, random: np.random.Generator) -> bytes:
+def _defective_text(bars: Bars, defects: Defects, random: np.random.Generator) -> bytes:
     import numpy as np
 
     def some(count: int) -> Bars:
-        return _picked(bars, count, random)
+        return _choose(bars, count, random)
 
-    crossed, free, negative = some(dirt.crossed), some(dirt.free), some(dirt.negative_volume)
-    nameless, earlier, broken = some(dirt.nameless), some(dirt.other_day), some(dirt.unparsed)
+    crossed, free, negative = some(defects.crossed), some(defects.free), some(defects.negative_volume)
+    nameless, earlier, broken = some(defects.nameless), some(defects.other_day), some(defects.unparsed)
     rows = [
-        some(dirt.duplicates),
+        some(defects.duplicates),
         {**crossed, "low": crossed["high"] + 1, "high": crossed["low"]},
         {**free, "low": free["low"] * 0},
         {**negative, "volume": -negative["volume"]},
@@ -172,9 +172,9 @@ def _dirty_text(bars: Bars, dirt: Dirt, random: np.random.Generator) -> bytes:
         {**earlier, "window_start": earlier["window_start"] - 24 * 3600 * _SECOND_NS},
     ]
     lines = _text(broken).splitlines()[1:]
-    # Every other one is cut off; the rest have a word for their volume, the second cell.
-    spoilt = [line.rsplit(b",", 3)[0] if at % 2 else _with_word(line) for at, line in enumerate(lines)]
-    return b"".join(_text(each, header=False) for each in rows) + b"".join(line + b"\n" for line in spoilt)
+    # Every other line is truncated; the rest have a word as their volume, the second cell.
+    broken_lines = [line.rsplit(b",", 3)[0] if at % 2 else _with_word(line) for at, line in enumerate(lines)]
+    return b"".join(_text(each, header=False) for each in rows) + b"".join(line + b"\n" for line in broken_lines)
 
 
 def _with_word(line: bytes) -> bytes:
@@ -182,9 +182,9 @@ def _with_word(line: bytes) -> bytes:
     return b",".join([ticker, b"many", rest])
 
 
-def _picked(bars: Bars, count: int, random: np.random.Generator) -> Bars:
-    places = random.choice(len(bars["ticker"]), size=min(count, len(bars["ticker"])), replace=False)
-    return {name: values[sorted(places)] for name, values in bars.items()}
+def _choose(bars: Bars, count: int, random: np.random.Generator) -> Bars:
+    positions = random.choice(len(bars["ticker"]), size=min(count, len(bars["ticker"])), replace=False)
+    return {name: values[sorted(positions)] for name, values in bars.items()}
 
 
 def _text(bars: Bars, header: bool = True) -> bytes:
@@ -194,13 +194,13 @@ def _text(bars: Bars, header: bool = True) -> bytes:
     out = io.BytesIO(f"{HEADER}\n".encode() if header else b"")
     out.seek(0, io.SEEK_END)
     table = pyarrow.table({name: pyarrow.array(bars[name]) for name in HEADER.split(",")})
-    # Numbers come out as the shortest text that means them, which is how prices are published.
+    # Arrow writes the shortest text of a number, as prices are published.
     csv.write_csv(table, out, csv.WriteOptions(include_header=False, quoting_style="none", batch_size=1 << 16))
     return out.getvalue()
 
 
 def _write(file: Path, text: bytes, modified: datetime) -> Path:
-    # Neither a name nor a time inside, so that the same bars are the same bytes.
+    # Without name and time in the gzip header, the same bars give the same bytes.
     with file.open("wb") as raw, gzip.GzipFile("", "wb", _GZIP_LEVEL, raw, mtime=0) as packed:
         packed.write(text)
     os.utime(file, (modified.timestamp(), modified.timestamp()))

@@ -1,4 +1,4 @@
-"""Minute bars we believe: exact times and prices, and the session that a bar belongs to."""
+"""Minute bars with exact times and prices, and the trading session of each."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ POST_ENDS = 20 * 60 * MINUTE_US
 
 
 def minute_aggs(bronze: DataFrame) -> DataFrame:
-    """Minute bars of stocks, one per ticker and minute, with the New York session that they belong to.
+    """Minute bars of stocks, one per ticker and minute, with their New York session.
 
-    `date` is the day of the file that a bar came in, and a bar that is not of that day in New York has no `session`:
-    so a stray bar is seen, and stays in the partition of the file that brought it.
+    `date` is the day of the bar's file. A bar of another day in New York has no `session`: it stays in the partition
+    of its file, where a rule finds it.
     """
     return (
-        bronze.withColumn("bar_at", moment(F.col("window_start")))
+        bronze.withColumn("bar_at", to_timestamp(F.col("window_start")))
         .withColumn("_since_midnight", since_midnight(F.col("bar_at"), F.col("date")))
         .select(
             "ticker",
@@ -44,22 +44,22 @@ def minute_aggs(bronze: DataFrame) -> DataFrame:
     )
 
 
-def moment(nanoseconds: Column) -> Column:
-    """The moment of so many nanoseconds since 1970, to the microsecond."""
-    # `/` would go through a double, which is off by up to 128 ns at this size, and so by a microsecond; decimals are slow.
+def to_timestamp(nanoseconds: Column) -> Column:
+    """Nanoseconds since 1970 as a timestamp in microseconds."""
+    # `/` divides doubles, which are off by up to 128 ns at this size; decimals are slow.
     return F.timestamp_micros(F.call_function("div", nanoseconds, F.lit(1000)))
 
 
 def since_midnight(at: Column, day: Column) -> Column:
-    """Microseconds on New York's clock from the start of a day to a moment; negative before it."""
-    # from_utc_timestamp turns the clock by the offset of that moment, and the rest is whole numbers: what Spark's session
-    # takes for its time zone does not matter.
+    """Microseconds on New York's clock from the start of a day to a timestamp; negative before it."""
+    # from_utc_timestamp applies New York's offset and the rest is integer arithmetic, so the session's time zone does
+    # not matter.
     clock = F.unix_micros(F.from_utc_timestamp(at, NEW_YORK))
     return clock - F.unix_date(day) * F.lit(DAY_US)
 
 
 def session(since: Column) -> Column:
-    """The part of the day that so long after midnight is; null if it is another day."""
+    """The session at a time since midnight; null if it is another day."""
     return (
         F.when((since < 0) | (since >= DAY_US), F.lit(None))
         .when(since.between(REGULAR_BEGINS, POST_BEGINS - 1), "regular")

@@ -1,25 +1,25 @@
-"""A PostgreSQL that is read as it was at one moment.
+"""Read PostgreSQL tables in one snapshot of the database.
 
-Everything that is read of a table is read in one snapshot of the database, which other connections (Spark's) join by
-its name. So the rows, the keys and the mark up to which they were read belong together, whatever is written meanwhile.
+Other connections (Spark's) join the exported snapshot by its name. The rows, the keys and the watermark up to which
+they were read belong together, whatever is written meanwhile.
 """
 
 from lakehouse.pipelines.postgres.address import Address
-from lakehouse.pipelines.postgres.changes import Wanted, wanted
+from lakehouse.pipelines.postgres.changes import ReadPlan, plan_read
 from lakehouse.pipelines.postgres.relation import Column, Relation, identifier
 from lakehouse.pipelines.postgres.settings import SETTINGS, PostgresSettings
-from lakehouse.pipelines.postgres.view import DIGITS, View, view
+from lakehouse.pipelines.postgres.snapshot import NUMERIC_HINT, DatabaseSnapshot, open_snapshot
 
 __all__ = [
-    "DIGITS",
+    "NUMERIC_HINT",
     "SETTINGS",
     "Address",
     "Column",
+    "DatabaseSnapshot",
     "PostgresSettings",
+    "ReadPlan",
     "Relation",
-    "View",
-    "Wanted",
     "identifier",
-    "view",
-    "wanted",
+    "open_snapshot",
+    "plan_read",
 ]

@@ -1,10 +1,10 @@
-"""Which rows of a table have to be read again, and the mark that the next reading begins at.
+"""Plan an incremental read of a table: the rows to read, and the cursor for the next read.
 
-A row is read again if its `updated_at` is not older than the mark of the last reading less an overlap. The mark is the
-beginning of the oldest transaction that ran when the last reading took its snapshot (or the moment itself), because
-now() in PostgreSQL is the beginning of a transaction: what was not to be seen then cannot carry an older moment. The
-overlap is for what the mark cannot know: transactions of users whose beginning the database hides from us, moments that
-an application's own clock wrote, prepared transactions. Rows that are read twice change nothing.
+A row is read again if its `updated_at` is not older than the watermark of the last read minus an overlap. The watermark
+is the start of the oldest transaction that ran when the last snapshot was taken, because now() in PostgreSQL is the
+start of a transaction: a row that the snapshot did not see cannot have an older `updated_at`. The overlap covers what
+the watermark cannot: transactions whose start the database hides from this user, timestamps of an application's own
+clock, prepared transactions. Reading a row twice changes nothing.
 """
 
 from __future__ import annotations
@@ -14,44 +14,44 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lakehouse.pipelines.postgres.relation import Relation
-from lakehouse.pipelines.postgres.view import View
+from lakehouse.pipelines.postgres.snapshot import DatabaseSnapshot
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The rows to read of a table, and what to remember afterwards."""
+class ReadPlan:
+    """The rows to read of a table, and the cursor after the read."""
 
     since: datetime | None
-    """Nothing: all rows."""
+    """None: all rows."""
     reason: str
-    """Why these."""
     cursor: str
-    """What to give to the next reading."""
+    """The cursor for the next read."""
 
 
-def wanted(view: View, relation: Relation, cursor: str, overlap: timedelta) -> Wanted:
-    """What a reading that follows one with this cursor has to read."""
-    source = f"{view.address}/{relation}"
-    next_cursor = {"mark": view.mark.isoformat(), "source": source, "columns": relation.fingerprint}
-    told = json.dumps(next_cursor) if relation.changed else ""
-    if not relation.changed:
-        return Wanted(None, "all rows: no column says when one was changed", told)
-    last = _read(cursor)
+def plan_read(snapshot: DatabaseSnapshot, relation: Relation, cursor: str, overlap: timedelta) -> ReadPlan:
+    """Plan the read that follows one with this cursor."""
+    if not relation.updated_at:
+        return ReadPlan(None, "all rows: there is no updated_at column", "")
+    source = f"{snapshot.address}/{relation}"
+    # "mark" is the key that cursors in existing tables have.
+    state = {"mark": snapshot.watermark.isoformat(), "source": source, "columns": relation.fingerprint}
+    next_cursor = json.dumps(state)
+    last = _parse(cursor)
     if not last:
-        return Wanted(None, "all rows", told)
+        return ReadPlan(None, "all rows", next_cursor)
     if last.get("source") != source:
-        return Wanted(None, f"all rows: before, they came from {last.get('source')}", told)
+        return ReadPlan(None, f"all rows: before, they came from {last.get('source')}", next_cursor)
     if last.get("columns") != relation.fingerprint:
         # ALTER TABLE … ADD COLUMN … DEFAULT gives every row a value and changes no updated_at.
-        return Wanted(None, "all rows: the columns have changed", told)
+        return ReadPlan(None, "all rows: the columns have changed", next_cursor)
     since = datetime.fromisoformat(last["mark"]) - overlap
-    return Wanted(since, f"rows changed since {since.isoformat(sep=' ', timespec='seconds')}", told)
+    return ReadPlan(since, f"rows changed since {since.isoformat(sep=' ', timespec='seconds')}", next_cursor)
 
 
-def _read(cursor: str) -> dict[str, str]:
+def _parse(cursor: str) -> dict[str, str]:
     try:
         found = json.loads(cursor)
         datetime.fromisoformat(found["mark"])
     except (ValueError, KeyError, TypeError):
-        return {}  # none, or one that somebody else wrote: to read everything is always right
+        return {}  # no cursor, or not one of ours: reading all rows is always right
     return dict(found)

@@ -1,4 +1,4 @@
-"""A table of PostgreSQL: its columns as the lake will have them, and the queries that read them."""
+"""A PostgreSQL table: its columns with their types in the lake, and the queries that read them."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ _PLAIN = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a source's table, as the lake will have it."""
+    """A column of a PostgreSQL table and its type in the lake."""
 
     name: str
-    """Its name in the lake, where all are in lower case."""
-    itself: str
+    """Its name in the lake, in lower case."""
+    quoted: str
     """Its name in PostgreSQL, quoted."""
     kind: str
     """Its type in the lake: int, bigint, decimal(10,2), timestamp, string, …"""
     expression: str
-    """How PostgreSQL makes such a value of it."""
+    """The SQL expression for a value of that type."""
     base: str
-    """PostgreSQL's own type below it: timestamptz, int8, …"""
+    """The base type in PostgreSQL: timestamptz, int8, …"""
     declared: str
-    """Its type as PostgreSQL's users know it."""
+    """The declared type in PostgreSQL."""
 
     @property
-    def is_whole_number(self) -> bool:
+    def is_integer(self) -> bool:
         return self.kind in ("int", "bigint")
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A table of the source with its columns and the column that says when a row was changed."""
+    """A PostgreSQL table with its columns and its updated_at column."""
 
     schema: str
     name: str
     columns: Sequence[Column]
-    changed: str = ""
-    """Nothing: there is no such column, so all rows are read each time."""
+    updated_at: str = ""
+    """The column with the time of a row's last change; empty: all rows are read each time."""
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"
@@ -59,53 +59,52 @@ class Relation:
 
     @property
     def fingerprint(self) -> str:
-        """Changes when the columns do."""
+        """Changes with the columns."""
         return hashlib.sha256(repr([(each.name, each.kind) for each in self.columns]).encode()).hexdigest()[:16]
 
     def query(self, names: Sequence[str] = (), since: datetime | None = None) -> str:
-        """A SELECT of some columns, or of all, and of all rows or those changed since a moment."""
-        wanted = [self.column(name) for name in names] if names else self.columns
-        listed = ", ".join(f"{column.expression} AS {identifier(column.name)}" for column in wanted)
-        where = f" WHERE {self._changed_since(since)}" if since and self.changed else ""
+        """SELECT some or all columns of all rows, or of those changed since a time."""
+        columns = [self.column(name) for name in names] if names else self.columns
+        listed = ", ".join(f"{column.expression} AS {identifier(column.name)}" for column in columns)
+        where = f" WHERE {self._changed_since(since)}" if since and self.updated_at else ""
         return f"SELECT {listed} FROM {identifier(self.schema)}.{identifier(self.name)}{where}"
 
     def _changed_since(self, since: datetime) -> str:
-        # The bound has the column's own type, so that an index on it is used. The bound itself is included: two rows
-        # of one moment may not have been there at the same time. A row without a moment could have changed any time.
-        column = self.column(self.changed).itself
-        zoned = self.column(self.changed).base == "timestamptz"
-        moment = since.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
-        bound = f"'{moment}+00'::timestamptz" if zoned else f"'{moment}'::timestamp"
-        return f"({column} >= {bound} OR {column} IS NULL)"
+        # The bound has the column's type, so that PostgreSQL uses an index. It is inclusive: rows of one timestamp may
+        # have been committed one after the other. A row without a timestamp may have changed at any time.
+        column = self.column(self.updated_at)
+        time = since.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+        bound = f"'{time}+00'::timestamptz" if column.base == "timestamptz" else f"'{time}'::timestamp"
+        return f"({column.quoted} >= {bound} OR {column.quoted} IS NULL)"
 
 
 def identifier(name: str) -> str:
-    """A name in PostgreSQL's SQL."""
+    """A quoted PostgreSQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def column_of(name: str, base: str, declared: str, precision: int, scale: int) -> Column:
-    """How a column is read. What the lake has no type for comes as PostgreSQL writes it."""
-    itself = identifier(name)
-    kind, expression = _reading(itself, base, precision, scale)
-    return Column(name.lower(), itself, kind, expression, base, declared)
+    """A column with its type in the lake. Types without an equivalent are read as PostgreSQL's text."""
+    quoted = identifier(name)
+    kind, expression = _conversion(quoted, base, precision, scale)
+    return Column(name.lower(), quoted, kind, expression, base, declared)
 
 
-def _reading(itself: str, base: str, precision: int, scale: int) -> tuple[str, str]:
+def _conversion(quoted: str, base: str, precision: int, scale: int) -> tuple[str, str]:
     if base in _PLAIN:
-        return _PLAIN[base], itself
+        return _PLAIN[base], quoted
     if base == "int2":
-        return "int", f"{itself}::int4"
+        return "int", f"{quoted}::int4"
     if base in ("date", "timestamptz"):
-        return base.removesuffix("tz"), _within_calendar(itself)
-    if base == "timestamp":  # a clock on some wall: UTC's, since the database does not say
-        return "timestamp", f"({_within_calendar(itself)} AT TIME ZONE 'UTC')"
+        return base.removesuffix("tz"), _within_calendar(quoted)
+    if base == "timestamp":  # without a zone: taken as UTC
+        return "timestamp", f"({_within_calendar(quoted)} AT TIME ZONE 'UTC')"
     if base == "numeric" and 0 <= scale <= precision <= 38:
-        fitting = f"{itself}::numeric({precision},{scale})"
-        return f"decimal({precision},{scale})", f"CASE WHEN {itself} <> 'NaN' THEN {fitting} END"
-    return "string", f"{itself}::text"
+        fitting = f"{quoted}::numeric({precision},{scale})"
+        return f"decimal({precision},{scale})", f"CASE WHEN {quoted} <> 'NaN' THEN {fitting} END"
+    return "string", f"{quoted}::text"
 
 
 def _within_calendar(column: str) -> str:
-    # 'infinity', and years that Python and Iceberg's readers do not know, are no moment there.
+    # Python and Iceberg have neither 'infinity' nor years outside of this range: such values become null.
     return f"CASE WHEN {column} >= '0001-01-01' AND {column} < '9999-12-31' THEN {column} END"

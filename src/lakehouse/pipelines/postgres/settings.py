@@ -1,4 +1,4 @@
-"""What is set for a pipeline that reads from PostgreSQL."""
+"""Settings of a pipeline that reads from PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from lakehouse.core.errors import BadSettingError
 from lakehouse.pipelines.postgres.address import Address
 
 SETTINGS = {
-    "url": "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with ?sslmode=… if need be",
-    "schema": "the schema of its tables (public)",
-    "updated_at": "the column that says when a row was changed (updated_at); empty: read all rows each time",
-    "overlap": "how far before the last reading's mark rows are read again (5m)",
-    "rows_per_read": "a larger table is read in several parts at once, of about so many rows (100000)",
+    "url": "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, optionally with ?sslmode=…",
+    "schema": "the schema of its tables (default: public)",
+    "updated_at": "the column with the time of a row's last change (default: updated_at); empty: read all rows each time",
+    "overlap": "how far before the last watermark rows are read again (default: 5m)",
+    "rows_per_read": "larger tables are read in concurrent parts of about this many rows (default: 100000)",
 }
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 @dataclass(frozen=True)
 class PostgresSettings:
-    """`[sources.NAME]` of such a pipeline."""
+    """`[sources.NAME]` of a pipeline that reads from PostgreSQL."""
 
     address: Address
     schema: str = "public"
@@ -42,13 +42,13 @@ class PostgresSettings:
 
 
 def _duration(text: str) -> timedelta:
-    read = re.fullmatch(r"(?P<count>\d{1,6})\s*(?P<unit>[smhd])", text.strip())
-    if not read:
-        raise BadSettingError(f"overlap = {text!r} is not a time.", "Write 30s, 5m, 2h or 1d.")
-    return timedelta(**{_UNITS[read["unit"]]: int(read["count"])})
+    match = re.fullmatch(r"(?P<count>\d{1,6})\s*(?P<unit>[smhd])", text.strip())
+    if not match:
+        raise BadSettingError(f"overlap = {text!r} is not a duration.", "Write 30s, 5m, 2h or 1d.")
+    return timedelta(**{_UNITS[match["unit"]]: int(match["count"])})
 
 
 def _count(text: str) -> int:
     if not text.strip().isdecimal() or int(text) < 1:
-        raise BadSettingError(f"rows_per_read = {text!r} is not a number from 1.", "Leave it out for 100000.")
+        raise BadSettingError(f"rows_per_read = {text!r} is not a number from 1.", "The default is 100000.")
     return int(text)

@@ -1,4 +1,4 @@
-"""The social network's tables as its database has them, whatever columns it adds or drops."""
+"""The social network's tables as in its database, with whatever columns it adds or drops."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ _FOLLOWS = {"follower_id": "bigint", "followed_id": "bigint", "created_at": "tim
 
 
 def users(raw: DataFrame) -> DataFrame:
-    """One row per user who has an account now, as the application keeps it."""
+    """One row per current user, as in the application."""
     return raw.select(*_known_first(raw, _USERS))
 
 
 def posts(raw: DataFrame) -> DataFrame:
-    """One row per post that is there now; tags and metadata as the database writes them."""
+    """One row per current post; tags and metadata as PostgreSQL's text."""
     return raw.select(*_known_first(raw, _POSTS))
 
 
 def follows(raw: DataFrame) -> DataFrame:
-    """One row per pair of users of whom one follows the other."""
+    """One row per pair of follower and followed user."""
     return raw.select(*_known_first(raw, _FOLLOWS))
 
 
 def _known_first(raw: DataFrame, known: Mapping[str, str]) -> list[Column]:
-    """The columns we know, which later tables count on, and then those that the application added.
+    """The known columns, which later tables need, and then those that the application added.
 
-    One that the application dropped is null. A type is kept as published: the table widens with it.
+    A column that the application dropped is null. Types are those of the source: the table widens with them.
     """
-    there = set(raw.columns)
-    promised = [F.col(name) if name in there else F.lit(None).cast(kind).alias(name) for name, kind in known.items()]
+    existing = set(raw.columns)
+    promised = [F.col(name) if name in existing else F.lit(None).cast(kind).alias(name) for name, kind in known.items()]
     added = [F.col("`" + name.replace("`", "``") + "`") for name in raw.columns if name not in known]
     return [*promised, *added]

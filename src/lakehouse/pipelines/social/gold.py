@@ -1,4 +1,4 @@
-"""Answers about the social network: how it grows, and who is active."""
+"""Growth and activity of the social network."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from pyspark.sql import functions as F
 
 
 def daily_signups(users: DataFrame) -> DataFrame:
-    """One row per day (UTC) on which users of today signed up: how many, and how many there were by then."""
+    """One row per day (UTC) with signups: the current users who signed up that day, and up to it."""
     per_day = (
         users.where(F.col("created_at").isNotNull())
         .groupBy(F.to_date("created_at").alias("date"))
         .agg(F.count(F.lit(1)).alias("signups"))
     )
-    # A row per day is little enough for one task, which a total over all days needs.
+    # The running total needs a single task, which is enough for one row per day.
     until_that_day = Window.partitionBy(F.lit("all")).orderBy("date").rowsBetween(Window.unboundedPreceding, 0)
     return per_day.select("date", "signups", F.sum("signups").over(until_that_day).alias("users"))
 
 
 def user_activity(users: DataFrame, posts: DataFrame, follows: DataFrame) -> DataFrame:
-    """One row per user: posts, the first and the last of them, followers and how many the user follows."""
+    """One row per user: posts, the times of the first and last post, followers and followed users."""
     return (
         users.select(F.col("id").alias("user_id"), "name")
-        .join(_posting(posts), on="user_id", how="left")
-        .join(_counted(follows, of="followed_id", called="followers"), on="user_id", how="left")
-        .join(_counted(follows, of="follower_id", called="following"), on="user_id", how="left")
+        .join(_post_stats(posts), on="user_id", how="left")
+        .join(_count_by(follows, "followed_id", "followers"), on="user_id", how="left")
+        .join(_count_by(follows, "follower_id", "following"), on="user_id", how="left")
         .select(
             "user_id",
             "name",
@@ -37,8 +37,8 @@ def user_activity(users: DataFrame, posts: DataFrame, follows: DataFrame) -> Dat
     )
 
 
-def _posting(posts: DataFrame) -> DataFrame:
-    """One row per user who has posted, so that joining it adds no rows."""
+def _post_stats(posts: DataFrame) -> DataFrame:
+    """One row per user with posts, so that the join adds no rows."""
     return posts.groupBy("user_id").agg(
         F.count(F.lit(1)).alias("posts"),
         F.min("created_at").alias("first_post_at"),
@@ -46,6 +46,6 @@ def _posting(posts: DataFrame) -> DataFrame:
     )
 
 
-def _counted(follows: DataFrame, of: str, called: str) -> DataFrame:
-    """One row per user on one side of a follow, so that joining it adds no rows."""
-    return follows.groupBy(F.col(of).alias("user_id")).agg(F.count(F.lit(1)).alias(called))
+def _count_by(follows: DataFrame, user: str, name: str) -> DataFrame:
+    """One row per user on one side of a follow, so that the join adds no rows."""
+    return follows.groupBy(F.col(user).alias("user_id")).agg(F.count(F.lit(1)).alias(name))

@@ -1,105 +1,62 @@
-"""social: users, posts and follows of an application's PostgreSQL, kept up to date row by row, and answers about them."""
+"""social: users, posts and follows of an application's PostgreSQL, updated row by row, and statistics of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
 
-from lakehouse.pipelines.model import Batch, Pipeline, Reading, Source, Table
-from lakehouse.pipelines.social import bronze, gold, source
-from lakehouse.quality import (
-    Rule,
-    accepted,
-    at_least,
-    expect,
-    not_null,
-    reconciles,
-    reference,
-    steady_row_count,
-    unique,
-)
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-
-PLANS = ("free", "pro", "team")
-VISIBILITIES = ("public", "followers", "private")
+from lakehouse.pipelines.model import LightContext, Pipeline, Source, Table
+from lakehouse.pipelines.social import bronze, gold, rules, source
+from lakehouse.quality import at_least, steady_row_count, unique
 
 
 def _source(table: source.SourceTable) -> Source:
-    def read(reading: Reading) -> Batch:
-        found = source.read(reading, table)
-        return Batch(found.rows, found.cursor, found.present, found.notes)
-
-    return Source(f"postgres.{table.name}", read, settings=source.SETTINGS)
+    return Source(f"postgres.{table.name}", partial(source.read, table=table), settings=source.SETTINGS)
 
 
-def _light(table: source.SourceTable) -> Callable[[Any, Mapping[str, str]], int]:
-    def refresh(catalog: Any, settings: Mapping[str, str]) -> int:
-        from lakehouse.pipelines.social import light as social_light
+def _refresh(context: LightContext, table: source.SourceTable) -> int:
+    from lakehouse.pipelines.social.light import refresh
 
-        done = social_light.refresh(catalog, f"social.{table.name}", table, settings)
-        return done.inserted + done.updated + done.deleted
-
-    return refresh
+    done = refresh(context, f"social.{table.name}", table)
+    return done.inserted + done.updated + done.deleted
 
 
-def _follows_another() -> Rule:
-    def holds() -> Column:
-        from pyspark.sql import functions as F
-
-        return F.col("follower_id") != F.col("followed_id")
-
-    return expect("follows_another", holds, severity="warn")
-
-
-# A row of an application is kept as it is, so rules only warn. References too: the tables are read one after the other,
-# and somebody who signs up and posts in between has a post here before the account; the next run brings it.
 social = Pipeline(
     name="social",
     description="Users, posts and follows from an application's PostgreSQL: changes, deletes and new columns included.",
     tables=(
         Table(
             "social.users",
-            make=bronze.users,
+            bronze.users,
             inputs=(_source(source.USERS),),
             key=source.USERS.key,
-            light=_light(source.USERS),
             newest=("updated_at",),
-            rules=(not_null("email", severity="warn"), accepted("plan", PLANS, severity="warn")),
+            rules=rules.USER_RULES,
             checks=(unique("id"), steady_row_count(0.5)),
+            light=partial(_refresh, table=source.USERS),
         ),
         Table(
             "social.posts",
-            make=bronze.posts,
+            bronze.posts,
             inputs=(_source(source.POSTS),),
             key=source.POSTS.key,
-            light=_light(source.POSTS),
             newest=("updated_at",),
-            rules=(
-                not_null("user_id", severity="warn"),
-                at_least("likes", 0, severity="warn"),
-                accepted("visibility", VISIBILITIES, severity="warn"),
-            ),
-            checks=(unique("id"), reference("user_id", "social.users", "id", severity="warn")),
+            rules=rules.POST_RULES,
+            checks=(unique("id"), *rules.POST_REFERENCES),
+            light=partial(_refresh, table=source.POSTS),
         ),
         Table(
             "social.follows",
-            make=bronze.follows,
+            bronze.follows,
             inputs=(_source(source.FOLLOWS),),
             key=source.FOLLOWS.key,
-            light=_light(source.FOLLOWS),
             newest=("updated_at",),
-            rules=(_follows_another(),),
-            checks=(
-                unique(*source.FOLLOWS.key),
-                reference("follower_id", "social.users", "id", severity="warn"),
-                reference("followed_id", "social.users", "id", severity="warn"),
-            ),
+            rules=rules.FOLLOW_RULES,
+            checks=(unique(*source.FOLLOWS.key), *rules.FOLLOW_REFERENCES),
+            light=partial(_refresh, table=source.FOLLOWS),
         ),
         Table(
             "gold.daily_signups",
-            make=gold.daily_signups,
+            gold.daily_signups,
             inputs=("social.users",),
             key=("date",),
             rules=(at_least("signups", 1, severity="block"),),
@@ -107,13 +64,10 @@ social = Pipeline(
         ),
         Table(
             "gold.user_activity",
-            make=gold.user_activity,
+            gold.user_activity,
             inputs=("social.users", "social.posts", "social.follows"),
             key=("user_id",),
-            checks=(
-                unique("user_id"),
-                reconciles("social.users", lambda rows: rows.groupBy().count(), lambda rows: rows.groupBy().count()),
-            ),
+            checks=(unique("user_id"), rules.ONE_ROW_PER_USER),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""A social network's database to try things on: its tables, people who sign up, write and follow, and a day of changes."""
+"""Create a sample database of a social network: users, posts and follows, and a day of changes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from psycopg import Connection
 
-#: When the network opened; everything else follows from the seed.
+#: The time of the first signup; everything else follows from the seed.
 OPENED = datetime(2026, 1, 1, 8, tzinfo=UTC)
-#: However many people there are, they come within about that time.
+#: All users sign up within about this time.
 _SIGNING_UP_US = 120 * 86_400 * 1_000_000
 _FIRST = ("Ada", "Björn", "Chiara", "Dilan", "Eszter", "Femi", "Grace", "Hana", "Ibrahim", "Júlia", "Kwame", "Linh")
 _LAST = ("Okafor", "Nagy", "Sørensen", "Tanaka", "O'Neill", "Müller", "García", "Haddad", "Novák", "Silva")
@@ -58,7 +58,7 @@ CREATE TRIGGER touch BEFORE UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION touc
 
 
 def create(connection: Connection[Any], users: int = 200, seed: int = 7) -> None:
-    """Make the tables in an empty schema and fill them; the same numbers give the same rows."""
+    """Create and fill the tables in an empty schema; the same arguments give the same rows."""
     dice = random.Random(seed)
     with connection.transaction():
         connection.execute(_TABLES)
@@ -73,14 +73,14 @@ def create(connection: Connection[Any], users: int = 200, seed: int = 7) -> None
 
 
 def change(connection: Connection[Any], seed: int = 8) -> None:
-    """What a day brings, in one transaction: people come, leave and change, and the application learns something new."""
+    """A day of changes in one transaction: inserts, updates, deletes, and a new column."""
     dice = random.Random(seed)
     with connection.transaction():
         ids = [row[0] for row in connection.execute("SELECT id FROM users ORDER BY id").fetchall()]
         leaving = dice.sample(ids, max(1, len(ids) // 40))
         staying = sorted(set(ids) - set(leaving))
         connection.execute("DELETE FROM users WHERE id = ANY(%s)", (leaving,))
-        # A column with a default gives every row a value and touches no updated_at.
+        # A column with a default gives every row a value and changes no updated_at.
         connection.execute("ALTER TABLE users ADD COLUMN IF NOT EXISTS verified boolean NOT NULL DEFAULT false")
         upgraded = dice.sample(staying, max(1, len(staying) // 20))
         connection.execute("UPDATE users SET plan = 'pro', verified = true WHERE id = ANY(%s)", (upgraded,))
@@ -101,14 +101,14 @@ _POST_COLUMNS = "id, user_id, body, tags, visibility, likes, metadata, created_a
 
 
 def _people(dice: random.Random, first: int, count: int) -> Iterator[tuple[Any, ...]]:
-    moment = OPENED
+    created_at = OPENED
     for at in range(first, first + count):
-        moment += timedelta(microseconds=dice.randrange(1, 2 * _SIGNING_UP_US // count))
+        created_at += timedelta(microseconds=dice.randrange(1, 2 * _SIGNING_UP_US // count))
         name = f"{dice.choice(_FIRST)} {dice.choice(_LAST)}"
-        email = None if dice.random() < 0.03 else f"user{at}@example.org"  # some signed up by phone
+        email = None if dice.random() < 0.03 else f"user{at}@example.org"  # signed up by phone
         country = None if dice.random() < 0.1 else dice.choice(_COUNTRIES)
         plan = dice.choices(("free", "pro", "team"), (8, 3, 1))[0]
-        yield at, name, email, country, plan, moment, moment
+        yield at, name, email, country, plan, created_at, created_at
 
 
 def _posts(dice: random.Random, people: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
@@ -116,19 +116,29 @@ def _posts(dice: random.Random, people: list[tuple[Any, ...]]) -> Iterator[tuple
     for person in people:
         for _ in range(dice.choice((0, 0, 1, 2, 3, 5, 8))):
             number += 1
-            moment = person[5] + timedelta(seconds=dice.randrange(60, 40 * 86_400))
+            created_at = person[5] + timedelta(seconds=dice.randrange(60, 40 * 86_400))
             metadata = None if dice.random() < 0.5 else json.dumps({"client": dice.choice(("web", "app")), "n": number})
             tags = dice.sample(_TAGS, dice.randrange(0, 3))
             visibility = dice.choices(("public", "followers", "private"), (6, 2, 1))[0]
-            yield number, person[0], _text(dice), tags, visibility, dice.randrange(200), metadata, moment, moment
+            yield (
+                number,
+                person[0],
+                _text(dice),
+                tags,
+                visibility,
+                dice.randrange(200),
+                metadata,
+                created_at,
+                created_at,
+            )
 
 
 def _follows(dice: random.Random, people: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
     for person in people:
         for other in dice.sample(people, min(len(people), dice.randrange(0, 6))):
             if other is not person:
-                moment = max(person[5], other[5]) + timedelta(seconds=dice.randrange(86_400))
-                yield person[0], other[0], moment, moment
+                created_at = max(person[5], other[5]) + timedelta(seconds=dice.randrange(86_400))
+                yield person[0], other[0], created_at, created_at
 
 
 def _text(dice: random.Random) -> str:

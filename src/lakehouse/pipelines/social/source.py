@@ -1,8 +1,8 @@
-"""Users, posts and follows in a social network's database: all rows once, then those that changed, and the keys there are.
+"""Read users, posts and follows of a social network's PostgreSQL incrementally, with the keys of all present rows.
 
-Spark reads over JDBC, large tables in several parts at once, all of them in one snapshot of the database. What it reads
-is put down as Parquet first: a DataFrame over JDBC would ask the database again, and get other rows, each time that
-it is looked at, and the snapshot would have to be held open for as long as the run goes on.
+Spark reads over JDBC, large tables in concurrent parts, all in one snapshot of the database. The rows are staged as
+Parquet: a DataFrame over JDBC would query the database again, and get other rows, each time it is evaluated, and the
+snapshot would have to stay open for the whole run.
 """
 
 from __future__ import annotations
@@ -19,36 +19,35 @@ from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import SourceError
 from lakehouse.core.uris import file_uri
+from lakehouse.pipelines.model import Batch, SourceContext
 from lakehouse.pipelines.postgres import (
-    DIGITS,
+    NUMERIC_HINT,
     SETTINGS,
     Address,
+    DatabaseSnapshot,
     PostgresSettings,
     Relation,
-    View,
     identifier,
-    view,
-    wanted,
+    open_snapshot,
+    plan_read,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakehouse.pipelines.model import Reading
+__all__ = ["FOLLOWS", "POSTS", "SETTINGS", "USERS", "SourceTable", "read"]
 
-__all__ = ["FOLLOWS", "POSTS", "SETTINGS", "USERS", "Extract", "SourceTable", "read"]
-
-#: Connections are dear to a database that serves an application.
-_MOST_READS = 16
+#: An application's database has few connections to spare.
+_MAX_READS = 16
 _ROWS_PER_FETCH = 10_000
 _CONNECT_TIMEOUT_S = 10
-#: What was put down is needed until the end of its run; a run that takes longer than that is not one we know.
-_KEPT_S = 24 * 3600
+#: Staged files are needed until the end of their run; no run takes longer than this.
+_RETENTION_S = 24 * 3600
 
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table of the application, and what tells its rows apart."""
+    """A table of the application and its key."""
 
     name: str
     key: tuple[str, ...]
@@ -59,63 +58,51 @@ POSTS = SourceTable("posts", ("id",))
 FOLLOWS = SourceTable("follows", ("follower_id", "followed_id"))
 
 
-@dataclass(frozen=True)
-class Extract:
-    """What was read of a table at one moment."""
-
-    rows: DataFrame
-    present: DataFrame
-    """The keys of all rows that were there."""
-    cursor: str
-    notes: Mapping[str, str]
-
-
-def read(reading: Reading, table: SourceTable) -> Extract:
-    """The rows that are new or changed since the reading's cursor, or all of them, and the keys of all."""
-    settings = PostgresSettings.parse(reading.settings)
-    folder = reading.raw / "social" / table.name
-    _sweep(folder)
-    with view(settings.address) as seen:
-        relation = seen.relation(settings.schema, table.name, table.key, settings.updated_at)
-        what = wanted(seen, relation, reading.cursor, settings.overlap)
-        reading.say(f"{relation}: {what.reason}")
-        part = _Part(reading.spark, seen, relation, settings.rows_per_read, folder / uuid.uuid4().hex)
-        rows, count = part.put_down("rows", relation.query(since=what.since), table.key)
-        if what.since is None:
+def read(context: SourceContext, table: SourceTable) -> Batch:
+    """The rows changed since the context's cursor, or all of them, and the keys of all present rows."""
+    settings = PostgresSettings.parse(context.settings)
+    folder = context.raw / "social" / table.name
+    _remove_expired(folder)
+    with open_snapshot(settings.address) as snapshot:
+        relation = snapshot.relation(settings.schema, table.name, table.key, settings.updated_at)
+        plan = plan_read(snapshot, relation, context.cursor, settings.overlap)
+        context.progress(f"{relation}: {plan.reason}")
+        staging = _Staging(context.spark, snapshot, relation, settings.rows_per_read, folder / uuid.uuid4().hex)
+        rows, count = staging.stage("rows", relation.query(since=plan.since), table.key)
+        if plan.since is None:
             present, total = rows.select(*table.key), count
         else:
-            present, total = part.put_down("keys", relation.query(table.key), table.key)
-    notes = {"source": f"{settings.address}/{relation}", "read": what.reason}
-    return Extract(rows, present, what.cursor, notes | {"rows_read": str(count), "rows_there": str(total)})
+            present, total = staging.stage("keys", relation.query(table.key), table.key)
+    notes = {"source": f"{settings.address}/{relation}", "read": plan.reason}
+    return Batch(rows, plan.cursor, present, notes | {"rows_read": str(count), "rows_there": str(total)})
 
 
 @dataclass(frozen=True)
-class _Part:
-    """QueryRouter to one snapshot of the database, answered by Spark into files."""
+class _Staging:
+    """Stages query results of one database snapshot as Parquet files."""
 
     spark: SparkSession
-    seen: View
+    snapshot: DatabaseSnapshot
     relation: Relation
     rows_per_read: int
     folder: Path
 
-    def put_down(self, name: str, query: str, key: Sequence[str]) -> tuple[DataFrame, int]:
-        """The rows of a query, and how many they are."""
+    def stage(self, name: str, query: str, key: Sequence[str]) -> tuple[DataFrame, int]:
+        """The rows of a query, and their number."""
         splits, count = self._splits(query, key)
         path = file_uri(self.folder / name)
-        with _translated(self.seen.address, self.relation):
+        with _translated(self.snapshot.address, self.relation):
             rows = self._over_jdbc(query, splits)
             rows.write.parquet(path)
             return self.spark.read.schema(rows.schema).parquet(path), count
 
     def _splits(self, query: str, key: Sequence[str]) -> tuple[dict[str, str], int]:
-        """Spark's options to read in parts, by the first whole number of the key, if there is one and it is worth it."""
-        split = next((name for name in key if self.relation.column(name).is_whole_number), None)
+        """Spark's options to read in parts by the first integer column of the key, and the row count."""
+        split = next((name for name in key if self.relation.column(name).is_integer), None)
         column = identifier(split) if split else "0"
-        count, low, high = self.seen.ask(f"SELECT count(*), min({column}), max({column}) FROM ({query}) AS lake_rows")[
-            0
-        ]
-        reads = min(_MOST_READS, -(-count // self.rows_per_read))
+        bounds_query = f"SELECT count(*), min({column}), max({column}) FROM ({query}) AS lake_rows"
+        count, low, high = self.snapshot.fetch(bounds_query)[0]
+        reads = min(_MAX_READS, -(-count // self.rows_per_read))
         if split is None or reads < 2 or low == high:
             return {}, count
         bounds = {"lowerBound": str(low), "upperBound": str(high)}
@@ -124,16 +111,16 @@ class _Part:
     def _over_jdbc(self, query: str, splits: Mapping[str, str]) -> DataFrame:
         from pyspark.sql import functions as F
 
-        address = self.seen.address
+        address = self.snapshot.address
         reader = self.spark.read.format("jdbc").options(
             url=address.jdbc_url,
             driver="org.postgresql.Driver",
             user=address.user,
             password=address.password,
             dbtable=f"({query}) AS lake_rows",
-            # With a fetch size the driver opens a transaction, which is what a snapshot is joined by.
+            # Only with a fetch size does the driver open a transaction, which joins the snapshot.
             fetchsize=str(_ROWS_PER_FETCH),
-            sessionInitStatement=self.seen.joining,
+            sessionInitStatement=self.snapshot.join_sql,
             connectTimeout=str(_CONNECT_TIMEOUT_S),
             ApplicationName="lakehouse",
             **splits,
@@ -145,7 +132,7 @@ class _Part:
 
 @contextmanager
 def _translated(address: Address, relation: Relation) -> Iterator[None]:
-    """Errors of Spark as SourceErrors that say what the database said, without a password."""
+    """Raise Spark's errors as SourceErrors with the database's message, without a password."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -153,20 +140,21 @@ def _translated(address: Address, relation: Relation) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as exc:
         text = str(exc)
-        said = re.search(r"PSQLException: (?:ERROR: |FATAL: )?(?P<why>[^\n]+)", text)
-        why = address.hiding(said["why"] if said else text)
-        hint = DIGITS if "numeric field overflow" in why else "If its definition was changed meanwhile, run again."
-        # From None: the chain would carry texts that we have not looked through.
-        raise SourceError(f"{relation} of {address} could not be read: {why}.", hint) from None
+        match = re.search(r"PSQLException: (?:ERROR: |FATAL: )?(?P<message>[^\n]+)", text)
+        message = address.redact(match["message"] if match else text)
+        overflow = "numeric field overflow" in message
+        hint = NUMERIC_HINT if overflow else "If its definition was changed meanwhile, run again."
+        # From None: the chain may show the password.
+        raise SourceError(f"{relation} of {address} could not be read: {message}.", hint) from None
 
 
-def _sweep(folder: Path) -> None:
-    """Remove what earlier runs put down."""
-    for left in folder.iterdir() if folder.is_dir() else ():
+def _remove_expired(folder: Path) -> None:
+    """Remove the staged files of earlier runs."""
+    for staged in folder.iterdir() if folder.is_dir() else ():
         try:
-            if time.time() - left.stat().st_mtime > _KEPT_S:
-                shutil.rmtree(left)
-        except FileNotFoundError:  # another run sweeps too
+            if time.time() - staged.stat().st_mtime > _RETENTION_S:
+                shutil.rmtree(staged)
+        except FileNotFoundError:  # another run removes them too
             continue
 
 

@@ -30,8 +30,8 @@ LINEAGE = ("month", "source_file", "ingested_at")
 
 
 def yellow_trips(raw: DataFrame) -> DataFrame:
-    """Every row of the city's monthly files in one schema for all years, with the file that it came from.
+    """Every row of the city's monthly files in one schema for all years, with the name of its file.
 
-    Nothing is left out and nothing is corrected: refunds, duplicates and impossible trips are all here.
+    Nothing is removed or corrected: refunds, duplicates and impossible trips are included.
     """
     return raw.select(*PUBLISHED, *LINEAGE)

@@ -1,4 +1,4 @@
-"""What yellow taxis drove and earned: by day, by hour and by distance. Sums are exact, averages rounded half up."""
+"""Trips and revenue of yellow taxis by day, hour and distance. Sums are exact, averages are rounded half up."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from lakehouse.pipelines.columns import exact_sum
 
 MONEY = "decimal(18,2)"
 AVERAGE = "decimal(12,2)"
-#: Divided by so many digits, a sum of cents has a quotient that is rounded once, to the right side of a half.
+#: The divisor's type: with it, the quotient of a sum of cents is rounded only once.
 _COUNT = "decimal(10,0)"
 
-#: From how many miles each bucket goes, and its name; the last has no end.
+#: The first mile of each bucket, and its name; the last bucket has no end.
 BUCKETS = ((0, "0-1"), (1, "1-2"), (2, "2-5"), (5, "5-10"), (10, "10-20"), (20, "20+"))
 
 _CARD, _CASH = 1, 2
@@ -20,7 +20,7 @@ _TENTHS = 10
 
 
 def fct_daily_trips(trips: DataFrame) -> DataFrame:
-    """Trips, passengers, miles and money of each day, by the date on which the trip began."""
+    """Trips, passengers, miles and amounts of each day, by pickup date."""
     per_day = trips.groupBy("month", "pickup_date").agg(
         F.count(F.lit(1)).alias("trips"),
         F.coalesce(F.sum(F.col("passenger_count").cast("bigint")), F.lit(0).cast("bigint")).alias("passengers"),
@@ -50,7 +50,7 @@ def fct_daily_trips(trips: DataFrame) -> DataFrame:
 
 
 def fct_hourly_revenue(trips: DataFrame) -> DataFrame:
-    """Trips and revenue of each hour of each day, and how much of it was paid by card and in cash."""
+    """Trips and revenue of each hour of each day, and the revenue by card and in cash."""
     by_card = F.col("payment_type_id") == _CARD
     in_cash = F.col("payment_type_id") == _CASH
     per_hour = trips.groupBy("month", "pickup_date", "pickup_hour").agg(
@@ -76,9 +76,9 @@ def fct_hourly_revenue(trips: DataFrame) -> DataFrame:
 
 
 def fct_trip_distance_stats(trips: DataFrame) -> DataFrame:
-    """Short and long trips of each month: how many, what they cost and earn, and how long half and nine in ten take.
+    """Trips of each month by distance: count, revenue, averages, and the median and 90th percentile of the duration.
 
-    The median is the shortest duration that half of the trips do not exceed; the 90th percentile likewise.
+    The median is the shortest duration that at least half of the trips do not exceed; the 90th percentile likewise.
     """
     bucketed = trips.select("*", _bucket_start().alias("from_miles"))
     stats = (
@@ -89,8 +89,8 @@ def fct_trip_distance_stats(trips: DataFrame) -> DataFrame:
             F.sum("_fares").cast(MONEY).alias("fares"),
             F.sum("_revenue").cast(MONEY).alias("revenue"),
             F.sum("_miles").cast(MONEY).alias("_miles"),
-            _reached_by(tenths=5).alias("median_duration_seconds"),
-            _reached_by(tenths=9).alias("p90_duration_seconds"),
+            _percentile(tenths=5).alias("median_duration_seconds"),
+            _percentile(tenths=9).alias("p90_duration_seconds"),
         )
     )
     return stats.select(
@@ -107,13 +107,13 @@ def fct_trip_distance_stats(trips: DataFrame) -> DataFrame:
 
 
 def _per_duration(bucketed: DataFrame) -> DataFrame:
-    """One row per bucket and duration, with how many trips of the bucket are that long or shorter.
+    """One row per bucket and duration, with the number of trips of the bucket that take at most that long.
 
-    Percentiles by counting: few durations are different, so this is far less to sort than the trips.
+    Durations repeat, so counting them sorts far fewer rows than sorting the trips.
     """
     bucket = Window.partitionBy("month", "from_miles")
-    so_far = bucket.orderBy("duration_seconds").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    all_of_it = bucket.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    up_to_here = bucket.orderBy("duration_seconds").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    whole_bucket = bucket.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     counted = bucketed.groupBy("month", "from_miles", "duration_seconds").agg(
         F.count(F.lit(1)).alias("_trips"),
         exact_sum(F.col("fare_amount"), MONEY).alias("_fares"),
@@ -121,12 +121,12 @@ def _per_duration(bucketed: DataFrame) -> DataFrame:
         exact_sum(F.col("trip_distance"), MONEY).alias("_miles"),
     )
     return counted.select(
-        "*", F.sum("_trips").over(so_far).alias("_reached"), F.sum("_trips").over(all_of_it).alias("_all")
+        "*", F.sum("_trips").over(up_to_here).alias("_reached"), F.sum("_trips").over(whole_bucket).alias("_all")
     )
 
 
-def _reached_by(tenths: int) -> Column:
-    """The shortest duration that so many tenths of a bucket's trips do not exceed."""
+def _percentile(tenths: int) -> Column:
+    """The shortest duration that this many tenths of a bucket's trips do not exceed."""
     enough = F.col("_reached") * _TENTHS >= F.col("_all") * tenths
     return F.min(F.when(enough, F.col("duration_seconds")))
 

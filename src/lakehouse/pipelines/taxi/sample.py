@@ -1,6 +1,6 @@
-"""Yellow taxi months that never happened, in the schema of their year and with the dirt of the real ones.
+"""Generate sample months of yellow taxi trips, in the schema of their year and with the invalid values of real ones.
 
-The numbers are made up: plausible distances, fares and hours, the same ones for the same seed.
+Distances, fares and hours are random but plausible; the same seed gives the same rows.
 """
 
 from __future__ import annotations
@@ -11,38 +11,38 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-#: Of so many rows, one: the kinds of dirt that the city publishes every month.
+#: One in this many rows has each kind of invalid value that the city publishes every month.
 _ONE_IN = {
     "refund": 60,  # the same trip once more, all amounts negative
     "duplicate": 200,  # the same row twice
     "zero_distance": 70,
     "absurd_distance": 2_000,
     "other_month": 1_000,
-    "backwards": 1_500,  # dropped off before it was picked up
-    "unreported": 20,  # no passengers, rate code and flag: the meter did not send them
+    "backwards": 1_500,  # dropoff before pickup
+    "unreported": 20,  # no passengers, rate code and flag
 }
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """The types of one era of published files."""
+    """The column types of a period of published files."""
 
     whole: str
-    """Of vendor and places."""
+    """Vendor and locations."""
     counted: str
-    """Of passengers and rate codes, which were doubles while they could be missing."""
+    """Passengers and rate codes, which are doubles in the years in which they can be null."""
     airport_fee: str
     congestion: bool
     cbd_fee: bool
 
 
 def file_name(month: str) -> str:
-    """What the city calls the file of a month."""
+    """The city's name of a month's file."""
     return f"yellow_tripdata_{month}.parquet"
 
 
 def write_month(folder: Path, month: str, rows: int = 100_000, seed: int = 0) -> Path:
-    """Write a month (2026-01) with about so many rows into a folder; the same seed makes the same rows."""
+    """Write a month (2026-01) with about this many rows to a folder; the same seed gives the same rows."""
     import duckdb
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -67,13 +67,13 @@ def _shape(month: str) -> _Shape:
 
 
 def _number(seed: str, what: str) -> str:
-    """A number that depends on the row, the seed and what it is for. (Hashes of several columns are not independent.)"""
+    """A pseudo-random number by row, seed and purpose. (Hashes of several columns are not independent.)"""
     start = int.from_bytes(hashlib.sha256(f"{seed} {what}".encode()).digest()[:7])
     return f"hash(trip + {start})"
 
 
 def _draw(seed: str, what: str) -> str:
-    """The same as a fraction from 0 up to 1."""
+    """A pseudo-random fraction in [0, 1)."""
     return f"(({_number(seed, what)} >> 11)::DOUBLE / 9007199254740992.0)"
 
 
@@ -82,17 +82,17 @@ def _one_in(seed: str, what: str) -> str:
 
 
 def _trips(month: str, rows: int, seed: str) -> str:
-    """The trips themselves: when, how far, for how much, and which dirt each one has."""
+    """The trips: time, distance, fare, and which invalid values each one has."""
     first = date.fromisoformat(f"{month}-01")
     days = (date(first.year + first.month // 12, first.month % 12 + 1, 1) - first).days
     evening = f"greatest({_draw(seed, 'hour')}, {_draw(seed, 'hour again')})"
-    dirt = ", ".join(f"{_one_in(seed, what)} AS is_{what}" for what in _ONE_IN)
+    flags = ", ".join(f"{_one_in(seed, what)} AS is_{what}" for what in _ONE_IN)
     return f"""
     SELECT *,
         round(3.0 + 2.8 * miles + 0.25 * seconds / 60, 1) AS fare,
         CASE WHEN payment = 1 THEN round(tip_rate * (3.0 + 2.8 * miles), 2) ELSE 0 END AS tip
     FROM (
-        SELECT trip, {dirt},
+        SELECT trip, {flags},
             TIMESTAMP '{first} 00:00:00'
                 + to_days(CAST(floor({_draw(seed, "day")} * {days}) AS INTEGER))
                 + to_seconds(CAST(floor({evening} * 86400) AS BIGINT)) AS picked_up,
@@ -111,7 +111,7 @@ def _trips(month: str, rows: int, seed: str) -> str:
 
 
 def _published(month: str, rows: int, seed: int) -> str:
-    """The trips as the city would publish them that month."""
+    """The trips in the published schema of that month."""
     shape = _shape(month)
     congestion = "CAST(sign * 2.5 AS DOUBLE)" if shape.congestion else "CAST(NULL AS DOUBLE)"
     cbd_fee = (

@@ -1,4 +1,4 @@
-"""Yellow taxi trips with types, names and what follows from them. Which of them are believed is for the rules to say."""
+"""Yellow taxi trips with types, names of codes, and derived columns; rules.py says which are valid."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MINUTES = "decimal(12,2)"
 SPEED = "decimal(14,2)"
 SHARE = "decimal(16,4)"
 
-#: Published are all of these columns, so rows that agree in them are one trip that was published twice. A refund of it
-#: has the opposite amounts, so it is a row of its own.
+#: Rows that agree in these columns are one trip that was published twice. A refund has negative amounts, so it is a
+#: row of its own.
 TRIP_KEY = (
     "vendor_id",
     "pickup_at",
@@ -63,8 +63,8 @@ AMOUNTS = (
 _LARGEST_MONEY = 9_999_999_999.0
 _LARGEST_MILES = 99_999_999.0
 _HUNDRED = 100
-#: A share has four digits.
-_SHARES = 10_000
+#: A tip share has four decimal digits.
+_SHARE_UNITS = 10_000
 _SECONDS_PER_MINUTE = 60
 _SECONDS_PER_HOUR = 3600
 _SECONDS_PER_DAY = 86_400
@@ -73,13 +73,13 @@ _SECONDS_PER_DAY = 86_400
 def stg_yellow_trips(bronze: DataFrame) -> DataFrame:
     """One row per trip: amounts to the cent, New York wall time, codes with their names, durations and speeds.
 
-    Rows that break a rule are in the table of the same name with __rejected, each with its reasons.
+    Rows that break a rule are in stg_yellow_trips__rejected, each with its reasons.
     """
     return bronze.transform(_typed).transform(_derived)
 
 
 def _typed(bronze: DataFrame) -> DataFrame:
-    """Types and names; miles and amounts are still whole hundredths."""
+    """Types and names; miles and amounts are integers of hundredths."""
     return bronze.select(
         F.col("VendorID").cast("int").alias("vendor_id"),
         F.col("tpep_pickup_datetime").cast("timestamp_ntz").alias("pickup_at"),
@@ -95,7 +95,7 @@ def _typed(bronze: DataFrame) -> DataFrame:
         _named("payment_type", PAYMENT_TYPES).alias("payment_type"),
         *[hundredths(F.col(amount), _LARGEST_MONEY).alias(amount) for amount in AMOUNTS],
         _wall_seconds("tpep_pickup_datetime").alias("_picked_up"),
-        # A night on which the clocks change is an hour off.
+        # When the clocks change, the duration is an hour off.
         (_wall_seconds("tpep_dropoff_datetime") - _wall_seconds("tpep_pickup_datetime")).alias("duration_seconds"),
         "month",
         "source_file",
@@ -110,7 +110,7 @@ def _derived(trips: DataFrame) -> DataFrame:
     fare, tip = F.col("fare_amount"), F.col("tip_amount")
     minutes = quotient(seconds * _HUNDRED, F.lit(_SECONDS_PER_MINUTE))
     mph = F.when(seconds > 0, quotient(miles * _SECONDS_PER_HOUR, seconds))
-    tip_share = F.when(fare > 0, quotient(tip * _SHARES, fare))
+    tip_share = F.when(fare > 0, quotient(tip * _SHARE_UNITS, fare))
     return trips.select(
         "vendor_id",
         "pickup_at",
@@ -130,7 +130,7 @@ def _derived(trips: DataFrame) -> DataFrame:
         "payment_type_id",
         "payment_type",
         *[decimal(F.col(amount), MONEY).alias(amount) for amount in AMOUNTS],
-        decimal(tip_share, SHARE, unit=1 / Decimal(_SHARES)).alias("tip_share"),
+        decimal(tip_share, SHARE, unit=1 / Decimal(_SHARE_UNITS)).alias("tip_share"),
         "month",
         "source_file",
         "ingested_at",
@@ -143,7 +143,7 @@ def _yes_or_no(column: str) -> Column:
 
 
 def _named(column: str, names: dict[int, str]) -> Column:
-    """The name of a code; null for a code that has none."""
+    """The name of a code; null for an unknown code."""
     named = F.lit(None).cast("string")
     for code, name in names.items():
         named = F.when(F.col(column) == code, F.lit(name)).otherwise(named)
@@ -151,6 +151,6 @@ def _named(column: str, names: dict[int, str]) -> Column:
 
 
 def _wall_seconds(at: str) -> Column:
-    """What the clock on the wall says, as seconds since 1970: a whole number, which no zone has a part in."""
-    # Spark's functions for days, hours and parts of them make an object of Java's for every call: a microsecond a trip.
+    """Wall time in seconds since 1970, independent of any time zone."""
+    # Spark's functions for days and hours create Java objects on each call, which takes a microsecond per trip.
     return F.unix_timestamp(F.col(at).cast("timestamp_ntz"))

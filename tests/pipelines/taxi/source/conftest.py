@@ -1,4 +1,4 @@
-"""A web server with months of trips, and readings of them."""
+"""A web server with months of trips, and source contexts for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.servers.web import Web, serving
 
-from lakehouse.pipelines.model import Reading
+from lakehouse.pipelines.model import SourceContext
 from lakehouse.pipelines.taxi.sample import write_month
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -44,17 +44,17 @@ def other_month_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @dataclass
-class Readings:
-    """Makes readings of one raw area and remembers what they said."""
+class Contexts:
+    """Creates source contexts with one raw area and records their progress messages."""
 
     raw: Path
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
-    def __call__(self, partition: str = MONTH, spark: Any = None, **settings: str) -> Reading:
+    def __call__(self, partition: str = MONTH, spark: Any = None, **settings: str) -> SourceContext:
         quick = {"wait_s": "0.01", "timeout_s": "0.5", "tries": "3"} if "url" in settings else {}
-        return Reading(spark, {**quick, **settings}, partition, NOW, self.raw, progress=self.said.append)
+        return SourceContext(spark, {**quick, **settings}, partition, NOW, self.raw, progress=self.messages.append)
 
 
 @pytest.fixture
-def reading(tmp_path: Path) -> Callable[..., Reading]:
-    return Readings(tmp_path / "raw")
+def context(tmp_path: Path) -> Callable[..., SourceContext]:
+    return Contexts(tmp_path / "raw")

@@ -1,4 +1,4 @@
-"""Addresses: what is asked, what is shown, what is refused."""
+"""Addresses: the URL to request, the URL to show, and invalid ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_file_is_below_the_address_and_secrets_are_not_shown(base: str, url:
 
 
 @pytest.mark.parametrize("base", ["file:///etc", "ftp://a.org/t", "a.org/t", "https://", "https://ann:s3/cret@a.org/t"])
-def test_what_is_no_address_of_the_web_is_refused_without_showing_it(base: str) -> None:
-    with pytest.raises(BadSettingError, match="not an address of the web") as caught:
+def test_other_urls_are_refused_without_showing_them(base: str) -> None:
+    with pytest.raises(BadSettingError, match="not an http or https URL") as caught:
         address_of(base, "f")
     assert "s3" not in str(caught.value) + caught.value.hint

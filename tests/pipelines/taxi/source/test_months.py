@@ -1,4 +1,4 @@
-"""Where a month's file comes from: a folder, the raw area, the web, or the raw area because the web is away."""
+"""The origin of a month's file: a folder, the raw area, the web, or the raw area when the web is unreachable."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.pipelines.taxi.source.conftest import FILE, NOW, Readings
+from tests.pipelines.taxi.source.conftest import FILE, NOW, Contexts
 from tests.servers.web import Web, serving
 
 from lakehouse.core.errors import BadSettingError, SourceError
-from lakehouse.pipelines.taxi.source.months import bring, months_there
+from lakehouse.pipelines.taxi.source.months import local_file, local_months
 
 
 @pytest.fixture
@@ -22,19 +22,19 @@ def published(web: Web, month_file: Path) -> bytes:
     return month_file.read_bytes()
 
 
-def kept(reading: Readings) -> Path:
-    return reading.raw / "taxi" / FILE
+def raw_file(context: Contexts) -> Path:
+    return context.raw / "taxi" / FILE
 
 
 def test_a_month_is_fetched_into_the_raw_area_with_what_is_known_of_it(
-    web: Web, reading: Readings, published: bytes
+    web: Web, context: Contexts, published: bytes
 ) -> None:
-    found = bring(reading(url=f"{web.address}/t"))
+    found = local_file(context(url=f"{web.address}/t"))
     sha256 = hashlib.sha256(published).hexdigest()
-    assert found.file == kept(reading)
+    assert found.file == raw_file(context)
     assert found.file.read_bytes() == published
     assert found.notes == {"source": f"{web.address}/t/{FILE}", "bytes": str(len(published)), "sha256": sha256}
-    assert json.loads(kept(reading).with_name(f"{FILE}.json").read_text()) == {
+    assert json.loads(raw_file(context).with_name(f"{FILE}.json").read_text()) == {
         "url": f"{web.address}/t/{FILE}",
         "etag": f'"{hash(published)}"',
         "last_modified": "",
@@ -42,127 +42,127 @@ def test_a_month_is_fetched_into_the_raw_area_with_what_is_known_of_it(
         "sha256": sha256,
         "fetched_at": NOW.isoformat(),
     }
-    assert reading.said == [f"fetching {web.address}/t/{FILE}"]
+    assert context.messages == [f"downloading {web.address}/t/{FILE}"]
 
 
-def test_quarters_of_a_download_are_told(web: Web, reading: Readings, published: bytes) -> None:
+def test_quarters_of_a_download_are_reported(web: Web, context: Contexts, published: bytes) -> None:
     web.cut_after = [len(published) // 2 + 1]
-    bring(reading(url=f"{web.address}/t"))
+    local_file(context(url=f"{web.address}/t"))
     whole = f"{len(published) / 1e6:.1f} MB"
-    assert [said for said in reading.said if said.endswith(whole)] == [
+    assert [message for message in context.messages if message.endswith(whole)] == [
         f"{web.address}/t/{FILE}: {len(published) / 2e6:.1f} of {whole}"
     ]
 
 
-def test_a_month_that_is_unchanged_is_not_fetched_again(web: Web, reading: Readings, published: bytes) -> None:
-    first = bring(reading(url=f"{web.address}/t"))
-    second = bring(reading(url=f"{web.address}/t"))
+def test_a_month_that_is_unchanged_is_not_fetched_again(web: Web, context: Contexts, published: bytes) -> None:
+    first = local_file(context(url=f"{web.address}/t"))
+    second = local_file(context(url=f"{web.address}/t"))
     assert second == first
     assert len(web.of("GET")) == 1
-    assert reading.said[-1].startswith(f"{FILE} is unchanged since 2026-03-01")
+    assert context.messages[-1].startswith(f"{FILE} is unchanged since 2026-03-01")
 
 
-def test_a_month_that_was_published_anew_is_fetched_again(
-    web: Web, reading: Readings, published: bytes, other_month_file: Path
+def test_a_month_that_was_changed_on_the_server_is_fetched_again(
+    web: Web, context: Contexts, published: bytes, other_month_file: Path
 ) -> None:
-    bring(reading(url=f"{web.address}/t"))
+    local_file(context(url=f"{web.address}/t"))
     web.files[f"/t/{FILE}"] = other_month_file.read_bytes()
-    assert bring(reading(url=f"{web.address}/t")).file.read_bytes() == other_month_file.read_bytes()
-    assert f"{FILE} has been published anew" in reading.said
+    assert local_file(context(url=f"{web.address}/t")).file.read_bytes() == other_month_file.read_bytes()
+    assert f"{FILE} has changed on the server" in context.messages
 
 
 def test_a_file_of_the_same_size_with_another_etag_is_fetched_again(
-    web: Web, reading: Readings, published: bytes
+    web: Web, context: Contexts, published: bytes
 ) -> None:
-    bring(reading(url=f"{web.address}/t"))
-    beside = kept(reading).with_name(f"{FILE}.json")
+    local_file(context(url=f"{web.address}/t"))
+    beside = raw_file(context).with_name(f"{FILE}.json")
     beside.write_text(json.dumps({**json.loads(beside.read_text()), "etag": '"older"'}))
-    bring(reading(url=f"{web.address}/t"))
+    local_file(context(url=f"{web.address}/t"))
     assert len(web.of("GET")) == 2
 
 
 def test_a_file_that_was_damaged_in_the_raw_area_is_fetched_again(
-    web: Web, reading: Readings, published: bytes
+    web: Web, context: Contexts, published: bytes
 ) -> None:
-    bring(reading(url=f"{web.address}/t"))
+    local_file(context(url=f"{web.address}/t"))
     damaged = bytearray(published)
     damaged[100] ^= 1
-    kept(reading).write_bytes(damaged)
-    assert bring(reading(url=f"{web.address}/t")).file.read_bytes() == published
+    raw_file(context).write_bytes(damaged)
+    assert local_file(context(url=f"{web.address}/t")).file.read_bytes() == published
 
 
-def test_a_server_without_head_is_asked_for_the_file(web: Web, reading: Readings, published: bytes) -> None:
+def test_a_server_without_head_is_asked_for_the_file(web: Web, context: Contexts, published: bytes) -> None:
     web.heads = False
-    bring(reading(url=f"{web.address}/t"))
-    bring(reading(url=f"{web.address}/t"))
+    local_file(context(url=f"{web.address}/t"))
+    local_file(context(url=f"{web.address}/t"))
     assert len(web.of("GET")) == 2
 
 
-def test_head_follows_a_redirect_as_head(web: Web, reading: Readings, published: bytes) -> None:
+def test_head_follows_a_redirect_as_head(web: Web, context: Contexts, published: bytes) -> None:
     web.redirects = {f"/old/{FILE}": f"/t/{FILE}"}
-    bring(reading(url=f"{web.address}/old"))
-    bring(reading(url=f"{web.address}/old"))
+    local_file(context(url=f"{web.address}/old"))
+    local_file(context(url=f"{web.address}/old"))
     assert [method for method, path, _ in web.asked if path.startswith("/t/")] == ["GET", "HEAD"]
 
 
-def test_offline_the_file_in_the_raw_area_does(reading: Readings, month_file: Path) -> None:
+def test_offline_the_file_in_the_raw_area_does(context: Contexts, month_file: Path) -> None:
     with serving() as web:
         web.files[f"/t/{FILE}"] = month_file.read_bytes()
-        online = bring(reading(url=f"{web.address}/t"))
-    offline = bring(reading(url=f"{web.address}/t"))
+        online = local_file(context(url=f"{web.address}/t"))
+    offline = local_file(context(url=f"{web.address}/t"))
     assert offline == online
-    assert reading.said[-1].endswith(f"the connection was refused; using {FILE} as it is in the raw area")
+    assert context.messages[-1].endswith(f"Connection refused; using {FILE} of the raw area")
 
 
-def test_a_file_that_somebody_put_into_the_raw_area_needs_no_address(reading: Readings, month_file: Path) -> None:
-    kept(reading).parent.mkdir(parents=True)
-    shutil.copy(month_file, kept(reading))
-    assert bring(reading()).file == kept(reading)
-    assert reading.said == [f"no sources.taxi.url is set: using {FILE} as it is in the raw area"]
+def test_a_file_that_a_user_put_into_the_raw_area_needs_no_address(context: Contexts, month_file: Path) -> None:
+    raw_file(context).parent.mkdir(parents=True)
+    shutil.copy(month_file, raw_file(context))
+    assert local_file(context()).file == raw_file(context)
+    assert context.messages == [f"sources.taxi.url is not set: using {FILE} of the raw area"]
 
 
-def test_a_file_that_somebody_put_into_the_raw_area_is_taken_if_its_size_is_right(
-    web: Web, reading: Readings, published: bytes
+def test_a_file_that_a_user_put_into_the_raw_area_is_taken_if_its_size_is_right(
+    web: Web, context: Contexts, published: bytes
 ) -> None:
-    kept(reading).parent.mkdir(parents=True)
-    kept(reading).write_bytes(published)
-    bring(reading(url=f"{web.address}/t"))
+    raw_file(context).parent.mkdir(parents=True)
+    raw_file(context).write_bytes(published)
+    local_file(context(url=f"{web.address}/t"))
     assert web.of("GET") == []
 
 
-def test_no_output_shows_a_password(web: Web, reading: Readings, published: bytes) -> None:
+def test_no_output_shows_a_password(web: Web, context: Contexts, published: bytes) -> None:
     web.statuses = [503]
     address = web.address.replace("//", "//ann:s3cret@")
-    found = bring(reading(url=f"{address}/t"))
-    bring(reading(url=f"{address}/t"))
-    beside = kept(reading).with_name(f"{FILE}.json").read_text()
-    assert "s3cret" not in " ".join([*reading.said, str(found.notes), beside])
+    found = local_file(context(url=f"{address}/t"))
+    local_file(context(url=f"{address}/t"))
+    beside = raw_file(context).with_name(f"{FILE}.json").read_text()
+    assert "s3cret" not in " ".join([*context.messages, str(found.notes), beside])
     assert "***@127.0.0.1" in found.notes["source"]
 
 
-def test_a_folder_is_read_where_it_is(reading: Readings, month_file: Path) -> None:
-    found = bring(reading(path=str(month_file.parent)))
+def test_a_folder_is_read_where_it_is(context: Contexts, month_file: Path) -> None:
+    found = local_file(context(path=str(month_file.parent)))
     assert found.file == month_file
     assert found.notes["source"] == str(month_file)
-    assert not reading.raw.exists()
+    assert not context.raw.exists()
 
 
-def test_a_folder_without_the_month_says_which_it_has(reading: Readings, month_file: Path) -> None:
+def test_a_folder_without_the_month_says_which_it_has(context: Contexts, month_file: Path) -> None:
     with pytest.raises(SourceError, match=r"There is no yellow_tripdata_2025-07\.parquet") as caught:
-        bring(reading("2025-07", path=str(month_file.parent)))
-    assert caught.value.hint == "Months there: 2026-01 to 2026-01."
+        local_file(context("2025-07", path=str(month_file.parent)))
+    assert caught.value.hint == "It has the months 2026-01 to 2026-01."
 
 
-def test_a_half_file_in_a_folder_is_refused(reading: Readings, month_file: Path, tmp_path: Path) -> None:
+def test_a_half_file_in_a_folder_is_refused(context: Contexts, month_file: Path, tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(month_file.read_bytes()[:-100])
-    with pytest.raises(SourceError, match="not a whole Parquet file: its end is missing"):
-        bring(reading(path=str(tmp_path)))
+    with pytest.raises(SourceError, match="not a complete Parquet file: Parquet magic bytes not found"):
+        local_file(context(path=str(tmp_path)))
 
 
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({}, SourceError, "Nothing says where the trips of 2026-01 are"),
+        ({}, SourceError, "There is no location for the trips of 2026-01"),
         ({"url": "https://a.org", "path": "/tmp"}, BadSettingError, "both a url and a path"),
         ({"path": "/no/such/folder"}, SourceError, "There is no folder /no/such/folder"),
         ({"url": "https://a.invalid", "tries": "many"}, BadSettingError, "sources.taxi.tries='many'"),
@@ -170,28 +170,28 @@ def test_a_half_file_in_a_folder_is_refused(reading: Readings, month_file: Path,
     ],
 )
 def test_settings_that_cannot_work_say_so(
-    reading: Readings, settings: dict[str, str], error: type[Exception], message: str
+    context: Contexts, settings: dict[str, str], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        bring(reading(**settings))
+        local_file(context(**settings))
 
 
 def test_the_months_of_a_folder_have_fingerprints_that_change_with_their_files(
-    reading: Readings, month_file: Path, tmp_path: Path
+    context: Contexts, month_file: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "months"
     folder.mkdir()
     for name in ("yellow_tripdata_2025-12.parquet", FILE, "green_tripdata_2026-01.parquet", f"{FILE}.part"):
         shutil.copy(month_file, folder / name)
-    before = months_there(reading("", path=str(folder)))
+    before = local_months(context("", path=str(folder)))
     assert list(before) == ["2025-12", "2026-01"]
     os.utime(folder / FILE, ns=(0, 0))
-    after = months_there(reading("", path=str(folder)))
+    after = local_months(context("", path=str(folder)))
     assert after["2025-12"] == before["2025-12"]
     assert after["2026-01"] != before["2026-01"]
 
 
-def test_of_a_web_address_the_months_that_were_fetched_are_there(web: Web, reading: Readings, published: bytes) -> None:
-    assert months_there(reading("", url=f"{web.address}/t")) == {}
-    bring(reading(url=f"{web.address}/t"))
-    assert list(months_there(reading("", url=f"{web.address}/t"))) == ["2026-01"]
+def test_of_a_web_address_the_months_that_were_fetched_are_there(web: Web, context: Contexts, published: bytes) -> None:
+    assert local_months(context("", url=f"{web.address}/t")) == {}
+    local_file(context(url=f"{web.address}/t"))
+    assert list(local_months(context("", url=f"{web.address}/t"))) == ["2026-01"]

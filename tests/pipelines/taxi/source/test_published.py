@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.pipelines.taxi.source.conftest import FILE, NOW, Readings
+from tests.pipelines.taxi.source.conftest import FILE, NOW, Contexts
 
 from lakehouse.core.errors import SourceError
 from lakehouse.pipelines.taxi import source as taxi
@@ -172,10 +172,10 @@ def test_a_folder_with_the_letters_of_a_pattern_means_itself(spark: SparkSession
 
 @pytest.mark.parametrize("month", ["2018-06", "2023-01", "2023-02", "2026-01"])
 def test_a_month_of_every_era_has_one_schema_and_its_lineage(
-    spark: SparkSession, tmp_path: Path, month: str, reading: Readings
+    spark: SparkSession, tmp_path: Path, month: str, context: Contexts
 ) -> None:
     file = write_month(tmp_path, month, rows=50)
-    read = taxi.read(reading(month, spark, path=str(tmp_path)))
+    read = taxi.read(context(month, spark, path=str(tmp_path)))
     assert read.rows.columns == [*NAMES, "month", "source_file", "ingested_at"]
     first = read.rows.first()
     assert first is not None
@@ -186,10 +186,10 @@ def test_a_month_of_every_era_has_one_schema_and_its_lineage(
 
 
 def test_a_column_that_is_not_known_is_left_out_and_named(
-    spark: SparkSession, tmp_path: Path, reading: Readings
+    spark: SparkSession, tmp_path: Path, context: Contexts
 ) -> None:
     pq.write_table(pa.table(one_trip(moon_fee=pa.array([0.5]))), tmp_path / FILE)
-    read = taxi.read(reading(spark=spark, path=str(tmp_path)))
+    read = taxi.read(context(spark=spark, path=str(tmp_path)))
     assert "moon_fee" not in read.rows.columns
     assert read.notes["left_out"] == "moon_fee"
-    assert reading.said == [f"{FILE} has a column moon_fee that is not known here: it is left out"]
+    assert context.messages == [f"{FILE} has an unknown column moon_fee, which is left out"]

@@ -1,4 +1,7 @@
-"""Bring one file here over HTTP: resumed where it broke off, tried again, and never half of it under its own name."""
+"""Download one file over HTTP with requests: retried, resumed where it broke off, and complete or not there at all.
+
+The resume loop is our own: neither requests nor urllib3 continues a body that broke off with Range and If-Range.
+"""
 
 from __future__ import annotations
 
@@ -14,130 +17,138 @@ from pathlib import Path
 
 from lakehouse.core.errors import DiskFullError, SourceError
 from lakehouse.pipelines.taxi.source.address import Address
-from lakehouse.pipelines.taxi.source.marks import Mark, begins_at, mark_of
-from lakehouse.pipelines.taxi.source.whole import NotWhole, check_whole
-from lakehouse.pipelines.taxi.source.wire import Answered, Transient, ask, failed, refusal
+from lakehouse.pipelines.taxi.source.web import (
+    FileVersion,
+    HttpStatusError,
+    TransientError,
+    refused,
+    send,
+    start_of,
+    version_of,
+)
 
-_CHUNK = 1 << 20
-_LONGEST_WAIT_S = 30.0
+_CHUNK_BYTES = 1 << 20
+_MAX_WAIT_S = 30.0
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How long a download is kept up."""
+    """When a download is repeated and when it fails."""
 
     tries: int = 5
-    """Failures in a row without a new byte."""
+    """Failed attempts in a row without a new byte."""
     timeout_s: float = 30.0
-    """A connection that is silent for so long has stalled."""
+    """Seconds of silence after which a connection has stalled."""
     wait_s: float = 1.0
-    """Before the second try; twice as long before each further one."""
+    """Wait before the second attempt, doubled before each further one."""
 
 
 @dataclass(frozen=True)
-class Order:
-    """What to download, and who is told of it."""
+class DownloadRequest:
+    """What to download, the retry policy, and callbacks for progress."""
 
     address: Address
     month: str
-    patience: RetryPolicy = field(default_factory=RetryPolicy)
-    say: Callable[[str], None] = lambda text: None
-    progress: Callable[[int, int | None], None] = lambda done, size: None
-    """Called with the bytes that are here and, if the server tells, those that there are."""
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    progress: Callable[[str], None] = lambda text: None
+    on_bytes: Callable[[int, int | None], None] = lambda done, size: None
+    """Called with the bytes received and, if known, the size."""
 
 
-def look(order: Order) -> Mark:
-    """What the server says of the file now."""
-    with ask(order.address, "HEAD", {}, order.patience.timeout_s) as answer:
-        return mark_of(answer.headers)
+def fetch_version(request: DownloadRequest) -> FileVersion:
+    """The version of the file on the server now."""
+    with send(request.address, "HEAD", {}, request.retry.timeout_s) as response:
+        return version_of(response.headers)
 
 
-def download(order: Order, into: Path) -> Mark:
-    """The whole, checked file at `into`; what was there before is replaced in one step."""
-    part = _Part(into, order.address.shown)
+def download(request: DownloadRequest, target: Path) -> FileVersion:
+    """Download and check the file, then replace `target` atomically; returns its version."""
+    part = _PartialFile(target, request.address.shown)
     most, failures = part.size, 0
     while True:
         try:
-            mark = _finish(order, part)
+            version = _attempt(request, part)
             break
-        except Answered as exc:
+        except HttpStatusError as exc:
             if exc.status != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
-                raise refusal(exc, order.address, order.month) from None
-            part.clear()  # the file is shorter now than what is here of it
-            problem = Transient("it has changed")
-        except Transient as exc:
+                raise refused(exc.status, request.address, request.month) from None
+            part.clear()  # the file on the server is shorter than the partial file
+            problem = TransientError("it has changed")
+        except TransientError as exc:
             problem = exc
         failures = 1 if part.size > most else failures + 1
         most = max(most, part.size)
-        _wait(order, problem, failures)
-    part.become(into)
-    return mark
+        _wait(request, problem, failures)
+    part.move_to(target)
+    return version
 
 
-def _wait(order: Order, problem: Transient, failures: int) -> None:
-    patience = order.patience
-    if failures >= patience.tries:
-        raise SourceError(
-            f"{order.address.shown} could not be fetched in {patience.tries} tries: {problem.reason}.",
-            "Run the same again later: what is here already is not fetched twice. sources.taxi.tries allows more.",
-        ) from None
-    pause = max(patience.wait_s * 2 ** (failures - 1), problem.wait_s)
-    order.say(f"{order.address.shown}: {problem.reason}; trying again ({failures + 1} of {patience.tries})")
-    # Jitter, so that several that were thrown out together do not all come back together.
-    time.sleep(min(pause, _LONGEST_WAIT_S) * random.uniform(0.8, 1.2))
+def check_parquet(file: Path) -> None:
+    """Raise ValueError unless the file ends with a readable Parquet footer."""
+    import pyarrow
+    from pyarrow import parquet
 
-
-def _finish(order: Order, part: _Part) -> Mark:
-    """One try: all that is missing, and the check that it is whole."""
-    resumed = _fetch_rest(order, part)
-    mark = part.mark
-    if mark.size is not None and part.size != mark.size:
-        if part.size > mark.size:
-            part.clear()
-        raise Transient(f"it ended after {part.size} of {mark.size} bytes")
     try:
-        check_whole(part.file)
-    except NotWhole as exc:
+        parquet.read_metadata(file)
+    except (pyarrow.ArrowException, OSError) as exc:
+        raise ValueError(str(exc).splitlines()[0].rstrip(".")) from exc
+
+
+def _wait(request: DownloadRequest, problem: TransientError, failures: int) -> None:
+    retry, shown = request.retry, request.address.shown
+    if failures >= retry.tries:
+        raise SourceError(
+            f"{shown} could not be downloaded in {retry.tries} tries: {problem.reason}.",
+            "Run it again later: the download continues where it stopped. sources.taxi.tries allows more tries.",
+        ) from None
+    wait_s = max(retry.wait_s * 2 ** (failures - 1), problem.wait_s)
+    request.progress(f"{shown}: {problem.reason}; trying again ({failures + 1} of {retry.tries})")
+    # Jitter: clients that were refused together must not all return together.
+    time.sleep(min(wait_s, _MAX_WAIT_S) * random.uniform(0.8, 1.2))
+
+
+def _attempt(request: DownloadRequest, part: _PartialFile) -> FileVersion:
+    """Receive the missing bytes and check that the file is complete."""
+    resumed = _receive(request, part)
+    version = part.version
+    if version.size is not None and part.size != version.size:
+        if part.size > version.size:
+            part.clear()
+        raise TransientError(f"it ended after {part.size} of {version.size} bytes")
+    try:
+        check_parquet(part.file)
+    except ValueError as exc:
         part.clear()
         if resumed:
-            raise Transient("its parts do not fit together") from None
+            raise TransientError("its parts do not fit together") from None
         raise SourceError(
-            f"What {order.address.shown} gave is not a whole Parquet file: {exc}.",
-            "Look at the address in a browser: a page may be answering in place of the file.",
+            f"{request.address.shown} is not a complete Parquet file: {exc}.",
+            "Open the address in a browser: the server may answer with a page instead of the file.",
         ) from exc
-    return mark
+    return version
 
 
-def _fetch_rest(order: Order, part: _Part) -> bool:
-    """Append what is missing to the part; whether something was there already."""
-    have, known = part.size, part.mark
-    resumable = bool(have and known.validator and (known.size is None or have < known.size))
-    headers = {"Range": f"bytes={have}-", "If-Range": known.validator} if resumable else {}
-    with ask(order.address, "GET", headers, order.patience.timeout_s) as answer:
-        told = mark_of(answer.headers)
-        goes_on = answer.status == http.client.PARTIAL_CONTENT
-        if goes_on and not (begins_at(answer.headers) == have and told.same_as(known)):
+def _receive(request: DownloadRequest, part: _PartialFile) -> bool:
+    """Append the missing bytes to the partial file; returns whether the download was resumed."""
+    start, known = part.size, part.version
+    resumable = bool(start and known.validator and (known.size is None or start < known.size))
+    headers = {"Range": f"bytes={start}-", "If-Range": known.validator} if resumable else {}
+    with send(request.address, "GET", headers, request.retry.timeout_s) as response:
+        version = version_of(response.headers)
+        resumed = response.status_code == http.client.PARTIAL_CONTENT
+        if resumed and not (start_of(response.headers) == start and version.matches(known)):
             part.clear()
-            raise Transient("it has changed")
-        if not goes_on:
-            part.begin(told)
-        _copy(order, answer, part)
-    return goes_on
-
-
-def _copy(order: Order, answer: http.client.HTTPResponse, part: _Part) -> None:
-    done, size = part.size, part.mark.size
-    with part.file.open("ab") as out:
-        while True:
-            try:
-                chunk = answer.read1(_CHUNK)
-            except (OSError, http.client.HTTPException) as exc:
-                raise failed(exc, order.address) from None
-            if not chunk:
-                return
-            _write(out.write, chunk, part.file)
-            done += len(chunk)
-            order.progress(done, size)
+            raise TransientError("it has changed")
+        if not resumed:
+            part.begin(version)
+        done = part.size
+        with part.file.open("ab") as out:
+            # read1 returns what has arrived, so a connection that breaks loses nothing; iter_content would.
+            while chunk := response.raw.read1(_CHUNK_BYTES, decode_content=False):
+                _write(out.write, chunk, part.file)
+                done += len(chunk)
+                request.on_bytes(done, part.version.size)
+    return resumed
 
 
 def _write(write: Callable[[bytes], object], chunk: bytes, file: Path) -> None:
@@ -145,16 +156,16 @@ def _write(write: Callable[[bytes], object], chunk: bytes, file: Path) -> None:
         write(chunk)
     except OSError as exc:
         if exc.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFullError(f"No room is left for {file}.", "Free some; the download goes on from there.") from exc
+            raise DiskFullError(f"No space is left for {file}.", "Free some; the download then continues.") from exc
         raise
 
 
-class _Part:
-    """The beginning of a file, and beside it what the server said of the whole when it was begun."""
+class _PartialFile:
+    """The first bytes of a file, and beside them the version that they belong to."""
 
-    def __init__(self, whole: Path, source: str) -> None:
-        self.file = whole.with_name(whole.name + ".part")
-        self._told = whole.with_name(whole.name + ".part.json")
+    def __init__(self, target: Path, source: str) -> None:
+        self.file = target.with_name(target.name + ".part")
+        self._state = target.with_name(target.name + ".part.json")
         self._source = source
 
     @property
@@ -162,25 +173,25 @@ class _Part:
         return self.file.stat().st_size if self.file.exists() else 0
 
     @property
-    def mark(self) -> Mark:
-        """Nothing at all if the part is of another address: its bytes say nothing about this one's."""
+    def version(self) -> FileVersion:
+        """Unknown if the bytes come from another address."""
         try:
-            told = json.loads(self._told.read_text())
-            return Mark(**told["mark"]) if told["source"] == self._source else Mark()
+            state = json.loads(self._state.read_text())
+            return FileVersion(**state["version"]) if state["source"] == self._source else FileVersion()
         except (FileNotFoundError, ValueError, KeyError, TypeError):
-            return Mark()
+            return FileVersion()
 
-    def begin(self, mark: Mark) -> None:
+    def begin(self, version: FileVersion) -> None:
         self.clear()
-        self._told.write_text(json.dumps({"source": self._source, "mark": asdict(mark)}))
+        self._state.write_text(json.dumps({"source": self._source, "version": asdict(version)}))
         self.file.touch()
 
     def clear(self) -> None:
         self.file.unlink(missing_ok=True)
-        self._told.unlink(missing_ok=True)
+        self._state.unlink(missing_ok=True)
 
-    def become(self, whole: Path) -> None:
+    def move_to(self, target: Path) -> None:
         with self.file.open("rb") as written:
             os.fsync(written.fileno())
-        os.replace(self.file, whole)
-        self._told.unlink(missing_ok=True)
+        os.replace(self.file, target)
+        self._state.unlink(missing_ok=True)

@@ -1,35 +1,40 @@
-"""Where the file of a month is: in a folder of the user's, in the lake's raw area, or still to be fetched."""
+"""The file of a month: in a folder, in the lake's raw area, or downloaded to it."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import BadSettingError, SourceError
 from lakehouse.pipelines.taxi.source.address import Address, address_of
-from lakehouse.pipelines.taxi.source.download import Order, RetryPolicy, download, look
-from lakehouse.pipelines.taxi.source.marks import Mark
-from lakehouse.pipelines.taxi.source.whole import NotWhole, check_whole, sha256_of
-from lakehouse.pipelines.taxi.source.wire import Answered, Transient
+from lakehouse.pipelines.taxi.source.download import (
+    DownloadRequest,
+    RetryPolicy,
+    check_parquet,
+    download,
+    fetch_version,
+)
+from lakehouse.pipelines.taxi.source.web import FileVersion, HttpStatusError, TransientError
 from lakehouse.process.locks import locked
 
 if TYPE_CHECKING:
-    from lakehouse.pipelines.model import Reading
+    from lakehouse.pipelines.model import SourceContext
 
 _FILE = re.compile(r"yellow_tripdata_(\d{4}-(?:0[1-9]|1[0-2]))\.parquet")
 _MEGABYTE = 1_000_000
-#: Servers that do not know HEAD, or keep it from strangers: only a download tells whether the file has changed.
+#: Statuses of servers without HEAD: only a download shows whether the file has changed.
 _NO_HEAD = {405, 501}
 
 
 @dataclass(frozen=True)
-class Found:
-    """The file of a month, here."""
+class MonthFile:
+    """The local file of a month."""
 
     file: Path
     source: str
@@ -41,8 +46,8 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What is known of a file in the raw area: the small JSON beside it."""
+class DownloadRecord:
+    """The origin of a file in the raw area: the JSON file beside it."""
 
     url: str
     etag: str
@@ -52,41 +57,41 @@ class Kept:
     fetched_at: str
 
     @property
-    def mark(self) -> Mark:
-        return Mark(self.etag, self.last_modified, self.size)
+    def version(self) -> FileVersion:
+        return FileVersion(self.etag, self.last_modified, self.size)
 
 
 def file_name(month: str) -> str:
-    """What the city calls the file of a month."""
+    """The city's name of a month's file."""
     return f"yellow_tripdata_{month}.parquet"
 
 
-def bring(reading: Reading) -> Found:
-    """The file of the month that is wanted, on this machine and whole."""
-    url, path = reading.settings.get("url", ""), reading.settings.get("path", "")
+def local_file(context: SourceContext) -> MonthFile:
+    """The complete file of the requested month, downloaded first if need be."""
+    url, path = context.settings.get("url", ""), context.settings.get("path", "")
     if url and path:
-        raise BadSettingError("sources.taxi has both a url and a path.", "Keep the one that is meant.")
+        raise BadSettingError("sources.taxi has both a url and a path.", "Remove one of them.")
     if path:
-        return _in_folder(Path(path).expanduser(), reading.partition)
-    raw = reading.raw / "taxi" / file_name(reading.partition)
+        return _in_folder(Path(path).expanduser(), context.partition)
+    raw = context.raw / "taxi" / file_name(context.partition)
     if url:
         raw.parent.mkdir(parents=True, exist_ok=True)
         address = address_of(url, raw.name)
         with locked(raw.with_name(raw.name + ".lock")):
-            return _fetched(_order(reading, address), raw, reading.now.isoformat())
+            return _downloaded(_request(context, address), raw, context.now.isoformat())
     if not raw.exists():
         raise SourceError(
-            f"Nothing says where the trips of {reading.partition} are.",
+            f"There is no location for the trips of {context.partition}.",
             "Set sources.taxi.url to the address of the city's files, or sources.taxi.path to a folder with some.",
         )
-    reading.say(f"no sources.taxi.url is set: using {raw.name} as it is in the raw area")
-    return _as_kept(raw, str(raw))
+    context.progress(f"sources.taxi.url is not set: using {raw.name} of the raw area")
+    return _cached(raw, str(raw))
 
 
-def months_there(reading: Reading) -> Mapping[str, str]:
-    """The months whose files are here already. What a web address has cannot be listed."""
-    path = reading.settings.get("path", "")
-    folder = Path(path).expanduser() if path else reading.raw / "taxi"
+def local_months(context: SourceContext) -> Mapping[str, str]:
+    """The months with a local file, each with a fingerprint. A web address cannot be listed."""
+    path = context.settings.get("path", "")
+    folder = Path(path).expanduser() if path else context.raw / "taxi"
     if path and not folder.is_dir():
         raise _no_folder(folder)
     files = {match[1]: file for file in sorted(folder.glob("*.parquet")) if (match := _FILE.fullmatch(file.name))}
@@ -94,124 +99,126 @@ def months_there(reading: Reading) -> Mapping[str, str]:
 
 
 def _fingerprint(file: Path) -> str:
-    facts = file.stat()
-    return f"{file.name} {facts.st_size} {facts.st_mtime_ns}"
+    stat = file.stat()
+    return f"{file.name} {stat.st_size} {stat.st_mtime_ns}"
 
 
-def _in_folder(folder: Path, month: str) -> Found:
+def _in_folder(folder: Path, month: str) -> MonthFile:
     if not folder.is_dir():
         raise _no_folder(folder)
     file = folder / file_name(month)
     if not file.is_file():
-        there = [match[1] for each in sorted(folder.iterdir()) if (match := _FILE.fullmatch(each.name))]
+        months = [match[1] for each in sorted(folder.iterdir()) if (match := _FILE.fullmatch(each.name))]
         raise SourceError(
             f"There is no {file.name} in {folder}.",
-            f"Months there: {there[0]} to {there[-1]}." if there else "The folder has no file of that kind.",
+            f"It has the months {months[0]} to {months[-1]}." if months else "It has no file of that kind.",
         )
-    return Found(_whole(file), str(file), sha256_of(file))
+    return _cached(file, str(file))
 
 
-def _order(reading: Reading, address: Address) -> Order:
-    settings, usual = reading.settings, RetryPolicy()
-    patience = RetryPolicy(
-        int(_number(settings, "tries", usual.tries)),
-        _number(settings, "timeout_s", usual.timeout_s),
-        _number(settings, "wait_s", usual.wait_s),
+def _request(context: SourceContext, address: Address) -> DownloadRequest:
+    settings, default = context.settings, RetryPolicy()
+    retry = RetryPolicy(
+        int(_number(settings, "tries", default.tries)),
+        _number(settings, "timeout_s", default.timeout_s),
+        _number(settings, "wait_s", default.wait_s),
     )
-    return Order(address, reading.partition, patience, reading.say, _quarters(reading.say, address.shown))
+    on_bytes = _quarters(context.progress, address.shown)
+    return DownloadRequest(address, context.partition, retry, context.progress, on_bytes)
 
 
-def _number(settings: Mapping[str, str], name: str, usual: float) -> float:
+def _number(settings: Mapping[str, str], name: str, default: float) -> float:
     given = settings.get(name, "")
     try:
-        number = float(given) if given else usual
+        number = float(given) if given else default
     except ValueError:
         number = -1.0
-    # Also refused: NaN, for which nothing is true, and what no clock can wait for.
-    if not 0 < number < 100_000:
-        raise BadSettingError(f"sources.taxi.{name}={given!r} is not a number above 0.", f"The usual one is {usual:g}.")
+    if not 0 < number < 100_000:  # NaN fails this as well
+        raise BadSettingError(f"sources.taxi.{name}={given!r} is not a number above 0.", f"The default is {default:g}.")
     return number
 
 
-def _fetched(order: Order, raw: Path, now: str) -> Found:
-    """The file in the raw area, fetched unless the server says that it is the one that is there."""
-    kept = _known(raw)
-    if kept is not None:
+def _downloaded(request: DownloadRequest, raw: Path, now: str) -> MonthFile:
+    """The file in the raw area, downloaded again if it has changed on the server."""
+    record = _record(raw)
+    shown = request.address.shown
+    if record is not None:
         try:
-            unchanged = kept.mark.same_as(look(order))
-        except Transient as exc:
-            return _offline(order, raw, f"{exc.reason}")
-        except Answered as exc:
+            unchanged = record.version.matches(fetch_version(request))
+        except TransientError as exc:
+            return _offline(request, raw, exc.reason)
+        except HttpStatusError as exc:
             if exc.status not in _NO_HEAD:
-                return _offline(order, raw, f"the server answers {exc.status}")
+                return _offline(request, raw, f"the server answers {exc.status}")
             unchanged = False
         if unchanged:
-            order.say(f"{raw.name} is unchanged since {kept.fetched_at or 'it was put into the raw area'}")
-            return _as_kept(raw, order.address.shown)
-        order.say(f"{raw.name} has been published anew")
-    order.say(f"fetching {order.address.shown}")
-    mark = download(order, raw)
-    found = Found(raw, order.address.shown, sha256_of(raw))
+            request.progress(f"{raw.name} is unchanged since {record.fetched_at or 'it was put into the raw area'}")
+            return _cached(raw, shown)
+        request.progress(f"{raw.name} has changed on the server")
+    request.progress(f"downloading {shown}")
+    version = download(request, raw)
+    found = MonthFile(raw, shown, _sha256(raw))
     size = raw.stat().st_size
-    _remember(raw, Kept(order.address.shown, mark.etag, mark.last_modified, size, found.sha256, now))
+    _save(raw, DownloadRecord(shown, version.etag, version.last_modified, size, found.sha256, now))
     return found
 
 
-def _offline(order: Order, raw: Path, reason: str) -> Found:
-    order.say(f"{order.address.shown}: {reason}; using {raw.name} as it is in the raw area")
-    return _as_kept(raw, order.address.shown)
+def _offline(request: DownloadRequest, raw: Path, reason: str) -> MonthFile:
+    request.progress(f"{request.address.shown}: {reason}; using {raw.name} of the raw area")
+    return _cached(raw, request.address.shown)
 
 
-def _known(raw: Path) -> Kept | None:
-    """What is kept in the raw area, or None if nothing is, or if it is not what was kept there."""
+def _record(raw: Path) -> DownloadRecord | None:
+    """The record of a file in the raw area; None if there is no file, or if it is not the recorded one."""
     if not raw.exists():
         return None
     size = raw.stat().st_size
     try:
-        kept = Kept(**json.loads(_beside(raw).read_text()))
+        record = DownloadRecord(**json.loads(_record_file(raw).read_text()))
     except FileNotFoundError:
-        # Somebody put the file there. Its size has to do.
-        return Kept("", "", "", size, "", "")
+        # A user put the file there: only its size can be compared.
+        return DownloadRecord("", "", "", size, "", "")
     except (ValueError, TypeError):
         return None
-    return kept if kept.size == size and kept.sha256 == sha256_of(raw) else None
+    return record if record.size == size and record.sha256 == _sha256(raw) else None
 
 
-def _as_kept(raw: Path, source: str) -> Found:
-    return Found(_whole(raw), source, sha256_of(raw))
+def _save(raw: Path, record: DownloadRecord) -> None:
+    unfinished = _record_file(raw).with_suffix(".writing")
+    unfinished.write_text(json.dumps(asdict(record), indent=1) + "\n")
+    os.replace(unfinished, _record_file(raw))
 
 
-def _remember(raw: Path, kept: Kept) -> None:
-    unfinished = _beside(raw).with_suffix(".writing")
-    unfinished.write_text(json.dumps(vars(kept), indent=1) + "\n")
-    os.replace(unfinished, _beside(raw))
-
-
-def _beside(raw: Path) -> Path:
+def _record_file(raw: Path) -> Path:
     return raw.with_name(raw.name + ".json")
 
 
-def _whole(file: Path) -> Path:
+def _cached(file: Path, source: str) -> MonthFile:
     try:
-        check_whole(file)
-    except NotWhole as exc:
-        raise SourceError(f"{file} is not a whole Parquet file: {exc}.", "Fetch or copy it again.") from exc
-    return file
+        check_parquet(file)
+    except ValueError as exc:
+        raise SourceError(f"{file} is not a complete Parquet file: {exc}.", "Download or copy it again.") from exc
+    return MonthFile(file, source, _sha256(file))
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _no_folder(folder: Path) -> SourceError:
-    return SourceError(f"There is no folder {folder}.", "Look at sources.taxi.path.")
+    return SourceError(f"There is no folder {folder}.", "Check sources.taxi.path.")
 
 
-def _quarters(say: Callable[[str], None], what: str) -> Callable[[int, int | None], None]:
-    """Tells of each quarter of a download that is done."""
-    told = 0
+def _quarters(progress: Callable[[str], None], name: str) -> Callable[[int, int | None], None]:
+    """Reports each quarter of a download."""
+    reported = 0
 
-    def progress(done: int, size: int | None) -> None:
-        nonlocal told
+    def on_bytes(done: int, size: int | None) -> None:
+        nonlocal reported
         quarter = done * 4 // size if size else 0
-        if size and told < quarter < 4:
-            say(f"{what}: {done / _MEGABYTE:.1f} of {size / _MEGABYTE:.1f} MB")
-        told = max(told, quarter)
+        if size and reported < quarter < 4:
+            progress(f"{name}: {done / _MEGABYTE:.1f} of {size / _MEGABYTE:.1f} MB")
+        reported = max(reported, quarter)
 
-    return progress
+    return on_bytes

@@ -1,8 +1,8 @@
-"""The columns that the city publishes, all years taken together, and how a file of any year becomes them.
+"""Read the city's files of any year into one schema.
 
-The files disagree: whole numbers that are doubles in some years, times in micro- and nanoseconds, `Airport_fee` beside
-`airport_fee`, columns that came later, columns that hold nothing and so have no type. Spark alone refuses nanoseconds and
-columns without a type; given the physical types of the file's own footer, it reads them all.
+The files disagree: integers that are doubles in some years, times in micro- and nanoseconds, `Airport_fee` beside
+`airport_fee`, columns that were added later, columns of nulls that have no type. By itself, Spark refuses nanoseconds
+and columns without a type; with the physical types of the file's footer as its schema, it reads them all.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Published:
-    """One column: its name in the newest files, its type in ours, and whether every year has it."""
+class PublishedColumn:
+    """One column: its name in the newest files, its type in the lake, and whether every year has it."""
 
     name: str
     type: str
     every_year: bool = True
 
 
-#: One schema for all years. Whole numbers are as wide as any year has them; times are New York wall time, without a zone.
+#: One schema for all years. Integers have the widest type of any year; times are New York wall time, without a zone.
 TRIPS = (
-    Published("VendorID", "bigint"),
-    Published("tpep_pickup_datetime", "timestamp_ntz"),
-    Published("tpep_dropoff_datetime", "timestamp_ntz"),
-    Published("passenger_count", "bigint"),
-    Published("trip_distance", "double"),
-    Published("RatecodeID", "bigint"),
-    Published("store_and_fwd_flag", "string"),
-    Published("PULocationID", "bigint"),
-    Published("DOLocationID", "bigint"),
-    Published("payment_type", "bigint"),
-    Published("fare_amount", "double"),
-    Published("extra", "double"),
-    Published("mta_tax", "double"),
-    Published("tip_amount", "double"),
-    Published("tolls_amount", "double"),
-    Published("improvement_surcharge", "double"),
-    Published("total_amount", "double"),
-    Published("congestion_surcharge", "double", every_year=False),
-    Published("airport_fee", "double", every_year=False),
-    Published("cbd_congestion_fee", "double", every_year=False),
+    PublishedColumn("VendorID", "bigint"),
+    PublishedColumn("tpep_pickup_datetime", "timestamp_ntz"),
+    PublishedColumn("tpep_dropoff_datetime", "timestamp_ntz"),
+    PublishedColumn("passenger_count", "bigint"),
+    PublishedColumn("trip_distance", "double"),
+    PublishedColumn("RatecodeID", "bigint"),
+    PublishedColumn("store_and_fwd_flag", "string"),
+    PublishedColumn("PULocationID", "bigint"),
+    PublishedColumn("DOLocationID", "bigint"),
+    PublishedColumn("payment_type", "bigint"),
+    PublishedColumn("fare_amount", "double"),
+    PublishedColumn("extra", "double"),
+    PublishedColumn("mta_tax", "double"),
+    PublishedColumn("tip_amount", "double"),
+    PublishedColumn("tolls_amount", "double"),
+    PublishedColumn("improvement_surcharge", "double"),
+    PublishedColumn("total_amount", "double"),
+    PublishedColumn("congestion_surcharge", "double", every_year=False),
+    PublishedColumn("airport_fee", "double", every_year=False),
+    PublishedColumn("cbd_congestion_fee", "double", every_year=False),
 )
 
 _EPOCH = "1970-01-01 00:00:00"
@@ -58,32 +58,32 @@ _NUMBERS = {"INT32": "int", "INT64": "bigint", "FLOAT": "float", "DOUBLE": "doub
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredColumn:
     """One column as a file stores it."""
 
     name: str
     type: str
-    """What Spark is told to read: the physical type, in its words; nothing if the column has no type of its own."""
+    """The physical type as Spark names it; empty if the column has no type."""
     ticks_per_second: int = 0
-    """Of a time: what the whole number that it is stored as counts."""
+    """The unit of a time that is stored as an integer."""
 
 
 def read_published(spark: SparkSession, file: Path) -> tuple[DataFrame, list[str]]:
-    """A file's rows in the one schema, and the names of columns that it has and we do not know.
+    """A file's rows in the common schema, and the names of its unknown columns.
 
     Raises:
-        SourceError: the file lacks a column that every year has, or stores one as something else altogether.
+        SourceError: the file lacks a column that every year has, or stores one with an incompatible type.
     """
     stored = stored_columns(file)
-    columns = [_column(wanted, stored.get(wanted.name.lower()), file) for wanted in TRIPS]
-    known = {wanted.name.lower() for wanted in TRIPS}
+    columns = [_column(target, stored.get(target.name.lower()), file) for target in TRIPS]
+    known = {target.name.lower() for target in TRIPS}
     unknown = sorted(column.name for key, column in stored.items() if key not in known)
-    rows = spark.read.schema(_schema(list(stored.values()), known)).parquet(_literally(file_uri(file)))
+    rows = spark.read.schema(_schema(list(stored.values()), known)).parquet(_escaped(file_uri(file)))
     return rows.select(*columns), unknown
 
 
 def with_lineage(rows: DataFrame, month: str, source_file: str, now: datetime) -> DataFrame:
-    """The rows with the month of their file, its name, and when they came into the lake."""
+    """Add the month and name of the file, and the time of the ingest."""
     from pyspark.sql import functions as F
 
     return rows.select(
@@ -94,58 +94,58 @@ def with_lineage(rows: DataFrame, month: str, source_file: str, now: datetime) -
     )
 
 
-def stored_columns(file: Path) -> dict[str, Stored]:
-    """The columns of a file's footer by their names in lower case."""
+def stored_columns(file: Path) -> dict[str, StoredColumn]:
+    """The columns of a file's footer by lower-case name."""
     from pyarrow import parquet
 
     with parquet.ParquetFile(file) as opened:
         schema = opened.schema
-        columns = [_stored(schema.column(place)) for place in range(len(schema))]
+        columns = [_stored(schema.column(position)) for position in range(len(schema))]
     return {column.name.lower(): column for column in columns}
 
 
-def _stored(column: Any) -> Stored:
+def _stored(column: Any) -> StoredColumn:
     logical, physical = column.logical_type.type, column.physical_type
-    if logical in ("NULL", "UNKNOWN"):  # what Parquet calls a column of nothing, in two of its wordings
-        return Stored(column.name, "")
+    if logical in ("NULL", "UNKNOWN"):  # a column of nulls, in old and new versions of Parquet
+        return StoredColumn(column.name, "")
     if logical == "TIMESTAMP":
-        told = str(column.logical_type)
-        unit = next(unit for unit in _PER_SECOND if unit in told)
-        if unit == "microseconds" and "isAdjustedToUTC=false" in told:
-            return Stored(column.name, "timestamp_ntz")  # which is what Spark itself makes of these, and much faster
-        return Stored(column.name, "bigint", _PER_SECOND[unit])
+        description = str(column.logical_type)
+        unit = next(unit for unit in _PER_SECOND if unit in description)
+        if unit == "microseconds" and "isAdjustedToUTC=false" in description:
+            return StoredColumn(column.name, "timestamp_ntz")  # read natively, which is much faster than arithmetic
+        return StoredColumn(column.name, "bigint", _PER_SECOND[unit])
     if physical == "INT96":
-        return Stored(column.name, "timestamp", _PER_SECOND["microseconds"])
+        return StoredColumn(column.name, "timestamp", _PER_SECOND["microseconds"])
     if logical == "STRING":
-        return Stored(column.name, "string")
+        return StoredColumn(column.name, "string")
     if logical in ("NONE", "INT") and physical in _NUMBERS:
-        return Stored(column.name, _NUMBERS[physical])
-    return Stored(column.name, f"{physical} ({logical})")
+        return StoredColumn(column.name, _NUMBERS[physical])
+    return StoredColumn(column.name, f"{physical} ({logical})")
 
 
-def _schema(stored: list[Stored], known: set[str]) -> str:
+def _schema(stored: list[StoredColumn], known: set[str]) -> str:
     read = [column for column in stored if column.type and column.name.lower() in known]
     return ", ".join(f"`{column.name}` {column.type}" for column in read)
 
 
-def _column(wanted: Published, stored: Stored | None, file: Path) -> Column:
+def _column(target: PublishedColumn, stored: StoredColumn | None, file: Path) -> Column:
     from pyspark.sql import functions as F
 
-    if stored is None and wanted.every_year:
+    if stored is None and target.every_year:
         raise SourceError(
-            f"{file.name} has no column {wanted.name}, which the files of every year have.",
-            "It is not a month of yellow trips, or the city has changed the format.",
+            f"{file.name} has no column {target.name}, which the files of every year have.",
+            "The file is not a month of yellow trips, or the city has changed its format.",
         )
     if stored is None or not stored.type:
-        return F.lit(None).cast(wanted.type).alias(wanted.name)
-    return _as_wanted(wanted, stored, file).alias(wanted.name)
+        return F.lit(None).cast(target.type).alias(target.name)
+    return _converted(target, stored, file).alias(target.name)
 
 
-def _as_wanted(wanted: Published, stored: Stored, file: Path) -> Column:
+def _converted(target: PublishedColumn, stored: StoredColumn, file: Path) -> Column:
     from pyspark.sql import functions as F
 
     value = F.col(f"`{stored.name}`")
-    if wanted.type == "timestamp_ntz" and stored.ticks_per_second:
+    if target.type == "timestamp_ntz" and stored.ticks_per_second:
         ticks = F.unix_micros(value) if stored.type == "timestamp" else value
         return _wall_time(ticks, stored.ticks_per_second)
     numbers = set(_NUMBERS.values())
@@ -155,27 +155,27 @@ def _as_wanted(wanted: Published, stored: Stored, file: Path) -> Column:
         "string": {"string"},
         "timestamp_ntz": {"timestamp_ntz"},
     }
-    if stored.type not in fits[wanted.type] or stored.ticks_per_second:
+    if stored.type not in fits[target.type] or stored.ticks_per_second:
         raise SourceError(
-            f"{file.name} stores the column {stored.name} as {stored.type}, which is no {wanted.type}.",
-            "It is not a month of yellow trips, or the city has changed the format.",
+            f"{file.name} stores the column {stored.name} as {stored.type}, not as {target.type}.",
+            "The file is not a month of yellow trips, or the city has changed its format.",
         )
-    if wanted.type == "bigint" and stored.type in ("float", "double"):
-        # A cast alone would make 0 of NaN and 1 of 1.5.
+    if target.type == "bigint" and stored.type in ("float", "double"):
+        # A plain cast would turn NaN into 0 and 1.5 into 1.
         return F.when(value == F.floor(value), value.cast("bigint"))
-    return value.cast(wanted.type)
+    return value.cast(target.type)
 
 
 def _wall_time(ticks: Column, per_second: int) -> Column:
-    """The digits that are stored, as a time without a zone: whatever zone the session, or the file, thinks it is in."""
+    """The stored wall time without a zone, whatever the zones of the session and the file are."""
     from pyspark.sql import functions as F
 
     zero = F.lit(0)
-    # In decimals: a double does not hold the nanoseconds of our days.
+    # Decimals: a double cannot hold today's time in nanoseconds.
     seconds = (ticks.cast("decimal(20,0)") / F.lit(per_second).cast("decimal(10,0)")).cast("decimal(18,6)")
     return F.lit(_EPOCH).cast("timestamp_ntz") + F.make_dt_interval(zero, zero, zero, seconds)
 
 
-def _literally(path: str) -> str:
-    """Spark takes a path for a pattern; this one means itself."""
+def _escaped(path: str) -> str:
+    """Escape the pattern characters that Spark interprets in a path."""
     return "".join(f"\\{letter}" if letter in "[]{}*?\\" else letter for letter in path)

@@ -1,0 +1,1 @@
+"""An engine, a source and a pipeline that extend lakehouse without changing it."""

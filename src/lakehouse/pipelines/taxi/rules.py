@@ -1,0 +1,105 @@
+"""Rules and checks of taxi trips and of the tables that are computed from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakehouse.pipelines.columns import exact_sum
+from lakehouse.pipelines.taxi import gold, silver
+from lakehouse.quality import Check, CheckContext, Finding, accepted, at_least, between, expect, not_null, reconciles
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+LONGEST_TRIP_MILES = 200
+LONGEST_TRIP_SECONDS = 86_400
+FASTEST_TRIP_MPH = 100
+MOST_PASSENGERS = 9
+#: The city's zones; the last two stand for unknown locations.
+LAST_ZONE = 265
+#: With more trips without a pickup time, the file is not a month of trips.
+MOST_WITHOUT_PICKUP = 0.01
+MIN_VALID_SHARE = 0.5
+
+
+def _ends_after_it_starts() -> Column:
+    from pyspark.sql import functions as F
+
+    return F.col("dropoff_at") > F.col("pickup_at")
+
+
+def _goes_somewhere() -> Column:
+    from pyspark.sql import functions as F
+
+    return (F.col("trip_distance") > 0) & (F.col("trip_distance") <= LONGEST_TRIP_MILES)
+
+
+def _starts_in_its_month() -> Column:
+    from pyspark.sql import functions as F
+
+    # Integers: formatting every trip's month as text took longer than all other rules together.
+    year, month = F.substring("month", 1, 4).cast("int"), F.substring("month", 6, 2).cast("int")
+    return (F.year("pickup_date") == year) & (F.month("pickup_date") == month)
+
+
+def _pickup_times_are_there(context: CheckContext) -> Finding:
+    from pyspark.sql import functions as F
+
+    counted = context.rows.select(F.count(F.lit(1)), F.count("tpep_pickup_datetime")).first()
+    rows, timed = counted if counted else (0, 0)
+    passed = rows > 0 and rows - timed <= rows * MOST_WITHOUT_PICKUP
+    return Finding(passed, rows - timed, f"{rows - timed} of {rows} have none")
+
+
+def _trips_and_revenue_of_gold(rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    return rows.select(F.struct(F.sum("trips").alias("trips"), F.sum("revenue").alias("revenue")))
+
+
+def _trips_and_revenue_of_silver(rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    trips = F.when(F.count(F.lit(1)) > 0, F.count(F.lit(1)))  # null without rows, as a sum is
+    revenue = exact_sum(F.col("total_amount"), gold.MONEY)
+    return rows.select(F.struct(trips.alias("trips"), revenue.alias("revenue")))
+
+
+PICKUP_TIMES = Check("pickup_times_are_there", _pickup_times_are_there)
+
+
+def most_are_valid(bronze: str) -> Check:
+    """At least half of the published rows are valid."""
+
+    def evaluate(context: CheckContext) -> Finding:
+        published, valid = context.table(bronze).count(), context.rows.count()
+        passed = valid >= published * MIN_VALID_SHARE
+        return Finding(passed, published - valid, f"{valid} of {published} published rows are left")
+
+    return Check("most_are_valid", evaluate)
+
+
+def agrees_with(silver: str) -> Check:
+    """Trips and revenue equal those of the silver table."""
+    return reconciles(silver, _trips_and_revenue_of_gold, _trips_and_revenue_of_silver)
+
+
+TRIP_RULES = (
+    not_null("pickup_at"),
+    not_null("dropoff_at"),
+    not_null("trip_distance"),
+    not_null("total_amount"),
+    # Refunds and voided trips are published as the same trip once more with all amounts negative.
+    at_least("fare_amount", 0),
+    at_least("total_amount", 0),
+    expect("goes_somewhere", _goes_somewhere),
+    expect("ends_after_it_starts", _ends_after_it_starts),
+    between("duration_seconds", 0, LONGEST_TRIP_SECONDS),
+    expect("starts_in_its_month", _starts_in_its_month),
+    between("passenger_count", 1, MOST_PASSENGERS, severity="warn"),
+    accepted("payment_type_id", silver.PAYMENT_TYPES, severity="warn"),
+    accepted("rate_code_id", silver.RATE_CODES, severity="warn"),
+    between("pickup_location_id", 1, LAST_ZONE, severity="warn"),
+    between("dropoff_location_id", 1, LAST_ZONE, severity="warn"),
+    between("speed_mph", 0, FASTEST_TRIP_MPH, severity="warn"),
+)

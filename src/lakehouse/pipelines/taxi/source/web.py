@@ -1,0 +1,160 @@
+"""HTTP requests of the taxi source: versions of files, and failures as errors that can or cannot be retried."""
+
+from __future__ import annotations
+
+import http.client
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lakehouse.core.errors import SourceError
+from lakehouse.pipelines.taxi.source.address import Address
+
+if TYPE_CHECKING:
+    from requests import Response
+
+_RETRYABLE_STATUSES = {408, 425, 429, 500, 502, 503, 504}
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+
+
+class TransientError(Exception):
+    """A failure that another attempt may not have."""
+
+    def __init__(self, reason: str, wait_s: float = 0.0) -> None:
+        self.reason, self.wait_s = reason, wait_s
+        super().__init__(reason)
+
+
+class HttpStatusError(Exception):
+    """A status that another attempt will not change."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+        super().__init__(f"HTTP {status}")
+
+
+@dataclass(frozen=True)
+class FileVersion:
+    """A file's version on a server: ETag, modification time and size, each if known."""
+
+    etag: str = ""
+    last_modified: str = ""
+    size: int | None = None
+
+    @property
+    def validator(self) -> str:
+        """The value for If-Range: a weak ETag does not promise the same bytes."""
+        return self.etag if self.etag and not self.etag.startswith("W/") else self.last_modified
+
+    def matches(self, other: FileVersion) -> bool:
+        """Whether both are of the same content; the size alone decides only if nothing better is known."""
+        if self.size is not None and other.size is not None and self.size != other.size:
+            return False
+        if self.etag and other.etag:
+            return self.etag == other.etag
+        if self.last_modified and other.last_modified:
+            return self.last_modified == other.last_modified
+        return self.size is not None and self.size == other.size
+
+
+@contextmanager
+def send(address: Address, method: str, headers: Mapping[str, str], timeout_s: float) -> Iterator[Response]:
+    """A successful response whose body is not yet read. Errors carry no text of the library: it may hold a password."""
+    import requests
+    import urllib3
+
+    # identity: a compressed body has another length and cannot be resumed.
+    sent = {"Accept-Encoding": "identity", **headers}
+    # An auth that does nothing: without one, requests would send what the user's .netrc has for the host.
+    auth = requests.auth.HTTPBasicAuth(*address.auth) if address.auth else lambda prepared: prepared
+    try:
+        with requests.request(
+            method, address.url, headers=sent, auth=auth, timeout=timeout_s, stream=True, allow_redirects=True
+        ) as response:
+            _raise_for_status(response, address)
+            yield response
+    except (requests.exceptions.InvalidSchema, requests.TooManyRedirects):
+        raise HttpStatusError(http.client.FOUND) from None
+    except (requests.RequestException, urllib3.exceptions.HTTPError, ValueError) as exc:
+        raise _broken(exc, address) from None
+
+
+def _raise_for_status(response: Response, address: Address) -> None:
+    if response.status_code in _RETRYABLE_STATUSES:
+        seconds = response.headers.get("Retry-After", "")
+        wait_s = float(seconds) if seconds.isdigit() else 0.0
+        raise TransientError(f"the server answered {_status(response.status_code)}", wait_s)
+    if not response.ok:
+        raise HttpStatusError(response.status_code)
+    if address.url.startswith("https:") and not all(
+        each.url.startswith("https:") for each in (*response.history, response)
+    ):
+        raise HttpStatusError(http.client.FOUND)  # redirected to where others can read and change it
+
+
+def version_of(headers: Mapping[str, str]) -> FileVersion:
+    """The version of a file, from the headers of a response with all or a part of it."""
+    content_range = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
+    size = content_range[2] if content_range else headers.get("Content-Length", "")
+    return FileVersion(headers.get("ETag", ""), headers.get("Last-Modified", ""), int(size) if size.isdigit() else None)
+
+
+def start_of(headers: Mapping[str, str]) -> int | None:
+    """The position at which a partial response starts."""
+    content_range = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
+    return int(content_range[1]) if content_range else None
+
+
+def _broken(exc: BaseException, address: Address) -> TransientError | SourceError:
+    """The error for a request that failed without a response."""
+    import requests
+
+    if isinstance(exc, requests.exceptions.SSLError):
+        return SourceError(
+            f"The certificate of {address.shown} is not trusted.",
+            "Set REQUESTS_CA_BUNDLE to a file with the certificates to trust.",
+        )
+    if isinstance(exc, ValueError):  # requests' errors for a URL it cannot parse are ValueErrors
+        return SourceError(
+            f"{address.shown} cannot be requested: it, or a proxy that the environment names, is not a valid URL.",
+            "Check sources.taxi.url, HTTP_PROXY and HTTPS_PROXY.",
+        )
+    # requests keeps urllib3's error in `args`, and that the socket's as its cause.
+    reason, cause = "the connection broke", [exc]
+    while cause:
+        error = cause[0]
+        if isinstance(error, OSError) and error.strerror:
+            reason = error.strerror
+        if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
+            reason = "it stalled"
+        wrapped = (error.__cause__, getattr(error, "reason", None), *error.args)
+        cause = [each for each in wrapped if isinstance(each, BaseException)]
+    return TransientError(reason)
+
+
+def refused(status: int, address: Address, month: str) -> SourceError:
+    """The error for a status that another attempt will not change."""
+    shown = address.shown
+    if status in (404, 410):
+        return SourceError(
+            f"The month {month} is not published: there is no {shown}.",
+            "The city publishes a month about two months after it has ended.",
+        )
+    if status in (401, 403):
+        return SourceError(
+            f"The server refuses {shown} ({_status(status)}).",
+            f"Some servers answer so for missing files: {month} may not be published yet. "
+            "Otherwise check the user and password in sources.taxi.url.",
+        )
+    if 300 <= status < 400:
+        return SourceError(
+            f"{shown} redirects in a cycle, or to an address that is not followed.",
+            "Redirects are followed to http and https, and never from https to http. Set sources.taxi.url to the target.",
+        )
+    return SourceError(f"{shown}: the server answered {_status(status)}.", "Check sources.taxi.url.")
+
+
+def _status(code: int) -> str:
+    return f"{code} {http.client.responses.get(code, '')}".strip()

@@ -1,0 +1,187 @@
+"""Build one table of a run without Spark: the same rules and checks, evaluated by DuckDB on Arrow rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from lakehouse.core.errors import BadDeclarationError, NotSupportedError
+from lakehouse.core.format import TableFormat
+from lakehouse.core.names import TableName
+from lakehouse.core.quoting import name as quoted
+from lakehouse.core.quoting import text
+from lakehouse.core.refs import RUN_PREFIX, Commit
+from lakehouse.pipelines import arrow
+from lakehouse.pipelines.model import LightContext, Table
+from lakehouse.quality.checks import SAMPLE_ROWS, run_checks
+from lakehouse.quality.model import Outcome, Rule
+from lakehouse.runs.build import raise_if_blocked
+from lakehouse.runs.model import TableReport
+from lakehouse.runs.services import Catalog
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyiceberg.catalog import Catalog as PyIcebergCatalog
+    from pyspark.sql import DataFrame
+
+
+class LightBuild:
+    """The build of one table without Spark.
+
+    Args:
+        catalog: the catalog of the run's branch.
+        outcomes: the outcomes of rules and checks are added here.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        table: Table,
+        settings: Mapping[str, str],
+        commit: Commit,
+        now: datetime,
+        outcomes: list[Outcome],
+    ) -> None:
+        self._catalog, self._table, self._settings = catalog, table, settings
+        self._commit, self._now, self._outcomes = commit, now, outcomes
+        self._rule_outcomes: list[Outcome] = []
+        self._rejected: pa.Table | None = None
+
+    def run(self, iceberg: TableFormat) -> TableReport:
+        """Build the table, quarantine its invalid rows and run its checks."""
+        from pyiceberg.catalog import load_catalog
+
+        table, name = self._table, self._table.table_name
+        assert table.light is not None
+        self._refuse_spark_rules()
+        started, pointer = time.monotonic(), self._catalog.pointer(name)
+        before = {"rows": current.rows_total} if (current := _current(iceberg, name)) else {}
+        with closing(load_catalog(RUN_PREFIX + self._commit.run, **self._catalog.pyiceberg_properties())) as catalog:
+            try:
+                rows = table.light(LightContext(catalog, self._settings, self._validate, self._notes()))
+            finally:
+                self._outcomes.extend(self._rule_outcomes)
+            changed = self._catalog.pointer(name) != pointer
+            if changed and table.rules and self._rejected is None:
+                raise BadDeclarationError(
+                    f"{table.name} was written without its rules.", "Call context.validate(rows) before writing."
+                )
+            rejected = self._quarantine(catalog)
+            current = _current(iceberg, name)
+            if current is not None:
+                total = current.rows_total
+                outcomes = run_checks(
+                    table.name, table.checks, _LightChecks(table.name, catalog, before, total, self._now)
+                )
+                self._outcomes.extend(outcomes)
+                raise_if_blocked(outcomes)
+        seconds = round(time.monotonic() - started, 2)
+        note = "" if changed else "nothing changed"
+        return TableReport(table.name, (), rows, rejected, current.id if current else "", seconds, note)
+
+    def _refuse_spark_rules(self) -> None:
+        for rule in self._table.rules:
+            if not rule.sql:
+                raise _needs_spark(
+                    f"The rule {rule.name} of {self._table.name}", "Give the rule its condition as sql=…"
+                )
+
+    def _validate(self, rows: pa.Table) -> pa.Table:
+        """The rows that no quarantine rule rejects; raises RunBlockedError if a blocking rule fails."""
+        rules = self._table.rules
+        counts = ", ".join(f"count(*) FILTER (WHERE {_broken(rule)}) AS r{at}" for at, rule in enumerate(rules))
+        numbers = list(arrow.query(f"SELECT {counts} FROM rows", rows=rows).to_pylist()[0].values()) if rules else []
+        self._rule_outcomes = [
+            Outcome(self._table.name, rule.name, rule.severity, not count, count, rows=_sample(rows, rule, count))
+            for rule, count in zip(rules, numbers, strict=True)
+        ]
+        raise_if_blocked(self._rule_outcomes)
+        quarantine = [rule for rule in rules if rule.severity == "quarantine"]
+        condition = " OR ".join(_broken(rule) for rule in quarantine) or "false"
+        reasons = ", ".join(f"CASE WHEN {_broken(rule)} THEN {text(rule.name)} END" for rule in quarantine) or "''"
+        self._rejected = arrow.query(
+            f"SELECT concat_ws(', ', {reasons}) AS reason, CAST(to_json(r) AS VARCHAR) AS row,"
+            f" {text(self._commit.run)} AS run, TIMESTAMPTZ {text(self._now.isoformat())} AS rejected_at"
+            f" FROM rows r WHERE {condition}",
+            rows=rows,
+        )
+        return arrow.query(f"FROM rows WHERE NOT ({condition})", rows=rows).cast(rows.schema)
+
+    def _quarantine(self, catalog: PyIcebergCatalog) -> int:
+        """Append the rejected rows to the table `…__rejected`; returns their number."""
+        if self._rejected is None or not self._rejected.num_rows:
+            return 0
+        name = self._table.table_name.rejected
+        properties = {"format-version": "2", "gc.enabled": "false"}
+        identifier = (name.namespace, name.table)
+        table = catalog.create_table_if_not_exists(identifier, schema=self._rejected.schema, properties=properties)
+        table.append(self._rejected.cast(table.schema().as_arrow()), self._notes())
+        return int(self._rejected.num_rows)
+
+    def _notes(self) -> dict[str, str]:
+        commit = self._commit
+        notes = {"run": commit.run, "pipeline": commit.pipeline, "author": commit.author, "message": commit.message}
+        return {f"lake.{key}": value for key, value in notes.items() if value}
+
+
+@dataclass(frozen=True)
+class _LightChecks:
+    """A CheckContext over Arrow tables."""
+
+    name: str
+    catalog: PyIcebergCatalog
+    before: Mapping[str, Any]
+    total: int | None
+    now: datetime
+
+    @property
+    def rows(self) -> DataFrame:
+        self._refuse()
+
+    def table(self, name: str) -> DataFrame:
+        self._refuse()
+
+    def query(self, sql: str, **tables: str) -> list[dict[str, Any]]:
+        names = {"rows": self.name, **tables}
+        rows = {alias: self._arrow(name) for alias, name in names.items()}
+        found: list[dict[str, Any]] = arrow.query(
+            sql.format(**{each: quoted(each) for each in names}), **rows
+        ).to_pylist()
+        return found
+
+    def identifier(self, name: str) -> str:
+        return quoted(name)
+
+    def epoch_seconds(self, timestamp: str) -> str:
+        return f"epoch({timestamp})"
+
+    def _arrow(self, name: str) -> pa.Table:
+        table = TableName.parse(name)
+        return self.catalog.load_table((table.namespace, table.table)).scan().to_arrow()
+
+    def _refuse(self) -> NoReturn:
+        raise _needs_spark(f"A check of {self.name}", "Write the check with context.query(…)")
+
+
+def _needs_spark(what: str, hint: str) -> NotSupportedError:
+    return NotSupportedError(f"{what} can be evaluated only by Spark.", f"{hint}, or run without --light.")
+
+
+def _current(iceberg: TableFormat, name: TableName) -> Any:
+    return iceberg.describe(name).current if iceberg.has(name) else None
+
+
+def _broken(rule: Rule) -> str:
+    return f"NOT coalesce({rule.sql}, true)"
+
+
+def _sample(rows: pa.Table, rule: Rule, count: int) -> tuple[str, ...]:
+    """Some of the rows that block a run."""
+    if not count or rule.severity != "block":
+        return ()
+    sql = f"SELECT CAST(to_json(r) AS VARCHAR) AS row FROM rows r WHERE {_broken(rule)} LIMIT {SAMPLE_ROWS}"
+    return tuple(each["row"] for each in arrow.query(sql, rows=rows).to_pylist())

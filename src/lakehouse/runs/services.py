@@ -1,0 +1,59 @@
+"""The parts of a lake that a run works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from lakehouse.core.catalog import CanBranch
+from lakehouse.core.files import LOCAL, Files
+from lakehouse.core.names import TableName
+from lakehouse.core.source import RemoteFiles
+from lakehouse.query.tables import Tables
+from lakehouse.runs.records import RunLog
+from lakehouse.versioning.publish import Publisher
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakehouse.ingest.run import Ingester
+
+
+class Catalog(CanBranch, Protocol):
+    """The part of a catalog that runs need."""
+
+    def on(self, branch: str) -> Catalog: ...
+    def tables(self) -> Sequence[TableName]: ...
+    def pointer(self, table: TableName) -> str | None: ...
+    def pointers(self, tables: Iterable[TableName]) -> Mapping[TableName, str | None]: ...
+    def move(self, table: TableName, start: str, end: str | None) -> bool: ...
+    def spark_conf(self) -> Mapping[str, str]: ...
+    def pyiceberg_properties(self) -> Mapping[str, str]: ...
+    def ensure_namespace(self, namespace: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class RunServices:
+    """The parts of a lake that a run works with."""
+
+    tables: Tables
+    catalog: Catalog
+    publisher: Publisher
+    session: Callable[[Mapping[str, str]], AbstractContextManager[SparkSession]]
+    """Opens a Spark session with these settings."""
+    ingester: Callable[[str], Ingester]
+    """The ingester for the tables of a branch."""
+    settings: Mapping[str, Mapping[str, str]]
+    """`[sources.*]` by pipeline name."""
+    store: Callable[[Mapping[str, str]], RemoteFiles]
+    """The object store that source settings describe."""
+    raw: Path
+    log: RunLog
+    author: str = ""
+    """The default author of runs."""
+    keep_days: int = 0
+    """Days until branches of unpublished runs and tags of published runs expire (0: never)."""
+    files: Files = LOCAL
