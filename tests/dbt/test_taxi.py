@@ -14,10 +14,10 @@ from tests.frames import assert_same_frame
 from tests.runs.conftest import lake_with
 
 from lakehouse.lake import Lake
+from lakehouse.orchestrate.dbt import PACKAGED_PROJECT
 from lakehouse.pipelines.taxi.pipeline import taxi
 from lakehouse.pipelines.taxi.sample import write_month
 
-PROJECT = Path(__file__).parents[2] / "dbt"
 MODELS = {
     "silver.stg_yellow_trips": "dbt_silver.stg_yellow_trips",
     "gold.fct_daily_trips": "dbt_gold.fct_daily_trips",
@@ -34,7 +34,7 @@ def dbt(folder: Path, *arguments: str) -> Any:
         warnings.simplefilter("ignore")  # from dbt's own dependencies
         from dbt.cli.main import dbtRunner
 
-        paths = ["--project-dir", str(PROJECT), "--profiles-dir", str(PROJECT)]
+        paths = ["--project-dir", str(PACKAGED_PROJECT), "--profiles-dir", str(PACKAGED_PROJECT)]
         written = ["--target-path", str(folder / "target"), "--log-path", str(folder / "logs")]
         done = dbtRunner().invoke([*arguments, *paths, *written])
     assert done.success, done.exception or [(each.node.name, each.message) for each in done.result]

@@ -33,12 +33,9 @@ def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lak
     folder = tmp_path_factory.mktemp("published")
     write_month(folder, "2025-03", rows=1_500, seed=2)
     environment = {**stack.environment, "LAKE_PROFILE": "sql", "LAKE_SOURCES__TAXI__PATH": str(folder)}
-    project = Path(__file__).parents[2] / "dbt"
     for command in (["run", "taxi"], ["dbt", "--engine", "trino", "build"]):
         asked = [str(Path(sys.executable).parent / "lake"), *command]
-        done = subprocess.run(
-            asked, env={**environment, "LAKE_DBT": str(project)}, capture_output=True, text=True, timeout=400
-        )
+        done = subprocess.run(asked, env=environment, cwd=folder, capture_output=True, text=True, timeout=400)
         assert done.returncode == 0, done.stderr
     settings = replace(stack.settings, profile="sql")
     with assemble(settings) as opened:

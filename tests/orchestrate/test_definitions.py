@@ -14,13 +14,19 @@ from lakehouse.config.load import load_settings
 from lakehouse.orchestrate.assets import asset_key
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> dg.RepositoryDefinition:
+@pytest.fixture(scope="module")
+def inbox(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the pipeline `files` watches."""
+    return tmp_path_factory.mktemp("inbox")
+
+
+@pytest.fixture(scope="module")
+def repository(inbox: Path, tmp_path_factory: pytest.TempPathFactory) -> dg.RepositoryDefinition:
     from lakehouse.orchestrate.definitions import build_definitions
 
-    (tmp_path / "inbox").mkdir()
-    environ = {"LAKE_HOME": str(tmp_path / "lake"), "LAKE_SOURCES__FILES__PATH": str(tmp_path / "inbox")}
-    return build_definitions(load_settings({}, tmp_path, environ)).get_repository_def()
+    folder = tmp_path_factory.mktemp("definitions")
+    environ = {"LAKE_HOME": str(folder / "lake"), "LAKE_SOURCES__FILES__PATH": str(inbox)}
+    return build_definitions(load_settings({}, folder, environ)).get_repository_def()
 
 
 def test_one_lineage_goes_from_the_download_to_gold(repository: dg.RepositoryDefinition) -> None:
@@ -51,7 +57,7 @@ def test_schedules_and_sensors_are_stopped_by_default(repository: dg.RepositoryD
 
 
 def test_the_folder_sensor_requests_one_run_for_the_same_files(
-    repository: dg.RepositoryDefinition, tmp_path: Path
+    repository: dg.RepositoryDefinition, inbox: Path
 ) -> None:
     sensor = repository.get_sensor_def("crm_leads_folder")
 
@@ -60,11 +66,11 @@ def test_the_folder_sensor_requests_one_run_for_the_same_files(
             return [request.run_key for request in sensor.evaluate_tick(context).run_requests or ()]
 
     assert requested() == [], "an empty folder"
-    (tmp_path / "inbox" / "a.csv").write_text("id\n1\n")
+    (inbox / "a.csv").write_text("id\n1\n")
     first = requested()
     assert len(first) == 1
     assert requested() == first
-    (tmp_path / "inbox" / "b.csv").write_text("id\n2\n")
+    (inbox / "b.csv").write_text("id\n2\n")
     assert requested() != first
 
 

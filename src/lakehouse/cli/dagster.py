@@ -53,11 +53,12 @@ def dagster(context: Context, port: int, host: str) -> None:
 def dbt(context: Context, arguments: tuple[str, ...], no_publish: bool, engine: str) -> None:
     """Run `dbt DBT_ARGUMENTS` as one transaction: build and test the models on a branch, publish it if all tests pass.
 
-    The setting `dbt` names the folder of the dbt project. Write -- before options of dbt.
+    The setting `dbt` names the folder of the dbt project (default: dbt/ beside lake.toml, else the taxi models of this
+    package). Write -- before options of dbt.
     """
     from lakehouse.cli.show import show_rows, show_status
     from lakehouse.config.profiles import resolve_profile
-    from lakehouse.orchestrate.dbt import run_dbt, run_dbt_on_trino
+    from lakehouse.orchestrate.dbt import find_project, run_dbt, run_dbt_on_trino
 
     settings = resolve_profile(context.settings())
     if engine == "trino" and no_publish:
@@ -65,9 +66,9 @@ def dbt(context: Context, arguments: tuple[str, ...], no_publish: bool, engine: 
     result = ""
     with show_status("Running dbt"):
         if engine == "trino":
-            results = run_dbt_on_trino(context.lake, settings.dbt, arguments, settings.trino)
+            results = run_dbt_on_trino(context.lake, find_project(settings), arguments, settings.trino)
         else:
-            record, results = run_dbt(context.lake, settings.dbt, arguments, note, publish=not no_publish)
+            record, results = run_dbt(context.lake, find_project(settings), arguments, note, publish=not no_publish)
             result = f"Run {record.id}: {record.state}."
     names = ["kind", "name", "status", "seconds"]
     rows = [(str(r.node.resource_type), r.node.name, str(r.status), round(r.execution_time, 2)) for r in results or ()]

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sys
 from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 
 from lakehouse.cli.app import Context, command, lake
@@ -148,6 +149,13 @@ _CHAPTERS += [
         [["run", "files"], ["run", "files"], ["runs"]],
     ),
 ]
+_DBT = (
+    "The taxi tables once more as dbt models: built and tested on a branch, published if every test passes",
+    [
+        ["dbt", "build"],
+        ["sql", "select sum(trips) as trips, sum(revenue) as revenue from dbt_gold.fct_daily_trips"],
+    ],
+)
 _SOCIAL = (
     "Tables of PostgreSQL, because sources.social is set",
     [["run", "social"], ["sql", "select * from gold.daily_signups order by 1 limit 5"]],
@@ -168,7 +176,11 @@ def demo(context: Context) -> None:
     for name in existing & set(_TABLES):
         context.lake.drop(name)
     _write_files(context)
-    chapters = [*_CHAPTERS, *([_SOCIAL] if context.settings().sources.get("social") else [])]
+    chapters = [
+        *_CHAPTERS,
+        *([_DBT] if find_spec("dbt") else []),
+        *([_SOCIAL] if context.settings().sources.get("social") else []),
+    ]
     for number, (title, commands) in enumerate(chapters, start=1):
         _print(f"\n{number}. {title}", "1")
         for arguments in commands:

@@ -17,7 +17,7 @@ FILE_NAME = "lake.toml"
 _PREFIX = "LAKE_"
 #: Read by the command line itself, before there are settings.
 _NOT_SETTINGS = {"LAKE_DEBUG"}
-#: What dbt's own profile reads (dbt/profiles.yml).
+#: What dbt's own profile reads (orchestrate/dbt_project/profiles.yml).
 _OF_DBT = "LAKE_DBT_"
 #: Its settings are the pipelines' own: sources.NAME.SETTING, all of them texts.
 _SOURCES = "sources"

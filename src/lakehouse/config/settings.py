@@ -96,7 +96,10 @@ class Settings:
     pipelines: tuple[str, ...] = field(
         default=(), metadata={"help": "modules with pipelines of your own, found beside lake.toml or installed"}
     )
-    dbt: Path = field(default=Path("dbt"), metadata={"help": "the folder of a dbt project that belongs to the lake"})
+    dbt: Path = field(
+        default=Path("dbt"),
+        metadata={"help": "the folder of a dbt project; if there is none, the taxi models of this package"},
+    )
     spark: SparkSettings = field(default_factory=SparkSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
     s3: S3Settings = field(default_factory=S3Settings)

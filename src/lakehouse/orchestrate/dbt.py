@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadSettingError, NotInstalledError, RunBlockedError
 from lakehouse.core.names import CATALOG
 from lakehouse.core.requests import RunRequest
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakehouse.runs.model import RunRecord
+
+PACKAGED_PROJECT = Path(__file__).parent / "dbt_project"
+"""The taxi models, which come with the package."""
+_PROJECT_FILE = "dbt_project.yml"
+_PROJECT_PATH = "project_path"
+"""In dbt's target folder: the project that its files are of."""
+
+
+def find_project(settings: Settings) -> Path:
+    """Return the folder that the setting `dbt` names, else `dbt` beside lake.toml, else the packaged project."""
+    is_set = "dbt" in settings.origins
+    return settings.dbt if is_set or (settings.dbt / _PROJECT_FILE).is_file() else PACKAGED_PROJECT
 
 
 def run_dbt(
@@ -68,10 +81,13 @@ def run_dbt_on_trino(lake: Lake, project: Path, arguments: Sequence[str], trino:
 
 def invoke(lake: Lake, project: Path, arguments: Sequence[str]) -> Any:
     """Run one dbt command in this process."""
-    if not (project / "dbt_project.yml").is_file():
+    if not (project / _PROJECT_FILE).is_file():
         raise BadSettingError(f"{project} is not a dbt project.", "Set `dbt` in lake.toml, or LAKE_DBT.")
     paths = ["--project-dir", str(project), "--profiles-dir", str(project)]
-    paths += ["--target-path", str(lake.folder / "dbt"), "--log-path", str(lake.folder / "logs")]
+    target = _target(lake)
+    paths += ["--target-path", str(target), "--log-path", str(lake.folder / "logs")]
+    target.mkdir(exist_ok=True)
+    (target / _PROJECT_PATH).write_text(str(project))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # from dbt's own dependencies
         try:
@@ -81,9 +97,25 @@ def invoke(lake: Lake, project: Path, arguments: Sequence[str]) -> Any:
         return dbtRunner().invoke([*arguments, *paths, "--quiet"])
 
 
+def manifest_of(lake: Lake, project: Path) -> Path:
+    """Return the manifest of the project. dbt parses the project if it changed, or if the last manifest is of another one."""
+    target = _target(lake)
+    manifest, last = target / "manifest.json", target / _PROJECT_PATH
+    changed = max(file.stat().st_mtime for file in project.rglob("*") if file.is_file())
+    is_same = last.is_file() and last.read_text() == str(project)
+    if not is_same or not manifest.is_file() or manifest.stat().st_mtime < changed:
+        invoke(lake, project, ["parse"])
+    return manifest
+
+
+def _target(lake: Lake) -> Path:
+    """dbt's target folder: in the lake, because a packaged project may be read-only."""
+    return lake.folder / "dbt"
+
+
 def namespaces(project: Path) -> list[str]:
     """Return the schemas that the project's models are written to."""
-    found = re.findall(r"\+schema:\s*(\w+)", (project / "dbt_project.yml").read_text())
+    found = re.findall(r"\+schema:\s*(\w+)", (project / _PROJECT_FILE).read_text())
     return sorted(set(found))
 
 

@@ -14,7 +14,7 @@ from lakehouse.core.errors import LakeError
 from lakehouse.ingest.files import discover
 from lakehouse.lake.assemble import all_pipelines, assemble
 from lakehouse.orchestrate.assets import pipeline_assets
-from lakehouse.orchestrate.dbt import invoke
+from lakehouse.orchestrate.dbt import find_project, manifest_of
 from lakehouse.orchestrate.dbt_assets import dbt_models
 from lakehouse.orchestrate.report import snapshot_report
 from lakehouse.orchestrate.resource import RESOURCE, LakeResource
@@ -46,15 +46,10 @@ def build_definitions(settings: Settings) -> dg.Definitions:
 
 
 def _dbt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
-    """Define the models of the lake's dbt project, if it has one. The parsed manifest is cached until the project changes."""
-    if not (settings.dbt / "dbt_project.yml").is_file():
-        return []
+    """Define the models of the lake's dbt project."""
+    project = find_project(settings)
     with assemble(settings) as lake:
-        manifest = lake.folder / "dbt" / "manifest.json"
-        changed = max(file.stat().st_mtime for file in settings.dbt.rglob("*") if file.is_file())
-        if not manifest.is_file() or manifest.stat().st_mtime < changed:
-            invoke(lake, settings.dbt, ["parse"])
-    return [dbt_models(manifest, settings.dbt)]
+        return [dbt_models(manifest_of(lake, project), project)]
 
 
 def _lake_resource(settings: Settings) -> dg.ResourceDefinition:
