@@ -1,5 +1,4 @@
-# Everything here works on a machine that has only Python 3.11 and make. `make help` lists the targets.
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# Everything here works on a machine that has only Python and make. `make help` lists the targets.
 BIN := .venv/bin
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -9,11 +8,13 @@ SHELL := /bin/bash
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
 
-.venv/ready: requirements/lock.txt requirements/bootstrap.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "lakehouse needs Python 3.11; found $$($(PYTHON) --version). Set PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@rm -f $@ && test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
-	$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements/bootstrap.txt requirements/lock.txt
+.venv/ready: requirements/lock.txt requirements/bootstrap.txt pyproject.toml tools/bootstrap.sh
+	@rm -f $@
+	@echo "==> Python 3.11 and uv in .venv (20 to 50 MB to fetch)"
+	@tools/bootstrap.sh
+	@echo "==> Dependencies in .venv (about 500 MB to fetch, 1.9 GB on disk; 2 to 10 minutes, longest at pyspark)"
+	$(BIN)/uv pip sync --compile-bytecode --python $(BIN)/python --require-hashes requirements/bootstrap.txt requirements/lock.txt
+	@echo "==> lakehouse in .venv"
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m compileall -q src  # our own modules too: where Python may not write bytecode, every command would compile them anew
 	@touch $@

@@ -12,16 +12,17 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import stop_spark
+from tests.wheel import build_wheel, install_wheel, without_checkout
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 #: `-o setup`: the environment that runs the tests is set up, and the Makefile's own would be made in the checkout.
-MAKE = f"make -f {ROOT}/Makefile -o setup BIN={BIN}"
+MAKE = f"make -f {ROOT}/Makefile -o setup BIN="
 #: How a command of the README that is not `lake` runs here.
 OTHER_COMMANDS = {
-    "make demo": f"{MAKE} demo",
+    "make demo": f"{MAKE}{BIN} demo",
     "make test": "true",  # it is running
     "source .venv/bin/activate": "true",  # PATH has that folder
 }
@@ -36,8 +37,9 @@ class Step:
     done: subprocess.CompletedProcess[str]
 
 
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+def shell(command: str, folder: Path, programs: Path = BIN) -> subprocess.CompletedProcess[str]:
+    others = os.environ if programs == BIN else without_checkout()
+    environment = {**others, "PATH": f"{programs}:{os.environ['PATH']}"}
     arguments = ["bash", "-c", command]
     return subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True, timeout=900)
 
@@ -83,11 +85,16 @@ def test_the_last_line_of_the_demo_leads_on_with_its_lake(steps: list[Step], che
     last = steps[0].done.stdout.splitlines()[-1]
     assert last == "Go on with this lake: lake --home .lake-demo tables"
     listed = shell(last.partition(": ")[2], checkout)
-    assert {"demo.orders", "gold.daily_bars", "crm.leads"} <= set(re.findall(r"^\S+", listed.stdout, re.MULTILINE))
+    assert {"demo.orders", "gold.daily_bars", "crm.leads", "dbt_gold.fct_daily_trips"} <= set(
+        re.findall(r"^\S+", listed.stdout, re.MULTILINE)
+    )
 
 
-def test_the_demo_is_the_same_tour_when_it_runs_again(steps: list[Step], checkout: Path) -> None:
-    again = shell(OTHER_COMMANDS["make demo"], checkout)
+def test_the_demo_is_the_same_tour_when_it_runs_again_from_a_wheel(
+    steps: list[Step], checkout: Path, tmp_path: Path
+) -> None:
+    programs = install_wheel(build_wheel(tmp_path), tmp_path)
+    again = shell(f"{MAKE}{programs} demo", checkout, programs)
     for told in (steps[0].done, again):
         assert told.returncode == 0, told.stderr
         assert "Edsger  Rotterdam  1       3.20" in told.stdout, "the join of Hudi and Iceberg"
@@ -101,10 +108,11 @@ def test_the_demo_is_the_same_tour_when_it_runs_again(steps: list[Step], checkou
             )
             assert f"is already in {table}" in told.stderr
         assert told.stderr.count("column added: city string") >= 4, "while ingesting, and in the diff, for each format"
+        assert re.search(r"model +fct_daily_trips +success", told.stdout), "the dbt models"
         assert str(checkout) not in told.stdout + told.stderr, "paths are relative to the working folder"
 
 
 def test_lake_home_chooses_where_the_demo_makes_its_lake(checkout: Path) -> None:
-    shown = shell(f"LAKE_HOME=/elsewhere {MAKE} -n demo", checkout).stdout
+    shown = shell(f"LAKE_HOME=/elsewhere {MAKE}{BIN} -n demo", checkout).stdout
     chosen = shell(f"LAKE_HOME=/elsewhere; {shown.replace(f'{BIN}/lake demo', 'printenv LAKE_HOME')}", checkout)
     assert chosen.stdout.splitlines()[-1] == "/elsewhere"

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lakehouse.cli.app import Context, command, group
-from lakehouse.cli.show import note, show_download, show_rows, show_status
+from lakehouse.cli.show import note, show_download, show_download_lines, show_rows, show_step
 from lakehouse.core.errors import HomeError
 
 _SHELLS = ("bash", "zsh", "fish")
@@ -47,7 +47,7 @@ def setup(context: Context) -> None:
     """
     from lakehouse.lake.setup import prepare
 
-    archive = prepare(context.settings(), show_status, show_download)
+    archive = prepare(context.settings(), show_step, show_download if sys.stderr.isatty() else show_download_lines)
     note("Spark is ready." if archive else "Spark is ready (this Java cannot archive classes, so it starts slower).")
 
 

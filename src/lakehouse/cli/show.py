@@ -57,6 +57,33 @@ def show_status(text: str) -> Iterator[Callable[[str], None] | None]:
 
 
 @contextmanager
+def show_step(text: str) -> Iterator[None]:
+    """Print a line when work of minutes begins and its duration when it ends; show a spinner in between."""
+    from time import monotonic
+
+    note(f"{text}…")
+    begin = monotonic()
+    with show_status(text):
+        yield
+    note(f"  done in {monotonic() - begin:.0f} s")
+
+
+@contextmanager
+def show_download_lines(text: str) -> Iterator[Callable[[int, int], None]]:
+    """Print a line for every tenth of a download; yield a function of (bytes received, bytes in total)."""
+    printed = -1
+
+    def show(received: int, total: int) -> None:
+        nonlocal printed
+        tenth = 10 * received // max(total, 1)
+        if tenth > printed:
+            printed = tenth
+            note(f"{text}: {size(received)} of {size(total)}")
+
+    yield show
+
+
+@contextmanager
 def show_download(text: str) -> Iterator[Any]:
     """Show a progress bar while the block runs, on a terminal only; yield a function of (bytes received, bytes in total)."""
     if not sys.stderr.isatty():

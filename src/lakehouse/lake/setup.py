@@ -35,9 +35,9 @@ def prepare(settings: Settings, status: StatusReporter, download: DownloadReport
         return archive
     with tempfile.TemporaryDirectory(prefix="lake-setup-") as scratch:
         class_list = Path(scratch) / "classes.txt"
-        with status("Recording the classes that Spark loads (once per machine)"):
+        with status("Recording the classes that Spark loads (about a minute, once per machine)"):
             _train(settings, Path(scratch) / "lake", class_list)
-        with status("Building the class archive, which halves Spark's start time"):
+        with status("Building the class archive, which halves Spark's start time (about half a minute)"):
             return make_archive(settings.cache, java, jars, class_list)
 
 
