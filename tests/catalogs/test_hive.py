@@ -13,7 +13,8 @@ from tests.catalogs.threads import at_once
 from tests.servers.ports import free_port
 from tests.servers.stack import Stack
 
-from lakehouse.catalogs.hive import DROPPED, HiveCatalog, HudiEntries
+from lakehouse.catalogs.hive import HiveCatalog
+from lakehouse.catalogs.hive.metastore import DROPPED
 from lakehouse.catalogs.overlay import BranchOverlay
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.errors import (
@@ -75,36 +76,36 @@ def test_what_is_not_there_has_no_pointer(hive: HiveCatalog, namespace: str) -> 
     nothing = TableName(namespace, "nothing")
     assert hive.pointer(nothing) is None
     assert not hive.has_view(nothing)
-    assert not hive.move(nothing, "s3://a", "s3://b")
+    assert not hive.swap_pointer(nothing, "s3://a", "s3://b")
     assert not hive.drop(nothing, "2026-01-01")
     assert not hive.undrop(nothing)
 
 
 def test_the_pointer_follows_every_commit(hive: HiveCatalog, leads: TableName) -> None:
-    state = hive.state()
+    state = hive.state_hash()
     first, second = both_pointers(hive, leads)
     assert first != second == theirs(hive).load_table(str(leads)).metadata_location
     assert leads in hive.tables()
-    assert hive.state() != state
+    assert hive.state_hash() != state
     assert hive.pointers([leads, TableName("no_such_db", "t")]) == {leads: second, TableName("no_such_db", "t"): None}
 
 
 def test_a_move_needs_the_table_to_be_where_it_was(hive: HiveCatalog, leads: TableName) -> None:
     first, second = both_pointers(hive, leads)
-    assert not hive.move(leads, first, second)
-    assert hive.move(leads, second, first)
+    assert not hive.swap_pointer(leads, first, second)
+    assert hive.swap_pointer(leads, second, first)
     assert count(hive, leads) == 2
     append(hive, leads)
     assert count(hive, leads) == 4
     now = hive.pointer(leads)
     assert now
-    assert hive.move(leads, now, None)
+    assert hive.swap_pointer(leads, now, None)
     assert hive.pointer(leads) is None
 
 
 def test_moves_of_many_at_once_move_once(hive: HiveCatalog, leads: TableName) -> None:
     first, second = both_pointers(hive, leads)
-    answers = at_once(lambda _: hive.move(leads, second, first), 4)
+    answers = at_once(lambda _: hive.swap_pointer(leads, second, first), 4)
     assert sorted(answers, key=str) == [False] * 3 + [True]
 
 
@@ -156,7 +157,7 @@ def trips(hive: HiveCatalog, leads: TableName) -> TableName:
 
 
 def test_hudi_tables_are_told_apart_from_icebergs(hive: HiveCatalog, leads: TableName, trips: TableName) -> None:
-    hudi = HudiEntries(hive.metastore, hive.warehouse)
+    hudi = hive.entries_of("hudi")
     assert [name for name in hudi.tables() if name.namespace == leads.namespace] == [trips]
     assert [name for name in hive.tables() if name.namespace == leads.namespace] == [leads]
     assert hudi.location(trips) == f"{hive.warehouse}/{leads.namespace}.db/trips"
@@ -168,7 +169,7 @@ def test_hudi_tables_are_told_apart_from_icebergs(hive: HiveCatalog, leads: Tabl
 def test_a_hudi_table_that_was_the_metastores_own_is_dropped_without_moving_its_files(
     hive: HiveCatalog, leads: TableName, trips: TableName
 ) -> None:
-    hudi = HudiEntries(hive.metastore, hive.warehouse)
+    hudi = hive.entries_of("hudi")
     before = hudi.location(trips)
     assert hudi.drop(trips)
     assert (hudi.location(trips), trips in hudi.dropped(), trips in hive.dropped()) == (None, True, False)
@@ -207,7 +208,7 @@ def branch(aside: BranchOverlay, leads: TableName, deals: TableName) -> SqlCatal
 def test_one_table_is_published_by_an_exchange_of_its_pointer(
     aside: BranchOverlay, hive: HiveCatalog, branch: SqlCatalog, leads: TableName
 ) -> None:
-    assert not aside.all_at_once
+    assert not aside.capabilities.multi_table_publish
     wanted = branch.pointer(leads)
     assert (count(hive, leads), count(branch, leads)) == (2, 4)
     assert aside.publish("run_7", Commit(run="7"), "run_7")
@@ -226,7 +227,7 @@ def test_a_new_table_is_published(aside: BranchOverlay, hive: HiveCatalog, leads
     assert aside.publish("one")
     assert count(hive, deals) == 2
     refused = aside.publish("two")
-    assert (bool(refused), refused.moved) == (False, (deals,))
+    assert (bool(refused), refused.conflicts) == (False, (deals,))
 
 
 def test_a_table_dropped_on_a_branch_is_dropped_by_its_publish_and_comes_back(
@@ -256,7 +257,7 @@ def test_a_table_that_others_wrote_to_meanwhile_is_a_conflict(
 ) -> None:
     append(hive, leads)
     assert aside.conflicts("run_7") == (leads,)
-    assert aside.publish("run_7").moved == (leads,)
+    assert aside.publish("run_7").conflicts == (leads,)
     assert (count(hive, leads), count(branch, leads), aside.log()) == (4, 4, [])
 
 
@@ -264,7 +265,7 @@ def test_a_run_killed_between_the_commit_and_the_note_has_published(
     aside: BranchOverlay, hive: HiveCatalog, branch: SqlCatalog, leads: TableName
 ) -> None:
     assert aside.published_by("7") is None
-    assert hive.change(aside.changes("run_7"))  # as a publisher does that is killed right after
+    assert hive.commit(aside.changes("run_7"))  # as a publisher does that is killed right after
     assert aside.log() == []
     found = aside.published_by("7")
     assert found
@@ -278,7 +279,7 @@ def test_a_publish_is_undone(aside: BranchOverlay, hive: HiveCatalog, branch: Sq
     assert aside.revert(done.entry, Commit())
     assert hive.pointer(leads) == before
     append(hive, leads)
-    assert aside.revert(done.entry, Commit()).moved == (leads,)
+    assert aside.revert(done.entry, Commit()).conflicts == (leads,)
 
 
 # ---- the server -------------------------------------------------------------------------------------------------
@@ -289,7 +290,7 @@ UNREACHED = HiveCatalog("thrift://127.0.0.1:1", "s3://x/y")
 def test_a_metastore_that_does_not_run_is_told_of() -> None:
     uri = f"thrift://127.0.0.1:{free_port()}"
     with pytest.raises(CatalogUnreachableError, match=uri) as refused:
-        HiveCatalog(uri, "s3://x/y").ready()
+        HiveCatalog(uri, "s3://x/y").ensure_ready()
     assert "lake up hive" in refused.value.hint
 
 
@@ -304,7 +305,7 @@ def test_without_its_client_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setitem(sys.modules, "hive_metastore.ThriftHiveMetastore", None)
     with pytest.raises(NotInstalledError) as refused:
-        UNREACHED.ready()
+        UNREACHED.ensure_ready()
     assert "lakehouse[iceberg]" in refused.value.hint
 
 
@@ -319,7 +320,7 @@ def test_spark_and_pyiceberg_write_the_same_tables(
     assert count(hive, leads) == 5
     now = hive.pointer(leads)
     assert now
-    assert hive.move(leads, now, first)
+    assert hive.swap_pointer(leads, now, first)
     assert spark_apart.sql(f"SELECT count(*) AS n FROM lake.{leads}", conf) == [{"n": 2}]
     spark_apart.sql(f"CREATE TABLE lake.{leads.namespace}.t USING iceberg AS SELECT * FROM lake.{leads}", conf)
     assert count(hive, TableName(leads.namespace, "t")) == 2

@@ -98,12 +98,12 @@ def test_a_move_tells_nessie_what_the_file_says(catalog: NessieCatalog, leads: T
     append(catalog, leads)
     second = catalog.pointer(leads)
     assert first and second
-    assert not catalog.move(leads, first, second)
-    assert catalog.move(leads, second, first)
+    assert not catalog.swap_pointer(leads, first, second)
+    assert catalog.swap_pointer(leads, second, first)
     content = catalog.api.contents("main", [(leads.namespace, "leads")])[0][(leads.namespace, "leads")]
     assert content["snapshotId"] == theirs(catalog).load_table(str(leads)).metadata.current_snapshot_id
     assert count(catalog, leads) == 2
-    assert catalog.move(leads, first, None)
+    assert catalog.swap_pointer(leads, first, None)
     assert catalog.pointer(leads) is None
 
 
@@ -112,7 +112,7 @@ def test_moves_of_many_at_once_move_once(catalog: NessieCatalog, leads: TableNam
     append(catalog, leads)
     second = catalog.pointer(leads)
     assert first and second
-    answers = at_once(lambda _: catalog.move(leads, second, first), 6)
+    answers = at_once(lambda _: catalog.swap_pointer(leads, second, first), 6)
     assert sorted(answers, key=str) == [False] * 5 + [True]
 
 
@@ -232,7 +232,7 @@ def test_what_was_dropped_on_a_branch_goes_with_it(catalog: NessieCatalog, leads
     assert list(catalog.on(branch).dropped()) == [leads]
     assert leads not in catalog.dropped()
     assert count(catalog, leads) == 2
-    catalog.discard(branch)
+    catalog.drop_branch(branch)
     catalog.create_branch(branch)
     assert list(catalog.on(branch).dropped()) == []
 
@@ -243,7 +243,7 @@ def test_what_was_dropped_on_a_branch_goes_with_it(catalog: NessieCatalog, leads
 def test_a_nessie_that_does_not_run_is_told_of() -> None:
     uri = f"http://127.0.0.1:{free_port()}/api/v2"
     with pytest.raises(CatalogUnreachableError, match=uri) as refused:
-        NessieCatalog(NessieApi(uri), "s3://x/y").ready()
+        NessieCatalog(NessieApi(uri), "s3://x/y").ensure_ready()
     assert "lake up nessie" in refused.value.hint
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.catalogs.nessie_desk import ROWS, append, branch, catalog, count, leads, theirs
 
 from lakehouse.catalogs.nessie import NessieCatalog, history, publishing, refs
-from lakehouse.catalogs.nessie.kept import KEPT
+from lakehouse.catalogs.nessie.annotations import BRANCH
 from lakehouse.core.errors import (
     BadNameError,
     BranchExistsError,
@@ -44,7 +44,7 @@ def test_a_branch_is_its_own_until_it_is_published(catalog: NessieCatalog, leads
     entry = catalog.log(limit=1)[0]
     assert (entry.id, entry.commit) == (done.entry, commit)
     assert {each.table.table: each.before for each in entry.tables} == {"leads": base[leads], "new": None}
-    assert (catalog.tagged(f"t_{branch}"[:100]) or {})[leads] == after
+    assert (catalog.tag_pointers(f"t_{branch}"[:100]) or {})[leads] == after
 
 
 def test_a_publish_of_nothing_is_done_and_leaves_no_trace(
@@ -73,11 +73,11 @@ def test_a_conflict_publishes_nothing_and_names_the_table(
     assert catalog.pointers([leads, other]) == before
     done = catalog.publish(branch)
     assert not done
-    assert done.moved == (leads,)
+    assert done.conflicts == (leads,)
     assert catalog.pointers([leads, other]) == before
     assert branch in catalog.branches()
-    assert catalog.discard(branch)
-    assert not catalog.discard(branch)
+    assert catalog.drop_branch(branch)
+    assert not catalog.drop_branch(branch)
 
 
 def test_two_branches_that_make_the_same_namespace_both_publish(catalog: NessieCatalog, namespace: str) -> None:
@@ -96,16 +96,16 @@ def test_what_is_written_to_a_branch_after_it_was_read_is_not_thrown_away(
     catalog.create_branch(branch)
     seen = refs.existing(catalog.api, branch)
     append(catalog, leads, branch)
-    refs.forget(catalog.api, "branch", seen)
+    refs.drop_if_unchanged(catalog.api, "branch", seen)
     assert count(catalog, leads, branch) == 4
 
 
 def test_a_branch_says_who_made_it_from_what(catalog: NessieCatalog, leads: TableName, branch: str) -> None:
     catalog.create_branch(branch, commit=Commit("branch", "ann", "to try"))
     ref = next(each for each in catalog.branch_refs() if each.name == branch)
-    assert (ref.made_from, ref.author, ref.message, ref.state) == ("main", "ann", "to try", catalog.state())
+    assert (ref.created_from, ref.author, ref.message, ref.state) == ("main", "ann", "to try", catalog.state_hash())
     append(catalog, leads)
-    assert ref.state != catalog.state()
+    assert ref.state != catalog.state_hash()
     with pytest.raises(BranchExistsError):
         catalog.create_branch(branch)
     with pytest.raises(BranchExistsError):
@@ -130,11 +130,11 @@ def test_only_branches_that_were_made_for_a_table_are_found_by_it(
     catalog.fork(f"ingest_x_{branch}", [TableName(leads.namespace, "other")])
     assert catalog.branches_of(leads, "ingest_") == [f"ingest_{branch}"]
     assert catalog.branches_of(leads, "run_") == []
-    catalog.discard(f"ingest_{branch}")
+    catalog.drop_branch(f"ingest_{branch}")
     assert catalog.branches_of(leads, "ingest_") == []
 
 
-@pytest.mark.parametrize("name", ["main", "lake", KEPT, "lake__x", "_x", "a-b", "a b", "a'"])
+@pytest.mark.parametrize("name", ["main", "lake", BRANCH, "lake__x", "_x", "a-b", "a b", "a'"])
 def test_a_name_that_means_something_else_is_refused(catalog: NessieCatalog, name: str) -> None:
     with pytest.raises(BadNameError):
         catalog.create_branch(name)
@@ -148,10 +148,10 @@ def test_what_is_not_there_is_told_of(catalog: NessieCatalog) -> None:
             attempt("nope")
     with pytest.raises(NoSuchBranchError, match="nope"):
         catalog.on("nope").tables()
-    assert catalog.tagged("nope") is None
-    assert not catalog.discard("main")
+    assert catalog.tag_pointers("nope") is None
+    assert not catalog.drop_branch("main")
     assert not catalog.drop_tag("main")
-    assert catalog.tagged("main") is None
+    assert catalog.tag_pointers("main") is None
 
 
 # ---- tags and the log -------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def test_a_tag_remembers_what_was(catalog: NessieCatalog, leads: TableName, bran
     tag, before = f"t_{branch}"[:100], catalog.pointer(leads)
     catalog.create_tag(tag, commit=Commit("tag", "ann", "the end of the year"))
     append(catalog, leads)
-    assert (catalog.tagged(tag) or {})[leads] == before
+    assert (catalog.tag_pointers(tag) or {})[leads] == before
     assert [(each.author, each.message) for each in catalog.tags() if each.name == tag] == [
         ("ann", "the end of the year")
     ]
@@ -171,7 +171,7 @@ def test_a_tag_remembers_what_was(catalog: NessieCatalog, leads: TableName, bran
     assert before in {each.pointer for each in catalog.reachable("9999") if each.by == f"tag {tag}"}
     assert catalog.drop_tag(tag)
     assert not catalog.drop_tag(tag)
-    assert catalog.discard(branch)
+    assert catalog.drop_branch(branch)
 
 
 def test_what_an_engine_wrote_to_main_is_not_in_the_log_but_can_be_reverted(
@@ -251,7 +251,7 @@ def test_a_revert_undoes_all_tables_of_a_publish(catalog: NessieCatalog, leads: 
     assert count(catalog, leads) == 4, "writers go on from there"
     again = catalog.revert(undone.entry, Commit())
     assert not again
-    assert again.moved == (leads,)
+    assert again.conflicts == (leads,)
 
 
 def test_a_commit_of_nowhere_or_of_a_branch_cannot_be_reverted(

@@ -89,7 +89,7 @@ def test_spark_goes_on_from_a_pointer_that_was_moved(
     second = catalog.pointer(leads)
     assert first and second
     for start, end, rows in ((second, first, 2), (first, second, 4)):
-        assert catalog.move(leads, start, end)
+        assert catalog.swap_pointer(leads, start, end)
         assert sql(f"SELECT count(*) AS n FROM lake.{leads}") == [{"n": rows}]
     sql(f"INSERT INTO lake.{leads} VALUES (9)")
     assert count(catalog, leads) == 5

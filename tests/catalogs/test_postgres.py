@@ -14,7 +14,7 @@ from tests.servers.postgres import Postgres
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.catalogs.sql.database import DuplicateKeyError
-from lakehouse.catalogs.sql.postgres import make_tables
+from lakehouse.catalogs.sql.postgres import create_tables_sql
 from lakehouse.core.errors import BadSettingError, CatalogAccessError, CatalogUnreachableError, LakeError
 from lakehouse.core.names import TableName
 
@@ -155,9 +155,9 @@ def test_the_tables_that_a_server_starts_with_are_those_that_we_make(
         "select table_name, ordinal_position, column_name, data_type, is_nullable from information_schema.columns"
         " where table_schema = 'public' order by 1, 2"
     )
-    catalog_at(postgres.url).ready()
+    catalog_at(postgres.url).ensure_ready()
     started_with = postgres_server.new_database()
-    started_with.run(make_tables(), make_tables())
+    started_with.run(create_tables_sql(), create_tables_sql())
     assert started_with.rows(columns) == postgres.rows(columns)
     assert started_with.rows("table lake_schema") == postgres.rows("table lake_schema")
     catalog_at(started_with.url).create_branch("exp")

@@ -65,11 +65,11 @@ def count(catalog: RestCatalog | SqlCatalog, table: TableName = LEADS) -> int:
 def test_tables_and_pointers_are_the_servers(catalog: RestCatalog, served: Served) -> None:
     catalog.ensure_namespace("crm")
     assert list(catalog.tables()) == [LEADS]
-    before, state = catalog.pointer(LEADS), catalog.state()
+    before, state = catalog.pointer(LEADS), catalog.state_hash()
     assert before == served.catalog.pointer(LEADS)
     append(catalog)
     assert catalog.pointers([LEADS, DEALS]) == {LEADS: served.catalog.pointer(LEADS), DEALS: None}
-    assert catalog.state() != state
+    assert catalog.state_hash() != state
     assert not catalog.has_view(LEADS)
 
 
@@ -98,9 +98,9 @@ def test_a_pointer_cannot_be_moved_over_rest_but_forgotten(catalog: RestCatalog)
     now = catalog.pointer(LEADS)
     assert now
     with pytest.raises(NotSupportedError, match="metadata file"):
-        catalog.move(LEADS, now, now)
-    assert not catalog.move(LEADS, "file:///elsewhere", None)
-    assert catalog.move(LEADS, now, None)
+        catalog.swap_pointer(LEADS, now, now)
+    assert not catalog.swap_pointer(LEADS, "file:///elsewhere", None)
+    assert catalog.swap_pointer(LEADS, now, None)
     assert catalog.pointer(LEADS) is None
 
 
@@ -138,7 +138,7 @@ def test_several_tables_are_published_in_one_transaction(
     assert (now.snapshots, now.schema()) == (wanted.snapshots, wanted.schema())
     (entry,) = aside.log()
     assert {each.table: each.after for each in entry.tables} == catalog.pointers([LEADS, DEALS])
-    assert aside.tagged("run_7") == catalog.pointers([LEADS, DEALS])
+    assert aside.tag_pointers("run_7") == catalog.pointers([LEADS, DEALS])
     append(catalog)
     assert count(catalog) == 6, "writers go on from there"
 
@@ -148,7 +148,7 @@ def test_a_table_that_moved_meanwhile_publishes_nothing(
 ) -> None:
     append(catalog)
     assert aside.conflicts("run_7") == (LEADS,)
-    assert aside.publish("run_7").moved == (LEADS,)
+    assert aside.publish("run_7").conflicts == (LEADS,)
     assert (count(catalog), catalog.pointer(DEALS), aside.branches()) == (4, None, ["run_7"])
 
 
@@ -157,16 +157,16 @@ def test_what_moves_between_the_look_and_the_transaction_is_refused_by_the_serve
 ) -> None:
     sent = []
     for each in aside.changes("run_7"):
-        seen = catalog._loaded(each.table)
+        seen = catalog._load(each.table)
         sent.append((each.table, change_of(seen and seen["metadata"], catalog._read(str(each.after)))))
     append(catalog)
-    assert not catalog._sent(sent)
+    assert not catalog._send(sent)
     assert (count(catalog), catalog.pointer(DEALS)) == (4, None)
 
 
 def test_every_change_names_the_state_that_it_was_made_from(catalog: RestCatalog, branch: SqlCatalog) -> None:
     now = theirs(catalog).load_table(str(LEADS)).metadata
-    found = catalog._loaded(LEADS)
+    found = catalog._load(LEADS)
     assert found
     before, after = found["metadata"], catalog._read(str(branch.pointer(LEADS)))
     assert change_of(None, after)["requirements"] == [{"type": "assert-create"}]
@@ -185,8 +185,8 @@ def test_every_change_names_the_state_that_it_was_made_from(catalog: RestCatalog
 def test_several_tables_without_transactions_are_refused_and_one_is_not(
     aside: BranchOverlay, catalog: RestCatalog, branch: SqlCatalog
 ) -> None:
-    catalog._theirs._supported_endpoints = set()  # as of a server that does not list it
-    assert not aside.all_at_once
+    catalog._client._supported_endpoints = set()  # as of a server that does not list it
+    assert not aside.capabilities.multi_table_publish
     with pytest.raises(
         NotSupportedError, match=r"cannot change several tables at once: crm\.deals, crm\.leads"
     ) as refused:
@@ -212,7 +212,7 @@ def test_a_drop_together_with_other_changes_is_refused_as_a_whole(
     aside: BranchOverlay, catalog: RestCatalog, branch: SqlCatalog
 ) -> None:
     branch.drop(LEADS, "2026-01-01")
-    with pytest.raises(NotSupportedError, match=r"A drop of crm\.leads together with other changes"):
+    with pytest.raises(NotSupportedError, match=r"Dropping crm\.leads together with other changes"):
         aside.publish("run_7")
     assert (count(catalog), catalog.pointer(DEALS)) == (2, None)
 
@@ -236,14 +236,14 @@ def test_a_publish_is_undone_and_done_again(aside: BranchOverlay, catalog: RestC
     assert [each.commit.kind for each in aside.log()] == ["revert", "revert", "publish"]
     append(catalog, table)
     refused = aside.revert(again.entry, Commit())
-    assert (bool(refused), refused.moved) == (False, (table,))
+    assert (bool(refused), refused.conflicts) == (False, (table,))
 
 
 def test_a_run_killed_between_the_commit_and_the_note_has_published(
     aside: BranchOverlay, catalog: RestCatalog, branch: SqlCatalog
 ) -> None:
     assert aside.published_by("7") is None
-    assert catalog.change(aside.changes("run_7"))  # as a publisher does that is killed right after
+    assert catalog.commit(aside.changes("run_7"))  # as a publisher does that is killed right after
     assert aside.log() == []
     found = aside.published_by("7")
     assert found
@@ -255,14 +255,14 @@ def test_a_run_killed_between_the_commit_and_the_note_has_published(
 def test_publishing_again_what_a_killed_one_published_changes_nothing(
     aside: BranchOverlay, catalog: RestCatalog, branch: SqlCatalog
 ) -> None:
-    assert catalog.change(aside.changes("run_7"))
+    assert catalog.commit(aside.changes("run_7"))
     before = catalog.pointers([LEADS, DEALS])
     assert aside.publish("run_7", Commit(run="7"))
     assert (catalog.pointers([LEADS, DEALS]), aside.branches()) == (before, [])
 
 
 def test_nobody_deletes_files_by_what_the_lake_knows_of_somebody_elses_catalog(aside: BranchOverlay) -> None:
-    with pytest.raises(NotSupportedError, match="readers and writers that this lake knows nothing of"):
+    with pytest.raises(NotSupportedError, match="readers and writers that this lake does not know"):
         aside.reachable()
 
 
@@ -297,13 +297,13 @@ def test_a_branch_beside_a_server_of_others_is_published_there(
 def test_a_server_that_does_not_run_is_told_of() -> None:
     uri = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(CatalogUnreachableError, match=uri) as refused:
-        RestCatalog(uri).ready()
+        RestCatalog(uri).ensure_ready()
     assert "lake up rest" in refused.value.hint
 
 
 def test_a_wrong_token_is_told_of_and_not_repeated(served: Served) -> None:
     with pytest.raises(CatalogAccessError) as refused:
-        RestCatalog(served.url, token="wrong-one").ready()
+        RestCatalog(served.url, token="wrong-one").ensure_ready()
     assert (
         "wrong-one" not in f"{refused.value.message} {refused.value.hint} {RestCatalog(served.url, token='wrong-one')}"
     )

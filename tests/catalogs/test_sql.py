@@ -18,7 +18,8 @@ from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
 from tests.repetitions import repetitions
 
-from lakehouse.catalogs.sql import SqlCatalog, SqliteDatabase, open_database
+from lakehouse.catalogs.sql import SqlCatalog, open_database
+from lakehouse.catalogs.sql.sqlite import SqliteDatabase
 from lakehouse.core.errors import HomeError, TableExistsError
 from lakehouse.core.names import TableName
 from lakehouse.storage.local import LocalHome
@@ -319,7 +320,7 @@ def test_a_catalog_of_the_first_version_keeps_its_tables_branches_and_drops(cata
     assert list(catalog.dropped()) == [TableName("crm", "old")]
     assert catalog.undrop(TableName("crm", "old"))
     catalog.create_branch("exp")
-    assert catalog.publish("run_1").moved == (LEADS,), "where it began was not written down: never force"
+    assert catalog.publish("run_1").conflicts == (LEADS,), "where it began was not written down: never force"
     assert catalog.pointer(LEADS) == "a"
 
 

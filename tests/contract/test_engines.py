@@ -22,7 +22,7 @@ def desk(request: pytest.FixtureRequest, stack: Stack, tmp_path_factory: pytest.
     kind = request.param
     settings = settings_of(kind, stack, tmp_path_factory.mktemp(kind))
     parts = open_backend(settings)
-    parts.catalog.ready()
+    parts.catalog.ensure_ready()
     parts.catalog.ensure_namespace("contract")
 
     def newest(table: str) -> int:

@@ -74,8 +74,7 @@ def test_any_catalog_with_a_local_warehouse_has_the_folders(
     folders.engines["lake"].create(f"contract.beside_{kind}")
     beside = replace(shared_settings.catalog, kind=kind, uri="" if kind == "sql" else "http://127.0.0.1:9")
     parts = open_backend(replace(shared_settings, catalog=beside))
-    assert parts.hudi
-    assert TableName("contract", f"beside_{kind}") in parts.hudi.tables()
+    assert TableName("contract", f"beside_{kind}") in parts.formats["hudi"].tables()
     folders.engines["lake"].drop(f"contract.beside_{kind}")
 
 

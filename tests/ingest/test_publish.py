@@ -74,7 +74,7 @@ def test_a_table_that_moved_meanwhile_is_left_alone(catalog: SqlCatalog, main: P
     assert catalog.pointer(LEADS) == moved
     assert catalog.pointer(REJECTED) is None, "the other table of the branch is not published alone"
     assert rows_in(branch) == 4, "the branch is still there"
-    catalog.discard("work")
+    catalog.drop_branch("work")
     assert list(catalog.on("work").tables()) == []
     assert rows_in(main) == 3
 
@@ -120,7 +120,7 @@ def test_a_stamp_makes_one_snapshot_of_several_and_writes_notes_into_it(
     start = catalog.on("work").pointer(LEADS)
     assert start is not None
     stamped = stamp(start, {"lake.source": "leads.csv"}, base[LEADS])
-    catalog.on("work").move(LEADS, start, stamped)
+    catalog.on("work").swap_pointer(LEADS, start, stamped)
     assert catalog.publish("work")
     snapshots = main.load_table("crm.leads").snapshots()
     assert len(snapshots) == 2

@@ -20,7 +20,7 @@ from lakehouse.runs import recovery
 
 
 def test_a_run_says_what_it_began_from_and_which_commit_it_became(lake: Lake) -> None:
-    before = lake.refs.branches.catalog.state()
+    before = lake.refs.branches.catalog.state_hash()
     record = run(lake, "second", ONE, message="nightly", author="grace")
     assert record.started_from == before
     line = lake.refs.log.lines()[0]

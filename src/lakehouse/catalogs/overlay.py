@@ -1,273 +1,229 @@
-"""Branches, tags and a log for a catalog that has none: kept aside, in a SQL catalog of the lake's own.
+"""Branches, tags and a log for a catalog that has none, stored beside it in a SQL catalog of the lake's own.
 
-What everybody reads stays in the other catalog. Here is only what nobody else needs to see: where its tables pointed when
-a branch was made, where they point on the branch, and what was published. A publish is the other catalog's own commit (under Hive's
-lock, by one REST request), which refuses if a table has moved; what it did is written down here afterwards.
+The base catalog holds the current tables, which everybody reads. The overlay holds what only this lake needs: the pointers
+at the time a branch was created, the pointers of the branch, and the log. A publish is a commit of the base catalog (under
+Hive's lock, or by one REST request), which fails if a table has changed; the overlay then logs it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
-from lakehouse.catalogs.sql import SqlCatalog
+from lakehouse.catalogs.sql import SqlCatalog, open_database
+from lakehouse.core.catalog import BaseCatalog, CatalogCapabilities, CatalogContext, FormatEntries
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import CATALOG, MAIN, TableName
-from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published, Reached, Ref
+from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published, ReachableFile, Ref
+
+_DATABASE = "branches.db"
 
 
-class BaseCatalog(Protocol):
-    """A catalog that only has a present."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def called(self) -> str:
-        """What it is, at the start of a sentence."""
-
-    @property
-    def all_at_once(self) -> bool:
-        """Whether several tables can change in one moment."""
-
-    def spark_conf(self) -> Mapping[str, str]: ...
-    def pyiceberg_properties(self) -> Mapping[str, str]: ...
-    def ready(self) -> None: ...
-    def tables(self) -> Sequence[TableName]: ...
-    def pointer(self, table: TableName) -> str | None: ...
-    def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str | None]: ...
-    def everything(self) -> dict[TableName, str]: ...
-    def has_view(self, name: TableName) -> bool: ...
-    def ensure_namespace(self, namespace: str) -> None: ...
-    def move(self, table: TableName, start: str, end: str | None) -> bool: ...
-    def state(self) -> str: ...
-    def drop(self, table: TableName, at: str) -> bool: ...
-    def undrop(self, table: TableName) -> bool: ...
-    def dropped(self) -> Sequence[TableName]: ...
-
-    def change(self, changes: Sequence[Change]) -> bool:
-        """Make all changes at once, or none; False if a table is not where its change begins."""
-
-    def is_done(self, change: Change) -> bool:
-        """Whether a table is what a change makes of it."""
+def add_branches(base: BaseCatalog, context: CatalogContext) -> BranchOverlay:
+    """Return a catalog with branches, which are stored in the lake's folder."""
+    overlay = SqlCatalog(
+        open_database(context.folder / _DATABASE),
+        context.warehouse,
+        io=context.io,
+        spark_io=context.spark_io,
+        author=context.author,
+    )
+    return BranchOverlay(base, overlay)
 
 
 @dataclass(frozen=True)
 class BranchOverlay:
-    """A catalog with branches: the present is `theirs`, everything else is `ours`."""
+    """Implements `Catalog`: main is the base catalog, everything else is in the overlay."""
 
-    theirs: BaseCatalog
-    ours: SqlCatalog
+    base: BaseCatalog
+    overlay: SqlCatalog
 
     @property
     def name(self) -> str:
-        return self.theirs.name
+        return self.base.name
 
     @property
-    def all_at_once(self) -> bool:
-        """Whether several tables can be published in one moment."""
-        return self.theirs.all_at_once
+    def capabilities(self) -> CatalogCapabilities:
+        return self.base.capabilities
 
     def on(self, branch: str) -> BranchOverlay | SqlCatalog:
-        """The catalog as a branch has it."""
-        return self if branch in ("", MAIN, CATALOG) else self.ours.on(branch)
+        return self if branch in ("", MAIN, CATALOG) else self.overlay.on(branch)
 
-    # ---- the present --------------------------------------------------------------------------------------------
+    # ---- main ---------------------------------------------------------------------------------------------------
 
     def spark_conf(self) -> Mapping[str, str]:
-        """What a Spark session needs to see this catalog under its name. It may hold keys."""
-        return self.theirs.spark_conf()
+        return self.base.spark_conf()
 
     def pyiceberg_properties(self) -> Mapping[str, str]:
-        """What `pyiceberg.catalog.load_catalog` needs. It may hold keys."""
-        return self.theirs.pyiceberg_properties()
+        return self.base.pyiceberg_properties()
 
-    def ready(self) -> None:
-        """See that both catalogs are there."""
-        self.theirs.ready()
-        self.ours.ready()
+    def rest_properties(self) -> Mapping[str, str]:
+        return self.base.rest_properties()
+
+    def entries_of(self, table_format: str) -> FormatEntries | None:
+        return self.base.entries_of(table_format)
+
+    def ensure_ready(self) -> None:
+        self.base.ensure_ready()
+        self.overlay.ensure_ready()
 
     def tables(self) -> Sequence[TableName]:
-        """Every Iceberg table, by name."""
-        return self.theirs.tables()
+        return self.base.tables()
 
     def pointer(self, table: TableName) -> str | None:
-        """Where the newest metadata of a table is, or None if there is no such table."""
-        return self.theirs.pointer(table)
+        return self.base.pointer(table)
 
     def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str | None]:
-        """Where several tables point."""
-        return self.theirs.pointers(tables)
+        return self.base.pointers(tables)
 
     def has_view(self, name: TableName) -> bool:
-        """Whether the name is a view's."""
-        return self.theirs.has_view(name)
+        return self.base.has_view(name)
 
     def ensure_namespace(self, namespace: str) -> None:
-        """Make the namespace unless it is there."""
-        self.theirs.ensure_namespace(namespace)
+        self.base.ensure_namespace(namespace)
 
-    def move(self, table: TableName, start: str, end: str | None) -> bool:
-        """Point a table elsewhere (or, with None, forget it), if it still points where it did."""
-        return self.theirs.move(table, start, end)
+    def swap_pointer(self, table: TableName, expected: str, new: str | None) -> bool:
+        return self.base.swap_pointer(table, expected, new)
 
-    def state(self) -> str:
-        """A hash of where everything points: it changes whenever anything does."""
-        return self.theirs.state()
+    def state_hash(self) -> str:
+        return self.base.state_hash()
 
     def drop(self, table: TableName, at: str) -> bool:
-        """Take a table out of the catalog; its files stay."""
-        before = self.theirs.pointer(table)
-        done = self.theirs.drop(table, at)
+        before = self.base.pointer(table)
+        done = self.base.drop(table, at)
         if done:
-            self.ours.write_down([Change(table, before, None)], Commit("drop"))
+            self.overlay.add_log_entry([Change(table, before, None)], Commit("drop"))
         return done
 
     def undrop(self, table: TableName) -> bool:
-        """Bring back what was dropped last under that name."""
-        done = self.theirs.undrop(table)
+        done = self.base.undrop(table)
         if done:
-            self.ours.write_down([Change(table, None, self.theirs.pointer(table))], Commit("undrop"))
+            self.overlay.add_log_entry([Change(table, None, self.base.pointer(table))], Commit("undrop"))
         return done
 
     def dropped(self) -> Sequence[TableName]:
-        """The names that `undrop` knows."""
-        return self.theirs.dropped()
+        return self.base.dropped()
 
     # ---- branches -----------------------------------------------------------------------------------------------
 
     def branches(self) -> list[str]:
-        """The names of every branch beside main."""
-        return self.ours.branches()
+        return self.overlay.branches()
 
     def branch_refs(self) -> list[Ref]:
-        """Every branch beside main."""
-        return self.ours.branch_refs()
+        return self.overlay.branch_refs()
 
     def branches_of(self, table: TableName, prefix: str) -> list[str]:
-        """The branches with such a name that have a table."""
-        return self.ours.branches_of(table, prefix)
+        return self.overlay.branches_of(table, prefix)
 
     def create_branch(self, name: str, from_ref: str = MAIN, commit: Commit | None = None) -> None:
-        """A branch of all tables as main, another branch or a tag has them."""
-        self._look(from_ref)
-        self.ours.create_branch(name, from_ref, commit)
+        self._mirror_main(from_ref)
+        self.overlay.create_branch(name, from_ref, commit)
 
     def fork(self, branch: str, tables: Sequence[TableName]) -> dict[TableName, str | None]:
-        """Give a branch some tables as they are now; says where each pointed, None for one that is not there yet."""
-        self.ours.mirror(self.theirs.pointers(tables))
-        return self.ours.fork(branch, tables)
+        self.overlay.mirror(self.base.pointers(tables))
+        return self.overlay.fork(branch, tables)
+
+    def drop_branch(self, branch: str) -> bool:
+        return self.overlay.drop_branch(branch)
 
     def changes(self, branch: str) -> list[Change]:
-        """What a branch has changed since it was made."""
-        return self.ours.changes(branch)
+        return self.overlay.changes(branch)
 
     def conflicts(self, branch: str) -> tuple[TableName, ...]:
-        """The tables that a branch has changed and others as well, since the branch was made."""
-        return self._moved(self.ours.changes(branch))
+        return self._conflicts(self.overlay.changes(branch))
 
     def publish(self, branch: str, commit: Commit | None = None, tag: str = "") -> Published:
-        """Make a branch's changes everybody's, all at once, or none if any of their tables has moved."""
-        changes = self.ours.changes(branch)
+        changes = self.overlay.changes(branch)
         self._refuse_several(changes)
-        # What is done already was done by somebody who was killed before it could be written down.
-        if changes and not self.theirs.change(changes) and not self._all_done(changes):
-            return self._not_done(changes)
-        return self._written_down(branch, changes, commit, tag)
-
-    def discard(self, branch: str) -> bool:
-        """Forget a branch; its files are nobody's then. False if there is none."""
-        return self.ours.discard(branch)
+        # Changes that are committed already belong to a process that was killed before it could log them.
+        if changes and not self.base.commit(changes) and not self._all_committed(changes):
+            return self._conflict(changes)
+        return self._log_publish(branch, changes, commit, tag)
 
     # ---- tags and the log ---------------------------------------------------------------------------------------
 
     def tags(self) -> list[Ref]:
-        """Every tag."""
-        return self.ours.tags()
+        return self.overlay.tags()
 
     def create_tag(self, name: str, from_ref: str = MAIN, commit: Commit | None = None) -> None:
-        """Remember where all tables of main, a branch or another tag are, under a name."""
-        self._look(from_ref)
-        self.ours.create_tag(name, from_ref, commit)
+        self._mirror_main(from_ref)
+        self.overlay.create_tag(name, from_ref, commit)
 
     def drop_tag(self, name: str) -> bool:
-        """Forget a tag; False if there is none."""
-        return self.ours.drop_tag(name)
+        return self.overlay.drop_tag(name)
 
-    def tagged(self, tag: str) -> dict[TableName, str] | None:
-        """Where everything pointed when a tag was made; None if there is no such tag."""
-        return self.ours.tagged(tag)
+    def tag_pointers(self, tag: str) -> dict[TableName, str] | None:
+        return self.overlay.tag_pointers(tag)
 
     def log(self, table: TableName | None = None, limit: int = 100) -> list[LogEntry]:
-        """What this lake published, the newest first. What others wrote is in each table's own history."""
-        return self.ours.log(table, limit)
+        """Return what this lake published. Commits of other programs are only in each table's own history."""
+        return self.overlay.log(table, limit)
 
     def published_by(self, run: str) -> LogEntry | None:
-        """What a run published, if it did; also one that was killed before it could write that down."""
-        found = self.ours.published_by(run)
+        """Return the log entry of a run's publish; a publish that was killed before it was logged is logged now."""
+        found = self.overlay.published_by(run)
         if found is not None or not run:
             return found
-        branch = next((ref for ref in self.ours.branch_refs() if ref.name == f"{RUN_PREFIX}{run}"), None)
+        branch = next((ref for ref in self.overlay.branch_refs() if ref.name == f"{RUN_PREFIX}{run}"), None)
         if branch is None:
             return None
-        changes = self.ours.changes(branch.name)
-        if not changes or not self._all_done(changes):
+        changes = self.overlay.changes(branch.name)
+        if not changes or not self._all_committed(changes):
             return None
-        self._written_down(branch.name, changes, Commit("publish", branch.author, branch.message, run), branch.name)
-        return self.ours.published_by(run)
+        self._log_publish(branch.name, changes, Commit("publish", branch.author, branch.message, run), branch.name)
+        return self.overlay.published_by(run)
+
+    def record_statement(self, table: TableName, before: str | None, commit: Commit) -> bool:
+        return False
 
     def revert(self, entry: str, commit: Commit) -> Published:
-        """Undo an entry of the log in all its tables at once, if each is still as that entry left it."""
-        undone = self.ours.entry(entry)
-        changes = [Change(each.table, each.after, each.before) for each in undone.tables]
+        changes = [change.reversed() for change in self.overlay.entry(entry).tables]
         self._refuse_several(changes)
-        if not self.theirs.change(changes):
-            return self._not_done(changes)
-        now = self.theirs.pointers(each.table for each in changes)
+        if not self.base.commit(changes):
+            return self._conflict(changes)
+        now = self.base.pointers(each.table for each in changes)
         done = [replace(each, after=now[each.table]) for each in changes]
-        return Published(True, self.ours.write_down(done, replace(commit, kind="revert")))
+        return Published(True, self.overlay.add_log_entry(done, replace(commit, kind="revert")))
 
-    def reachable(self, since: str = "") -> Sequence[Reached]:
-        """Refused: whoever would delete files by an answer that leaves something out would delete too much."""
+    def reachable(self, since: str = "") -> Sequence[ReachableFile]:
+        """Refuse: deleting files by an incomplete answer would delete files that other programs use."""
         raise NotSupportedError(
-            f"{self.theirs.called} may have readers and writers that this lake knows nothing of, so nobody here can"
-            " list all files in use.",
+            f"{self.base.display_name} may have readers and writers that this lake does not know, so it cannot list"
+            " all files in use.",
             "Remove old files with the tool that owns the catalog.",
         )
 
-    # ---- parts --------------------------------------------------------------------------------------------------
+    # ---- helpers ------------------------------------------------------------------------------------------------
 
-    def _look(self, ref: str) -> None:
-        """See where every table of main is now, before a branch or a tag is made of it."""
+    def _mirror_main(self, ref: str) -> None:
+        """Copy the current pointers of main, before a branch or a tag is created from it."""
         if ref == MAIN:
-            self.ours.mirror({**dict.fromkeys(self.ours.tables()), **self.theirs.everything()})
+            self.overlay.mirror({**dict.fromkeys(self.overlay.tables()), **self.base.all_pointers()})
 
-    def _moved(self, changes: Sequence[Change]) -> tuple[TableName, ...]:
-        """The tables that are not where their changes begin."""
-        now = self.theirs.pointers(each.table for each in changes)
+    def _conflicts(self, changes: Sequence[Change]) -> tuple[TableName, ...]:
+        now = self.base.pointers(each.table for each in changes)
         return tuple(each.table for each in changes if now[each.table] != each.before)
 
-    def _not_done(self, changes: Sequence[Change]) -> Published:
-        return Published(False, moved=self._moved(changes) or tuple(each.table for each in changes))
+    def _conflict(self, changes: Sequence[Change]) -> Published:
+        return Published(False, conflicts=self._conflicts(changes) or tuple(each.table for each in changes))
 
-    def _all_done(self, changes: Sequence[Change]) -> bool:
-        return all(self.theirs.is_done(each) for each in changes)
+    def _all_committed(self, changes: Sequence[Change]) -> bool:
+        return all(self.base.is_committed(each) for each in changes)
 
     def _refuse_several(self, changes: Sequence[Change]) -> None:
-        if len(changes) > 1 and not self.all_at_once:
+        if len(changes) > 1 and not self.capabilities.multi_table_publish:
             named = ", ".join(str(each.table) for each in changes)
             raise NotSupportedError(
-                f"{self.theirs.called} cannot change several tables at once: {named}. Nothing was published.",
+                f"{self.base.display_name} cannot change several tables at once: {named}. Nothing was published.",
                 "Catalogs that can: sql, nessie, and a REST server with transactions (docs/catalogs.md).",
             )
 
-    def _written_down(self, branch: str, changes: Sequence[Change], commit: Commit | None, tag: str) -> Published:
-        """Keep what has become of the tables: a REST server writes metadata files of its own."""
-        now = self.theirs.pointers(each.table for each in changes)
-        self.ours.mirror({each.table: each.before for each in changes})
+    def _log_publish(self, branch: str, changes: Sequence[Change], commit: Commit | None, tag: str) -> Published:
+        """Log a publish with the pointers that the base catalog has now: a REST server writes metadata files of its own."""
+        now = self.base.pointers(each.table for each in changes)
+        self.overlay.mirror({each.table: each.before for each in changes})
         for each in changes:
-            end = now[each.table]
-            if each.after is not None and end not in (None, each.after):
-                self.ours.on(branch).move(each.table, each.after, end)
-        return self.ours.publish(branch, commit, tag)
+            pointer = now[each.table]
+            if each.after is not None and pointer not in (None, each.after):
+                self.overlay.on(branch).swap_pointer(each.table, each.after, pointer)
+        return self.overlay.publish(branch, commit, tag)

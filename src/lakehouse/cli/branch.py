@@ -39,8 +39,8 @@ def list_(context: Context) -> None:
     rows = [
         (
             ref.name,
-            ref.made_from,
-            ref.made_at,
+            ref.created_from,
+            ref.created_at,
             ref.author,
             ref.message,
             run.pipeline if run else "",

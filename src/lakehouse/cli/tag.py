@@ -25,7 +25,8 @@ def tag() -> None:
 def list_(context: Context) -> None:
     """List the tags."""
     rows = [
-        (ref.name, ref.made_from, ref.made_at, ref.author, ref.message) for ref in context.lake.refs.branches.tags()
+        (ref.name, ref.created_from, ref.created_at, ref.author, ref.message)
+        for ref in context.lake.refs.branches.tags()
     ]
     show_rows(["tag", "from", "made_at", "author", "message"], rows, context.output)
     if not rows:

@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadSettingError, UnknownChoiceError
 from lakehouse.core.names import nearest
+from lakehouse.core.registry import kinds
 
 FILE_NAME = "lake.toml"
 _PREFIX = "LAKE_"
@@ -142,15 +143,22 @@ def settings_from(found: Flat, base: Path, here: Path) -> Settings:
         part, kind = known[name]
         values[name] = _typed(name, value, kind, source, secret=part.metadata.get("secret", False))
         origins[name] = source
-        choices = part.metadata.get("choices")
-        if choices and values[name] not in choices:
-            raise UnknownChoiceError(name, values[name], choices)
+        _check_choice(name, values[name], part.metadata)
     for name in ("home", "cache", "dbt"):
         given = Path(values.get(name, known[name][0].default)).expanduser()
         typed = origins.get(name, "").startswith(("flag", "environment"))
         values[name] = ((here if typed else base) / given).absolute()
     built: Settings = _nest(Settings, values, "", origins=origins, sources=of_pipelines)
     return built
+
+
+def _check_choice(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
+    """Refuse a value that is neither built in nor registered by an installed package."""
+    choices = metadata.get("choices")
+    if choices and value not in choices:
+        registered = kinds(metadata["registry"]) if "registry" in metadata else []
+        if value not in registered:
+            raise UnknownChoiceError(name, value, {*choices, *registered})
 
 
 def _nest(kind: Any, values: Mapping[str, Any], prefix: str, **extra: Any) -> Any:

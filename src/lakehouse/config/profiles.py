@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from lakehouse.config.settings import Settings
+from lakehouse.core.names import CATALOG
 
 EMBEDDED = "embedded"
 #: Which of a profile's servers `lake up` starts when it is not told which.
@@ -50,12 +51,15 @@ def resolve_profile(settings: Settings) -> Settings:
     return replace(
         settings,
         warehouse=settings.warehouse or endpoints.warehouse,
-        catalog=_filled(settings.catalog, {"kind": kind, "uri": uris[kind]}),
+        catalog=_filled(settings.catalog, {"kind": kind, "uri": uris.get(kind, "")}),
         # All of it or nothing: the keys of one store are of no use at another.
         s3=settings.s3 if own_store else replace(settings.s3, **store),  # type: ignore[arg-type]
         trino=_filled(
             settings.trino,
-            {"url": endpoints.trino_url, "catalog": _IN_TRINO["rest" if settings.profile == "rest" else kind]},
+            {
+                "url": endpoints.trino_url,
+                "catalog": _IN_TRINO.get("rest" if settings.profile == "rest" else kind, CATALOG),
+            },
         ),
     )
 

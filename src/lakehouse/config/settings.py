@@ -36,7 +36,11 @@ class CatalogSettings:
 
     kind: str = field(
         default="",
-        metadata={"help": "sql, rest, nessie or hive; nothing: as the profile says", "choices": ("", *CATALOGS)},
+        metadata={
+            "help": "sql, rest, nessie, hive or a kind that an installed package registers; nothing: as the profile says",
+            "choices": ("", *CATALOGS),
+            "registry": "lakehouse.catalogs",
+        },
     )
     uri: str = field(
         default="",

@@ -1,68 +1,235 @@
-"""The interface of a catalog: where tables are found, branched, published and logged."""
+"""The interfaces of a catalog: where tables are found, branched, published and logged.
+
+A catalog answers in plain data and settings, so no engine and no format needs to know its class. What only some catalogs
+can do is stated in `CatalogCapabilities`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
+from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
-from lakehouse.core.refs import Change, Commit, LogEntry, Published, Reached, Ref
+from lakehouse.core.refs import Change, Commit, LogEntry, Published, ReachableFile, Ref
 
 
-class CanBranch(Protocol):
-    """A catalog with branches, tags and a log of its own, each over all of its tables at once.
+@dataclass(frozen=True)
+class CatalogCapabilities:
+    """The optional abilities of a catalog. Callers read these, never the catalog's class."""
 
-    A pointer is whatever the catalog finds a table's state by; callers hand it back and never look inside.
+    multi_table_publish: bool
+    """One publish can change several tables atomically; otherwise a publish of more than one table is refused."""
+    statement_log: bool = False
+    """The log does not see the commits of engines: callers report them with `record_statement`."""
+
+
+@dataclass(frozen=True)
+class CatalogContext:
+    """What the factory of a catalog gets: the settings `[catalog]`, and how to reach the warehouse."""
+
+    warehouse: str
+    """The URI below which new tables are created."""
+    folder: Path
+    """The local folder of the lake, for files of the catalog's own."""
+    uri: str = field(default="", repr=False)  # it may hold a password
+    token: str = field(default="", repr=False)
+    files: Files = LOCAL
+    """Reads and writes metadata files."""
+    io: Mapping[str, str] = field(default_factory=dict, repr=False)  # it may hold keys
+    """PyIceberg's FileIO properties of the warehouse (`s3.endpoint`, …)."""
+    spark_io: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The same for an Iceberg catalog in Spark (`io-impl`, `s3.endpoint`, …)."""
+    author: str = ""
+    """The author of commits that name none."""
+
+
+class FormatEntries(Protocol):
+    """The tables of a format other than Iceberg that a catalog registers by their folders."""
+
+    @property
+    def warehouse(self) -> str:
+        """The URI below which new tables are created."""
+
+    def tables(self) -> Sequence[TableName]:
+        """Return every table, sorted by name."""
+
+    def location(self, table: TableName) -> str | None:
+        """Return the URI of a table's folder, or None if there is no such table."""
+
+    def drop(self, table: TableName) -> bool:
+        """Remove a table from the catalog and keep its files; False if there is no such table."""
+
+    def undrop(self, table: TableName) -> bool:
+        """Restore the table that was dropped last under this name; False if there is none."""
+
+    def dropped(self) -> Sequence[TableName]:
+        """Return the names that `undrop` can restore."""
+
+
+class TableCatalog(Protocol):
+    """The current tables of a catalog.
+
+    A pointer is the catalog's reference to the current state of a table: the location of its newest metadata file.
+    Callers pass it back and do not interpret it.
     """
 
     @property
-    def all_at_once(self) -> bool:
-        """Whether several tables can be published in one moment; else a publish of more than one is refused."""
+    def name(self) -> str:
+        """The name of the catalog in Spark SQL."""
 
-    def on(self, branch: str) -> CanBranch:
-        """The catalog as a branch has it; `main` and nothing mean main."""
+    @property
+    def capabilities(self) -> CatalogCapabilities:
+        """The optional abilities. A REST catalog asks its server for them."""
+
+    def spark_conf(self) -> Mapping[str, str]:
+        """Return the Spark settings that define this catalog under its name. They may hold a password or keys."""
+
+    def pyiceberg_properties(self) -> Mapping[str, str]:
+        """Return the properties for `pyiceberg.catalog.load_catalog`. They may hold a password or keys."""
+
+    def rest_properties(self) -> Mapping[str, str]:
+        """Return the same for the catalog's Iceberg REST endpoint; empty if it has none."""
+
+    def entries_of(self, table_format: str) -> FormatEntries | None:
+        """Return the tables of another format that this catalog registers; None if it registers none."""
+
+    def ensure_ready(self) -> None:
+        """Check that the catalog is reachable, and create what it needs before its first use."""
+
+    def tables(self) -> Sequence[TableName]:
+        """Return every Iceberg table, sorted by name."""
+
+    def pointer(self, table: TableName) -> str | None:
+        """Return the pointer of a table, or None if there is no such table."""
+
+    def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str | None]:
+        """Return the pointers of several tables, read at one moment where the catalog can."""
+
+    def has_view(self, name: TableName) -> bool:
+        """Return whether a view has this name."""
+
+    def ensure_namespace(self, namespace: str) -> None:
+        """Create a namespace unless it exists."""
+
+    def swap_pointer(self, table: TableName, expected: str, new: str | None) -> bool:
+        """Replace the pointer of a table (None removes the table) if it is still `expected`; False if it is not."""
+
+    def state_hash(self) -> str:
+        """Return a hash of all pointers; it changes whenever a table or view does."""
+
+    def drop(self, table: TableName, at: str) -> bool:
+        """Remove a table and keep its files and its pointer for `undrop`; False if there is no such table.
+
+        Args:
+            at: the time of the drop in ISO 8601.
+        """
+
+    def undrop(self, table: TableName) -> bool:
+        """Restore the table that was dropped last under this name; False if there is none."""
+
+    def dropped(self) -> Sequence[TableName]:
+        """Return the names that `undrop` can restore."""
+
+
+class BaseCatalog(TableCatalog, Protocol):
+    """A catalog without branches, tags and log. `lakehouse.catalogs.overlay` adds them."""
+
+    @property
+    def display_name(self) -> str:
+        """What error messages call it; it starts a sentence."""
+
+    def all_pointers(self) -> dict[TableName, str]:
+        """Return the pointer of every table."""
+
+    def commit(self, changes: Sequence[Change]) -> bool:
+        """Apply all changes or none; False if the pointer of a table is not its change's `before`."""
+
+    def is_committed(self, change: Change) -> bool:
+        """Return whether a table is in the state that a change leads to."""
+
+
+class Catalog(TableCatalog, Protocol):
+    """A catalog with branches, tags and a log, each over all of its tables at once."""
+
+    def on(self, branch: str) -> Catalog:
+        """Return the catalog of a branch; `main` and the empty string mean main."""
+
+    # ---- branches -----------------------------------------------------------------------------------------------
+
+    def branches(self) -> Sequence[str]:
+        """Return the names of all branches except main."""
 
     def branch_refs(self) -> Sequence[Ref]:
-        """Every branch beside main."""
+        """Return all branches except main."""
+
+    def branches_of(self, table: TableName, prefix: str) -> Sequence[str]:
+        """Return the branches that start with a prefix and were created for a table."""
 
     def create_branch(self, name: str, from_ref: str = "main", commit: Commit | None = None) -> None:
-        """A branch of all tables as main, another branch or a tag has them. No data is copied."""
+        """Create a branch of all tables from main, another branch or a tag. No data is copied."""
 
-    def discard(self, branch: str) -> bool:
-        """Forget a branch; False if there is none."""
+    def fork(self, branch: str, tables: Sequence[TableName]) -> dict[TableName, str | None]:
+        """Create a branch for some tables and return their pointers, None for a table that does not exist yet."""
+
+    def drop_branch(self, branch: str) -> bool:
+        """Delete a branch; False if there is none."""
 
     def changes(self, branch: str) -> Sequence[Change]:
-        """What a branch has changed since it was made."""
+        """Return what a branch has changed since it was created."""
 
     def conflicts(self, branch: str) -> Sequence[TableName]:
-        """The tables that a branch has changed and this catalog as well, since the branch was made."""
+        """Return the tables that a branch has changed and this catalog as well, since the branch was created."""
 
     def publish(self, branch: str, commit: Commit | None = None, tag: str = "") -> Published:
-        """Make a branch's changes everybody's, all at once, or none if any of their tables has moved: never force."""
+        """Apply a branch's changes to this catalog and delete the branch.
+
+        All changes are applied or, if any of their tables has changed here as well, none.
+
+        Args:
+            tag: create this tag of the result; an existing one is replaced.
+        """
+
+    # ---- tags ---------------------------------------------------------------------------------------------------
 
     def tags(self) -> Sequence[Ref]:
-        """Every tag."""
+        """Return all tags."""
 
     def create_tag(self, name: str, from_ref: str = "main", commit: Commit | None = None) -> None:
-        """Remember what main, a branch or another tag is, under a name."""
+        """Create a tag of main, a branch or another tag."""
 
     def drop_tag(self, name: str) -> bool:
-        """Forget a tag; False if there is none."""
+        """Delete a tag; False if there is none."""
 
-    def tagged(self, tag: str) -> Mapping[TableName, str] | None:
-        """Where every table was when a tag was made; None if there is no such tag."""
+    def tag_pointers(self, tag: str) -> Mapping[TableName, str] | None:
+        """Return the pointers that a tag holds; None if there is no such tag."""
+
+    # ---- log ----------------------------------------------------------------------------------------------------
 
     def log(self, table: TableName | None = None, limit: int = 100) -> Sequence[LogEntry]:
-        """What was published, the newest first: all of it, or what touched a table."""
+        """Return the newest log entries first: all of them, or those that changed a table."""
 
     def published_by(self, run: str) -> LogEntry | None:
-        """What a run published, if it did."""
+        """Return the log entry of a run's publish; None if it has not published."""
+
+    def record_statement(self, table: TableName, before: str | None, commit: Commit) -> bool:
+        """Log the commit that an engine made to a table whose pointer was `before`, if it is the only one since.
+
+        Catalogs without `capabilities.statement_log` log nothing and return False.
+        """
 
     def revert(self, entry: str, commit: Commit) -> Published:
-        """Undo an entry of the log in all its tables at once, if each is still as that entry left it."""
+        """Undo a log entry in all its tables at once, if each is still as that entry left it."""
 
-    def state(self) -> str:
-        """A hash of everything: it changes whenever anything does."""
+    def reachable(self, since: str = "") -> Sequence[ReachableFile]:
+        """Return every metadata file that main, a branch, a tag, a dropped table or the log refers to.
 
-    def reachable(self, since: str = "") -> Sequence[Reached]:
-        """Every metadata file that main, branches, tags, dropped tables or the log since then may lead to."""
+        Args:
+            since: ignore log entries before this time (ISO 8601).
+        """
+
+
+#: What an entry point of the group `lakehouse.catalogs` names.
+CatalogFactory = Callable[[CatalogContext], Catalog]

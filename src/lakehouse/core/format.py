@@ -1,95 +1,144 @@
-"""The interface of a table format (Iceberg, Hudi).
+"""The interfaces of a table format (Iceberg, Hudi).
 
 A format describes its tables in plain data (`Scan`, `Snapshot`, `TableInfo`), so that no engine needs to know a format.
-Callers ask for its capabilities, never for its class.
+What only Spark needs is in `SparkTables`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 
+from lakehouse.core.catalog import Catalog
+from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
 from lakehouse.core.tables import Scan, SchemaCopy, Snapshot, TableInfo
 
 
 @dataclass(frozen=True)
-class FormatCan:
-    """The abilities of a format. Callers ask `format.can.branch`, never for the class."""
+class FormatCapabilities:
+    """The abilities of a format. Callers read these, never the format's class."""
 
     branch: bool
     upsert: bool
     time_travel: bool
     partition_evolution: bool
     sync: bool = False
-    """Its tables stand in a metastore, which whoever writes a new schema has to tell of it."""
+    """The tables are registered in a metastore, which every writer of a new schema must update."""
 
 
-class TableFormat(Protocol):
-    """A table format: where its tables are, what they hold, how they change."""
+@dataclass(frozen=True)
+class FormatContext:
+    """What the factory of a format gets: the catalog, and where the warehouse is."""
 
-    name: str
-    can: FormatCan
+    catalog: Catalog
+    warehouse: Path
+    """The local warehouse folder."""
+    trash: Path
+    """The local folder for dropped tables."""
+    files: Files = LOCAL
+    is_remote: bool = False
+    """The warehouse is in an object store."""
+    object_store: Mapping[str, str] = field(default_factory=dict, repr=False)  # it may hold keys
+    """Options of the Rust crate `object_store` for the warehouse."""
+
+
+class SparkTables(Protocol):
+    """The tables of a format in Spark: their names, and the statements that Spark needs around them."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The settings of every Spark session that uses this format."""
 
     @property
     def write_settings(self) -> Mapping[str, str]:
-        """What a Spark session is told before it changes a table."""
+        """The settings of a statement that writes a table."""
 
-    def on(self, branch: str) -> TableFormat:
-        """The same format's tables on a branch; a format without branches has only one state to show."""
+    def name(self, table: TableName) -> str:
+        """Return the name of a table in statements that change or describe it."""
 
-    def frozen(self, tables: Sequence[TableName]) -> TableFormat:
-        """The same format, in which these tables stay what they are now, all at the same moment."""
+    def rows(self, table: TableName, snapshot: str = "") -> str:
+        """Return what a FROM clause reads, now or at a snapshot: a name or a query in parentheses."""
 
-    def tables(self) -> Sequence[TableName]:
-        """Every table of this format in the lake."""
+    def current_snapshot(self, table: TableName) -> str:
+        """Return the snapshot that reads as the table does now; empty if none does.
 
-    def has(self, table: TableName) -> bool:
-        """Whether the table is there and of this format."""
+        Spark reads several tables at one moment by these.
+        """
 
-    def describe(self, table: TableName) -> TableInfo:
-        """Schema, partitioning, key and the newest snapshot."""
+    def setup(self, table: TableName) -> Sequence[str]:
+        """Return the statements that a session must run before it can use a table."""
 
-    def history(self, table: TableName) -> Sequence[Snapshot]:
-        """Every snapshot that can be told of, oldest first."""
+    def setup_version(self, table: TableName) -> str:
+        """Return a value that changes whenever `setup` has to run again."""
 
-    def resolve(self, table: TableName, when: str, now: datetime) -> str:
-        """The id of the snapshot that a WHEN means."""
-
-    def scan(self, table: TableName, snapshot: str = "") -> Scan:
-        """How to read the table, now or at a snapshot."""
-
-    def spark_name(self, table: TableName) -> str:
-        """What the table is called in Spark SQL where it is changed or described."""
-
-    def spark_rows(self, table: TableName, snapshot: str = "") -> str:
-        """What stands for the table's rows, now or at a snapshot, in Spark SQL: a name or a query in parentheses."""
-
-    def present(self, table: TableName) -> str:
-        """The newest snapshot, if naming it gives what the table is now: how Spark reads several at one moment."""
-
-    def spark_setup(self, table: TableName) -> Sequence[str]:
-        """Statements that a Spark session must have run before it can use the table; none if it just knows it."""
-
-    def spark_copy(self, table: TableName) -> SchemaCopy | None:
-        """What Spark's own catalog must hold of the table; None where it asks the lake's catalog every time."""
-
-    def version(self, table: TableName) -> str:
-        """Changes whenever `spark_setup` has to run again."""
+    def schema_copy(self, table: TableName) -> SchemaCopy | None:
+        """Return the schema that Spark's session catalog must hold; None where Spark reads it from the lake's catalog."""
 
     def rollback_sql(self, table: TableName, snapshot: str) -> str:
-        """The Spark statement that makes the table what it was at a snapshot."""
+        """Return the statement that restores the rows of a snapshot."""
 
-    def place_for_new(self, table: TableName) -> str:
-        """Where a new table has to be told to go; nothing where its usual place is free, or none of our business."""
+    def new_location(self, table: TableName) -> str:
+        """Return where to create a new table; empty for the default location."""
+
+
+class TableFormat(Protocol):
+    """A table format: which tables it has, what they hold, how they change."""
+
+    name: str
+    capabilities: FormatCapabilities
+
+    @property
+    def spark(self) -> SparkTables | None:
+        """The tables in Spark; None if Spark cannot use this format."""
+
+    def on(self, branch: str) -> TableFormat:
+        """Return the tables of a branch; a format without branches returns itself."""
+
+    def pin(self, tables: Sequence[TableName]) -> TableFormat:
+        """Return the same format, in which these tables stay as they are at this moment."""
+
+    def at_pointers(self, pointers: Mapping[TableName, str | None]) -> TableFormat:
+        """Return the same format, in which some tables are what these catalog pointers refer to."""
+
+    def tables(self) -> Sequence[TableName]:
+        """Return every table of this format in the lake."""
+
+    def has(self, table: TableName) -> bool:
+        """Return whether a table of this format has this name."""
+
+    def describe(self, table: TableName) -> TableInfo:
+        """Return the schema, partitioning, key and newest snapshot of a table."""
+
+    def history(self, table: TableName) -> Sequence[Snapshot]:
+        """Return every snapshot that is still available, oldest first."""
+
+    def resolve(self, table: TableName, when: str, now: datetime) -> str:
+        """Return the id of the snapshot that a WHEN means."""
+
+    def scan(self, table: TableName, snapshot: str = "") -> Scan:
+        """Return how to read a table, now or at a snapshot."""
 
     def drop(self, table: TableName) -> None:
-        """Take the table out of the lake so that `undrop` can bring it back."""
+        """Remove a table from the lake and keep it for `undrop`."""
 
     def undrop(self, table: TableName) -> bool:
-        """Bring back the table that was dropped last under that name; False if there is none."""
+        """Restore the table that was dropped last under this name; False if there is none."""
 
     def dropped(self) -> Sequence[TableName]:
-        """What `undrop` could bring back."""
+        """Return the names that `undrop` can restore."""
+
+
+#: What an entry point of the group `lakehouse.formats` names; None where the lake has no location for such tables.
+FormatFactory = Callable[[FormatContext], TableFormat | None]
+
+
+def spark_tables(table_format: TableFormat) -> SparkTables:
+    """Return the tables of a format in Spark; an error if Spark cannot use the format."""
+    if table_format.spark is None:
+        raise NotSupportedError(f"Spark cannot use tables of the format {table_format.name}.", "Use another engine.")
+    return table_format.spark

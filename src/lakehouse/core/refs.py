@@ -1,4 +1,4 @@
-"""The facts of branches, tags and the log, as every catalog that can branch tells them."""
+"""Branches, tags, changes and log entries: the data that every catalog answers with."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 
 from lakehouse.core.names import TableName
 
-#: The branch of a run is called so, and then by the run's id.
+#: The branch of a run is named by this prefix and the run's id.
 RUN_PREFIX = "run_"
 
 
 @dataclass(frozen=True)
 class Commit:
-    """What is written down with a change that others will see: who, what for, by which run."""
+    """Who changes something, why, and by which run."""
 
     kind: str = "publish"
-    """publish (a run), ingest, merge, revert, drop, undrop."""
+    """publish (a run), ingest, merge, revert, drop, undrop, sql."""
     author: str = ""
     message: str = ""
     run: str = ""
@@ -30,17 +30,17 @@ class Ref:
     """A branch or a tag."""
 
     name: str
-    made_from: str
+    created_from: str
     state: str
-    """The hash of what it was made from: the same tables, the same hash."""
-    made_at: str
+    """The hash of the pointers that it was created with (`hash_pointers`)."""
+    created_at: str
     author: str = ""
     message: str = ""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A table that is not what it was: where its metadata was and is, None where there was or is no table."""
+    """A table's pointer before and after; None where there was or is no table."""
 
     table: TableName
     before: str | None
@@ -51,10 +51,14 @@ class Change:
         """added, removed or changed."""
         return "added" if self.before is None else "removed" if self.after is None else "changed"
 
+    def reversed(self) -> Change:
+        """Return the change that undoes this one."""
+        return Change(self.table, self.after, self.before)
+
 
 @dataclass(frozen=True)
 class LogEntry:
-    """One publish: all of its tables changed in the same moment."""
+    """One publish, which changed all of its tables atomically."""
 
     id: str
     at: str
@@ -65,29 +69,29 @@ class LogEntry:
 
 @dataclass(frozen=True)
 class Published:
-    """What came of an attempt to publish. True if it was done, even if there was nothing to do."""
+    """The result of a publish. True if it succeeded, even if there was nothing to change."""
 
     done: bool
     entry: str = ""
-    """The log's entry; nothing if nothing was to be done."""
-    moved: tuple[TableName, ...] = ()
-    """The tables that somebody else has changed meanwhile, for which nothing was published."""
+    """The id of the log entry; empty if nothing changed."""
+    conflicts: tuple[TableName, ...] = ()
+    """The tables that somebody else has changed; nothing was published."""
 
     def __bool__(self) -> bool:
         return self.done
 
 
 @dataclass(frozen=True)
-class Reached:
-    """A metadata file that something leads to."""
+class ReachableFile:
+    """A metadata file that is still referred to."""
 
     table: TableName
     pointer: str
     by: str
-    """What leads there: `main`, `branch NAME`, `base of NAME`, `tag NAME`, `dropped`, `log NUMBER`."""
+    """What refers to it: `main`, `branch NAME`, `base of NAME`, `tag NAME`, `dropped`, `log NUMBER`."""
 
 
-def state_of(found: Mapping[TableName, str]) -> str:
-    """A hash of where everything points: the same tables, the same hash."""
-    text = "\n".join(f"{table} {location}" for table, location in sorted(found.items()))
+def hash_pointers(pointers: Mapping[TableName, str]) -> str:
+    """Return a hash of pointers: equal pointers have equal hashes."""
+    text = "\n".join(f"{table} {location}" for table, location in sorted(pointers.items()))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

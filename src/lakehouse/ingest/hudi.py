@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.format import spark_tables
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.requests import IngestRequest, QueryRequest
 from lakehouse.core.tables import Column, Scan
@@ -47,7 +48,7 @@ class HudiTarget:
         changes: Evolution,
         replace_all: bool,
     ) -> None:
-        if self._format.can.sync:
+        if self._format.capabilities.sync:
             planned = without_times_of_no_zone(planned)
             changes = replace(changes, added=without_times_of_no_zone(changes.added))
         if self._info is None:
@@ -98,7 +99,7 @@ class HudiTarget:
 
     def _elsewhere(self) -> str:
         """The end of CREATE TABLE, if the table's usual folder is not free."""
-        place = self._format.place_for_new(self._table)
+        place = spark_tables(self._format).new_location(self._table)
         return f" LOCATION {spark_text(place)}" if place else ""
 
     def _plain(self, rows: _Rows, notes: Mapping[str, str]) -> QueryRequest:
@@ -119,7 +120,7 @@ class HudiTarget:
             held = [column.name for column in info.columns]
             sql = statements.rows_with_kept(self._table, columns, held, rows.brought, rows.key)
             operation = "insert_overwrite_table"
-        write = write_to(info, columns, operation, notes, self._format.can.sync)
+        write = write_to(info, columns, operation, notes, self._format.capabilities.sync)
         return QueryRequest(sql, arrow=False, files={statements.STAGED: str(rows.folder)}, write=write)
 
     def _operation(self, rows: _Rows) -> str:

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lakehouse.core.catalog import Catalog
 from lakehouse.core.engine import SparkRunner
 from lakehouse.core.errors import TableError
 from lakehouse.core.files import LOCAL, Files
@@ -42,7 +43,7 @@ from lakehouse.ingest.files import (
 from lakehouse.ingest.hudi import HudiTarget
 from lakehouse.ingest.model import Report
 from lakehouse.ingest.schema import Evolution, as_kept, evolution, with_layout
-from lakehouse.ingest.targets import Branches, IcebergTarget, Place, Target
+from lakehouse.ingest.targets import IcebergTarget, Place, Target
 from lakehouse.process.locks import locked
 from lakehouse.query.tables import Tables
 
@@ -55,7 +56,7 @@ class Ingester:
     """Brings files into tables."""
 
     tables: Tables
-    catalog: Branches
+    catalog: Catalog
     duckdb: DuckDB
     spark: SparkRunner
     folder: Path

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from lakehouse.core.catalog import Catalog
 from lakehouse.core.engine import SparkRunner
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
-from lakehouse.core.refs import Commit, Published
+from lakehouse.core.refs import Commit
 from lakehouse.core.requests import IngestRequest, QueryRequest
 from lakehouse.core.tables import Column, Scan, TableInfo
 from lakehouse.engines.duckdb import DuckDB
@@ -31,21 +32,6 @@ _TRIES = 5
 _REJECTED = (
     "CREATE TABLE {table} (file STRING, line BIGINT, reason STRING, raw STRING, ingested_at TIMESTAMP) USING iceberg"
 )
-
-
-class Branches(Protocol):
-    """The part of a catalog that writing beside a table and publishing needs."""
-
-    @property
-    def all_at_once(self) -> bool: ...
-    def on(self, branch: str) -> Branches: ...
-    def pointer(self, table: TableName) -> str | None: ...
-    def pyiceberg_properties(self) -> Mapping[str, str]: ...
-    def move(self, table: TableName, start: str, end: str | None) -> bool: ...
-    def fork(self, branch: str, tables: Sequence[TableName]) -> dict[TableName, str | None]: ...
-    def publish(self, branch: str, commit: Commit | None = None, tag: str = "") -> Published: ...
-    def branches_of(self, table: TableName, prefix: str) -> list[str]: ...
-    def discard(self, branch: str) -> bool: ...
 
 
 class Target(Protocol):
@@ -73,7 +59,7 @@ class Place:
     """A table to be written to, and what that takes."""
 
     tables: Tables
-    catalog: Branches
+    catalog: Catalog
     spark: SparkRunner
     duckdb: DuckDB
     table: TableName
@@ -101,7 +87,7 @@ class IcebergTarget:
         self._main = tables.formats["iceberg"]
         self._here = tables.formats["iceberg"].on(self._branch)
         for left_behind in catalog.branches_of(table, _PREFIX):
-            catalog.discard(left_behind)  # by an ingest that was killed: into one table only one runs at a time
+            catalog.drop_branch(left_behind)  # by an ingest that was killed: into one table only one runs at a time
         self._base = catalog.fork(self._branch, [table, self._rejected])
 
     def open(
@@ -159,7 +145,7 @@ class IcebergTarget:
         return NativeWriter(self._place.duckdb, self._branch, properties, self._table)
 
     def keep_rejects(self, folder: Path) -> None:
-        if not self._catalog.all_at_once:
+        if not self._catalog.capabilities.multi_table_publish:
             self._left_for_later = folder
             return
         self.write_rejects(folder)
@@ -183,7 +169,7 @@ class IcebergTarget:
             self._base[self._table],
             self._place.files,
         )
-        here.move(self._table, pointer, stamped)
+        here.swap_pointer(self._table, pointer, stamped)
         current = self._here.describe(self._table).current
         assert current is not None
         if not self._catalog.publish(self._branch, self._commit(notes)):
@@ -197,7 +183,7 @@ class IcebergTarget:
         return bool(self._catalog.publish(self._branch, self._commit({})))
 
     def discard(self) -> None:
-        self._catalog.discard(self._branch)
+        self._catalog.drop_branch(self._branch)
 
     def _commit(self, notes: Mapping[str, str]) -> Commit:
         what = notes.get("mode", "rejected rows")

@@ -8,20 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakehouse.catalogs.sql import SqlCatalog
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.engine import Engine, Query
 from lakehouse.core.errors import BadSettingError
-from lakehouse.core.format import TableFormat
 from lakehouse.core.source import RemoteFiles
 from lakehouse.core.statement import Statement, TableUse
 from lakehouse.core.tables import Scan
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.engines.spark.session import LocalSession
 from lakehouse.engines.spark.settings import WARM
-from lakehouse.formats.hudi import SPARK_SETTINGS as HUDI_SETTINGS
-from lakehouse.formats.iceberg import IcebergTables
 from lakehouse.lake import Lake
 from lakehouse.lake.backend import author_of, open_backend
 from lakehouse.lake.components import Components
@@ -84,13 +80,13 @@ class Assembly:
         self.settings, self.home = self.backend.settings, self.backend.home
         self.catalog, self.arrow = self.backend.catalog, arrow
         self._status, self._download, self._class_list = status, download, class_list
-        self.iceberg = IcebergTables(self.catalog, self.backend.files)
-        formats: list[TableFormat] = [self.iceberg, *([self.backend.hudi] if self.backend.hudi else [])]
+        self.iceberg = self.backend.formats["iceberg"]
+        formats = list(self.backend.formats.values())
         protected = self.settings.branches.protected
         self.tables = Tables(formats, self.catalog.has_view, self.catalog.branches, protected)
         self.memory_limit = _bytes("query.memory_limit", self.settings.query.memory_limit)
         self.duckdb = DuckDB(self.memory_limit, self.home.run / "spill", self.backend.duckdb_access)
-        self.session = LocalSession(self._start_spark, HUDI_SETTINGS)
+        self.session = LocalSession(self._start_spark, self.backend.format_settings)
         self.queries = QueryRouter(
             self.tables,
             {"duckdb": self._duckdb_engine, "spark": self._spark_engine, "trino": self._trino_engine},
@@ -129,9 +125,7 @@ class Assembly:
             return spark_daemon(self.settings, self._status, self._download)
         from lakehouse.query.spark import SparkEngine
 
-        # The SQL catalog's log is our own; the others keep one of every commit, or none.
-        statements = self.catalog if isinstance(self.catalog, SqlCatalog) else None
-        return SparkEngine(self.tables, self.session, self.catalog, self.home.check_room, statements)
+        return SparkEngine(self.tables, self.session, self.catalog, self.home.check_room)
 
     def _trino_engine(self) -> Engine:
         from lakehouse.engines.trino import Trino

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.config.profiles import resolve_profile
 from lakehouse.config.settings import Settings
+from lakehouse.core.catalog import Catalog, CatalogContext
 from lakehouse.core.files import LOCAL, Files
+from lakehouse.core.format import FormatContext, TableFormat
+from lakehouse.core.registry import require
 from lakehouse.core.uris import file_uri
-from lakehouse.formats.hudi import HudiTables
-from lakehouse.formats.hudi.places import LocalFolders, MetastoreEntries
 from lakehouse.storage import access
 from lakehouse.storage.local import LocalHome
 from lakehouse.storage.s3 import is_remote
 from lakehouse.storage.warehouse import WarehouseFiles
-
-if TYPE_CHECKING:
-    from lakehouse.catalogs.nessie import NessieCatalog
-    from lakehouse.catalogs.overlay import BaseCatalog, BranchOverlay
-
-    Catalog = SqlCatalog | NessieCatalog | BranchOverlay
 
 
 @dataclass(frozen=True)
@@ -34,12 +27,18 @@ class Backend:
     home: LocalHome
     catalog: Catalog
     files: Files
-    hudi: HudiTables | None
-    """The Hudi tables; None where the profile has none."""
+    formats: Mapping[str, TableFormat]
+    """The table formats of the lake by name; Hudi is missing where no location is kept for its tables."""
     duckdb_access: str = ""
     """The DuckDB statement that grants access to a remote warehouse; empty for a local one."""
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Further Spark settings; they may contain credentials."""
+
+    @property
+    def format_settings(self) -> dict[str, str]:
+        """The settings that the formats need in every Spark session."""
+        found = [each.spark.settings for each in self.formats.values() if each.spark]
+        return {name: value for settings in found for name, value in settings.items()}
 
     @property
     def is_remote(self) -> bool:
@@ -47,8 +46,7 @@ class Backend:
         return bool(self.duckdb_access)
 
 
-#: Stores the branches of a catalog that has none.
-_BRANCHES = "branches.db"
+FORMATS = ("iceberg", "hudi")
 
 
 def author_of(settings: Settings) -> str:
@@ -68,69 +66,35 @@ def open_backend(settings: Settings) -> Backend:
     settings = resolve_profile(settings)
     home = LocalHome(settings.home).ready()
     warehouse = settings.warehouse or file_uri(home.warehouse)
-    if not is_remote(warehouse):
-        local = HudiTables(LocalFolders(home.warehouse, home.dropped))
-        return Backend(settings, home, _catalog(settings, home, warehouse, LOCAL, {}, {}), LOCAL, local)
-    s3, files = settings.s3, WarehouseFiles(settings.s3)
-    catalog = _catalog(settings, home, warehouse, files, access.for_pyiceberg(s3), access.for_spark(s3))
-    on_hive = settings.catalog.kind == "hive"
+    remote, s3 = is_remote(warehouse), settings.s3
+    files = WarehouseFiles(s3) if remote else LOCAL
+    where = settings.catalog
+    # A kind's module is imported when it is opened: a cold query in an embedded lake loads the SQL catalog alone.
+    catalog: Catalog = require("lakehouse.catalogs", where.kind or "sql")(
+        CatalogContext(
+            warehouse,
+            home.folder,
+            where.uri,
+            where.token,
+            files=files,
+            io=access.for_pyiceberg(s3) if remote else {},
+            spark_io=access.for_spark(s3) if remote else {},
+            author=author_of(settings),
+        )
+    )
+    stored = access.for_object_store(s3) if remote else {}
+    context = FormatContext(catalog, home.warehouse, home.dropped, files, remote, stored)
+    opened = {kind: require("lakehouse.formats", kind)(context) for kind in FORMATS}
+    on_hive = remote and where.kind == "hive"
     return Backend(
         settings,
         home,
         catalog,
         files,
-        _hudi_on_hive(settings, warehouse, files) if on_hive else None,
-        access.for_duckdb(s3),
+        {kind: each for kind, each in opened.items() if each is not None},
+        access.for_duckdb(s3) if remote else "",
         {**access.for_hadoop(s3), **_hive_session(settings, home, warehouse)} if on_hive else {},
     )
-
-
-def _catalog(
-    settings: Settings,
-    home: LocalHome,
-    warehouse: str,
-    files: Files,
-    io: Mapping[str, str],
-    spark_io: Mapping[str, str],
-) -> Catalog:
-    where = settings.catalog
-    # Imported on demand: a cold query in an embedded lake needs only the SQL catalog.
-    match where.kind:
-        case "nessie":
-            from lakehouse.catalogs.nessie import NessieCatalog
-            from lakehouse.catalogs.nessie.api import NessieApi
-
-            api = NessieApi(where.uri, where.token)
-            return NessieCatalog(api, warehouse, files=files, io=io, spark_io=spark_io, author=author_of(settings))
-        case "hive" | "rest":
-            from lakehouse.catalogs.overlay import BranchOverlay
-
-            base = _unbranched(settings, warehouse, files, io, spark_io)
-            database = open_database(home.folder / _BRANCHES)
-            overlay = SqlCatalog(database, warehouse, io=io, spark_io=spark_io, author=author_of(settings))
-            return BranchOverlay(base, overlay)
-    database = open_database(where.uri or home.catalog_file)
-    return SqlCatalog(database, warehouse, io=io, spark_io=spark_io, author=author_of(settings))
-
-
-def _unbranched(
-    settings: Settings, warehouse: str, files: Files, io: Mapping[str, str], spark_io: Mapping[str, str]
-) -> BaseCatalog:
-    where = settings.catalog
-    if where.kind == "hive":
-        from lakehouse.catalogs.hive import HiveCatalog
-
-        return HiveCatalog(where.uri, warehouse, io=io, spark_io=spark_io)
-    from lakehouse.catalogs.rest import RestCatalog
-
-    return RestCatalog(where.uri, token=where.token, files=files, io=io, spark_io=spark_io)
-
-
-def _hudi_on_hive(settings: Settings, warehouse: str, files: Files) -> HudiTables:
-    from lakehouse.catalogs.hive import HudiEntries, Metastore
-
-    entries = HudiEntries(Metastore(settings.catalog.uri), warehouse)
-    return HudiTables(MetastoreEntries(entries, files, access.for_object_store(settings.s3)))
 
 
 def _hive_session(settings: Settings, home: LocalHome, warehouse: str) -> dict[str, str]:

@@ -92,7 +92,7 @@ def start_spark(backend: Backend, class_list: Path | None = None) -> StartedSess
     master = _IN_PROCESS if settings.spark.master == WARM else settings.spark.master
     if master.startswith("sc://"):
         return connect(master)
-    backend.catalog.ready()
+    backend.catalog.ensure_ready()
     java, jars = fetch_runtime(settings)
     conf = {**spark_conf(backend), "spark.master": master, **settings.spark.conf}
     if not master.startswith("local"):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lakehouse.core.format import spark_tables
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import DiffRequest, QueryRequest
 from lakehouse.core.result import Result
@@ -108,7 +109,7 @@ class TableMethods:
         parsed = TableName.parse(name)
         table_format = self._tables().format_of(parsed)
         snapshot = self._tables().snapshot_at(parsed, when)
-        self.sql(table_format.rollback_sql(parsed, snapshot), engine="spark")
+        self.sql(spark_tables(table_format).rollback_sql(parsed, snapshot), engine="spark")
         return next(each for each in table_format.history(parsed) if each.is_current)
 
     def drop(self, name: str) -> None:

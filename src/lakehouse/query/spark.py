@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
+from lakehouse.core.catalog import Catalog
 from lakehouse.core.engine import EngineCapabilities, Query
 from lakehouse.core.errors import NotSupportedError, QueryRejectedError, TableExistsError, UnknownChoiceError
-from lakehouse.core.format import TableFormat
+from lakehouse.core.format import SparkTables, TableFormat, spark_tables
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.refs import Commit
@@ -22,25 +22,6 @@ from lakehouse.process.locks import locked
 from lakehouse.query.guard import redirect_to_branch, statement_shape
 from lakehouse.query.sql.render import for_spark, map_error_position
 from lakehouse.query.tables import Tables
-
-
-class Catalog(Protocol):
-    """The part of a catalog that statements need."""
-
-    @property
-    def name(self) -> str: ...
-
-    def on(self, branch: str) -> Catalog: ...
-    def spark_conf(self) -> Mapping[str, str]: ...
-    def ensure_namespace(self, namespace: str) -> None: ...
-
-
-class StatementLog(Protocol):
-    """Records statements, for a catalog that does not see them itself."""
-
-    def on(self, branch: str) -> StatementLog: ...
-    def pointers(self, tables: Iterable[TableName]) -> Mapping[TableName, str | None]: ...
-    def note(self, table: TableName, before: str | None, commit: Commit) -> bool: ...
 
 
 class SparkEngine:
@@ -55,14 +36,11 @@ class SparkEngine:
         session: LocalSession,
         catalog: Catalog,
         check_room: Callable[[], None],
-        log: StatementLog | None = None,
     ) -> None:
         """
         Args:
             check_room: raises if the disk is full.
-            log: records the statements that change tables.
         """
-        self._log = log
         self._tables, self.session, self._catalog, self._check_room = tables, session, catalog, check_room
         self._known: dict[TableName, str] = {}
 
@@ -99,22 +77,21 @@ class SparkEngine:
     def _pointers_before(self, statement: Statement, request: QueryRequest) -> Mapping[TableName, str | None]:
         """The metadata pointers of the tables that a statement may change, for the log; an ingest logs its own."""
         targets = [use.name for use in statement.uses if use.is_target and statement.kind == "write"]
-        if self._log is None or not targets or request.lock or statement.renames:
+        if not targets or request.lock or statement.renames or not self._catalog.capabilities.statement_log:
             return {}
-        return self._log.on(request.branch).pointers(targets)
+        return self._catalog.on(request.branch).pointers(targets)
 
     def _log_changes(self, statement: Statement, request: QueryRequest, before: Mapping[TableName, str | None]) -> None:
         for table, pointer in before.items():
-            assert self._log is not None
             commit = Commit("sql", message=statement_shape(statement.text))
-            self._log.on(request.branch).note(table, pointer, commit)
+            self._catalog.on(request.branch).record_statement(table, pointer, commit)
 
     def _prepare(
         self, request: QueryRequest, statement: Statement, names: _StatementTables, versions: Mapping[TableName, str]
     ) -> PreparedStatement:
         stale = [name for name, version in versions.items() if not version or self._known.get(name) != version]
-        setup = [line for name in stale for line in names.format_of(name).spark_setup(name)]
-        copies = [names.format_of(name).spark_copy(name) for name in stale]
+        setup = [line for name in stale for line in names.in_session(name).setup(name)]
+        copies = [names.in_session(name).schema_copy(name) for name in stale]
         setup += [_view(name, folder) for name, folder in request.files.items()]
         settings = {**names.write_settings(request.write), **request.settings}
         if request.branch:
@@ -165,19 +142,19 @@ class _StatementTables:
     def versions(self) -> dict[TableName, str]:
         """The version of each table, which tells whether a session must register it again."""
         found = ((use.name, self._format(use)) for use in self.statement.uses)
-        return {name: table_format.version(name) for name, table_format in found if table_format is not None}
+        return {name: spark_tables(each).setup_version(name) for name, each in found if each is not None}
 
-    def format_of(self, name: TableName) -> TableFormat:
+    def in_session(self, name: TableName) -> SparkTables:
         use = next(use for use in self.statement.uses if use.name == name)
         found = self._format(use)
         assert found is not None
-        return found
+        return spark_tables(found)
 
     def write_settings(self, write: WriteTarget | None) -> Mapping[str, str]:
         """Session settings for changing the statement's target."""
         targets = [self._format(use) for use in self.statement.uses if use.is_target and self.statement.kind != "read"]
         written = self.tables.formats[write.format] if write else next(iter(targets), None)
-        return written.write_settings if written else {}
+        return spark_tables(written).write_settings if written else {}
 
     def replacements(self, as_of: str) -> dict[int, str]:
         """What replaces each table name in Spark SQL, by its position in the text."""
@@ -195,20 +172,21 @@ class _StatementTables:
             if self.statement.kind == "read" and not self.tables.is_view(use.name):
                 self.tables.format_of(use.name)
             return f"`{use.name.namespace}`.`{use.name.table}`"
+        in_spark = spark_tables(table_format)
         if use.metadata_table:
-            return f"{table_format.spark_name(use.name)}.{use.metadata_table}"
+            return f"{in_spark.name(use.name)}.{use.metadata_table}"
         if use.is_target or self.statement.kind == "other":
-            return table_format.spark_name(use.name)
+            return in_spark.name(use.name)
         when = use.as_of or as_of
-        snapshot = self.tables.snapshot_at(use.name, when) if when else self._pinned_snapshot(use, table_format)
-        rows = table_format.spark_rows(use.name, snapshot)
+        snapshot = self.tables.snapshot_at(use.name, when) if when else self._pinned_snapshot(use, in_spark)
+        rows = in_spark.rows(use.name, snapshot)
         # Columns may be qualified with the table's name, so the replacement gets it as an alias.
         return rows if use.alias else f"{rows} AS `{use.name.table}`"
 
-    def _pinned_snapshot(self, use: TableUse, table_format: TableFormat) -> str:
+    def _pinned_snapshot(self, use: TableUse, in_spark: SparkTables) -> str:
         """Pin several tables to one moment, because Spark resolves each at a different time."""
         several = len({each.name for each in self.statement.uses}) > 1
-        return table_format.present(use.name) if several and self.statement.kind == "read" else ""
+        return in_spark.current_snapshot(use.name) if several and self.statement.kind == "read" else ""
 
 
 def _view(name: str, folder: str) -> str:

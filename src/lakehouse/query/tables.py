@@ -45,7 +45,7 @@ class Tables:
 
     def pinned(self, names: Sequence[TableName]) -> Tables:
         """Pin these tables to their current snapshots, for a statement that reads several of them."""
-        return self._with([each.frozen(names) for each in self.formats.values()], self.branch)
+        return self._with([each.pin(names) for each in self.formats.values()], self.branch)
 
     def _with(self, formats: Sequence[TableFormat], branch: str) -> Tables:
         return Tables(formats, self.is_view, self.branches, self.protected, branch)

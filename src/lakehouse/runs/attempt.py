@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import BadSettingError
+from lakehouse.core.format import spark_tables
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Commit
 from lakehouse.core.requests import IngestRequest, RunRequest
@@ -54,7 +55,7 @@ class Attempt:
         if request.resume:
             self._reset_unfinished(record)
         else:
-            services.catalog.discard(self.branch)
+            services.catalog.drop_branch(self.branch)
             services.catalog.create_branch(self.branch, commit=self.commit)
             record = replace(record, tables=(), outcomes=())
         ref = next(ref for ref in services.catalog.branch_refs() if ref.name == self.branch)
@@ -66,7 +67,7 @@ class Attempt:
         finished |= {table.rejected for table in finished}
         for change in self.services.catalog.changes(self.branch):
             if change.table not in finished and change.after is not None:
-                self.branch_catalog.move(change.table, change.after, change.before)
+                self.branch_catalog.swap_pointer(change.table, change.after, change.before)
 
     def run(self) -> RunRecord:
         """Build and publish; the record is still `running` if others changed the tables meanwhile."""
@@ -97,7 +98,7 @@ class Attempt:
     def publish(self) -> RunRecord:
         """Publish the branch unless the request says not to; still `running` if others changed the tables."""
         if not self.services.catalog.changes(self.branch):
-            self.services.catalog.discard(self.branch)
+            self.services.catalog.drop_branch(self.branch)
             return replace(self.record, state="nothing")
         if not self.request.publish:
             return replace(self.record, state="kept")
@@ -105,7 +106,7 @@ class Attempt:
         done = self.services.publisher.publish(self.branch, self.commit, tag=self.branch)
         if done:
             return replace(self.record, state="published", commit=done.entry)
-        self.progress(f"Others changed {', '.join(map(str, done.moved))} meanwhile")
+        self.progress(f"Others changed {', '.join(map(str, done.conflicts))} meanwhile")
         return self.record
 
     # ---- tables without branches --------------------------------------------------------------------------------
@@ -113,7 +114,7 @@ class Attempt:
     def _can_branch(self, table: FilesTable) -> bool:
         existing = self.services.tables.find(table.table_name)
         kind = existing or self.services.tables.formats.get(str(table.options.get("format") or "iceberg"))
-        return kind is None or kind.can.branch
+        return kind is None or kind.capabilities.branch
 
     def _commit_last(self, context: LazyRunContext, tables: list[FilesTable], record: RunRecord) -> RunRecord:
         """Write tables without branches, once all others are published."""
@@ -186,9 +187,9 @@ class Attempt:
             def rows_of(name: str) -> DataFrame:
                 table = TableName.parse(name)
                 table_format = tables.format_of(table)
-                for statement in table_format.spark_setup(table):
+                for statement in spark_tables(table_format).setup(table):
                     spark.sql(statement)
-                return spark.sql(f"SELECT * FROM {table_format.spark_rows(table)}")
+                return spark.sql(f"SELECT * FROM {spark_tables(table_format).rows(table)}")
 
             return RunContext(
                 pipeline=self.pipeline,
@@ -217,7 +218,7 @@ class Attempt:
         pointer = self.branch_catalog.pointer(table)
         assert pointer is not None
         stamped = stamp(pointer, {f"lake.{key}": value for key, value in notes.items()}, start, self.services.files)
-        self.branch_catalog.move(table, pointer, stamped)
+        self.branch_catalog.swap_pointer(table, pointer, stamped)
 
 
 class _Reports:

@@ -47,7 +47,7 @@ class RunBranches(Branches):
         done = self.publisher.publish(record.branch, commit, tag=record.branch)
         if not done:
             raise RunConflictError(
-                f"Tables of run {record.id} have changed on main since: {', '.join(map(str, done.moved))}.",
+                f"Tables of run {record.id} have changed on main since: {', '.join(map(str, done.conflicts))}.",
                 "Run the pipeline again on their current state.",
             )
         self.runs.save(replace(record, state="published", commit=done.entry))

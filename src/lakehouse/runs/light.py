@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import BadDeclarationError, NotSupportedError
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
@@ -21,7 +22,6 @@ from lakehouse.quality.checks import SAMPLE_ROWS, run_checks
 from lakehouse.quality.model import Outcome, Rule
 from lakehouse.runs.build import raise_if_blocked
 from lakehouse.runs.model import TableReport
-from lakehouse.runs.services import Catalog
 
 if TYPE_CHECKING:
     import pyarrow as pa

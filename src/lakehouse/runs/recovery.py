@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from lakehouse.core.catalog import CanBranch
+from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import RunBlockedError
 from lakehouse.core.refs import RUN_PREFIX
 from lakehouse.core.requests import RunRequest
@@ -16,13 +16,13 @@ from lakehouse.runs.records import RunLog
 _INGEST_PREFIX = "ingest_"
 
 
-def find_record(catalog: CanBranch, log: RunLog, run: str) -> RunRecord | None:
+def find_record(catalog: Catalog, log: RunLog, run: str) -> RunRecord | None:
     """The record of a run; published, if its process died between the publish and the record of it."""
     record = log.find(run)
     return reconcile(catalog, log, record) if record is not None else None
 
 
-def reconcile(catalog: CanBranch, log: RunLog, record: RunRecord) -> RunRecord:
+def reconcile(catalog: Catalog, log: RunLog, record: RunRecord) -> RunRecord:
     """A record that agrees with the catalog's log, which is written in the transaction of the publish."""
     if record.state not in ("killed", "failed", "kept"):
         return record
@@ -32,7 +32,7 @@ def reconcile(catalog: CanBranch, log: RunLog, record: RunRecord) -> RunRecord:
     return log.save(replace(record, state="published", commit=entry.id, ended_at=record.ended_at or entry.at, error={}))
 
 
-def has_branch(catalog: CanBranch, record: RunRecord) -> bool:
+def has_branch(catalog: Catalog, record: RunRecord) -> bool:
     """Whether a run's branch still exists."""
     return any(ref.name == record.branch for ref in catalog.branch_refs())
 
@@ -54,7 +54,7 @@ def resume_request(record: RunRecord) -> RunRequest:
     )
 
 
-def expire(catalog: CanBranch, log: RunLog, keep_days: int) -> list[str]:
+def expire(catalog: Catalog, log: RunLog, keep_days: int) -> list[str]:
     """Drop old branches of runs and ingests, and old tags of published runs; returns their names."""
     if not keep_days:
         return []
@@ -63,13 +63,13 @@ def expire(catalog: CanBranch, log: RunLog, keep_days: int) -> list[str]:
     for ref in catalog.branch_refs():
         if (
             ref.name.startswith((RUN_PREFIX, _INGEST_PREFIX))
-            and "" < ref.made_at < oldest
+            and "" < ref.created_at < oldest
             and not _running(log, ref.name)
         ):
-            catalog.discard(ref.name)
+            catalog.drop_branch(ref.name)
             dropped.append(ref.name)
     for ref in catalog.tags():
-        if ref.name.startswith(RUN_PREFIX) and "" < ref.made_at < oldest:
+        if ref.name.startswith(RUN_PREFIX) and "" < ref.created_at < oldest:
             catalog.drop_tag(ref.name)
             dropped.append(ref.name)
     return dropped

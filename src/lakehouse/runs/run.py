@@ -168,7 +168,7 @@ class Runner(RunServices):
     def _refuse_several_tables(self, pipeline: Pipeline, request: RunRequest) -> None:
         """Refuse before the work what the catalog would refuse at its end."""
         tables = pipeline.select(request.tables)
-        if request.publish and len(tables) > 1 and not self.catalog.all_at_once:
+        if request.publish and len(tables) > 1 and not self.catalog.capabilities.multi_table_publish:
             raise NotSupportedError(
                 f"{pipeline.name} builds {len(tables)} tables, and this catalog cannot publish several at once.",
                 "Run it on a catalog that can (profiles sql, rest, stack), one table at a time (lake run"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from lakehouse.core.catalog import CanBranch
+from lakehouse.core.catalog import Catalog
 from lakehouse.core.files import LOCAL, Files
-from lakehouse.core.names import TableName
 from lakehouse.core.source import RemoteFiles
 from lakehouse.query.tables import Tables
 from lakehouse.runs.records import RunLog
@@ -20,19 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakehouse.ingest.run import Ingester
-
-
-class Catalog(CanBranch, Protocol):
-    """The part of a catalog that runs need."""
-
-    def on(self, branch: str) -> Catalog: ...
-    def tables(self) -> Sequence[TableName]: ...
-    def pointer(self, table: TableName) -> str | None: ...
-    def pointers(self, tables: Iterable[TableName]) -> Mapping[TableName, str | None]: ...
-    def move(self, table: TableName, start: str, end: str | None) -> bool: ...
-    def spark_conf(self) -> Mapping[str, str]: ...
-    def pyiceberg_properties(self) -> Mapping[str, str]: ...
-    def ensure_namespace(self, namespace: str) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
-from lakehouse.core.format import TableFormat
+from lakehouse.core.format import TableFormat, spark_tables
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
 from lakehouse.runs.lineage import SUMMARY_PARTITION_LIMIT
@@ -49,7 +49,7 @@ class Writer:
 
     def prepare(self, table: TableName, schema: StructType, layout: Layout) -> None:
         """Create the table, or add the columns that it lacks and widen types where Iceberg can."""
-        name = self.tables.spark_name(table)
+        name = spark_tables(self.tables).name(table)
         if not self.tables.has(table):
             self.spark.sql(_create(name, schema, layout))
             return
@@ -76,7 +76,7 @@ class Writer:
 
         changes = self._differing(table, rows).withColumn(_DELETED, F.lit(False))
         if present is not None:
-            gone = self.spark.table(self.tables.spark_name(table)).join(present, on=list(key), how="left_anti")
+            gone = self.spark.table(spark_tables(self.tables).name(table)).join(present, on=list(key), how="left_anti")
             changes = changes.unionByName(gone.withColumn(_DELETED, F.lit(True)))
         if changes.isEmpty():
             return False
@@ -86,7 +86,7 @@ class Writer:
         same = " AND ".join(f"t.`{each}` <=> s.`{each}`" for each in key)
         updates = ", ".join(f"t.`{each}` = s.`{each}`" for each in columns)
         self.spark.sql(
-            f"MERGE INTO {self.tables.spark_name(table)} t USING `{view}` s ON {same}"
+            f"MERGE INTO {spark_tables(self.tables).name(table)} t USING `{view}` s ON {same}"
             f" WHEN MATCHED AND s.{_DELETED} THEN DELETE WHEN MATCHED THEN UPDATE SET {updates}"
             f" WHEN NOT MATCHED AND NOT s.{_DELETED} THEN INSERT ({', '.join(f'`{each}`' for each in columns)})"
             f" VALUES ({', '.join(f's.`{each}`' for each in columns)})"
@@ -96,7 +96,7 @@ class Writer:
     def _differing(self, table: TableName, rows: DataFrame) -> DataFrame:
         """The rows that differ from the table's: MERGE rewrites the files of every row that it matches."""
         incoming = self._conform(table, rows).alias("s")
-        existing = self.spark.table(self.tables.spark_name(table)).alias("t")
+        existing = self.spark.table(spark_tables(self.tables).name(table)).alias("t")
         same = [incoming[name].eqNullSafe(existing[name]) for name in incoming.columns]
         return incoming.join(existing, on=reduce(and_, same), how="left_anti")
 
@@ -106,7 +106,7 @@ class Writer:
 
     def _writer(self, table: TableName, rows: DataFrame, notes: Mapping[str, str]) -> DataFrameWriterV2:
         """A writer that adds notes to its snapshot."""
-        writer = rows.writeTo(self.tables.spark_name(table))
+        writer = rows.writeTo(spark_tables(self.tables).name(table))
         for key, value in notes.items():
             writer = writer.option(f"snapshot-property.lake.{key}", value)
         return writer

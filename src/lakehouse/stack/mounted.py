@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakehouse.catalogs.sql.postgres import make_tables
+from lakehouse.catalogs.sql.postgres import create_tables_sql
 from lakehouse.config.endpoints import DATABASES, Database, StackEndpoints
 from lakehouse.stack.trino import catalog_files, stack_catalogs, store_of
 
@@ -82,7 +82,7 @@ def mounted_files() -> dict[str, str]:
     endpoints = _container_endpoints()
     catalogs = catalog_files(stack_catalogs(endpoints, "${ENV:REST_TOKEN}"), store_of(endpoints))
     return {
-        "postgres/databases.sh": _DATABASES.format(names=" ".join(DATABASES), tables=make_tables()),
+        "postgres/databases.sh": _DATABASES.format(names=" ".join(DATABASES), tables=create_tables_sql()),
         "trino/jvm.config": _JVM,
         **{f"trino/catalog/{name}": text for name, text in catalogs.items()},
         "superset/superset_config.py": _SUPERSET,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lakehouse.core.catalog import CanBranch
+from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import (
     BadNameError,
     BranchConflictError,
@@ -13,11 +13,11 @@ from lakehouse.core.errors import (
     NoSuchBranchError,
     NoSuchTableError,
 )
+from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName, check_part, nearest
 from lakehouse.core.refs import RUN_PREFIX, Change, Commit, Published, Ref
 from lakehouse.core.result import Result
 from lakehouse.engines.duckdb import DuckDB
-from lakehouse.formats.iceberg import IcebergTables
 from lakehouse.versioning.diff import TableChange, changed_rows, count_rows
 from lakehouse.versioning.publish import Publisher
 
@@ -29,9 +29,9 @@ _RESERVED_PREFIXES = (RUN_PREFIX, "ingest_")
 class Branches:
     """The branches and tags of a lake."""
 
-    catalog: CanBranch
+    catalog: Catalog
     publisher: Publisher
-    iceberg: IcebergTables
+    iceberg: TableFormat
     duckdb: DuckDB
     author: str = ""
 
@@ -42,7 +42,7 @@ class Branches:
 
     def drop(self, name: str) -> None:
         """Drop a branch with its unpublished changes."""
-        if not self.catalog.discard(name.lower()):
+        if not self.catalog.drop_branch(name.lower()):
             known = [ref.name for ref in self.catalog.branch_refs()]
             near = ", ".join(nearest(name, known) or known[:10]) or "none beside main"
             raise NoSuchBranchError(f"There is no branch {name}.", f"There are: {near}.")
@@ -75,7 +75,7 @@ class Branches:
         done = self.publisher.publish(name, self._commit("merge", message or f"merge of {name}"))
         if not done:
             raise BranchConflictError(
-                f"main has changed tables of {name} since it was created: {', '.join(map(str, done.moved))}.",
+                f"main has changed tables of {name} since it was created: {', '.join(map(str, done.conflicts))}.",
                 f"Nothing was published. lake branch diff {name} shows its changes; repeat them on a new branch.",
             )
         return done

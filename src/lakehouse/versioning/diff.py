@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lakehouse.core.errors import TableError
+from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Change
 from lakehouse.core.result import Result
 from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb import DuckDB
-from lakehouse.formats.iceberg import IcebergTables
 from lakehouse.query.diff import compare
 
 
@@ -48,12 +48,12 @@ class TableChange:
         }
 
 
-def describe_changes(iceberg: IcebergTables, changes: Sequence[Change]) -> list[TableChange]:
+def describe_changes(iceberg: TableFormat, changes: Sequence[Change]) -> list[TableChange]:
     """The changes from metadata alone: columns and row counts."""
     return [_describe(iceberg, change) for change in changes]
 
 
-def _describe(iceberg: IcebergTables, change: Change) -> TableChange:
+def _describe(iceberg: TableFormat, change: Change) -> TableChange:
     try:
         old, new = _sides(iceberg, change)
     except TableError:  # a view, whose metadata has no rows, or a missing file
@@ -75,7 +75,7 @@ def _describe(iceberg: IcebergTables, change: Change) -> TableChange:
 
 
 def count_rows(
-    iceberg: IcebergTables, duckdb: DuckDB, changes: Sequence[Change], conflicts: Sequence[TableName]
+    iceberg: TableFormat, duckdb: DuckDB, changes: Sequence[Change], conflicts: Sequence[TableName]
 ) -> list[TableChange]:
     """The changes with row counts, by key where a table has one."""
     found = []
@@ -87,7 +87,7 @@ def count_rows(
 
 
 def _counts(
-    iceberg: IcebergTables, duckdb: DuckDB, change: Change, described: TableChange
+    iceberg: TableFormat, duckdb: DuckDB, change: Change, described: TableChange
 ) -> tuple[int | None, int | None, int | None]:
     if described.rows_after is None and described.rows_before is None:
         return None, None, None
@@ -99,7 +99,7 @@ def _counts(
     return counts.get("added", 0), counts.get("removed", 0), counts.get("after", 0)
 
 
-def changed_rows(iceberg: IcebergTables, duckdb: DuckDB, change: Change, limit: int) -> tuple[dict[str, int], Result]:
+def changed_rows(iceberg: TableFormat, duckdb: DuckDB, change: Change, limit: int) -> tuple[dict[str, int], Result]:
     """The number of changed rows of each kind, and some of the rows."""
     old, new = _sides(iceberg, change)
     scan = old or new
@@ -109,12 +109,12 @@ def changed_rows(iceberg: IcebergTables, duckdb: DuckDB, change: Change, limit: 
     return compare(duckdb, old or empty, new or empty, key, limit)
 
 
-def _sides(iceberg: IcebergTables, change: Change) -> tuple[Scan | None, Scan | None]:
+def _sides(iceberg: TableFormat, change: Change) -> tuple[Scan | None, Scan | None]:
     """The scans of a table before and after the change."""
     old = _at(iceberg, change.table, change.before).scan(change.table) if change.before else None
     new = _at(iceberg, change.table, change.after).scan(change.table) if change.after else None
     return old, new
 
 
-def _at(iceberg: IcebergTables, table: TableName, pointer: str | None) -> IcebergTables:
-    return iceberg.at({table: pointer})
+def _at(iceberg: TableFormat, table: TableName, pointer: str | None) -> TableFormat:
+    return iceberg.at_pointers({table: pointer})

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from lakehouse.core.catalog import CanBranch
+from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import BranchConflictError, NoSuchCommitError, TableError
+from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published
 from lakehouse.core.tables import Snapshot
-from lakehouse.formats.iceberg import IcebergTables
 from lakehouse.versioning.publish import Publisher
 
 #: The number of entries that are searched for a commit.
@@ -38,8 +38,8 @@ class LogLine:
 class Log:
     """The history of a branch."""
 
-    catalog: CanBranch
-    iceberg: IcebergTables
+    catalog: Catalog
+    iceberg: TableFormat
     publisher: Publisher
     author: str = ""
 
@@ -63,10 +63,10 @@ class Log:
         text = message or f"revert of {entry.id}: {entry.commit.message}"
         done = self.publisher.revert(entry.id, changes, Commit("revert", self.author, text))
         if not done:
-            changed = ", ".join(map(str, done.moved))
+            changed = ", ".join(map(str, done.conflicts))
             raise BranchConflictError(
                 f"{changed} changed after commit {entry.id}, which would be lost.",
-                f"Nothing was reverted. Revert what came later first: lake log {done.moved[0]}",
+                f"Nothing was reverted. Revert what came later first: lake log {done.conflicts[0]}",
             )
         return done
 
@@ -81,7 +81,7 @@ class Log:
     # ---- commits of other engines -----------------------------------------------------------------------------------
 
     def _direct(
-        self, iceberg: IcebergTables, tables: Sequence[TableName], known: set[str], oldest: datetime | None
+        self, iceberg: TableFormat, tables: Sequence[TableName], known: set[str], oldest: datetime | None
     ) -> list[LogLine]:
         """The snapshots that no entry of the log published."""
         found = []
@@ -102,10 +102,10 @@ class Log:
     def _snapshots(self, table: TableName, pointer: str | None) -> set[str]:
         if pointer is None:
             return set()
-        return {snapshot.id for snapshot in _history(self.iceberg.at({table: pointer}), table)}
+        return {snapshot.id for snapshot in _history(self.iceberg.at_pointers({table: pointer}), table)}
 
 
-def _history(iceberg: IcebergTables, table: TableName) -> Sequence[Snapshot]:
+def _history(iceberg: TableFormat, table: TableName) -> Sequence[Snapshot]:
     try:
         return iceberg.history(table)
     except TableError:  # missing or broken metadata, which `lake tables` reports

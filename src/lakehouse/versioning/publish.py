@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lakehouse.core.catalog import CanBranch
+from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import CatalogUnreachableError, NoSuchBranchError
 from lakehouse.core.names import MAIN
 from lakehouse.core.refs import Change, Commit, Published
@@ -24,7 +24,7 @@ RECOVERY_TIMEOUT_S, _POLL_INTERVAL_S = 60.0, 1.0
 class Publisher:
     """Publishes branches to main."""
 
-    catalog: CanBranch
+    catalog: Catalog
     describe: DescribeChanges
     hook: Sequence[str] = ()
     protected: Sequence[str] = ()

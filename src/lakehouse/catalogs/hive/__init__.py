@@ -1,7 +1,12 @@
-"""The Hive Metastore as a catalog: tables of Iceberg and Hudi, side by side."""
+"""The Hive Metastore as a catalog, with tables of Iceberg and of other formats."""
 
 from lakehouse.catalogs.hive.catalog import HiveCatalog
-from lakehouse.catalogs.hive.hudi import HudiEntries
-from lakehouse.catalogs.hive.metastore import DROPPED, Metastore
+from lakehouse.catalogs.overlay import BranchOverlay, add_branches
+from lakehouse.core.catalog import CatalogContext
 
-__all__ = ["DROPPED", "HiveCatalog", "HudiEntries", "Metastore"]
+__all__ = ["HiveCatalog", "open_catalog"]
+
+
+def open_catalog(context: CatalogContext) -> BranchOverlay:
+    """Open the catalog of the metastore at `catalog.uri`, with branches in the lake's folder."""
+    return add_branches(HiveCatalog(context.uri, context.warehouse, io=context.io, spark_io=context.spark_io), context)

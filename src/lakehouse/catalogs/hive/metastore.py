@@ -1,4 +1,4 @@
-"""The Hive Metastore over Thrift: entries looked up, changed, moved, under the lock that every writer of Iceberg takes."""
+"""A Thrift client of the Hive Metastore: entries are read, changed and renamed under the lock of Iceberg's writers."""
 
 from __future__ import annotations
 
@@ -21,69 +21,71 @@ from lakehouse.core.errors import (
 )
 from lakehouse.core.names import TableName
 
-#: The database that dropped tables are moved to.
+#: The database of dropped tables.
 DROPPED = "lake__dropped"
-_WAS = "lake.dropped.name"
+_ORIGINAL_NAME = "lake.dropped.name"
 _TIMEOUT_S = 60
-_LOCK_TRIES, _LOCK_PAUSE_S = 300, 0.1
+_LOCK_CHECKS, _LOCK_PAUSE_S = 300, 0.1
 
 
 @dataclass(frozen=True)
 class Metastore:
-    """A metastore at an address, as `thrift://127.0.0.1:9083`."""
+    """A metastore at an address such as `thrift://127.0.0.1:9083`."""
 
     uri: str
 
     def __post_init__(self) -> None:
-        place = urlsplit(self.uri)
-        if place.scheme != "thrift" or not place.hostname or not place.port:
+        address = urlsplit(self.uri)
+        if address.scheme != "thrift" or not address.hostname or not address.port:
             raise BadSettingError(
                 f"catalog.uri = {self.uri!r} is not the address of a Hive Metastore.",
                 "Write it as thrift://127.0.0.1:9083.",
             )
 
     def entries(self) -> list[tuple[TableName, Any]]:
-        """Every table of every format, and every view."""
+        """Return the entries of all tables of all formats, and of all views."""
         found = []
         with self.client() as client:
             for namespace in client.get_all_databases():
                 if namespace != DROPPED:
-                    told = objects(client, namespace, client.get_all_tables(namespace))
-                    found += [(TableName(namespace, each.tableName), each) for each in told]
+                    entries = objects(client, namespace, client.get_all_tables(namespace))
+                    found += [(TableName(namespace, each.tableName), each) for each in entries]
         return found
 
     def entry(self, table: TableName) -> Any:
-        """One of them, or None."""
+        """Return one entry, or None."""
         with self.client() as client:
             return entry_of(client, table)
 
-    def ensure_database(self, name: str, place: str) -> None:
-        """Make a database unless it is there."""
+    def ensure_database(self, name: str, location: str) -> None:
+        """Create a database unless it exists."""
         from hive_metastore.ttypes import AlreadyExistsException, Database
 
         with self.client() as client:
             if name not in client.get_all_databases():
                 try:
-                    client.create_database(Database(name=name, locationUri=place, parameters={}))
+                    client.create_database(Database(name=name, locationUri=location, parameters={}))
                 except AlreadyExistsException:
-                    return  # others made it in the same moment
+                    return  # another client created it at the same time
 
     # ---- soft drop ----------------------------------------------------------------------------------------------
 
-    def drop(self, table: TableName, kind: str, warehouse: str) -> bool:
-        """Move a table's entry to another database; its files stay. False if there is none of that kind."""
+    def drop(self, table: TableName, table_format: str, warehouse: str) -> bool:
+        """Move a table's entry to another database and keep its files; False if there is none of that format."""
         self.ensure_database(DROPPED, f"{warehouse.rstrip('/')}/{DROPPED}.db")
         with self.client() as client, locked(client, table):
             entry = entry_of(client, table)
-            if entry is None or kind_of(entry) != kind:
+            if entry is None or format_of(entry) != table_format:
                 return False
-            entry.parameters[_WAS] = str(table)
+            entry.parameters[_ORIGINAL_NAME] = str(table)
             rename(client, entry, TableName(DROPPED, f"t{time.time_ns():020}"))
         return True
 
-    def undrop(self, table: TableName, kind: str) -> bool:
-        """Bring back what was dropped last under that name."""
-        found = max((each for each in self._dropped(kind) if each[1] == table), default=None, key=lambda each: each[0])
+    def undrop(self, table: TableName, table_format: str) -> bool:
+        """Restore the table that was dropped last under a name."""
+        found = max(
+            (each for each in self._dropped(table_format) if each[1] == table), default=None, key=lambda each: each[0]
+        )
         if found is None:
             return False
         with self.client() as client, locked(client, found[0]):
@@ -92,25 +94,25 @@ class Metastore:
                 return False
             if entry_of(client, table) is not None:
                 raise TableExistsError(
-                    f"There is a table {table} again, so the dropped one cannot come back under that name.",
+                    f"There is a table {table} again, so the dropped one cannot be restored under that name.",
                     f"Rename the new one first: lake sql 'alter table {table} rename to {table}_new'",
                 )
-            entry.parameters.pop(_WAS)
+            entry.parameters.pop(_ORIGINAL_NAME)
             rename(client, entry, table)
         return True
 
-    def dropped(self, kind: str) -> Sequence[TableName]:
-        """The names that `undrop` knows."""
-        return sorted({was for _, was in self._dropped(kind)})
+    def dropped(self, table_format: str) -> Sequence[TableName]:
+        """Return the names that `undrop` can restore."""
+        return sorted({original for _, original in self._dropped(table_format)})
 
-    def _dropped(self, kind: str) -> list[tuple[TableName, TableName]]:
-        """Where dropped tables are, and what they were called."""
+    def _dropped(self, table_format: str) -> list[tuple[TableName, TableName]]:
+        """Return the current and the original names of dropped tables."""
         found = []
         with self.client() as client:
             if DROPPED in client.get_all_databases():
                 for entry in objects(client, DROPPED, client.get_all_tables(DROPPED)):
-                    namespace, _, table = entry.parameters.get(_WAS, "").rpartition(".")
-                    if kind_of(entry) == kind:
+                    namespace, _, table = entry.parameters.get(_ORIGINAL_NAME, "").rpartition(".")
+                    if format_of(entry) == table_format:
                         found.append((TableName(DROPPED, entry.tableName), TableName(namespace, table)))
         return found
 
@@ -118,7 +120,7 @@ class Metastore:
 
     @contextmanager
     def client(self) -> Iterator[Any]:
-        """A connection; what goes wrong with it is told in our words."""
+        """Open a connection; Thrift's errors become ours."""
         try:
             from hive_metastore.ThriftHiveMetastore import Client
             from hive_metastore.ttypes import MetaException
@@ -128,8 +130,8 @@ class Metastore:
             from thrift.transport.TTransport import TBufferedTransport, TTransportException
         except ImportError as exc:
             raise NotInstalledError("the thrift client of the Hive Metastore", "iceberg") from exc
-        place = urlsplit(self.uri)
-        connection = TSocket(place.hostname, place.port)
+        address = urlsplit(self.uri)
+        connection = TSocket(address.hostname, address.port)
         connection.setTimeout(_TIMEOUT_S * 1000)
         transport = TBufferedTransport(connection)
         try:
@@ -148,20 +150,20 @@ class Metastore:
             transport.close()
 
 
-def kind_of(entry: Any) -> str:
-    """The format of a table as whoever made the entry wrote it down: `iceberg`, `hudi` or nothing, for views as well."""
-    told = entry.parameters or {}
-    named = (told.get("table_type", "").lower(), told.get("spark.sql.sources.provider", "").lower())
-    return next((kind for kind in ("iceberg", "hudi") if kind in named), "")
+def format_of(entry: Any) -> str:
+    """Return the format that the creator of an entry stated, such as `iceberg` or `hudi`; empty for views."""
+    parameters = entry.parameters or {}
+    stated = [str(parameters.get(name, "")).lower() for name in ("spark.sql.sources.provider", "table_type")]
+    return "iceberg" if "iceberg" in stated else stated[0] or stated[1]
 
 
 def entry_of(client: Any, table: TableName) -> Any:
-    """A table's entry, or None."""
+    """Return a table's entry, or None."""
     return next(iter(objects(client, table.namespace, [table.table])), None)
 
 
 def objects(client: Any, namespace: str, names: Sequence[str]) -> list[Any]:
-    """The entries of several tables of one database, those that there are."""
+    """Return the entries of those tables of one database that exist."""
     from hive_metastore.ttypes import UnknownDBException
     from thrift.Thrift import TApplicationException
 
@@ -170,23 +172,23 @@ def objects(client: Any, namespace: str, names: Sequence[str]) -> list[Any]:
     except (UnknownDBException, TApplicationException):
         if namespace in client.get_all_databases():
             raise
-        return []  # of a database that is not there, the metastore says only that something went wrong
+        return []  # the metastore answers with an internal error for a database that does not exist
 
 
 def alter(client: Any, table: TableName, entry: Any) -> None:
-    """Put an entry in the place of a table's."""
+    """Replace a table's entry."""
     from hive_metastore.ttypes import EnvironmentContext
 
-    # Otherwise the metastore would list the table's folder to count its files.
+    # Without this, the metastore would list the table's folder to count its files.
     context = EnvironmentContext(properties={"DO_NOT_UPDATE_STATS": "true"})
     client.alter_table_with_environment_context(table.namespace, table.table, entry, context)
 
 
 def rename(client: Any, entry: Any, to: TableName) -> None:
-    """Give a table another name; its files stay where they are."""
+    """Rename a table and leave its files where they are."""
     start = TableName(entry.dbName, entry.tableName)
     if entry.tableType != "EXTERNAL_TABLE":
-        # The files of a table that was Hive's own are moved along with the name, so it must not be that any more.
+        # Hive moves the files of a managed table with its name, so the table becomes an external one first.
         entry.tableType, entry.parameters["EXTERNAL"] = "EXTERNAL_TABLE", "TRUE"
         alter(client, start, entry)
     entry.dbName, entry.tableName = to.namespace, to.table
@@ -195,7 +197,7 @@ def rename(client: Any, entry: Any, to: TableName) -> None:
 
 @contextmanager
 def locked(client: Any, table: TableName) -> Iterator[None]:
-    """The lock that every writer of Iceberg takes for a commit."""
+    """Take the lock that every Iceberg writer takes for a commit."""
     from hive_metastore.ttypes import (
         CheckLockRequest,
         LockComponent,
@@ -215,13 +217,13 @@ def locked(client: Any, table: TableName) -> Iterator[None]:
     )
     lock = client.lock(LockRequest(component=[part], user=getpass.getuser(), hostname=socket.gethostname()))
     try:
-        for _ in range(_LOCK_TRIES):
+        for _ in range(_LOCK_CHECKS):
             if lock.state == LockState.ACQUIRED:
                 break
             time.sleep(_LOCK_PAUSE_S)
             lock = client.check_lock(CheckLockRequest(lockid=lock.lockid))
         else:
-            raise CatalogBusyError(f"Others kept {table} locked in the Hive Metastore.", "Try again.")
+            raise CatalogBusyError(f"Another client holds the lock of {table} in the Hive Metastore.", "Try again.")
         yield
     finally:
         client.unlock(UnlockRequest(lockid=lock.lockid))

@@ -1,4 +1,4 @@
-"""Tables as Nessie keeps them: a key, the place of the metadata file, and which parts of that file are current."""
+"""Tables as Nessie stores them: a key, the location of the metadata file, and which parts of that file are current."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ _NO_SNAPSHOT = -1
 
 
 def key_of(table: TableName) -> Key:
-    """Where Nessie keeps a table; the levels of a namespace are parts of the key."""
+    """Return the key of a table; the levels of its namespace are parts of the key."""
     return (*table.namespace.split("."), table.table)
 
 
 def name_of(key: Key) -> TableName:
-    """The table or view under a key."""
+    """Return the name of the table or view under a key."""
     return TableName(".".join(key[:-1]), key[-1])
 
 
 def pointer_of(content: Content | None) -> str | None:
-    """Where the metadata of a table or view is; None for what is neither."""
+    """Return the metadata location of a table or view; None for other content."""
     if content is None or content["type"] not in (TABLE, VIEW):
         return None
     return str(content["metadataLocation"])
 
 
 def table_content(location: str, metadata: Mapping[str, Any], id: str | None = None) -> dict[str, Any]:
-    """What Nessie must be told of a metadata file.
+    """Return the content that Nessie stores for a metadata file.
 
-    Iceberg's NessieCatalog believes these numbers and not the file: with those of another file under the new location,
-    Spark would go on from an old snapshot, and the newest one would be lost with its next commit.
+    Iceberg's NessieCatalog uses these numbers and not the file's: with wrong ones Spark would continue from an old
+    snapshot, and its next commit would lose the newest.
     """
     snapshot = metadata.get("current-snapshot-id")
-    facts: dict[str, Any] = {
+    content: dict[str, Any] = {
         "type": TABLE,
         "metadataLocation": location,
         "snapshotId": _NO_SNAPSHOT if snapshot is None else snapshot,
@@ -45,11 +45,11 @@ def table_content(location: str, metadata: Mapping[str, Any], id: str | None = N
         "specId": metadata.get("default-spec-id", 0),
         "sortOrderId": metadata.get("default-sort-order-id", 0),
     }
-    return {**facts, "id": id} if id else facts
+    return {**content, "id": id} if id else content
 
 
-def parsed(metadata: bytes) -> Mapping[str, Any]:
-    """A metadata file's content, packed or not."""
+def parse_metadata(metadata: bytes) -> Mapping[str, Any]:
+    """Parse a metadata file, gzipped or not."""
     if metadata[:2] == b"\x1f\x8b":
         import gzip
 
@@ -58,11 +58,11 @@ def parsed(metadata: bytes) -> Mapping[str, Any]:
     return found
 
 
-def new(content: Content) -> dict[str, Any]:
-    """The same content for a key where nothing is: Nessie gives it an id of its own."""
+def without_id(content: Content) -> dict[str, Any]:
+    """Return the content for a new key, to which Nessie assigns an id."""
     return {name: value for name, value in content.items() if name != "id"}
 
 
 def namespace_content(namespace: str, properties: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """A namespace with its properties."""
+    """Return the content of a namespace with its properties."""
     return {"type": NAMESPACE, "elements": namespace.split("."), "properties": dict(properties or {})}

@@ -1,4 +1,4 @@
-"""The log, read from Nessie's own history: what the lake committed, told apart by what it writes down with a commit."""
+"""The log, read from Nessie's own history. Commits of the lake carry properties that others do not."""
 
 from __future__ import annotations
 
@@ -8,77 +8,77 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from lakehouse.catalogs.nessie.annotations import Annotations
 from lakehouse.catalogs.nessie.api import Key, NessieApi
 from lakehouse.catalogs.nessie.contents import NAMESPACE, key_of, name_of, pointer_of
-from lakehouse.catalogs.nessie.kept import Kept
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Change, Commit, LogEntry
 
-#: What a commit of ours writes down beside its author and message.
-_FACTS = ("kind", "run", "pipeline", "source")
-_LONGEST_FACT = 4000
-#: The kind of a commit that an engine made and not the lake.
+#: The fields of `Commit` that become properties of a Nessie commit.
+_PROPERTIES = ("kind", "run", "pipeline", "source")
+_MAX_TEXT = 4000
+#: The kind of a commit that an engine made.
 WRITE = "write"
-#: The condition, in Nessie's language CEL, that a commit is the lake's: published, dropped, brought back or reverted.
-OURS = "'lake.kind' in commit.properties"
+#: The CEL filter for commits of the lake: publish, drop, undrop, revert.
+BY_LAKE = "'lake.kind' in commit.properties"
 
 
 def meta_of(commit: Commit, tables: str = "") -> dict[str, Any]:
-    """A commit in Nessie's words. It wants a message, so one is made up where there is none."""
-    told = {name: getattr(commit, name)[:_LONGEST_FACT] for name in _FACTS} if commit.kind != WRITE else {}
+    """Return a commit as Nessie's commit meta, with a generated message where there is none: Nessie requires one."""
+    properties = {name: getattr(commit, name)[:_MAX_TEXT] for name in _PROPERTIES} if commit.kind != WRITE else {}
     return {
-        "message": (commit.message or f"{commit.kind} {tables}".strip())[:_LONGEST_FACT],
-        "allProperties": {f"lake.{name}": [value] for name, value in told.items() if value},
+        "message": (commit.message or f"{commit.kind} {tables}".strip())[:_MAX_TEXT],
+        "allProperties": {f"lake.{name}": [value] for name, value in properties.items() if value},
         **({"authors": [commit.author]} if commit.author else {}),
     }
 
 
 def entries(api: NessieApi, branch: str, table: TableName | None = None, only: str = "") -> Iterator[LogEntry]:
-    """The commits of a branch that touched tables, or that one table, the newest first; read as they are asked for."""
-    for told in api.history(branch, only):
-        touched = _touched(told)
+    """Yield the commits of a branch that changed tables, or one table, newest first; they are fetched lazily."""
+    for commit_data in api.history(branch, only):
+        touched = _touched(commit_data)
         if not touched or (table is not None and key_of(table) not in touched):
             continue
-        changes = _changes(api, branch, told, touched)
+        changes = _changes(api, branch, commit_data, touched)
         if changes:
-            yield _entry(told, branch, changes)
+            yield _entry(commit_data, branch, changes)
 
 
-def of_run(api: NessieApi, kept: Kept, branch: str, run: str) -> LogEntry | None:
-    """What a run published. Its note says after which commit to look, so that a long history need not be read."""
-    note = kept.note_of("run", _short(run))
+def of_run(api: NessieApi, annotations: Annotations, branch: str, run: str) -> LogEntry | None:
+    """Return the entry of a run's publish. Its note states where to start, so that a long history is not read."""
+    note = annotations.note_of("run", _note_name(run))
     if note is None or note.get("branch") != branch:
         return None
-    for told in api.history(f"{branch}@{note['entry']}" if note.get("entry") else branch):
-        entry = _entry(told, branch, ())
+    for commit_data in api.history(f"{branch}@{note['entry']}" if note.get("entry") else branch):
+        entry = _entry(commit_data, branch, ())
         if entry.commit.run == run and entry.commit.kind in ("publish", "merge"):
-            return replace(entry, tables=_changes(api, branch, told, _touched(told)))
+            return replace(entry, tables=_changes(api, branch, commit_data, _touched(commit_data)))
         if entry.id == note["seen"]:
             return None
     return None
 
 
-def note_run(kept: Kept, branch: str, run: str, seen: str, entry: str = "") -> None:
-    """Write down that a run is about to publish, or did: where the branch was before, and by which commit."""
+def note_run(annotations: Annotations, branch: str, run: str, seen: str, entry: str = "") -> None:
+    """Store that a run is about to publish, or has published: the branch's head before it, and the commit."""
     if run:
-        # An attempt that comes to nothing does not make an earlier publish of the same run undone.
-        entry = entry or (kept.note_of("run", _short(run)) or {}).get("entry", "")
-        kept.note("run", _short(run), {"branch": branch, "seen": seen, "entry": entry})
+        # A failed attempt does not undo an earlier publish of the same run.
+        entry = entry or (annotations.note_of("run", _note_name(run)) or {}).get("entry", "")
+        annotations.note("run", _note_name(run), {"branch": branch, "seen": seen, "entry": entry})
 
 
-def _short(run: str) -> str:
+def _note_name(run: str) -> str:
     return hashlib.sha256(run.encode()).hexdigest()[:32]
 
 
-def of_hash(hash: str) -> str:
-    """The condition that a commit is that one."""
+def has_hash(hash: str) -> str:
+    """Return the CEL filter for one commit."""
     return f"commit.hash == '{hash}'" if hash.isalnum() else "false"
 
 
-def _touched(told: Mapping[str, Any]) -> dict[Key, str | None]:
-    """Where a commit put the tables that it changed; None for what it removed, which may be a namespace too."""
+def _touched(commit_data: Mapping[str, Any]) -> dict[Key, str | None]:
+    """Return the pointers that a commit set; None for what it removed, which may be a namespace."""
     found = {}
-    for operation in told.get("operations") or ():
+    for operation in commit_data.get("operations") or ():
         content = operation.get("content")
         if content is None or content["type"] != NAMESPACE:
             found[tuple(operation["key"]["elements"])] = pointer_of(content)
@@ -86,30 +86,30 @@ def _touched(told: Mapping[str, Any]) -> dict[Key, str | None]:
 
 
 def _changes(
-    api: NessieApi, branch: str, told: Mapping[str, Any], touched: Mapping[Key, str | None]
+    api: NessieApi, branch: str, commit_data: Mapping[str, Any], touched: Mapping[Key, str | None]
 ) -> tuple[Change, ...]:
-    """Nessie says what a commit put; what was there before is looked up at the commit before it."""
-    before = api.contents(f"{branch}@{told['parentCommitHash']}", touched)[0]
+    """Return the changes of a commit. Nessie lists what it set; the parent commit holds what was there before."""
+    before = api.contents(f"{branch}@{commit_data['parentCommitHash']}", touched)[0]
     found = [Change(name_of(key), pointer_of(before.get(key)), after) for key, after in touched.items()]
     return tuple(sorted((each for each in found if each.before != each.after), key=lambda each: each.table))
 
 
-def _entry(told: Mapping[str, Any], branch: str, changes: tuple[Change, ...]) -> LogEntry:
-    meta = told["commitMeta"]
-    facts = {name: values[0] for name, values in (meta.get("allProperties") or {}).items() if values}
+def _entry(commit_data: Mapping[str, Any], branch: str, changes: tuple[Change, ...]) -> LogEntry:
+    meta = commit_data["commitMeta"]
+    properties = {name: values[0] for name, values in (meta.get("allProperties") or {}).items() if values}
     commit = Commit(
-        kind=facts.get("lake.kind", WRITE),
+        kind=properties.get("lake.kind", WRITE),
         author=", ".join(filter(None, meta.get("authors") or ())),
         message=meta.get("message", ""),
-        run=facts.get("lake.run", ""),
-        pipeline=facts.get("lake.pipeline", ""),
-        source=facts.get("lake.source", ""),
+        run=properties.get("lake.run", ""),
+        pipeline=properties.get("lake.pipeline", ""),
+        source=properties.get("lake.source", ""),
     )
     return LogEntry(meta["hash"], _time(meta["commitTime"]), branch, commit, changes)
 
 
 def _time(text: str) -> str:
-    """A time of Nessie's, to the millisecond, as the other catalogs write it."""
+    """Convert a timestamp of Nessie's to milliseconds, as the other catalogs have it."""
     whole, _, fraction = text.removesuffix("Z").partition(".")
     at = datetime.fromisoformat(f"{whole}.{fraction[:6]:0<6}+00:00")
     return at.astimezone(UTC).isoformat(timespec="milliseconds")

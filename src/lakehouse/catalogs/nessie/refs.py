@@ -1,4 +1,4 @@
-"""Branches and tags: Nessie's own, with a note of who made each from what and when."""
+"""Branches and tags: Nessie's own, each with a note of who created it from what and when."""
 
 from __future__ import annotations
 
@@ -7,60 +7,62 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from lakehouse.catalogs.nessie import history
+from lakehouse.catalogs.nessie.annotations import BRANCH, Annotations
 from lakehouse.catalogs.nessie.api import Conflict, NessieApi, Reference
 from lakehouse.catalogs.nessie.contents import name_of, pointer_of
-from lakehouse.catalogs.nessie.kept import KEPT, Kept
 from lakehouse.core.errors import BadNameError, BranchExistsError, NoSuchBranchError
 from lakehouse.core.names import CATALOG, MAIN, TableName, check_part, nearest
-from lakehouse.core.refs import Commit, Reached, Ref, state_of
+from lakehouse.core.refs import Commit, ReachableFile, Ref, hash_pointers
 
-#: Names that would be taken for something else in Spark or that are the catalog's own.
+#: Names that have another meaning in Spark or in the catalog.
 _RESERVED = (CATALOG, MAIN, "spark_catalog")
-_OURS = "lake__"
+_RESERVED_PREFIX = "lake__"
 _KINDS = {"branch": "BRANCH", "tag": "TAG"}
 
 
 def branch_names(api: NessieApi) -> list[str]:
-    """Every branch beside main."""
+    """Return the names of all branches except main."""
     return [each.name for each in _all(api, "branch")]
 
 
-def listed(api: NessieApi, kind: str) -> list[Ref]:
-    """Every branch or tag, by name. Of one that was not made by the lake only the name and the state are known."""
-    notes = Kept(api).notes(kind)
+def list_refs(api: NessieApi, kind: str) -> list[Ref]:
+    """Return all branches or tags, sorted by name. One that the lake did not create has only a name and a state."""
+    notes = Annotations(api).notes(kind)
     return [_ref(each, notes.get(each.name, {})) for each in _all(api, kind)]
 
 
 def _all(api: NessieApi, kind: str) -> list[Reference]:
-    found = [each for each in api.references() if each.type == _KINDS[kind] and each.name not in (MAIN, KEPT)]
+    found = [each for each in api.references() if each.type == _KINDS[kind] and each.name not in (MAIN, BRANCH)]
     return sorted(found, key=lambda each: each.name)
 
 
 def _ref(found: Reference, note: Mapping[str, str]) -> Ref:
     return Ref(
         name=found.name,
-        made_from=note.get("made_from", ""),
+        created_from=note.get("made_from", ""),
         state=note.get("state", found.hash[:16]),
-        made_at=note.get("made_at", ""),
+        created_at=note.get("made_at", ""),
         author=note.get("author", ""),
         message=note.get("message", ""),
     )
 
 
 def source(api: NessieApi, name: str) -> Reference:
-    """What a branch or tag is to be made from: main, a branch or a tag."""
-    found = api.find(MAIN if name == CATALOG else name) if name != KEPT else None
+    """Return the reference to create a branch or tag from: main, a branch or a tag."""
+    found = api.find(MAIN if name == CATALOG else name) if name != BRANCH else None
     if found is None:
-        known = [each.name for each in api.references() if each.name != KEPT]
+        known = [each.name for each in api.references() if each.name != BRANCH]
         near = ", ".join(nearest(name, known) or known[:10])
-        raise NoSuchBranchError(f"There is no branch or tag {name}.", f"Nearest: {near}. All of them: lake branch list")
+        raise NoSuchBranchError(
+            f"There is no branch or tag {name}.", f"Did you mean {near}? All of them: lake branch list"
+        )
     return found
 
 
 def existing(api: NessieApi, branch: str) -> Reference:
-    """A branch beside main, with where it left main."""
+    """Return a branch other than main, with the commit that it was created from."""
     found = api.find(branch, with_base=True)
-    if found is None or found.type != "BRANCH" or branch in (MAIN, KEPT):
+    if found is None or found.type != "BRANCH" or branch in (MAIN, BRANCH):
         known = ", ".join(branch_names(api)[:10]) or "none"
         raise NoSuchBranchError(f"There is no branch {branch}.", f"There are: {known}.")
     return found
@@ -72,95 +74,95 @@ def create(
     name: str,
     start: Reference,
     commit: Commit,
-    facts: Mapping[str, str] | None = None,
+    extra: Mapping[str, str] | None = None,
 ) -> None:
-    """A new branch or tag. The note comes first: a branch that nobody knows the purpose of could not be cleaned up."""
+    """Create a branch or tag. Its note is stored first: a branch without one could not be cleaned up."""
     check_name(kind, name)
     found = api.find(name)
     if found is not None:
-        raise _taken(found.type.lower(), name)
+        raise _name_taken(found.type.lower(), name)
     note = {
         "made_from": start.name,
-        "state": state_of(pointers(api, start.at)),
+        "state": hash_pointers(pointers(api, start.at)),
         "made_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "author": commit.author,
         "message": commit.message,
-        **(facts or {}),
+        **(extra or {}),
     }
-    Kept(api).note(kind, name, note)
+    Annotations(api).note(kind, name, note)
     try:
         api.create(name, _KINDS[kind], start)
     except Conflict as exc:
-        raise _taken(kind, name) from exc
+        raise _name_taken(kind, name) from exc
 
 
 def check_name(kind: str, name: str) -> None:
-    """Refuse what cannot be the name of a branch or tag of the lake's."""
+    """Refuse an invalid name of a branch or tag."""
     check_part(name, kind)
-    if name in _RESERVED or name.startswith(_OURS):
-        raise BadNameError(f"{name!r} is taken by the catalog itself.", "Choose another name for the branch or tag.")
+    if name in _RESERVED or name.startswith(_RESERVED_PREFIX):
+        raise BadNameError(f"The catalog itself uses the name {name!r}.", "Choose another name for the branch or tag.")
     if not name[0].isalpha():
-        raise BadNameError(f"{name!r} cannot be the name of a {kind} in Nessie.", "Let it start with a letter.")
+        raise BadNameError(f"{name!r} cannot be the name of a {kind} in Nessie.", "Start it with a letter.")
 
 
-def _taken(kind: str, name: str) -> BranchExistsError:
+def _name_taken(kind: str, name: str) -> BranchExistsError:
     return BranchExistsError(f"There is a {kind} {name} already.", f"lake {kind} list")
 
 
-def discard(api: NessieApi, kind: str, name: str) -> bool:
-    """Forget a branch or tag wherever it is; False if there is none."""
-    if name in _RESERVED or name.startswith(_OURS):
+def drop(api: NessieApi, kind: str, name: str) -> bool:
+    """Delete a branch or tag in whatever state it is; False if there is none."""
+    if name in _RESERVED or name.startswith(_RESERVED_PREFIX):
         return False
     while (found := api.find(name)) is not None and found.type == _KINDS[kind]:
-        with suppress(Conflict):  # somebody wrote to it in the same moment
+        with suppress(Conflict):  # another client wrote to it at the same time
             if api.delete(found):
-                Kept(api).forget(kind, name)
+                Annotations(api).remove_note(kind, name)
                 return True
     return False
 
 
-def forget(api: NessieApi, kind: str, seen: Reference) -> None:
-    """Forget a branch as it was seen: what was written to it since is not thrown away."""
+def drop_if_unchanged(api: NessieApi, kind: str, seen: Reference) -> None:
+    """Delete a branch unless it has been written to since it was read."""
     with suppress(Conflict):
         api.delete(seen)
-        Kept(api).forget(kind, seen.name)
+        Annotations(api).remove_note(kind, seen.name)
 
 
 def pointers(api: NessieApi, at: str) -> dict[TableName, str]:
-    """Where all tables and views point."""
+    """Return the pointers of all tables and views."""
     found = ((name_of(key), pointer_of(content)) for key, content in api.entries(at))
     return {name: pointer for name, pointer in found if pointer is not None}
 
 
-def reachable(api: NessieApi, since: str) -> list[Reached]:
-    """Every metadata file that main, a branch, a tag, a dropped table or the history leads to."""
+def reachable(api: NessieApi, since: str) -> list[ReachableFile]:
+    """Return every metadata file that main, a branch, a tag, a dropped table or the history refers to."""
     return list(_reachable(api, since))
 
 
-def _reachable(api: NessieApi, since: str) -> Iterator[Reached]:
+def _reachable(api: NessieApi, since: str) -> Iterator[ReachableFile]:
     for each in api.references():
-        by = "dropped" if each.name == KEPT else MAIN if each.name == MAIN else f"{each.type.lower()} {each.name}"
+        by = "dropped" if each.name == BRANCH else MAIN if each.name == MAIN else f"{each.type.lower()} {each.name}"
         for table, pointer in pointers(api, each.at).items():
-            yield Reached(_undressed(table) if each.name == KEPT else table, pointer, by)
+            yield ReachableFile(_original_name(table) if each.name == BRANCH else table, pointer, by)
         if each.name == MAIN:
             yield from _logged(api, since)
-        elif each.type == "BRANCH" and each.name != KEPT and (base := existing(api, each.name).base):
+        elif each.type == "BRANCH" and each.name != BRANCH and (base := existing(api, each.name).base):
             for table, pointer in pointers(api, f"{each.name}@{base}").items():
-                yield Reached(table, pointer, f"base of {each.name}")
+                yield ReachableFile(table, pointer, f"base of {each.name}")
 
 
-def _logged(api: NessieApi, since: str) -> Iterator[Reached]:
-    """What commits of the lake put and what they replaced."""
-    for entry in history.entries(api, MAIN, only=history.OURS):
+def _logged(api: NessieApi, since: str) -> Iterator[ReachableFile]:
+    """Yield what commits of the lake set and what they replaced."""
+    for entry in history.entries(api, MAIN, only=history.BY_LAKE):
         if entry.at < since:
             return
         for change in entry.tables:
             for pointer in filter(None, (change.before, change.after)):
-                yield Reached(change.table, pointer, f"log {entry.id}")
+                yield ReachableFile(change.table, pointer, f"log {entry.id}")
 
 
-def _undressed(kept: TableName) -> TableName:
-    """The name that a dropped table had."""
-    whole = f"{kept.namespace}.{kept.table}".strip(".").split(" ")
+def _original_name(stored: TableName) -> TableName:
+    """Return the name that a dropped table had."""
+    whole = f"{stored.namespace}.{stored.table}".strip(".").split(" ")
     namespace, _, table = whole[2].rpartition(".") if len(whole) > 2 else ("", "", whole[-1])
     return TableName(namespace, table)

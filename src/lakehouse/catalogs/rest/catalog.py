@@ -1,4 +1,4 @@
-"""The REST catalog: tables of any server that speaks Iceberg's REST protocol, asked through PyIceberg's own client."""
+"""Implements `BaseCatalog` with any Iceberg REST server, through PyIceberg's client."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from lakehouse.catalogs.rest.updates import change_of
+from lakehouse.core.catalog import CatalogCapabilities, FormatEntries
 from lakehouse.core.errors import (
     BadSettingError,
     CatalogAccessError,
@@ -22,12 +23,13 @@ from lakehouse.core.errors import (
 )
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import CATALOG, TableName
-from lakehouse.core.refs import Change, state_of
+from lakehouse.core.refs import Change, hash_pointers
 from lakehouse.core.spark_catalog import spark_catalog
 
-#: Dropped tables are moved to a namespace beside their own.
+#: Dropped tables are renamed into the namespace with this prefix.
 _DROPPED = "lake__dropped__"
-_STAMP = 20  # digits that say when, behind a dropped table's name
+#: The digits of the time that a dropped table's name ends with.
+_TIME_DIGITS = 20
 _TRANSACTION = "POST /v1/{prefix}/transactions/commit"
 
 
@@ -37,10 +39,10 @@ class RestCatalog:
 
     Args:
         uri: its address, without the `/v1`.
-        warehouse: which of its warehouses, if it has several.
-        prefix: the part of the address that it asks for, if it does not say so itself.
-        token: what it lets us in by; or `credential`, `CLIENT:SECRET`, for which it gives tokens.
-        io: properties of PyIceberg's file access (`s3.endpoint`, …), where the server does not tell them.
+        warehouse: one of its warehouses, if it has several.
+        prefix: the prefix of its paths, if its configuration does not state one.
+        token: the bearer token; or `credential`, `CLIENT:SECRET`, which it exchanges for tokens.
+        io: PyIceberg's FileIO properties (`s3.endpoint`, …), where the server does not vend them.
         spark_io: the same for Iceberg in Spark.
     """
 
@@ -49,12 +51,12 @@ class RestCatalog:
     prefix: str = ""
     token: str = field(default="", repr=False)
     credential: str = field(default="", repr=False)
-    io: Mapping[str, str] = field(default_factory=dict, repr=False)  # there are keys among them
+    io: Mapping[str, str] = field(default_factory=dict, repr=False)  # it may hold keys
     spark_io: Mapping[str, str] = field(default_factory=dict, repr=False)
     name: str = CATALOG
     files: Files = LOCAL
-    """Where the metadata files of changes are."""
-    called = "The Iceberg REST server"
+    """Reads the metadata files of changes."""
+    display_name: ClassVar[str] = "The Iceberg REST server"
 
     def __post_init__(self) -> None:
         if not self.uri.startswith(("http://", "https://")):
@@ -63,219 +65,213 @@ class RestCatalog:
                 "Write it as http://127.0.0.1:8181.",
             )
 
-    # ---- settings for others ------------------------------------------------------------------------------------
+    # ---- settings of other programs -----------------------------------------------------------------------------
 
     def spark_conf(self) -> Mapping[str, str]:
-        """What a Spark session needs to see this catalog under its name. It may hold a token and keys."""
-        facts = {
-            "type": "rest",
-            **self._server(),
-            **self.spark_io,
-        }
-        return spark_catalog(self.name, facts)
+        return spark_catalog(self.name, {"type": "rest", **self._server(), **self.spark_io})
 
     def pyiceberg_properties(self) -> Mapping[str, str]:
-        """What `pyiceberg.catalog.load_catalog` needs. It may hold a token and keys."""
         return {"type": "rest", **self._server(), **self.io}
 
     def _server(self) -> dict[str, str]:
-        facts = {
+        properties = {
             "uri": self.uri,
             "warehouse": self.warehouse,
             "prefix": self.prefix,
             "token": self.token,
             "credential": self.credential,
         }
-        return {name: value for name, value in facts.items() if value}
+        return {name: value for name, value in properties.items() if value}
 
-    def ready(self) -> None:
-        """See that the server is there and lets us in."""
-        with self._asked() as theirs:
-            theirs.list_namespaces()
+    def rest_properties(self) -> Mapping[str, str]:
+        return self.pyiceberg_properties()
+
+    def entries_of(self, table_format: str) -> FormatEntries | None:
+        return None
+
+    def ensure_ready(self) -> None:
+        with self._connected() as client:
+            client.list_namespaces()
 
     # ---- pointers -----------------------------------------------------------------------------------------------
 
     def tables(self) -> Sequence[TableName]:
-        """Every table, by name."""
-        with self._asked() as theirs:
-            spaces = [".".join(each) for each in theirs.list_namespaces()]
+        with self._connected() as client:
+            spaces = [".".join(each) for each in client.list_namespaces()]
             return sorted(
                 TableName(space, each[-1])
                 for space in spaces
                 if not space.startswith(_DROPPED)
-                for each in theirs.list_tables(space)
+                for each in client.list_tables(space)
             )
 
     def pointer(self, table: TableName) -> str | None:
-        """Where the newest metadata of a table is, or None if there is no such table."""
-        found = self._loaded(table)
+        found = self._load(table)
         return found["metadata-location"] if found else None
 
     def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str | None]:
-        """Where several tables point, asked one after the other: the protocol knows no moment of several tables."""
+        """Return the pointers of several tables, one request each: the protocol cannot read several at one moment."""
         return {table: self.pointer(table) for table in tables}
 
-    def everything(self) -> dict[TableName, str]:
-        """Where every table points, asked one after the other; one that goes meanwhile is not among them."""
-        return {table: place for table, place in self.pointers(self.tables()).items() if place is not None}
+    def all_pointers(self) -> dict[TableName, str]:
+        """Return the pointer of every table, one request each, without tables that are dropped meanwhile."""
+        return {table: pointer for table, pointer in self.pointers(self.tables()).items() if pointer is not None}
 
     def has_view(self, name: TableName) -> bool:
-        """Whether the name is a view's."""
-        with self._asked() as theirs:
-            return bool(theirs.view_exists((name.namespace, name.table)))
+        with self._connected() as client:
+            return bool(client.view_exists((name.namespace, name.table)))
 
     def ensure_namespace(self, namespace: str) -> None:
-        """Make the namespace unless it is there."""
-        with self._asked() as theirs:
-            theirs.create_namespace_if_not_exists(namespace)
+        with self._connected() as client:
+            client.create_namespace_if_not_exists(namespace)
 
-    def move(self, table: TableName, start: str, end: str | None) -> bool:
-        """Forget a table (`end` is None). Pointing it elsewhere is refused: over REST, the server writes the metadata."""
-        if end is not None:
-            self._refuse(f"A metadata file of one's own for {table}")
-        return self.pointer(table) == start and self.drop(table, "")
+    def swap_pointer(self, table: TableName, expected: str, new: str | None) -> bool:
+        """Drop a table (`new` is None). Another pointer is refused: over REST, the server writes the metadata."""
+        if new is not None:
+            self._refuse(f"Setting the metadata file of {table}")
+        return self.pointer(table) == expected and self.drop(table, "")
 
-    def state(self) -> str:
-        """A hash of where everything points: it changes whenever anything does."""
-        return state_of(self.everything())
+    def state_hash(self) -> str:
+        return hash_pointers(self.all_pointers())
 
     # ---- changes ------------------------------------------------------------------------------------------------
 
-    @property
-    def all_at_once(self) -> bool:
-        """Whether several tables can change in one moment: the protocol can, and a server says whether it does."""
-        return _TRANSACTION in {str(each) for each in self._theirs._supported_endpoints}
+    @cached_property
+    def capabilities(self) -> CatalogCapabilities:
+        """Multi-table commits are an optional endpoint, which the server's configuration states."""
+        endpoints = {str(each) for each in self._client._supported_endpoints}
+        return CatalogCapabilities(multi_table_publish=_TRANSACTION in endpoints)
 
-    def change(self, changes: Sequence[Change]) -> bool:
-        """Make all changes in one request, or none; False if a table is not where its change begins."""
-        gone = [each for each in changes if each.after is None]
-        if gone:
+    def commit(self, changes: Sequence[Change]) -> bool:
+        """Send all changes in one request; False if the pointer of a table is not its change's `before`."""
+        removed = [each for each in changes if each.after is None]
+        if removed:
             if len(changes) > 1:
-                self._refuse(f"A drop of {gone[0].table} together with other changes")
-            return self.pointer(gone[0].table) == gone[0].before and self.drop(gone[0].table, "")
-        sent = []
+                self._refuse(f"Dropping {removed[0].table} together with other changes")
+            return self.pointer(removed[0].table) == removed[0].before and self.drop(removed[0].table, "")
+        requests = []
         for each in changes:
-            ours = self._loaded(each.table)
-            if (ours or {}).get("metadata-location") != each.before:
+            current = self._load(each.table)
+            if (current or {}).get("metadata-location") != each.before:
                 return False
-            sent.append((each.table, change_of(ours and ours["metadata"], self._read(str(each.after)))))
-            if ours is None:
+            requests.append((each.table, change_of(current and current["metadata"], self._read(str(each.after)))))
+            if current is None:
                 self.ensure_namespace(each.table.namespace)
-        return self._sent(sent)
+        return self._send(requests)
 
-    def is_done(self, change: Change) -> bool:
-        """Whether a table is what a change makes of it; the server's own metadata file has another name."""
-        ours = self._loaded(change.table)
-        if ours is None or change.after is None:
-            return ours is None and change.after is None
-        wanted = self._read(change.after)
+    def is_committed(self, change: Change) -> bool:
+        """Compare the metadata, because the server's own file has another name."""
+        current = self._load(change.table)
+        if current is None or change.after is None:
+            return current is None and change.after is None
+        expected = self._read(change.after)
         same = ("table-uuid", "current-snapshot-id", "current-schema-id", "default-spec-id", "properties")
-        return all(ours["metadata"].get(name) == wanted.get(name) for name in same)
+        return all(current["metadata"].get(name) == expected.get(name) for name in same)
 
     def _read(self, pointer: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.files.read(pointer))
         return found
 
-    def _sent(self, changes: Sequence[tuple[TableName, Mapping[str, Any]]]) -> bool:
-        """All changes in one request; False if the server says that something has moved."""
+    def _send(self, changes: Sequence[tuple[TableName, Mapping[str, Any]]]) -> bool:
+        """Send changes in one request; False if the server reports a conflict."""
         bodies = [
             {"identifier": {"namespace": table.namespace.split("."), "name": table.table}, **change}
             for table, change in changes
         ]
-        with self._asked() as theirs:
+        with self._connected() as client:
             if len(bodies) == 1:
-                path = theirs._split_identifier_for_path((changes[0][0].namespace, changes[0][0].table))
-                answer = theirs._session.post(
-                    theirs.url(f"namespaces/{path['namespace']}/tables/{path['table']}"), json=bodies[0]
+                path = client._split_identifier_for_path((changes[0][0].namespace, changes[0][0].table))
+                response = client._session.post(
+                    client.url(f"namespaces/{path['namespace']}/tables/{path['table']}"), json=bodies[0]
                 )
             else:
-                answer = theirs._session.post(theirs.url("transactions/commit"), json={"table-changes": bodies})
-            if answer.status_code != 409:
-                answer.raise_for_status()
-            return bool(answer.status_code != 409)
+                response = client._session.post(client.url("transactions/commit"), json={"table-changes": bodies})
+            if response.status_code != 409:
+                response.raise_for_status()
+            return bool(response.status_code != 409)
 
     # ---- soft drop ----------------------------------------------------------------------------------------------
 
     def drop(self, table: TableName, at: str) -> bool:
-        """Move the table to a namespace beside its own; its files stay."""
-        if self._loaded(table) is None:
+        """Rename the table into another namespace and keep its files."""
+        if self._load(table) is None:
             return False
         self.ensure_namespace(_DROPPED + table.namespace)
-        return self._renamed(table, TableName(_DROPPED + table.namespace, f"{table.table}{time.time_ns():0{_STAMP}}"))
+        return self._rename(
+            table, TableName(_DROPPED + table.namespace, f"{table.table}{time.time_ns():0{_TIME_DIGITS}}")
+        )
 
     def undrop(self, table: TableName) -> bool:
-        """Bring back what was dropped last under that name."""
-        found = max((place for place, was in self._dropped() if was == table), default=None)
+        found = max((name for name, original in self._dropped() if original == table), default=None)
         if found is None:
             return False
-        if self._loaded(table) is not None:
+        if self._load(table) is not None:
             raise TableExistsError(
-                f"There is a table {table} again, so the dropped one cannot come back under that name.",
+                f"There is a table {table} again, so the dropped one cannot be restored under that name.",
                 f"Rename the new one first: lake sql 'alter table {table} rename to {table}_new'",
             )
-        return self._renamed(found, table)
+        return self._rename(found, table)
 
     def dropped(self) -> Sequence[TableName]:
-        """The names that `undrop` knows."""
-        return sorted({was for _, was in self._dropped()})
+        return sorted({original for _, original in self._dropped()})
 
     def _dropped(self) -> list[tuple[TableName, TableName]]:
-        with self._asked() as theirs:
-            spaces = [".".join(each) for each in theirs.list_namespaces()]
-            places = [
+        with self._connected() as client:
+            spaces = [".".join(each) for each in client.list_namespaces()]
+            names = [
                 TableName(space, each[-1])
                 for space in spaces
                 if space.startswith(_DROPPED)
-                for each in theirs.list_tables(space)
+                for each in client.list_tables(space)
             ]
-        return [(each, TableName(each.namespace.removeprefix(_DROPPED), each.table[:-_STAMP])) for each in places]
+        return [(each, TableName(each.namespace.removeprefix(_DROPPED), each.table[:-_TIME_DIGITS])) for each in names]
 
-    def _renamed(self, start: TableName, end: TableName) -> bool:
+    def _rename(self, start: TableName, end: TableName) -> bool:
         from pyiceberg.exceptions import NoSuchTableError
 
-        with self._asked() as theirs:
+        with self._connected() as client:
             try:
-                theirs.rename_table((start.namespace, start.table), (end.namespace, end.table))
+                client.rename_table((start.namespace, start.table), (end.namespace, end.table))
             except NoSuchTableError:
-                return False  # somebody else was faster
+                return False  # another client was first
         return True
 
     # ---- the server ---------------------------------------------------------------------------------------------
 
     @cached_property
-    def _theirs(self) -> Any:
+    def _client(self) -> Any:
         with _translated(self.uri):
-            from pyiceberg.catalog.rest import RestCatalog as PyIceberg
+            from pyiceberg.catalog.rest import RestCatalog as Client
 
             properties = {name: value for name, value in self.pyiceberg_properties().items() if name != "type"}
-            return PyIceberg(self.name, **properties)
+            return Client(self.name, **properties)
 
     @contextmanager
-    def _asked(self) -> Iterator[Any]:
+    def _connected(self) -> Iterator[Any]:
         with _translated(self.uri):
-            yield self._theirs
+            yield self._client
 
-    def _loaded(self, table: TableName) -> dict[str, Any] | None:
-        """A table as the server tells it; None if there is none."""
-        with self._asked() as theirs:
-            path = theirs._split_identifier_for_path((table.namespace, table.table))
-            answer = theirs._session.get(theirs.url(f"namespaces/{path['namespace']}/tables/{path['table']}"))
-            if answer.status_code == 404:
+    def _load(self, table: TableName) -> dict[str, Any] | None:
+        """Return the server's response for a table; None if there is none."""
+        with self._connected() as client:
+            path = client._split_identifier_for_path((table.namespace, table.table))
+            response = client._session.get(client.url(f"namespaces/{path['namespace']}/tables/{path['table']}"))
+            if response.status_code == 404:
                 return None
-            answer.raise_for_status()
-            found: dict[str, Any] = answer.json()
+            response.raise_for_status()
+            found: dict[str, Any] = response.json()
             return found
 
     def _refuse(self, what: str) -> NoReturn:
         raise NotSupportedError(
-            f"{what[0].upper()}{what[1:]} cannot be had over Iceberg REST from {self.uri}.",
-            "The catalogs `sql` and `nessie` can (docs/catalogs.md).",
+            f"{what} is not possible over Iceberg REST ({self.uri}).",
+            "The catalogs `sql` and `nessie` can do it (docs/catalogs.md).",
         )
 
 
 @contextmanager
 def _translated(uri: str) -> Iterator[None]:
-    """What goes wrong between us and a server, in our words."""
+    """Translate the errors of PyIceberg's client."""
     try:
         from pyiceberg.exceptions import ForbiddenError, OAuthError, RESTError, UnauthorizedError
         from requests.exceptions import HTTPError, RequestException
@@ -285,13 +281,13 @@ def _translated(uri: str) -> Iterator[None]:
         yield
     except (UnauthorizedError, ForbiddenError, OAuthError) as exc:
         raise CatalogAccessError(
-            f"The Iceberg REST server at {uri} does not let us in.",
+            f"The Iceberg REST server at {uri} denies access.",
             "Set catalog.token or catalog.credential (LAKE_CATALOG__TOKEN, LAKE_CATALOG__CREDENTIAL).",
         ) from exc
     except (RESTError, HTTPError) as exc:
         raise CatalogError(f"The Iceberg REST server at {uri} failed: {str(exc)[:500]}", "See its own log.") from exc
     except RequestException as exc:
         raise CatalogUnreachableError(
-            f"Nobody answers at {uri}: {type(exc).__name__}.",
+            f"No server answers at {uri}: {type(exc).__name__}.",
             "Start the server (ours: lake up rest), or check catalog.uri: lake config show",
         ) from exc

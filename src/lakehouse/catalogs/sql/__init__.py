@@ -1,12 +1,12 @@
-"""The SQL catalog: Iceberg's own tables in SQLite or PostgreSQL, shared by Spark (JdbcCatalog), PyIceberg, Trino and us.
+"""The SQL catalog: the tables of Iceberg's JdbcCatalog in SQLite or PostgreSQL, shared by Spark, PyIceberg, Trino and us.
 
-A table is a row that points at its newest metadata file, keyed by (catalog name, namespace, table). Reading a
-pointer therefore needs nothing but the database's own library. The catalog name is more than a label: another name is
-another set of pointers. That is what a branch is, and how a dropped table is kept.
+A table is a row that points to its newest metadata file, keyed by (catalog name, namespace, table). So reading a pointer
+needs only the database's own library. Each catalog name is a separate set of pointers: a branch is one, and dropped tables
+are another.
 """
 
 from lakehouse.catalogs.sql.catalog import SqlCatalog
-from lakehouse.catalogs.sql.database import Database, open_database
-from lakehouse.catalogs.sql.sqlite import BUSY_TIMEOUT_MS, SqliteDatabase
+from lakehouse.catalogs.sql.connect import open_catalog, open_database
+from lakehouse.catalogs.sql.database import Database
 
-__all__ = ["BUSY_TIMEOUT_MS", "Database", "SqlCatalog", "SqliteDatabase", "open_database"]
+__all__ = ["Database", "SqlCatalog", "open_catalog", "open_database"]

@@ -1,20 +1,16 @@
-"""The database under a SQL catalog: SQLite in a file or PostgreSQL on a server, spoken to in one way."""
+"""The interface of a SQL catalog's database: SQLite in a file or PostgreSQL on a server."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
-#: The schemes of addresses that mean PostgreSQL.
-POSTGRES = ("postgresql://", "postgres://")
-
 
 class Rows(Protocol):
-    """What a statement gave."""
+    """The result of a statement."""
 
     @property
     def rowcount(self) -> int: ...
@@ -23,44 +19,33 @@ class Rows(Protocol):
 
 
 class Transaction(Protocol):
-    """A transaction that is open."""
+    """An open transaction."""
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
-        """Run one statement; every `?` in it stands for a parameter. DuplicateKeyError if a key is taken."""
+        """Execute one statement with `?` placeholders. DuplicateKeyError if a key is taken."""
 
 
 class Database(Protocol):
-    """Where a SQL catalog keeps its tables."""
+    """Stores the tables of a SQL catalog."""
 
-    place: str
-    """Where it is, as an error may say it: without a password."""
+    location: str
+    """Where it is, for error messages: without a password."""
 
     def transaction(self) -> AbstractContextManager[Transaction]:
-        """A transaction that writes: committed if the block ends well, rolled back if not; one at a time among ours."""
+        """Open a write transaction: committed at the end of the block, rolled back on an error. One of ours runs at a time."""
 
     def reading(self) -> AbstractContextManager[Transaction]:
-        """A transaction that only reads, and sees one state of everything however many statements it takes."""
+        """Open a read transaction, in which all statements see the same state."""
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        """Work in a transaction, tried again a few times if the database asks for that."""
+        """Run work in a write transaction, and retry it a few times if the database is busy."""
 
     def jdbc(self) -> Mapping[str, str]:
-        """The properties by which Iceberg's JdbcCatalog finds it."""
+        """Return the properties of Iceberg's JdbcCatalog."""
 
     def sqlalchemy_url(self) -> str:
-        """The address by which PyIceberg finds it. It may hold a password."""
+        """Return the URL for PyIceberg. It may hold a password."""
 
 
 class DuplicateKeyError(Exception):
-    """A row would have the key of another; undoes the transaction it is raised in."""
-
-
-def open_database(where: str | Path) -> Database:
-    """The database at a path (SQLite) or at a postgresql:// address; nothing is opened before it is needed."""
-    if str(where).startswith(POSTGRES):
-        from lakehouse.catalogs.sql.postgres import PostgresDatabase
-
-        return PostgresDatabase(str(where))
-    from lakehouse.catalogs.sql.sqlite import SqliteDatabase
-
-    return SqliteDatabase(Path(where))
+    """A key is taken; rolls back the transaction that it is raised in."""

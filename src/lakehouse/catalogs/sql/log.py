@@ -1,4 +1,4 @@
-"""The log: who published what and when, written in the transaction that did it."""
+"""The log: who published what and when, written in the transaction that publishes."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from lakehouse.core.refs import Change, Commit, LogEntry
 
 _ENTRY = "SELECT l.id, l.made_at, l.branch, l.kind, l.author, l.message, l.run, l.pipeline, l.source FROM lake_log l"
 
-#: Tables that are written down by one statement: a round trip each would be most of a publish.
-_AT_ONCE = 100
+#: Tables that one statement inserts: a round trip for each would take most of a publish's time.
+_BATCH = 100
 
 
 def now() -> str:
+    """Return the current time as the log holds it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def called(name: str) -> str:
-    """What people call a catalog name: main is kept under the catalog's own."""
+def branch_name(name: str) -> str:
+    """Return the branch of a catalog name: the rows of main have the catalog's own name."""
     return MAIN if name == CATALOG else name
 
 
 def write(db: Transaction, name: str, commit: Commit, changes: Sequence[Change]) -> str:
-    """Write an entry down; says its number."""
+    """Insert an entry and return its id."""
     row = db.execute(
         "INSERT INTO lake_log (made_at, kind, branch, run, author, pipeline, source, message)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
             now(),
             commit.kind,
-            called(name),
+            branch_name(name),
             commit.run,
             commit.author,
             commit.pipeline,
@@ -40,17 +41,17 @@ def write(db: Transaction, name: str, commit: Commit, changes: Sequence[Change])
             commit.message,
         ),
     ).fetchone()
-    for place in range(0, len(changes), _AT_ONCE):
-        part = changes[place : place + _AT_ONCE]
-        values = [(row[0], each.table.namespace, each.table.table, each.before, each.after) for each in part]
-        listed = ", ".join(["(?, ?, ?, ?, ?)"] * len(part))
-        db.execute(f"INSERT INTO lake_log_tables VALUES {listed}", [each for row in values for each in row])
+    for start in range(0, len(changes), _BATCH):
+        batch = changes[start : start + _BATCH]
+        values = [(row[0], each.table.namespace, each.table.table, each.before, each.after) for each in batch]
+        placeholders = ", ".join(["(?, ?, ?, ?, ?)"] * len(batch))
+        db.execute(f"INSERT INTO lake_log_tables VALUES {placeholders}", [each for row in values for each in row])
     return str(row[0])
 
 
 def entries(db: Transaction, name: str, table: TableName | None, limit: int) -> list[LogEntry]:
-    """The newest entries of a branch, those that touched a table if one is named."""
-    where, values = " WHERE l.branch = ?", [called(name)]
+    """Return the newest entries of a branch first: all of them, or those that changed a table."""
+    where, values = " WHERE l.branch = ?", [branch_name(name)]
     if table is not None:
         where += (
             " AND EXISTS (SELECT 1 FROM lake_log_tables t"
@@ -62,15 +63,15 @@ def entries(db: Transaction, name: str, table: TableName | None, limit: int) -> 
 
 
 def entry(db: Transaction, name: str, number: int) -> LogEntry | None:
-    """One entry by its number."""
-    row = db.execute(f"{_ENTRY} WHERE l.id = ? AND l.branch = ?", (number, called(name))).fetchone()
+    """Return an entry by its id."""
+    row = db.execute(f"{_ENTRY} WHERE l.id = ? AND l.branch = ?", (number, branch_name(name))).fetchone()
     return _entry(db, row) if row else None
 
 
 def of_run(db: Transaction, name: str, run: str) -> LogEntry | None:
-    """What a run published, if it did."""
+    """Return the entry of a run's publish; None if it has not published."""
     query = f"{_ENTRY} WHERE l.run = ? AND l.branch = ? AND l.kind IN ('publish', 'merge') ORDER BY l.id DESC LIMIT 1"
-    row = db.execute(query, (run, called(name))).fetchone()
+    row = db.execute(query, (run, branch_name(name))).fetchone()
     return _entry(db, row) if row else None
 
 

@@ -1,4 +1,4 @@
-"""Publishing: many pointers exchanged in one transaction, each only if it is still where the publisher saw it."""
+"""Publishing: several pointers are replaced in one transaction, each only if it is still what the publisher has seen."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from lakehouse.core.names import TableName
 from lakehouse.core.refs import Change, Commit
 
 
-class Moved(Exception):
-    """A table no longer points where a publisher thinks; undoes the transaction it is raised in."""
+class ConflictError(Exception):
+    """A table has changed since the publisher read it; rolls back the transaction that it is raised in."""
 
     def __init__(self, table: TableName) -> None:
         self.table = table
@@ -19,53 +19,46 @@ class Moved(Exception):
 
 
 def base_of(db: Transaction, branch: str) -> dict[TableName, str]:
-    """Where each table of a branch pointed when the branch was made."""
+    """Return the pointers of a branch's tables at the time it was created."""
     query = "SELECT namespace, table_name, metadata_location FROM lake_branch_tables WHERE branch = ?"
-    return {TableName(space, table): place for space, table, place in db.execute(query, (branch,)).fetchall()}
+    return {TableName(space, table): location for space, table, location in db.execute(query, (branch,)).fetchall()}
 
 
 def changes_on(db: Transaction, branch: str) -> list[Change]:
-    """What a branch has changed since it was made, by the tables' names."""
-    base, here = base_of(db, branch), rows.pointers(db, branch)
+    """Return what a branch has changed since it was created, sorted by table."""
+    base, current = base_of(db, branch), rows.pointers(db, branch)
     return [
-        Change(table, base.get(table), here.get(table))
-        for table in sorted({*base, *here})
-        if base.get(table) != here.get(table)
+        Change(table, base.get(table), current.get(table))
+        for table in sorted({*base, *current})
+        if base.get(table) != current.get(table)
     ]
 
 
 def apply(db: Transaction, name: str, changes: Iterable[Change], commit: Commit) -> str:
-    """Make changes those of a catalog and write them down; Moved if one of its tables is not what it was.
+    """Apply changes to a catalog and log them; ConflictError if a table is not in its change's `before` state.
 
-    The tables are taken in the order of their names, so that two who publish the same ones cannot wait for each other.
+    The tables are locked in the order of their names, so that two publishers of the same tables cannot deadlock.
     """
-    listed = sorted(changes, key=lambda change: change.table)
-    for change in listed:
-        if not _done(db, name, change):
-            raise Moved(change.table)
-    return log.write(db, name, commit, listed)
+    ordered = sorted(changes, key=lambda change: change.table)
+    for change in ordered:
+        if not _apply(db, name, change):
+            raise ConflictError(change.table)
+    return log.write(db, name, commit, ordered)
 
 
-def _done(db: Transaction, name: str, change: Change) -> bool:
+def _apply(db: Transaction, name: str, change: Change) -> bool:
     if change.before is not None and change.after is not None:
-        return rows.exchange(db, name, change.table, change.before, change.after)
+        return rows.swap(db, name, change.table, change.before, change.after)
     if change.after is not None:
-        return rows.add(db, name, change.table, change.after, _kind(db, change.after))
+        rows.ensure_namespace(db, name, change.table.namespace)
+        return rows.add(db, name, change.table, change.after, _type_of(db, change.after))
     if change.before is None or drops.drop(db, name, change.table, log.now(), change.before) is not None:
         return True
-    return _view_removed(db, name, change.table, change.before)
+    return rows.swap(db, name, change.table, change.before, None, rows.VIEW)
 
 
-def _view_removed(db: Transaction, name: str, view: TableName, start: str) -> bool:
-    done = db.execute(
-        f"DELETE FROM iceberg_tables WHERE {rows.KEY} AND metadata_location = ? AND iceberg_type = 'VIEW'",
-        (name, view.namespace, view.table, start),
-    )
-    return done.rowcount == 1
-
-
-def _kind(db: Transaction, location: str) -> str | None:
-    """TABLE or VIEW, as whoever made it wrote down."""
+def _type_of(db: Transaction, location: str) -> str | None:
+    """Return TABLE or VIEW, as another row with the same pointer states."""
     query = (
         "SELECT iceberg_type FROM iceberg_tables WHERE metadata_location = ?"
         " UNION ALL SELECT iceberg_type FROM lake_tag_tables WHERE metadata_location = ? LIMIT 1"

@@ -1,4 +1,4 @@
-"""Branches and tags. A branch is the same pointers under another catalog name; a tag is pointers that nobody can move."""
+"""Branches and tags. A branch is a copy of the pointers under another catalog name; a tag is a copy that never changes."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from lakehouse.catalogs.sql.database import Transaction
 from lakehouse.catalogs.sql.schema import DROPPED
 from lakehouse.core.errors import BadNameError, BranchExistsError, NoSuchBranchError
 from lakehouse.core.names import CATALOG, MAIN, TableName, check_part, nearest
-from lakehouse.core.refs import Commit, Reached, Ref, state_of
+from lakehouse.core.refs import Commit, ReachableFile, Ref, hash_pointers
 
-#: Names that would be taken for something else in Spark or in the catalog's own tables.
+#: Names that have another meaning in Spark or in the catalog's own tables.
 _RESERVED = (CATALOG, MAIN, DROPPED, "spark_catalog")
 
 
 def branches(db: Transaction) -> list[Ref]:
-    """Every branch beside main, by name."""
+    """Return all branches except main, sorted by name."""
     return _refs(db, "lake_branches")
 
 
 def tags(db: Transaction) -> list[Ref]:
-    """Every tag, by name."""
+    """Return all tags, sorted by name."""
     return _refs(db, "lake_tags")
 
 
@@ -30,11 +30,11 @@ def _refs(db: Transaction, table: str) -> list[Ref]:
     return [Ref(*row) for row in db.execute(query).fetchall()]
 
 
-def make_branch(db: Transaction, name: str, source: str, tables: Sequence[TableName] | None, commit: Commit) -> None:
-    """Give a branch the tables of another catalog name or of a tag as they are now: all, or some."""
+def create_branch(db: Transaction, name: str, source: str, tables: Sequence[TableName] | None, commit: Commit) -> None:
+    """Create a branch from another catalog name or a tag: of all tables, or of some."""
     _check_new(db, name)
-    found = _kind_of(db, source)
-    if found == "tag":
+    kind = _kind_of(db, source)
+    if kind == "tag":
         db.execute(
             "INSERT INTO iceberg_tables SELECT ?, namespace, table_name, metadata_location, NULL, iceberg_type"
             " FROM lake_tag_tables WHERE tag = ?",
@@ -47,11 +47,11 @@ def make_branch(db: Transaction, name: str, source: str, tables: Sequence[TableN
             key = (source, table.namespace, table.table)
             db.execute(f"INSERT INTO iceberg_tables {rows.COPY} WHERE {rows.KEY}", (name, *key))
             rows.ensure_namespace(db, name, table.namespace)
-    _copy_namespaces(db, name, CATALOG if found == "tag" else source, every=tables is None)
-    _remember_base(db, name, source, of_branch=found == "branch" and tables is None)
-    state = state_of(rows.pointers(db, name))
-    facts = (name, log.called(source), state, log.now(), commit.author, commit.message)
-    db.execute("INSERT INTO lake_branches VALUES (?, ?, ?, ?, ?, ?)", facts)
+    _copy_namespaces(db, name, CATALOG if kind == "tag" else source, every=tables is None)
+    _store_base(db, name, source, of_branch=kind == "branch" and tables is None)
+    state = hash_pointers(rows.pointers(db, name))
+    values = (name, log.branch_name(source), state, log.now(), commit.author, commit.message)
+    db.execute("INSERT INTO lake_branches VALUES (?, ?, ?, ?, ?, ?)", values)
 
 
 def _copy_namespaces(db: Transaction, name: str, source: str, every: bool) -> None:
@@ -65,8 +65,8 @@ def _copy_namespaces(db: Transaction, name: str, source: str, every: bool) -> No
         rows.ensure_namespace(db, name, table.namespace)
 
 
-def _remember_base(db: Transaction, name: str, source: str, of_branch: bool) -> None:
-    """Where the tables were when the branch began. What another branch had changed is a change of this one too."""
+def _store_base(db: Transaction, name: str, source: str, of_branch: bool) -> None:
+    """Store the pointers that the branch starts from. A branch of a branch keeps its base, and so its changes."""
     if of_branch:
         db.execute(
             "INSERT INTO lake_branch_tables SELECT ?, namespace, table_name, metadata_location"
@@ -82,8 +82,8 @@ def _remember_base(db: Transaction, name: str, source: str, of_branch: bool) -> 
     )
 
 
-def make_tag(db: Transaction, name: str, source: str, commit: Commit) -> None:
-    """Remember where everything points, under a name."""
+def create_tag(db: Transaction, name: str, source: str, commit: Commit) -> None:
+    """Create a tag from a catalog name or another tag."""
     _check_new(db, name)
     if _kind_of(db, source) == "tag":
         db.execute(
@@ -97,19 +97,19 @@ def make_tag(db: Transaction, name: str, source: str, commit: Commit) -> None:
             " FROM iceberg_tables WHERE catalog_name = ?",
             (name, source),
         )
-    state = state_of(tagged(db, name))
-    facts = (name, log.called(source), state, log.now(), commit.author, commit.message)
-    db.execute("INSERT INTO lake_tags VALUES (?, ?, ?, ?, ?, ?)", facts)
+    state = hash_pointers(tag_pointers(db, name))
+    values = (name, log.branch_name(source), state, log.now(), commit.author, commit.message)
+    db.execute("INSERT INTO lake_tags VALUES (?, ?, ?, ?, ?, ?)", values)
 
 
-def tagged(db: Transaction, tag: str) -> dict[TableName, str]:
-    """Where everything pointed when a tag was made."""
+def tag_pointers(db: Transaction, tag: str) -> dict[TableName, str]:
+    """Return the pointers that a tag holds."""
     query = "SELECT namespace, table_name, metadata_location FROM lake_tag_tables WHERE tag = ?"
-    return {TableName(space, table): place for space, table, place in db.execute(query, (tag,)).fetchall()}
+    return {TableName(space, table): location for space, table, location in db.execute(query, (tag,)).fetchall()}
 
 
-def forget_branch(db: Transaction, name: str) -> bool:
-    """Forget a branch; its files are nobody's then. False if there is none."""
+def drop_branch(db: Transaction, name: str) -> bool:
+    """Delete a branch; False if there is none."""
     db.execute("DELETE FROM iceberg_tables WHERE catalog_name = ?", (name,))
     db.execute("DELETE FROM iceberg_namespace_properties WHERE catalog_name = ?", (name,))
     db.execute("DELETE FROM lake_branch_tables WHERE branch = ?", (name,))
@@ -119,63 +119,67 @@ def forget_branch(db: Transaction, name: str) -> bool:
     return db.execute("DELETE FROM lake_branches WHERE name = ?", (name,)).rowcount == 1
 
 
-def forget_tag(db: Transaction, name: str) -> bool:
-    """Forget a tag; False if there is none."""
+def drop_tag(db: Transaction, name: str) -> bool:
+    """Delete a tag; False if there is none."""
     db.execute("DELETE FROM lake_tag_tables WHERE tag = ?", (name,))
     return db.execute("DELETE FROM lake_tags WHERE name = ?", (name,)).rowcount == 1
 
 
-def existing(db: Transaction, table: str, name: str) -> bool:
+def exists(db: Transaction, table: str, name: str) -> bool:
+    """Return whether a row of `lake_branches` or `lake_tags` has this name."""
     return db.execute(f"SELECT 1 FROM {table} WHERE name = ?", (name,)).fetchone() is not None
 
 
 def _kind_of(db: Transaction, source: str) -> str:
-    """main, branch or tag."""
+    """Return main, branch or tag."""
     if source == CATALOG:
         return MAIN
-    if existing(db, "lake_branches", source):
+    if exists(db, "lake_branches", source):
         return "branch"
-    if existing(db, "lake_tags", source):
+    if exists(db, "lake_tags", source):
         return "tag"
     known = [MAIN, *(ref.name for ref in (*branches(db), *tags(db)))]
     near = ", ".join(nearest(source, known) or known[:10])
-    raise NoSuchBranchError(f"There is no branch or tag {source}.", f"Nearest: {near}. All of them: lake branch list")
+    raise NoSuchBranchError(
+        f"There is no branch or tag {source}.", f"Did you mean {near}? All of them: lake branch list"
+    )
 
 
 def _check_new(db: Transaction, name: str) -> None:
     check_part(name, "branch")
     if name in _RESERVED:
-        raise BadNameError(f"{name!r} is taken by the catalog itself.", "Choose another name for the branch or tag.")
+        raise BadNameError(f"The catalog itself uses the name {name!r}.", "Choose another name for the branch or tag.")
     for table, what in (("lake_branches", "branch"), ("lake_tags", "tag")):
-        if existing(db, table, name):
+        if exists(db, table, name):
             raise BranchExistsError(f"There is a {what} {name} already.", f"lake {what} list")
 
 
-def reachable(db: Transaction, since: str) -> list[Reached]:
-    """Every metadata file that main, a branch, a tag, a dropped table or the log leads to."""
+def reachable(db: Transaction, since: str) -> list[ReachableFile]:
+    """Return every metadata file that main, a branch, a tag, a dropped table or the log refers to."""
     names = db.execute("SELECT DISTINCT catalog_name FROM iceberg_tables ORDER BY 1").fetchall()
     found = [
-        Reached(table, place, _reached_by(name))
+        ReachableFile(table, location, _referrer(name))
         for (name,) in names
-        for table, place in rows.pointers(db, name).items()
+        for table, location in rows.pointers(db, name).items()
     ]
-    for query, words in (
+    for query, prefix in (
         ("SELECT namespace, table_name, metadata_location, branch FROM lake_branch_tables", "base of"),
         ("SELECT namespace, table_name, metadata_location, tag FROM lake_tag_tables", "tag"),
     ):
         found += [
-            Reached(TableName(s, t), place, f"{words} {name}") for s, t, place, name in db.execute(query).fetchall()
+            ReachableFile(TableName(s, t), location, f"{prefix} {name}")
+            for s, t, location, name in db.execute(query).fetchall()
         ]
     logged = (
         "SELECT t.namespace, t.table_name, t.before_location, t.after_location, l.id FROM lake_log_tables t"
         " JOIN lake_log l ON l.id = t.log_id WHERE l.made_at >= ?"
     )
     for space, table, before, after, number in db.execute(logged, (since,)).fetchall():
-        found += [Reached(TableName(space, table), each, f"log {number}") for each in (before, after) if each]
+        found += [ReachableFile(TableName(space, table), each, f"log {number}") for each in (before, after) if each]
     return found
 
 
-def _reached_by(name: str) -> str:
+def _referrer(name: str) -> str:
     if name == DROPPED:
         return "dropped"
     return MAIN if name == CATALOG else f"branch {name}"

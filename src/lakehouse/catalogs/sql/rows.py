@@ -1,4 +1,8 @@
-"""Rows of `iceberg_tables`: the pointers, read and exchanged only if they are still what somebody saw."""
+"""Rows of `iceberg_tables` and `iceberg_namespace_properties`, as Iceberg's JdbcCatalog writes them.
+
+Spark, PyIceberg and Trino read and write the same rows without us. So a pointer is replaced only if it is still the one
+that the caller has seen, and each statement that depends on this states it in its WHERE clause.
+"""
 
 from __future__ import annotations
 
@@ -7,42 +11,51 @@ from collections.abc import Mapping
 from lakehouse.catalogs.sql.database import Transaction
 from lakehouse.core.names import TableName
 
+TABLE, VIEW = "TABLE", "VIEW"
 KEY = "catalog_name = ? AND table_namespace = ? AND table_name = ?"
+#: The condition for each type. Rows of schema V0 and PyIceberg's have no type; they are all tables.
+OF_TYPE = {TABLE: "(iceberg_type = 'TABLE' OR iceberg_type IS NULL)", VIEW: "iceberg_type = 'VIEW'", "": "1 = 1"}
 COPY = (
     "SELECT ?, table_namespace, table_name, metadata_location, previous_metadata_location, iceberg_type"
     " FROM iceberg_tables"
 )
-# Rows written by schema V0 or by PyIceberg have no type; they are all tables.
-IS_TABLE = "(iceberg_type = 'TABLE' OR iceberg_type IS NULL)"
 
 
-def pointers(db: Transaction, name: str) -> dict[TableName, str]:
-    """Where everything points in a catalog, views included."""
-    query = "SELECT table_namespace, table_name, metadata_location FROM iceberg_tables WHERE catalog_name = ?"
+def pointers(db: Transaction, name: str, kind: str = "") -> dict[TableName, str]:
+    """Return the pointers of a catalog name: of its tables, of its views, or of both."""
+    query = (
+        "SELECT table_namespace, table_name, metadata_location FROM iceberg_tables"
+        f" WHERE catalog_name = ? AND {OF_TYPE[kind]}"
+    )
     rows = db.execute(query, (name,)).fetchall()
     return {TableName(namespace, table): location for namespace, table, location in rows}
 
 
-def pointer(db: Transaction, name: str, table: TableName) -> str | None:
-    """Where one table or view points."""
-    query = f"SELECT metadata_location FROM iceberg_tables WHERE {KEY}"
+def pointer(db: Transaction, name: str, table: TableName, kind: str = "") -> str | None:
+    """Return the pointer of a table or view, or None if there is none."""
+    query = f"SELECT metadata_location FROM iceberg_tables WHERE {KEY} AND {OF_TYPE[kind]}"
     row = db.execute(query, (name, table.namespace, table.table)).fetchone()
     return row[0] if row else None
 
 
-def exchange(db: Transaction, name: str, table: TableName, start: str, end: str) -> bool:
-    """Point elsewhere, if it still points where it did."""
-    done = db.execute(
-        "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ?"
-        f" WHERE {KEY} AND metadata_location = ?",
-        (end, start, name, table.namespace, table.table, start),
-    )
-    return done.rowcount == 1
+def swap(db: Transaction, name: str, table: TableName, expected: str, new: str | None, kind: str = "") -> bool:
+    """Replace a pointer (None deletes the row) if it is still `expected`.
+
+    Where `new` is the same, the row stays locked until the transaction ends.
+    """
+    condition = f"{KEY} AND {OF_TYPE[kind]} AND metadata_location = ?"
+    key = (name, table.namespace, table.table, expected)
+    if new is None:
+        return db.execute(f"DELETE FROM iceberg_tables WHERE {condition}", key).rowcount == 1
+    if new == expected:
+        hold = f"UPDATE iceberg_tables SET metadata_location = metadata_location WHERE {condition}"
+        return db.execute(hold, key).rowcount == 1
+    update = "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ?"
+    return db.execute(f"{update} WHERE {condition}", (new, expected, *key)).rowcount == 1
 
 
 def add(db: Transaction, name: str, table: TableName, location: str, kind: str | None) -> bool:
-    """Put a table where none is."""
-    ensure_namespace(db, name, table.namespace)
+    """Insert a table or view; False if the name is taken."""
     done = db.execute(
         "INSERT INTO iceberg_tables VALUES (?, ?, ?, ?, NULL, ?) ON CONFLICT DO NOTHING",
         (name, table.namespace, table.table, location, kind),
@@ -50,16 +63,17 @@ def add(db: Transaction, name: str, table: TableName, location: str, kind: str |
     return done.rowcount == 1
 
 
-def put(db: Transaction, name: str, found: Mapping[TableName, str | None]) -> None:
-    """Put tables where they were found, whatever is there; None takes one out."""
-    for table, place in found.items():
+def put(db: Transaction, name: str, pointers: Mapping[TableName, str | None]) -> None:
+    """Insert or replace tables, whatever is there; None deletes one."""
+    for table, location in pointers.items():
         db.execute(f"DELETE FROM iceberg_tables WHERE {KEY}", (name, table.namespace, table.table))
-        if place is not None:
-            add(db, name, table, place, "TABLE")
+        if location is not None:
+            ensure_namespace(db, name, table.namespace)
+            add(db, name, table, location, TABLE)
 
 
 def ensure_namespace(db: Transaction, name: str, namespace: str) -> None:
-    """Make the namespace unless it is there, as JdbcCatalog does: by one property of it."""
+    """Create a namespace unless it exists, as JdbcCatalog does: by one property."""
     db.execute(
         "INSERT INTO iceberg_namespace_properties VALUES (?, ?, 'exists', 'true') ON CONFLICT DO NOTHING",
         (name, namespace),

@@ -15,17 +15,17 @@ from lakehouse.core.errors import HomeError
 
 T = TypeVar("T")
 
-#: A writer that finds the file busy waits this long; the slowest commit of eight writers took under a second.
+#: How long a writer waits for a busy file; the slowest commit of eight writers took under a second.
 BUSY_TIMEOUT_MS = 30_000
 
-_COUNTED = "INTEGER PRIMARY KEY AUTOINCREMENT"
+_IDENTITY = "INTEGER PRIMARY KEY AUTOINCREMENT"
 
 
 class SqliteDatabase:
-    """One file. A connection lasts as long as a transaction: opening one costs less than a millisecond."""
+    """One file. Each transaction opens a connection, which takes less than a millisecond."""
 
     def __init__(self, file: Path) -> None:
-        self.file, self.place = file, str(file)
+        self.file, self.location = file, str(file)
 
     def jdbc(self) -> Mapping[str, str]:
         return {"uri": f"jdbc:sqlite:{self.file}?journal_mode=WAL&busy_timeout={BUSY_TIMEOUT_MS}"}
@@ -39,7 +39,7 @@ class SqliteDatabase:
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        # IMMEDIATE: a transaction that reads first and writes later could not wait for another's commit in between.
+        # IMMEDIATE: a transaction that reads before it writes could not wait for a commit in between.
         with self._begun("BEGIN IMMEDIATE") as db:
             yield db
 
@@ -55,22 +55,22 @@ class SqliteDatabase:
         except sqlite3.OperationalError as exc:
             raise HomeError(f"The catalog {self.file} cannot be opened: {exc}.", "lake doctor") from exc
         try:
-            # user_version says that the tables are there, so that a read costs one page and not a dozen DDLs.
+            # user_version states that the tables exist, so that a read takes one page and not a dozen DDL statements.
             if db.execute("PRAGMA user_version").fetchone()[0] < VERSION:
-                _make_tables(db)
+                _create_tables(db)
             db.execute(begin)
-            yield _Open(db)
+            yield _SqliteTransaction(db)
             db.execute("COMMIT")
         except sqlite3.DatabaseError as exc:
             raise HomeError(
                 f"The catalog {self.file} cannot be used: {exc}.",
-                "lake doctor tells more; if the file is damaged, restore it from a backup (the data files are whole).",
+                "See lake doctor. If the file is damaged, restore it from a backup (the data files are intact).",
             ) from exc
         finally:
-            db.close()  # which undoes what was not committed
+            db.close()  # rolls back what is not committed
 
 
-class _Open:
+class _SqliteTransaction:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
@@ -81,8 +81,8 @@ class _Open:
             raise DuplicateKeyError(str(exc)) from exc
 
 
-def _make_tables(db: sqlite3.Connection) -> None:
-    """Make the tables. Changing the journal's mode does not wait for a busy file by itself, so this does."""
+def _create_tables(db: sqlite3.Connection) -> None:
+    """Create the tables. SQLite does not wait for a busy file to change the journal mode, so this does."""
     deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
         try:
@@ -93,8 +93,8 @@ def _make_tables(db: sqlite3.Connection) -> None:
                 raise
             time.sleep(0.05)
     db.execute("BEGIN IMMEDIATE")
-    if db.execute("PRAGMA user_version").fetchone()[0] < VERSION:  # or another was first
-        for statement in statements(_COUNTED):
+    if db.execute("PRAGMA user_version").fetchone()[0] < VERSION:  # unless another process was first
+        for statement in statements(_IDENTITY):
             db.execute(statement)
         db.execute(f"PRAGMA user_version={VERSION}")
     db.execute("COMMIT")

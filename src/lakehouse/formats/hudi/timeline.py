@@ -1,4 +1,4 @@
-"""A Hudi table's timeline, read with hudi-rs: what each completed instant wrote, without a JVM."""
+"""The timeline of a Hudi table, read with hudi-rs: what each completed instant wrote."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from lakehouse.core.errors import NotInstalledError, TableError
 from lakehouse.core.tables import Column, Snapshot
 
-#: What our own commits write down in the commit metadata starts so.
+#: The prefix of our own keys in the commit metadata.
 NOTES = "hoodie.lake."
 
 _OPERATIONS = {"upsert": "upsert", "insert": "append", "bulk_insert": "append", "delete": "delete"}
-_AVRO_WORDS = {"long": "bigint", "bytes": "binary", "boolean": "boolean"}
+_AVRO_TYPES = {"long": "bigint", "bytes": "binary", "boolean": "boolean"}
 _AVRO_TIMES = {"timestamp-micros": "timestamp", "timestamp-millis": "timestamp", "date": "date"}
 _AVRO_TIMES |= {"local-timestamp-micros": "timestamp_ntz", "local-timestamp-millis": "timestamp_ntz"}
 
@@ -29,34 +29,35 @@ class Instant:
     metadata: Mapping[str, Any]
 
     def stats(self) -> Iterable[Mapping[str, Any]]:
-        """What was written, file by file."""
+        """Yield the write statistics of each file."""
         for written in (self.metadata.get("partitionToWriteStats") or {}).values():
             yield from written
 
     def replaced_files(self) -> Iterable[str]:
-        """File groups that this instant put out of service."""
+        """Yield the file groups that this instant replaced."""
         for files in (self.metadata.get("partitionToReplaceFileIds") or {}).values():
             yield from files
 
     @property
     def extra(self) -> Mapping[str, str]:
+        """The schema and the notes of the commit."""
         return self.metadata.get("extraMetadata") or {}
 
 
-def open_table(place: str, access: Mapping[str, str]) -> Any:
-    """The table as hudi-rs sees it; `access` is what an object store asks for."""
+def open_table(location: str, access: Mapping[str, str]) -> Any:
+    """Open a table with hudi-rs; `access` holds the options of the object store."""
     try:
         from hudi import HudiTableBuilder
     except ImportError as exc:
         raise NotInstalledError("hudi", "hudi") from exc
     try:
-        return HudiTableBuilder.from_base_uri(place).with_storage_options(dict(access)).build()
-    except Exception as exc:  # noqa: BLE001 - hudi-rs raises bare Exceptions of its own; all mean the same here
-        raise TableError(f"The Hudi table in {place} cannot be read: {exc}.", "lake doctor") from exc
+        return HudiTableBuilder.from_base_uri(location).with_storage_options(dict(access)).build()
+    except Exception as exc:  # noqa: BLE001 - hudi-rs raises bare Exceptions
+        raise TableError(f"The Hudi table in {location} cannot be read: {exc}.", "lake doctor") from exc
 
 
 def instants(table: Any) -> list[Instant]:
-    """Every completed instant that changed rows, oldest first."""
+    """Return every completed instant that changed rows, oldest first."""
     timeline = table.get_timeline()
     found = [
         *timeline.get_completed_commits(),
@@ -71,27 +72,26 @@ def instants(table: Any) -> list[Instant]:
 
 
 def snapshots(timeline: list[Instant]) -> list[Snapshot]:
-    """The timeline as history: rows added and removed by each instant, and what the table then held."""
+    """Return the timeline as snapshots: the rows that each instant added and removed, and the totals after it."""
     rows_of_file: dict[str, int] = {}
     size_of_file: dict[str, int] = {}
-    told: list[Snapshot] = []
+    found: list[Snapshot] = []
     for instant in timeline:
         before = sum(rows_of_file.values())
         for file in instant.replaced_files():
             rows_of_file.pop(file, None)
             size_of_file.pop(file, None)
-        gone = before - sum(rows_of_file.values())
-        added, removed = 0, gone
+        added, removed = 0, before - sum(rows_of_file.values())
         for stat in instant.stats():
             rows_of_file[stat["fileId"]] = stat["numWrites"]
             size_of_file[stat["fileId"]] = stat["fileSizeInBytes"]
             added += stat["numInserts"] + stat["numUpdateWrites"]
             removed += stat["numDeletes"] + stat["numUpdateWrites"]
-        made = _snapshot(instant, added, removed, rows_of_file, size_of_file)
-        told.append(replace(made, parent=told[-1].id if told else ""))
-    if told:
-        told[-1] = replace(told[-1], is_current=True)
-    return told
+        snapshot = _snapshot(instant, added, removed, rows_of_file, size_of_file)
+        found.append(replace(snapshot, parent=found[-1].id if found else ""))
+    if found:
+        found[-1] = replace(found[-1], is_current=True)
+    return found
 
 
 def _snapshot(
@@ -113,12 +113,12 @@ def _snapshot(
 
 
 def columns(instant: Instant) -> tuple[Column, ...]:
-    """The table's schema as an instant recorded it, without Hudi's own columns."""
+    """Return the schema that an instant recorded, without Hudi's own columns."""
     return columns_of(instant.extra.get("schema") or '{"fields": []}')
 
 
 def columns_of(avro_schema: str) -> tuple[Column, ...]:
-    """The columns of an Avro schema, without Hudi's own."""
+    """Return the columns of an Avro schema, without Hudi's own."""
     schema = json.loads(avro_schema)
     return tuple(
         Column(field["name"], avro_type(field["type"]), not _nullable(field["type"]), field.get("doc", ""))
@@ -128,17 +128,17 @@ def columns_of(avro_schema: str) -> tuple[Column, ...]:
 
 
 def moment(instant_id: str) -> datetime:
-    """When an instant was: its id is a time in UTC with milliseconds (our Spark runs in UTC)."""
+    """Return the time of an instant: its id is a UTC time with milliseconds (our Spark runs in UTC)."""
     padded = instant_id.ljust(17, "0")[:17]
     return datetime.strptime(padded[:14], "%Y%m%d%H%M%S").replace(microsecond=int(padded[14:]) * 1000, tzinfo=UTC)
 
 
 def avro_type(kind: Any) -> str:
-    """An Avro type in Spark's words."""
+    """Return an Avro type as a Spark type."""
     if isinstance(kind, list):
         return avro_type(next(part for part in kind if part != "null"))
     if isinstance(kind, str):
-        return _AVRO_WORDS.get(kind, kind)
+        return _AVRO_TYPES.get(kind, kind)
     if kind.get("logicalType") == "decimal":
         return f"decimal({kind['precision']},{kind.get('scale', 0)})"
     if kind.get("logicalType") in _AVRO_TIMES:

@@ -1,4 +1,4 @@
-"""Hudi's own writer, for what SQL cannot do there: rows and a new schema in one commit."""
+"""Options of Hudi's own writer, which can commit rows and a new schema at once; SQL cannot."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 
 from lakehouse.core.requests import WriteTarget
 from lakehouse.core.tables import Column, TableInfo
-from lakehouse.formats.hudi import REGISTERED_SETTINGS, SPARK_SETTINGS
+from lakehouse.formats.hudi.spark import METASTORE_SETTINGS, SETTINGS
 from lakehouse.formats.hudi.timeline import NOTES
 
-#: How the writer is told to put things in the commit's metadata.
+#: The writer copies options with this prefix into the commit's metadata.
 NOTES_SETTING = "hoodie.datasource.write.commitmeta.key.prefix"
 _KEYS = "org.apache.hudi.keygen."
 _KEY_GENERATORS = {
     "SIMPLE": f"{_KEYS}SimpleKeyGenerator",
     "COMPLEX": f"{_KEYS}ComplexKeyGenerator",
 }
-#: Settings of a table that say what the folders of its partitions are called.
+#: The properties of a table that determine the names of its partition folders.
 _FOLDERS = (
     "hoodie.datasource.write.hive_style_partitioning",
     "hoodie.datasource.write.partitionpath.urlencode",
@@ -24,25 +24,25 @@ _FOLDERS = (
 
 
 def noted(notes: Mapping[str, str]) -> dict[str, str]:
-    """Settings that make a commit carry notes."""
+    """Return the settings that add notes to a commit."""
     return {NOTES_SETTING: NOTES, **{f"{NOTES}{name}": value for name, value in notes.items()}}
 
 
 def write_to(
     info: TableInfo, columns: Sequence[Column], operation: str, notes: Mapping[str, str], sync: bool = False
 ) -> WriteTarget:
-    """A write that leaves the table with these columns, which the rows must have.
+    """Return a write after which the table has these columns, which the rows must have.
 
     Args:
         operation: `insert`, `upsert` or `insert_overwrite_table`.
-        sync: the metastore of the session is told of the new schema with the commit.
+        sync: update the schema in the session's metastore with the commit.
     """
-    # The writer knows nothing of a session's settings: without them it would clean up what time travel needs.
+    # The writer ignores a session's settings: without them it would delete the files that time travel needs.
     options = {
-        **SPARK_SETTINGS,
+        **SETTINGS,
         **noted(notes),
-        **_keys(info),
-        **(_synced(info) if sync else {}),
+        **_key_options(info),
+        **(_sync_options(info) if sync else {}),
         "hoodie.table.name": info.properties["hoodie.table.name"],
         "hoodie.datasource.write.operation": operation,
     }
@@ -50,11 +50,11 @@ def write_to(
     return WriteTarget("hudi", info.location, options, comments)
 
 
-def _synced(info: TableInfo) -> dict[str, str]:
-    """What SQL does by itself in a session whose catalog is a metastore."""
+def _sync_options(info: TableInfo) -> dict[str, str]:
+    """Return the options that SQL sets by itself in a session whose catalog is a metastore."""
     sync = "hoodie.datasource.hive_sync"
     return {
-        **REGISTERED_SETTINGS,
+        **METASTORE_SETTINGS,
         f"{sync}.enable": "true",
         f"{sync}.mode": "hms",
         f"{sync}.database": info.name.namespace,
@@ -64,8 +64,8 @@ def _synced(info: TableInfo) -> dict[str, str]:
     }
 
 
-def _keys(info: TableInfo) -> dict[str, str]:
-    """The same keys and partition folders that SQL makes, so that both find each other's rows."""
+def _key_options(info: TableInfo) -> dict[str, str]:
+    """Return the same keys and partition folders that SQL uses, so that both find each other's rows."""
     options = {}
     if info.key:
         options["hoodie.datasource.write.recordkey.field"] = ",".join(info.key)

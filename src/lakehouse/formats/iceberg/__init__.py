@@ -1,45 +1,56 @@
-"""Iceberg tables: found through the catalog's pointer, read from their metadata, changed by Spark."""
+"""Iceberg tables: found by the catalog's pointers, read from their metadata files, changed by Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import NoSuchTableError
 from lakehouse.core.files import LOCAL, Files
-from lakehouse.core.format import FormatCan
+from lakehouse.core.format import FormatCapabilities, FormatContext
 from lakehouse.core.names import TableName
-from lakehouse.core.tables import Scan, SchemaCopy, Snapshot, TableInfo
+from lakehouse.core.tables import Scan, Snapshot, TableInfo
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.iceberg.metadata import Metadata, read_metadata
-from lakehouse.formats.iceberg.pinned import Pinned, Pointers
+from lakehouse.formats.iceberg.spark import IcebergSpark
+
+Pointers = Mapping[TableName, str | None]
+
+
+def open_tables(context: FormatContext) -> IcebergTables:
+    """Open the Iceberg tables of a lake's catalog."""
+    return IcebergTables(context.catalog, context.files)
 
 
 class IcebergTables:
-    """The Iceberg tables of one catalog."""
+    """Implements `TableFormat` for the Iceberg tables of one catalog.
+
+    Args:
+        pinned: the pointers of tables that stay as they are, whatever the catalog holds now.
+    """
 
     name = "iceberg"
-    can = FormatCan(branch=True, upsert=True, time_travel=True, partition_evolution=True)
-    write_settings: Mapping[str, str] = {}
+    capabilities = FormatCapabilities(branch=True, upsert=True, time_travel=True, partition_evolution=True)
 
-    def __init__(self, catalog: Pointers, files: Files = LOCAL) -> None:
-        self._catalog, self._files = catalog, files
+    def __init__(self, catalog: Catalog, files: Files = LOCAL, pinned: Pointers | None = None) -> None:
+        self._catalog, self._files, self._pinned = catalog, files, pinned or {}
+        self.spark = IcebergSpark(catalog.name, self._metadata)
 
     def on(self, branch: str) -> IcebergTables:
         return IcebergTables(self._catalog.on(branch), self._files)
 
-    def frozen(self, tables: Sequence[TableName]) -> IcebergTables:
-        return self.at(self._catalog.pointers(tables))
+    def pin(self, tables: Sequence[TableName]) -> IcebergTables:
+        return self.at_pointers(self._catalog.pointers([each for each in tables if each not in self._pinned]))
 
-    def at(self, found: Mapping[TableName, str | None]) -> IcebergTables:
-        """The same tables, of which some are where they were found, whatever the catalog says now."""
-        return IcebergTables(Pinned(self._catalog, found), self._files)
+    def at_pointers(self, pointers: Pointers) -> IcebergTables:
+        return IcebergTables(self._catalog, self._files, {**self._pinned, **pointers})
 
     def tables(self) -> Sequence[TableName]:
         return self._catalog.tables()
 
     def has(self, table: TableName) -> bool:
-        return self._catalog.pointer(table) is not None
+        return self._find(table) is not None
 
     def describe(self, table: TableName) -> TableInfo:
         metadata = self._metadata(table)
@@ -62,71 +73,28 @@ class IcebergTables:
     def resolve(self, table: TableName, when: str, now: datetime) -> str:
         metadata = self._metadata(table)
         versions = [Version(snapshot_id, at) for snapshot_id, at in metadata.log()]
-        kept = [snapshot.id for snapshot in metadata.snapshots()]
-        refs = {**self._tagged(table, when), **metadata.refs()}
-        return resolve(when, versions, refs, now, str(table), kept)
+        available = [snapshot.id for snapshot in metadata.snapshots()]
+        refs = {**self._tag(table, when), **metadata.refs()}
+        return resolve(when, versions, refs, now, str(table), available)
 
-    def _tagged(self, table: TableName, when: str) -> dict[str, str]:
-        """The snapshot that a tag of the whole catalog means for this table, if the WHEN is one that knows it."""
-        pointer = (self._catalog.tagged(when) or {}).get(table) if when.isidentifier() else None
+    def _tag(self, table: TableName, when: str) -> dict[str, str]:
+        """Return the snapshot that a tag of the whole catalog holds for this table, if the WHEN is such a tag."""
+        pointer = (self._catalog.tag_pointers(when) or {}).get(table) if when.isidentifier() else None
         return {when: read_metadata(pointer, self._files).current_id} if pointer else {}
 
     def scan(self, table: TableName, snapshot: str = "") -> Scan:
         pointer = self._pointer(table)
         metadata = read_metadata(pointer, self._files)
-        wanted = snapshot or metadata.current_id
-        facts = next((entry for entry in metadata.snapshots() if entry.id == wanted), None)
+        requested = snapshot or metadata.current_id
+        found = next((entry for entry in metadata.snapshots() if entry.id == requested), None)
         return Scan(
             columns=metadata.columns(snapshot),
-            metadata=pointer if wanted else "",
+            metadata=pointer if requested else "",
             snapshot_id=snapshot,
-            total_rows=facts.rows_total if facts else 0,
-            total_files=facts.files_total if facts else 0,
-            total_bytes=facts.bytes_total if facts else 0,
+            total_rows=found.rows_total if found else 0,
+            total_files=found.files_total if found else 0,
+            total_bytes=found.bytes_total if found else 0,
         )
-
-    def spark_name(self, table: TableName, snapshot: str = "") -> str:
-        # `VERSION AS OF` fails beside Hudi's SQL extension; the name of the snapshot does the same and does not.
-        at = f".snapshot_id_{snapshot}" if snapshot else ""
-        return f"{self._catalog.name}.`{table.namespace}`.`{table.table}`{at}"
-
-    def spark_rows(self, table: TableName, snapshot: str = "") -> str:
-        return self.spark_name(table, snapshot)
-
-    def present(self, table: TableName) -> str:
-        metadata = self._metadata(table)
-        # A column that was added after the newest snapshot would not be among the snapshot's.
-        changed = metadata.current_id and metadata.columns(metadata.current_id) != metadata.columns()
-        return "" if changed else metadata.current_id
-
-    def spark_setup(self, table: TableName) -> Sequence[str]:
-        return ()
-
-    def spark_copy(self, table: TableName) -> SchemaCopy | None:
-        return None
-
-    def version(self, table: TableName) -> str:
-        return ""
-
-    def rollback_sql(self, table: TableName, snapshot: str) -> str:
-        """The old snapshot made the present one, or its rows as a new one where today's columns are not those of then.
-
-        A column that changed its type is another one to Iceberg: in the old files it would be null.
-        """
-        metadata = self._metadata(table)
-        if not metadata.same_columns(snapshot):
-            then = {column.name for column in metadata.columns(snapshot)}
-            picked = ", ".join(
-                f"CAST({f'`{column.name}`' if column.name in then else 'NULL'} AS {column.type}) AS `{column.name}`"
-                for column in metadata.columns()
-            )
-            return f"INSERT OVERWRITE TABLE {table} SELECT {picked} FROM {table} VERSION AS OF '{snapshot}'"
-        return (
-            f"CALL {self._catalog.name}.system.set_current_snapshot(table => '{table}', snapshot_id => {int(snapshot)})"
-        )
-
-    def place_for_new(self, table: TableName) -> str:
-        return ""  # every file has a name of its own
 
     def drop(self, table: TableName) -> None:
         if not self._catalog.drop(table, datetime.now(UTC).isoformat()):
@@ -138,8 +106,11 @@ class IcebergTables:
     def dropped(self) -> Sequence[TableName]:
         return self._catalog.dropped()
 
+    def _find(self, table: TableName) -> str | None:
+        return self._pinned[table] if table in self._pinned else self._catalog.pointer(table)
+
     def _pointer(self, table: TableName) -> str:
-        pointer = self._catalog.pointer(table)
+        pointer = self._find(table)
         if pointer is None:
             raise NoSuchTableError(str(table))
         return pointer

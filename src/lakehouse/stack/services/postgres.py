@@ -8,7 +8,7 @@ import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
-from lakehouse.catalogs.sql.postgres import make_tables
+from lakehouse.catalogs.sql.postgres import create_tables_sql
 from lakehouse.config.endpoints import DATABASES, Database
 from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext, Wheel
@@ -154,7 +154,7 @@ def _healthy(context: StackContext) -> bool:
 
 def _ready(context: StackContext) -> None:
     """Make the catalog's tables, so that Trino can be asked before the lake was."""
-    if query(context, context.endpoints.databases["lake"], make_tables()) is None:
+    if query(context, context.endpoints.databases["lake"], create_tables_sql()) is None:
         raise failed("postgres", "the tables of the catalog could not be made")
 
 

@@ -1,4 +1,4 @@
-"""Where Hudi tables lie and how they are found: by their folders on this machine, or by their entries in a metastore."""
+"""The folders of Hudi tables: in the local warehouse, or as a catalog registers them."""
 
 from __future__ import annotations
 
@@ -9,47 +9,53 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from lakehouse.core.catalog import FormatEntries
 from lakehouse.core.errors import TableExistsError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
 from lakehouse.core.uris import file_uri, local_path
 
 
-class Places(Protocol):
+class Locations(Protocol):
     """The folders of a lake's Hudi tables."""
 
     @property
     def registered(self) -> bool:
-        """Whether a metastore knows the tables, and so does every session of Spark that is told of it."""
+        """Whether a metastore registers the tables, so that every Spark session with this metastore has them."""
 
     @property
     def access(self) -> Mapping[str, str]:
-        """What hudi-rs needs to read them."""
+        """The options of hudi-rs to read them."""
 
     def tables(self) -> Sequence[TableName]:
-        """Every table, by name."""
+        """Return every table, sorted by name."""
 
     def find(self, table: TableName) -> str | None:
-        """The URI of a table's folder, or None if there is no such table."""
+        """Return the URI of a table's folder, or None if there is no such table."""
 
     def folder(self, namespace: str) -> str:
-        """The URI of the folder that a namespace's new tables go to."""
+        """Return the URI of the folder for new tables of a namespace."""
 
-    def place_for_new(self, table: TableName) -> str:
-        """The URI of a folder for a new table, if its usual one is taken; else nothing."""
+    def new_location(self, table: TableName) -> str:
+        """Return the URI of a folder for a new table if its default one is taken; else an empty string."""
 
-    def file(self, place: str, relative: str) -> str:
-        """One of the files of a table that lies there, as DuckDB names it."""
+    def file(self, location: str, relative: str) -> str:
+        """Return the name of a table's file for DuckDB."""
 
     def read(self, uri: str) -> bytes:
-        """The content of a small file."""
+        """Return the content of a small file."""
 
     def version(self, table: TableName) -> str:
-        """Changes whenever the table does; nothing if that is not cheap to tell."""
+        """Return a value that changes whenever the table does; empty if that is not cheap to find out."""
 
-    def drop(self, table: TableName) -> bool: ...
-    def undrop(self, table: TableName) -> bool: ...
-    def dropped(self) -> Sequence[TableName]: ...
+    def drop(self, table: TableName) -> bool:
+        """Remove a table and keep it for `undrop`; False if there is no such table."""
+
+    def undrop(self, table: TableName) -> bool:
+        """Restore the table that was dropped last under this name; False if there is none."""
+
+    def dropped(self) -> Sequence[TableName]:
+        """Return the names that `undrop` can restore."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +78,11 @@ class LocalFolders:
     def folder(self, namespace: str) -> str:
         return file_uri(self.warehouse / namespace)
 
-    def place_for_new(self, table: TableName) -> str:
-        return ""  # a dropped table's folder has been moved away
+    def new_location(self, table: TableName) -> str:
+        return ""  # the folders of dropped tables are in the trash
 
-    def file(self, place: str, relative: str) -> str:
-        return str(local_path(place) / relative)
+    def file(self, location: str, relative: str) -> str:
+        return str(local_path(location) / relative)
 
     def read(self, uri: str) -> bytes:
         return LOCAL.read(uri)
@@ -88,25 +94,25 @@ class LocalFolders:
     def drop(self, table: TableName) -> bool:
         if self.find(table) is None:
             return False
-        place = self.trash / table.namespace
-        place.mkdir(parents=True, exist_ok=True)
-        # Numbered, so that dropping two tables of one name one after the other keeps both.
-        number = 1 + max((int(entry.suffix[1:]) for entry in place.glob(f"{table.table}.*")), default=0)
-        self._folder(table).rename(place / f"{table.table}.{number}")
+        folder = self.trash / table.namespace
+        folder.mkdir(parents=True, exist_ok=True)
+        # Numbered, so that two dropped tables of one name are both kept.
+        number = 1 + max((int(entry.suffix[1:]) for entry in folder.glob(f"{table.table}.*")), default=0)
+        self._folder(table).rename(folder / f"{table.table}.{number}")
         return True
 
     def undrop(self, table: TableName) -> bool:
-        kept = sorted(self.trash.glob(f"{table.namespace}/{table.table}.*"), key=lambda entry: int(entry.suffix[1:]))
-        if not kept:
+        dropped = sorted(self.trash.glob(f"{table.namespace}/{table.table}.*"), key=lambda entry: int(entry.suffix[1:]))
+        if not dropped:
             return False
         folder = self._folder(table)
         if folder.exists():
             raise TableExistsError(
-                f"There is something at {folder} again, so the dropped {table} cannot come back.",
+                f"{folder} exists again, so the dropped {table} cannot be restored.",
                 f"Drop the new one first: lake drop {table}",
             )
         folder.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(kept[-1], folder)
+        shutil.move(dropped[-1], folder)
         return True
 
     def dropped(self) -> Sequence[TableName]:
@@ -117,24 +123,11 @@ class LocalFolders:
         return self.warehouse / table.namespace / table.table
 
 
-class Entries(Protocol):
-    """The Hudi tables that a metastore knows."""
-
-    @property
-    def warehouse(self) -> str: ...
-
-    def tables(self) -> Sequence[TableName]: ...
-    def location(self, table: TableName) -> str | None: ...
-    def drop(self, table: TableName) -> bool: ...
-    def undrop(self, table: TableName) -> bool: ...
-    def dropped(self) -> Sequence[TableName]: ...
-
-
 @dataclass(frozen=True)
-class MetastoreEntries:
-    """Tables whose folders a metastore tells, mostly in an object store."""
+class RegisteredFolders:
+    """Tables that a catalog registers, mostly in an object store."""
 
-    entries: Entries
+    entries: FormatEntries
     files: Files
     access: Mapping[str, str] = field(repr=False)
     registered: bool = True
@@ -148,16 +141,16 @@ class MetastoreEntries:
     def folder(self, namespace: str) -> str:
         return f"{self.entries.warehouse.rstrip('/')}/{namespace}.db"
 
-    def place_for_new(self, table: TableName) -> str:
-        usual = f"{self.folder(table.namespace)}/{table.table}"
+    def new_location(self, table: TableName) -> str:
+        default = f"{self.folder(table.namespace)}/{table.table}"
         try:
-            self.read(f"{usual}/.hoodie/hoodie.properties")
+            self.read(f"{default}/.hoodie/hoodie.properties")
         except FileNotFoundError:
             return ""
-        return f"{usual}_{uuid.uuid4().hex[:8]}"  # a dropped table is still there, to be brought back
+        return f"{default}_{uuid.uuid4().hex[:8]}"  # the folder of a dropped table stays, so that it can be restored
 
-    def file(self, place: str, relative: str) -> str:
-        return f"{place}/{relative}"
+    def file(self, location: str, relative: str) -> str:
+        return f"{location}/{relative}"
 
     def read(self, uri: str) -> bytes:
         return self.files.read(uri)

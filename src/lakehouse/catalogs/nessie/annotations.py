@@ -1,0 +1,115 @@
+"""What Nessie itself does not store: who created a branch or tag and when, where a run published, and dropped tables.
+
+Both are on a branch of their own with an empty ancestor. No other branch sees them, they are as durable as everything else
+in Nessie, and a search for files in use finds those of dropped tables like any others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from lakehouse.catalogs.nessie.api import Conflict, Content, Key, NessieApi, Reference, put, remove
+from lakehouse.catalogs.nessie.contents import NAMESPACE, without_id
+from lakehouse.core.errors import CatalogBusyError
+from lakehouse.core.names import TableName
+
+#: The branch. Its name is part of the stored format.
+BRANCH = "lake__kept"
+_ATTEMPTS = 20
+
+
+class Annotations:
+    """The notes and the dropped tables of one Nessie server."""
+
+    def __init__(self, api: NessieApi) -> None:
+        self._api = api
+
+    # ---- notes of branches and tags -----------------------------------------------------------------------------
+
+    def note(self, kind: str, name: str, note: Mapping[str, str]) -> None:
+        """Store how a branch or tag was created; a note of an earlier one with that name is replaced."""
+        key = (f"{kind} {name}",)
+        self._change(lambda found: [put(key, _note_content(key, note, found.get(key)))], [key])
+
+    def notes(self, kind: str) -> dict[str, Mapping[str, str]]:
+        """Return the notes of all branches or tags by name."""
+        found = {}
+        for (text, *_), content in self._entries(kind):
+            found[text.partition(" ")[2]] = content.get("properties") or {}
+        return found
+
+    def note_of(self, kind: str, name: str) -> Mapping[str, str] | None:
+        """Return one note; None if there is none."""
+        key = (f"{kind} {name}",)
+        found = self._api.contents(BRANCH, [key])[0].get(key) if self._api.find(BRANCH) else None
+        return (found.get("properties") or {}) if found else None
+
+    def remove_note(self, kind: str, name: str) -> None:
+        """Remove the note of a branch or tag, and the tables that were dropped on that branch."""
+        keys: list[Key] = [(f"{kind} {name}",)]
+        if kind == "branch":
+            keys += [key for key, branch, _ in self._dropped() if branch == name]
+        self.remove(keys)
+
+    # ---- dropped tables -----------------------------------------------------------------------------------------
+
+    def store_dropped(self, branch: str, tables: Mapping[TableName, Content]) -> list[Key]:
+        """Store tables that are about to be dropped, and return their keys."""
+        if not tables:
+            return []
+        now = f"{time.time_ns():020}"
+        keys = {(f"dropped {branch} {table} {now}",): content for table, content in tables.items()}
+        self._change(lambda _: [put(key, without_id(content)) for key, content in keys.items()], keys)
+        return list(keys)
+
+    def dropped(self, branch: str) -> list[TableName]:
+        """Return the tables that were dropped on a branch."""
+        return sorted({table for _, where, table in self._dropped() if where == branch})
+
+    def newest_drop(self, branch: str, table: TableName) -> tuple[Key, Content] | None:
+        """Return the key and content of the table that was dropped last under a name."""
+        found = max((key for key, where, name in self._dropped() if (where, name) == (branch, table)), default=None)
+        return (found, self._api.contents(BRANCH, [found])[0][found]) if found else None
+
+    def remove(self, keys: Iterable[Key]) -> None:
+        """Remove the contents of some keys, if they exist."""
+        listed = list(keys)
+        if listed:
+            self._change(lambda found: [remove(key) for key in listed if key in found], listed)
+
+    def _dropped(self) -> Iterable[tuple[Key, str, TableName]]:
+        for key, _ in self._entries("dropped"):
+            _, branch, name, _ = key[0].split(" ")
+            namespace, _, table = name.rpartition(".")
+            yield key, branch, TableName(namespace, table)
+
+    # ---- the branch ---------------------------------------------------------------------------------------------
+
+    def _entries(self, kind: str) -> Sequence[tuple[Key, Content]]:
+        return list(self._api.entries(BRANCH, f"{kind} ")) if self._api.find(BRANCH) else []
+
+    def _change(self, work: Callable[[Mapping[Key, Content]], list[dict[str, object]]], keys: Iterable[Key]) -> None:
+        """Commit the operations that `work` returns for the current contents; retry on a conflict."""
+        listed = list(keys)
+        self._ensure_branch()
+        for _ in range(_ATTEMPTS):
+            found, seen = self._api.contents(BRANCH, listed)
+            operations = work(found)
+            if not operations:
+                return
+            with suppress(Conflict):
+                self._api.commit(Reference(BRANCH, seen), {"message": "notes of the lake"}, operations)
+                return
+        raise CatalogBusyError(f"Other clients changed {BRANCH} in Nessie {_ATTEMPTS} times in a row.", "Try again.")
+
+    def _ensure_branch(self) -> None:
+        if self._api.find(BRANCH) is None:
+            with suppress(Conflict):  # another client created it at the same time
+                self._api.create(BRANCH, "BRANCH", Reference("main", self._api.empty_hash()))
+
+
+def _note_content(key: Key, note: Mapping[str, str], before: Content | None) -> dict[str, object]:
+    content: dict[str, object] = {"type": NAMESPACE, "elements": list(key), "properties": dict(note)}
+    return {**content, "id": before["id"]} if before else content
