@@ -5,7 +5,11 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import grimp
 
 import lakehouse
 
@@ -36,6 +40,28 @@ def test_an_import_that_points_up_is_found(tmp_path: Path) -> None:
     checked = lint(tmp_path)
     assert checked.returncode != 0
     assert "lakehouse.core.names -> lakehouse.query.tables (l.1)" in checked.stdout
+
+
+def find_cycles(imports: Mapping[str, set[str]]) -> list[list[str]]:
+    """The groups of modules that import each other, directly or through others."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as exc:
+        return [exc.args[1]]
+    return []
+
+
+def test_no_modules_import_each_other() -> None:
+    # Imports below `if TYPE_CHECKING` and inside functions count too: a hidden cycle is a cycle.
+    graph = grimp.build_graph("lakehouse", exclude_type_checking_imports=False, cache_dir=None)
+    imports = {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
+    assert "lakehouse.core.result" in imports["lakehouse.core.engine"], "the graph has the edges that the code has"
+    assert find_cycles(imports) == []
+
+
+def test_a_cycle_is_found() -> None:
+    assert find_cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}})
+    assert find_cycles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
 
 
 def test_the_public_names_are_these() -> None:

@@ -11,8 +11,8 @@ import click
 import pytest
 
 from lakehouse import __version__
-from lakehouse.cli import COMMANDS, help_text
 from lakehouse.cli.app import lake
+from lakehouse.cli.commands import COMMANDS, help_text
 
 NAMES = [name for commands in COMMANDS.values() for name in commands]
 GROUPS = {

@@ -14,7 +14,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from tests.conftest import Command
 
-from lakehouse.cli import COMMANDS
+from lakehouse.cli.commands import COMMANDS
 from lakehouse.config.load import load_settings
 from lakehouse.config.stack import StackSettings
 from lakehouse.stack.compose import SECRETS, document, rendered, stale, write

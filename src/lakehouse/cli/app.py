@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lakehouse.cli import COMMANDS, help_text
+from lakehouse.cli.commands import COMMANDS, help_text
 from lakehouse.core.errors import LakeError, QueryRejectedError
 
 if TYPE_CHECKING:
