@@ -31,11 +31,14 @@ Read = Callable[..., Batch]
 def read(request: pytest.FixtureRequest, postgres: Postgres, tmp_path: Path) -> Read:
     """Reads a table of the test's database; Spark is started when one is really read."""
 
-    def reading(table: SourceTable, after: Batch | None = None, say: Any = lambda text: None, **given: str) -> Batch:
+    def reading(
+        table: SourceTable, after: Batch | None = None, progress: Any = lambda text: None, **given: str
+    ) -> Batch:
         spark: SparkSession = request.getfixturevalue("spark")
         settings = {"url": postgres.url, **given}
         return social.read(
-            SourceContext(spark, settings, "", NOW, tmp_path, cursor=after.cursor if after else "", progress=say), table
+            SourceContext(spark, settings, "", NOW, tmp_path, cursor=after.cursor if after else "", progress=progress),
+            table,
         )
 
     return reading
@@ -261,7 +264,7 @@ def test_a_server_that_is_not_there_is_named_with_the_next_step(postgres: Postgr
 
 def test_a_wrong_password_is_said_without_any_password(postgres: Postgres) -> None:
     error = _asking(postgres, url=postgres.url.replace(postgres.password, "wr%40ng"))
-    assert "does not take the password of lake" in error.message
+    assert "rejects the password of lake" in error.message
     assert "wr@ng" not in repr(error) and "wr%40ng" not in error.message + error.hint
 
 
@@ -280,14 +283,14 @@ def test_a_missing_key_or_cursor_column_is_named(postgres: Postgres) -> None:
     postgres.run("CREATE TABLE t (id int, updatedat timestamptz)")
     error = _asking(postgres)
     assert "public.t has no column updated_at" in error.message
-    assert "Nearest: updatedat" in error.hint and 'updated_at = ""' in error.hint
+    assert "Did you mean updatedat" in error.hint and 'updated_at = ""' in error.hint
     postgres.run("ALTER TABLE t RENAME id TO nr")
     assert "no column id, which is its key" in _asking(postgres).message
 
 
 def test_a_cursor_column_that_is_no_moment_is_refused(postgres: Postgres) -> None:
     postgres.run("CREATE TABLE t (id int, updated_at text)")
-    assert "public.t.updated_at is a text, not a moment" in _asking(postgres).message
+    assert "public.t.updated_at is a text, not a timestamp" in _asking(postgres).message
 
 
 def test_a_user_who_may_not_read_is_told_so(postgres: Postgres) -> None:
