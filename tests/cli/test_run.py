@@ -17,8 +17,10 @@ from tests.transactions import ROOT, opened, writing
 
 from lakehouse.cli.run import needs_spark, run_pipeline
 from lakehouse.core.errors import CatalogUnreachableError
+from lakehouse.core.requests import RunRequest
 from lakehouse.pipelines import FilesTable, LightContext, Pipeline, Table
 
+LIGHT = RunRequest(light=True)
 UNREACHABLE = CatalogUnreachableError("The catalog does not answer.", "Start it.")
 
 #: A user's module with three pipelines that need no Spark: one succeeds, one fails, one waits to be interrupted.
@@ -82,7 +84,7 @@ def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_that_a_retry_saves_is_one_published_run(home: Path) -> None:
     steps: list[str] = []
     with opened(home) as lake:
-        record = run_pipeline(lake, failing_first(1), progress=steps.append, light=True)
+        record = run_pipeline(lake, failing_first(1), LIGHT, steps.append)
         assert record.state == "published"
         assert lake.sql("select run from shop.one").rows() == [("first",)]
         assert [each.id for each in lake.runs()] == [record.id]
@@ -92,15 +94,15 @@ def test_a_run_that_a_retry_saves_is_one_published_run(home: Path) -> None:
 @pytest.mark.usefixtures("no_delay")
 def test_an_error_that_outlasts_the_retries_is_raised(home: Path) -> None:
     with opened(home) as lake, pytest.raises(CatalogUnreachableError, match="does not answer"):
-        run_pipeline(lake, failing_first(9), progress=lambda text: None, light=True)
+        run_pipeline(lake, failing_first(9), LIGHT)
 
 
 def test_spark_is_started_early_only_for_tables_that_need_it() -> None:
     pipeline = writing("shop", "first", ["shop.one", "shop.two"])
     watched = replace(pipeline, tables=(FilesTable("crm.leads", folder="path"), *pipeline.tables))
-    assert needs_spark(watched, (), light=False)
-    assert not needs_spark(watched, ("crm.leads",), light=False)
-    assert not needs_spark(watched, (), light=True)
+    assert needs_spark(watched, RunRequest())
+    assert not needs_spark(watched, RunRequest(tables=("crm.leads",)))
+    assert not needs_spark(watched, LIGHT)
 
 
 # ---- the command ------------------------------------------------------------------------------------------------
@@ -152,6 +154,8 @@ def test_an_error_of_user_code_is_one_line_and_exit_code_1(project: Path) -> Non
     run_id = error["hint"].removeprefix("lake runs show ").partition(";")[0]
     code, out, _ = lake(project, "runs", "show", run_id, "-o", "json")
     assert (code, json.loads(out)[0]["state"]) == (0, "failed")
+    code, out, err = lake(project, "run", "--resume", run_id, "-o", "json")
+    assert (code, out, json.loads(err.splitlines()[-1])) == (1, "", error)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from tests.runs.conftest import shop_of  # noqa: F401 - a fixture
 
 from lakehouse.cli.run import run_pipeline
 from lakehouse.core.errors import RunBlockedError
+from lakehouse.core.requests import RunRequest
 from lakehouse.orchestrate.assets import asset_key, pipeline_assets
 from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 
@@ -81,13 +82,13 @@ def test_a_blocked_run_fails_with_its_check_and_materializes_nothing(shop_of: An
     broken = [each.check_name for each in done.get_asset_check_evaluations() if not each.passed]
     assert broken == ["not_forbidden"]
     with pytest.raises(RunBlockedError, match="not_forbidden"):
-        run_pipeline(lake, pipeline, MONDAY, progress=lambda text: None)
+        run_pipeline(lake, pipeline, RunRequest((MONDAY,)))
 
 
 def test_lake_run_builds_the_same_tables_without_dagster(shop_of: Any) -> None:  # noqa: F811
     lake, pipeline, _ = shop_of({MONDAY: "1,tea,10,1\n"})
     steps: list[str] = []
-    record = run_pipeline(lake, pipeline, progress=steps.append)
+    record = run_pipeline(lake, pipeline, RunRequest(), steps.append)
     assert record.state == "published"
     assert f"{pipeline.name}.silver: {MONDAY}" in steps
-    assert run_pipeline(lake, pipeline, progress=steps.append).state == "nothing"
+    assert run_pipeline(lake, pipeline, RunRequest(), steps.append).state == "nothing"

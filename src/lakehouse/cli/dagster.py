@@ -11,6 +11,7 @@ import click
 from lakehouse.cli.app import Context, command
 from lakehouse.cli.show import note
 from lakehouse.core.errors import NotInstalledError
+from lakehouse.core.requests import RunRequest
 
 
 @command("lake dagster\nlake dagster --port 3001")
@@ -68,7 +69,8 @@ def dbt(context: Context, arguments: tuple[str, ...], no_publish: bool, engine: 
         if engine == "trino":
             results = run_dbt_on_trino(context.lake, find_project(settings), arguments, settings.trino)
         else:
-            record, results = run_dbt(context.lake, find_project(settings), arguments, note, publish=not no_publish)
+            request = RunRequest(publish=not no_publish)
+            record, results = run_dbt(context.lake, find_project(settings), arguments, note, request)
             result = f"Run {record.id}: {record.state}."
     names = ["kind", "name", "status", "seconds"]
     rows = [(str(r.node.resource_type), r.node.name, str(r.status), round(r.execution_time, 2)) for r in results or ()]

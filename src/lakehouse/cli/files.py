@@ -11,6 +11,7 @@ import click
 from lakehouse.cli.app import Context, command
 from lakehouse.cli.options import complete_table, table_argument
 from lakehouse.cli.show import note, relative_paths, show_rows, show_status
+from lakehouse.core.names import TableName
 
 if TYPE_CHECKING:
     from lakehouse.ingest.model import Report
@@ -76,7 +77,7 @@ def ingest(context: Context, sources: tuple[str, ...], dry_run: bool, **options:
     SOURCES are files, patterns and folders, local or in s3://, of CSV, TSV, JSON lines or Parquet, uncompressed or with
     gzip, zstd or bzip2. Delimiter, quotes, encoding, header and types of a CSV are detected from the whole file.
     """
-    from lakehouse.core.requests import NULL_WORDS, ReadOptions
+    from lakehouse.core.requests import NULL_WORDS, IngestRequest, ReadOptions
 
     read = ReadOptions(
         null_words=options["null_words"] or NULL_WORDS,
@@ -85,10 +86,9 @@ def ingest(context: Context, sources: tuple[str, ...], dry_run: bool, **options:
         header=options["header"],
     )
     with show_status("Inspecting files" if dry_run else "Ingesting"):
-        report = context.lake.ingest(
-            *sources,
-            into=options["into"],
-            dry_run=dry_run,
+        request = IngestRequest(
+            sources,
+            TableName.parse(options["into"]),
             mode=options["mode"] or "",
             key=tuple(part.strip() for part in options["key"].split(",") if part.strip()),
             order_by=options["order_by"],
@@ -98,7 +98,9 @@ def ingest(context: Context, sources: tuple[str, ...], dry_run: bool, **options:
             sort_by=options["sort_by"],
             force=options["force"],
             read=read,
+            dry_run=dry_run,
         )
+        report = context.lake.ingest_files(request)
     _show_report(report, context.output)
 
 

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +16,7 @@ from lakehouse.cli.options import complete_pipeline, message_option
 from lakehouse.cli.runs import show_record
 from lakehouse.cli.show import note, relative_paths
 from lakehouse.core.errors import LakeError, PipelineError, Retryable
+from lakehouse.core.requests import RunRequest
 
 if TYPE_CHECKING:
     from lakehouse.lake import Lake
@@ -72,7 +74,8 @@ def run(context: Context, pipeline: str, tables: tuple[str, ...], no_publish: bo
             "A run creates its own branch and publishes to main; use --no-publish to keep the branch."
         )
     if options["resume"]:
-        with _show_progress() as progress:
+        pipeline = context.lake.run_record(options["resume"]).pipeline
+        with _show_progress() as progress, _user_code_errors(pipeline, options["resume"]):
             record = context.lake.resume(options["resume"], progress)
         show_record(record, context.output)
         return
@@ -80,40 +83,53 @@ def run(context: Context, pipeline: str, tables: tuple[str, ...], no_publish: bo
         raise click.UsageError("Name the pipeline to run. List them: lake pipelines")
     declared = by_name(context.lake.pipelines(), pipeline)
     partitions = (*options["partitions"], *_range(declared, options["first"], options["last"]))
-    chosen = {"tables": tables, "publish": not no_publish, "light": options["light"], "message": options["message"]}
+    request = RunRequest(partitions, tables, not no_publish, options["light"], message=options["message"])
     with _show_progress() as progress:
-        record = run_pipeline(context.lake, declared, *partitions, progress=progress, **chosen)
+        record = run_pipeline(context.lake, declared, request, progress)
     show_record(record, context.output)
 
 
 def run_pipeline(
-    lake: Lake, pipeline: Pipeline, *partitions: str, progress: Callable[[str], None], **options: Any
+    lake: Lake, pipeline: Pipeline, request: RunRequest, progress: Callable[[str], None] = lambda text: None
 ) -> RunRecord:
-    """Call `Lake.run`: start Spark early, retry errors that may pass, and turn an error of user code into a LakeError."""
-    from lakehouse.runs.model import new_run_id, reason
+    """Start Spark early, run the pipeline, retry errors that may pass, and raise an error of user code as a LakeError."""
+    from lakehouse.runs.model import new_run_id
 
-    if needs_spark(pipeline, options.get("tables", ()), options.get("light", False)):
+    if needs_spark(pipeline, request):
         lake.begin_spark()  # in the background, while the run creates its branch
-    run_id = new_run_id()  # one id for all attempts: a run that was published is not repeated
+    # One id for all attempts: a run that was published is not repeated.
+    request = replace(request, id=request.id or new_run_id())
     for attempt in range(_RETRIES + 1):
         try:
-            return lake.run(pipeline, *partitions, progress=progress, id=run_id, **options)
+            with _user_code_errors(pipeline.name, request.id):
+                return lake.run_pipeline(pipeline, request, progress)
         except LakeError as exc:
             if not isinstance(exc, Retryable) or attempt == _RETRIES:
                 raise
             progress(f"{exc.message} Retrying in {_RETRY_AFTER_S} s")
             time.sleep(_RETRY_AFTER_S)
-        except Exception as exc:
-            hint = f"lake runs show {run_id}; LAKE_DEBUG=1 shows the whole trace."
-            raise PipelineError(f"The run of {pipeline.name} failed: {reason(exc)}", hint) from exc
     raise AssertionError("the last attempt returns or raises")
 
 
-def needs_spark(pipeline: Pipeline, tables: tuple[str, ...], light: bool) -> bool:
+@contextmanager
+def _user_code_errors(pipeline: str, run_id: str) -> Iterator[None]:
+    """Raise an error of a transformation, source or check as a PipelineError."""
+    try:
+        yield
+    except LakeError:
+        raise
+    except Exception as exc:
+        from lakehouse.runs.model import reason
+
+        hint = f"lake runs show {run_id}; LAKE_DEBUG=1 shows the whole trace."
+        raise PipelineError(f"The run of {pipeline} failed: {reason(exc)}", hint) from exc
+
+
+def needs_spark(pipeline: Pipeline, request: RunRequest) -> bool:
     """Whether a run needs Spark in any case; a watched folder may have nothing new, or need no Spark."""
     from lakehouse.pipelines import Table
 
-    return not light and any(isinstance(table, Table) for table in pipeline.select(tables))
+    return not request.light and any(isinstance(table, Table) for table in pipeline.select(request.tables))
 
 
 def _range(pipeline: Pipeline, first: str, last: str) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import dagster as dg
 
 from lakehouse.core.errors import LakeError, Retryable
+from lakehouse.core.requests import RunRequest
 from lakehouse.lake import Lake
 from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 from lakehouse.pipelines import Days, FilesTable, Pipeline, Table
@@ -74,18 +75,17 @@ def pipeline_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
         dagster_partitions = context.has_partition_key or context.has_partition_key_range
         partitions = tuple(context.partition_keys if dagster_partitions else config["partitions"])
         run_id = config["run_id"] or f"dagster_{context.run.run_id.replace('-', '')[:16]}"
+        request = RunRequest(
+            partitions=partitions,
+            tables=tuple(selected),
+            publish=config["publish"],
+            light=config["light"],
+            id=run_id,
+            author=resource.author,
+            message=config["message"],
+        )
         try:
-            record = resource.lake.run(
-                pipeline,
-                *partitions,
-                tables=tuple(selected),
-                publish=config["publish"],
-                light=config["light"],
-                id=run_id,
-                author=resource.author,
-                message=config["message"],
-                progress=context.log.info,
-            )
+            record = resource.lake.run_pipeline(pipeline, request, context.log.info)
         except LakeError as exc:
             if isinstance(exc, Retryable):
                 raise dg.RetryRequested(max_retries=_RETRIES, seconds_to_wait=_RETRY_AFTER_S) from exc

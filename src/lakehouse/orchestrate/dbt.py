@@ -37,7 +37,11 @@ def find_project(settings: Settings) -> Path:
 
 
 def run_dbt(
-    lake: Lake, project: Path, arguments: Sequence[str], progress: Callable[[str], None], **options: Any
+    lake: Lake,
+    project: Path,
+    arguments: Sequence[str],
+    progress: Callable[[str], None],
+    request: RunRequest | None = None,
 ) -> tuple[RunRecord, Any]:
     """Run a dbt command as one transaction; return the run's record and dbt's result."""
     results: list[Any] = []
@@ -54,7 +58,7 @@ def run_dbt(
                 f"Nothing was published, because dbt failed: {_failures(done)}.", "Details: lake runs show RUN"
             )
 
-    return lake.transact("dbt", work, RunRequest(**options), progress), results[-1]
+    return lake.transact("dbt", work, request, progress), results[-1]
 
 
 def run_dbt_on_trino(lake: Lake, project: Path, arguments: Sequence[str], trino: TrinoSettings) -> Any:

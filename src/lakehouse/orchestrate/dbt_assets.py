@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 
 from lakehouse.core.errors import LakeError
+from lakehouse.core.requests import RunRequest
 from lakehouse.orchestrate.assets import asset_key
 from lakehouse.orchestrate.dbt import run_dbt
 from lakehouse.orchestrate.resource import RESOURCE, LakeResource
@@ -37,10 +38,9 @@ def dbt_models(manifest: Path, project: Path) -> dg.AssetsDefinition:
     def build(context: dg.AssetExecutionContext) -> Iterator[Any]:
         resource: LakeResource = getattr(context.resources, RESOURCE)
         run_id = f"dagster_{context.run.run_id.replace('-', '')[:16]}"
+        request = RunRequest(id=run_id, author=resource.author)
         try:
-            record, results = run_dbt(
-                resource.lake, project, ["build"], context.log.info, id=run_id, author=resource.author
-            )
+            record, results = run_dbt(resource.lake, project, ["build"], context.log.info, request)
         except LakeError as exc:
             raise dg.Failure(f"{exc.message} {exc.hint}") from exc
         for each in results:
