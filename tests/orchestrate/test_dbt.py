@@ -75,7 +75,7 @@ def test_the_packaged_project_is_used_unless_the_lake_has_its_own(tmp_path: Path
     (tmp_path / "dbt" / "dbt_project.yml").write_text("name: mine\n")
     assert find_project(load_settings({}, tmp_path, {})) == tmp_path / "dbt"
     named = load_settings({}, tmp_path, {"LAKE_DBT": "elsewhere"})
-    assert find_project(named) == tmp_path / "elsewhere", "a wrong setting is told, not passed over"
+    assert find_project(named) == tmp_path / "elsewhere", "a wrong setting is reported, not ignored"
 
 
 @pytest.mark.slow

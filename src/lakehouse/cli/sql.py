@@ -23,7 +23,7 @@ echo "select 1" | lake sql -""")
 @click.option(
     "--engine",
     metavar="NAME",
-    help="auto, duckdb, spark, trino, or an engine that a package registers (default: query.engine, else auto).",
+    help="Engine: auto, duckdb, spark, trino, or one that a package registers (default: query.engine, else auto).",
 )
 @click.option(
     "--as-of",
