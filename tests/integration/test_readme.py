@@ -41,7 +41,7 @@ def shell(command: str, folder: Path, programs: Path = BIN) -> subprocess.Comple
     others = os.environ if programs == BIN else without_checkout()
     environment = {**others, "PATH": f"{programs}:{os.environ['PATH']}"}
     arguments = ["bash", "-c", command]
-    return subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True, timeout=900)
+    return subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True, timeout=1800)
 
 
 @pytest.fixture(scope="module")
