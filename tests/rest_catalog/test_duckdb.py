@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -21,7 +22,8 @@ def connected() -> duckdb.DuckDBPyConnection:
 
 
 @pytest.fixture
-def duck() -> Iterator[duckdb.DuckDBPyConnection]:
+def duck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[duckdb.DuckDBPyConnection]:
+    monkeypatch.chdir(tmp_path)  # DuckDB's CREATE TABLE AS leaves an empty folder `data` in the working folder
     with connected() as connection:
         yield connection
 
