@@ -180,3 +180,12 @@ def test_no_statement_deletes_files_that_branches_may_need(lake: Lake, procedure
 
     with pytest.raises(NotSupportedError, match=procedure.lower()):
         lake.query(QueryRequest(f"CALL lake.system.{procedure}(table => '{ONE}')"), "spark")
+
+
+@pytest.mark.parametrize("name", ["lake", "main"])
+def test_main_cannot_be_dropped_and_nothing_of_it_is_lost(lake: Lake, name: str) -> None:
+    lines = lake.refs.log.lines()
+    with pytest.raises(NoSuchBranchError):
+        lake.refs.branches.drop(name)
+    assert names_in(lake, ONE) == ["first"]
+    assert lake.refs.log.lines() == lines

@@ -110,13 +110,16 @@ def tag_pointers(db: Transaction, tag: str) -> dict[TableName, str]:
 
 def drop_branch(db: Transaction, name: str) -> bool:
     """Delete a branch; False if there is none."""
+    # First, because the rows below are keyed by a name that may be main's own.
+    if db.execute("DELETE FROM lake_branches WHERE name = ?", (name,)).rowcount != 1:
+        return False
     db.execute("DELETE FROM iceberg_tables WHERE catalog_name = ?", (name,))
     db.execute("DELETE FROM iceberg_namespace_properties WHERE catalog_name = ?", (name,))
     db.execute("DELETE FROM lake_branch_tables WHERE branch = ?", (name,))
     drops.forget(db, name)
     db.execute("DELETE FROM lake_log_tables WHERE log_id IN (SELECT id FROM lake_log WHERE branch = ?)", (name,))
     db.execute("DELETE FROM lake_log WHERE branch = ?", (name,))
-    return db.execute("DELETE FROM lake_branches WHERE name = ?", (name,)).rowcount == 1
+    return True
 
 
 def drop_tag(db: Transaction, name: str) -> bool:
