@@ -96,6 +96,17 @@ def reconciles(
     return Check(f"reconciles_with_{with_table.replace('.', '_')}", evaluate, severity)
 
 
+def keeps_most_of(table: str, share: float = 0.5, severity: CheckSeverity = "block") -> Check:
+    """At least a share of the rows of an input table is left after rules and keys."""
+
+    def evaluate(context: CheckContext) -> Finding:
+        kept = int(context.query("SELECT count(*) AS count FROM {rows}")[0]["count"])
+        total = int(context.query("SELECT count(*) AS count FROM {input}", input=table)[0]["count"])
+        return Finding(kept >= total * share, total - kept, f"{kept} of {total} rows of {table} are left")
+
+    return Check(f"keeps_most_of_{table.replace('.', '_')}", evaluate, severity)
+
+
 def _none_of(context: CheckContext, violations: str, detail: str, **tables: str) -> Finding:
     """Passes if a query of violations returns no rows."""
     count = int(context.query(f"SELECT count(*) AS count FROM ({violations}) v", **tables)[0]["count"])

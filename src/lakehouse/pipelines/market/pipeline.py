@@ -6,7 +6,7 @@ from lakehouse.pipelines.market import bronze, gold, silver, source
 from lakehouse.pipelines.market.rules import MINUTE_RULES, volume_reconciles
 from lakehouse.pipelines.model import Pipeline, Source, Table
 from lakehouse.pipelines.partitions import Days
-from lakehouse.quality import steady_row_count, unique
+from lakehouse.quality import keeps_most_of, steady_row_count, unique
 
 BRONZE, SILVER = "bronze.minute_aggs", "silver.minute_aggs"
 DAILY_BARS, VOLATILITY = "gold.daily_bars", "gold.volatility"
@@ -28,7 +28,7 @@ market = Pipeline(
             newest=("file_modified_at", "source_file"),
             partition_by="date",
             rules=MINUTE_RULES,
-            checks=(steady_row_count(drift=1.5),),  # the second day doubles the rows
+            checks=(keeps_most_of(BRONZE), steady_row_count(drift=1.5)),  # the second day doubles the rows
         ),
         Table(
             DAILY_BARS,

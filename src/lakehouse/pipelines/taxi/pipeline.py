@@ -5,8 +5,8 @@ from __future__ import annotations
 from lakehouse.pipelines.model import Pipeline, Source, Table
 from lakehouse.pipelines.partitions import Months
 from lakehouse.pipelines.taxi import bronze, gold, silver, source
-from lakehouse.pipelines.taxi.rules import PICKUP_TIMES, TRIP_RULES, agrees_with, most_are_valid
-from lakehouse.quality import steady_row_count, unique
+from lakehouse.pipelines.taxi.rules import PICKUP_TIMES, TRIP_RULES, agrees_with
+from lakehouse.quality import keeps_most_of, steady_row_count, unique
 
 BRONZE, SILVER = "bronze.yellow_trips", "silver.stg_yellow_trips"
 
@@ -27,7 +27,7 @@ stg_yellow_trips = Table(
     newest=["ingested_at", "source_file"],
     partition_by="month",
     rules=TRIP_RULES,
-    checks=[most_are_valid(BRONZE), steady_row_count(drift=1.5)],  # the second month doubles the rows
+    checks=[keeps_most_of(BRONZE), steady_row_count(drift=1.5)],  # the second month doubles the rows
 )
 
 fct_daily_trips = Table(

@@ -19,7 +19,6 @@ MOST_PASSENGERS = 9
 LAST_ZONE = 265
 #: With more trips without a pickup time, the file is not a month of trips.
 MOST_WITHOUT_PICKUP = 0.01
-MIN_VALID_SHARE = 0.5
 
 
 def _ends_after_it_starts() -> Column:
@@ -66,17 +65,6 @@ def _trips_and_revenue_of_silver(rows: DataFrame) -> DataFrame:
 
 
 PICKUP_TIMES = Check("pickup_times_are_there", _pickup_times_are_there)
-
-
-def most_are_valid(bronze: str) -> Check:
-    """At least half of the published rows are valid."""
-
-    def evaluate(context: CheckContext) -> Finding:
-        published, valid = context.table(bronze).count(), context.rows.count()
-        passed = valid >= published * MIN_VALID_SHARE
-        return Finding(passed, published - valid, f"{valid} of {published} published rows are left")
-
-    return Check("most_are_valid", evaluate)
 
 
 def agrees_with(silver: str) -> Check:
