@@ -125,7 +125,7 @@ def main() -> int:
                     before = cpu_seconds()
                     work()
                     took = cpu_seconds() - before
-                    print(f"{'warm-up' if not number else number} {name:24} {took:6.2f} s CPU", flush=True)
+                    print(f"{number or 'warm-up'} {name:24} {took:6.2f} s CPU", flush=True)
                     if number:
                         times[name].append(took)
     took_by = {name: median(each) for name, each in times.items()}
