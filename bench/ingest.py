@@ -23,7 +23,7 @@ from bench.measure import Ratio, report
 from lakehouse.config.load import load_settings
 from lakehouse.connect import snippet
 
-DAEMON = "lakehouse.engines.spark.daemon.__main__"
+DAEMON = "lakehouse.lake.daemon"
 LAKE = str(Path(sys.executable).parent / "lake")
 
 ICEBERG = """

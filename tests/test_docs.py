@@ -15,6 +15,9 @@ def test_every_setting_is_documented_with_its_default() -> None:
     for name, part, kind in all_settings():
         row = re.search(rf"^\| `{re.escape(name)}` \|.*$", documented, re.MULTILINE)
         assert row, f"{name} is not in docs/configuration.md"
+        assert row[0].endswith(f"| {part.metadata['help']} |"), (
+            f"{name}: docs/configuration.md describes it differently"
+        )
         if getattr(kind, "__origin__", None) is None:
             assert f"`LAKE_{name.upper().replace('.', '__')}`" in row[0]
             default = f"{part.default:g}" if isinstance(part.default, float) else str(part.default)

@@ -92,7 +92,7 @@ for key, value in hudi.items():
 
 def _spark_connect(settings: Settings) -> str:
     stack = settings.stack
-    address = f"sc://{stack.reached_at('connect')}:{stack.connect_port}"
+    address = f"sc://{stack.host_of('connect')}:{stack.connect_port}"
     return f"""\
 # A client of Spark Connect (lake up connect). It needs no Java and no lakehouse; smaller yet: docs/thin-clients.md
 # pip install {" ".join(map(_as_here, CONNECT_CLIENT))}

@@ -1,4 +1,4 @@
-"""`lake doctor`: look at everything the lake stands on, and say what to do about what is wrong."""
+"""`lake doctor`: check what the lake depends on, and suggest a fix for each problem."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from lakehouse.lake.assemble import assemble
 from lakehouse.lake.spark import spark_daemon
 from lakehouse.storage.local import LocalHome
 
-_LEAST_MEMORY_MB = 3000
-_LEAST_DISK_MB = 1000
+_MIN_MEMORY_MB = 3000
+_MIN_DISK_MB = 1000
 _MB = 1024 * 1024
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report."""
+    """The result of one check."""
 
     check: str
     state: str
-    """`ok`, `warn` (works, but) or `fail`."""
+    """`ok`, `warn` (works with a restriction) or `fail`."""
     found: str
     do: str = ""
 
 
 def examine(settings: Settings, deep: bool = False) -> Iterator[Finding]:
-    """Check one thing after the other, so that a slow one does not hold up what came before.
+    """Run the checks one after the other, and yield each result at once.
 
     Args:
         deep: also start Spark and run a statement on it.
@@ -54,7 +54,7 @@ def examine(settings: Settings, deep: bool = False) -> Iterator[Finding]:
         ("catalog", lambda: _catalog(settings)),
         ("duckdb", lambda: _duckdb(settings)),
         ("hudi", lambda: _library("hudi", "hudi", "reading Hudi tables without Spark")),
-        ("pyiceberg", lambda: _library("pyiceberg", "iceberg", "PyIceberg of your own")),
+        ("pyiceberg", lambda: _library("pyiceberg", "iceberg", "your own PyIceberg code")),
         ("spark", lambda: _spark(settings, deep)),
     ]
     for name, check in checks:
@@ -78,7 +78,7 @@ def _java(settings: Settings) -> Finding:
 def _jars(settings: Settings) -> Finding:
     wrong = verify_jars(settings.cache)
     if wrong:
-        return Finding("jars", "warn", f"missing or damaged: {', '.join(wrong)}", "lake setup fetches them.")
+        return Finding("jars", "warn", f"missing or damaged: {', '.join(wrong)}", "lake setup downloads them.")
     return Finding("jars", "ok", f"{len(EMBEDDED)} in {settings.cache / 'jars'}, all as pinned")
 
 
@@ -92,21 +92,21 @@ def _archive(settings: Settings) -> Finding:
 def _memory(settings: Settings) -> Finding:
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MB
     heap = heap_for(settings.spark.driver_memory)
-    enough = machine >= _LEAST_MEMORY_MB
+    enough = machine >= _MIN_MEMORY_MB
     found = f"{machine} MB in the machine, {heap} for Spark's heap"
     return Finding("memory", "ok" if enough else "warn", found, "" if enough else "Set spark.driver_memory to 1g.")
 
 
 def _disk(settings: Settings) -> Finding:
-    places = {place: shutil.disk_usage(_existing(place)).free // _MB for place in (settings.home, settings.cache)}
-    low = [f"{free} MB free at {place}" for place, free in places.items() if free < _LEAST_DISK_MB]
+    free_mb = {path: shutil.disk_usage(_existing(path)).free // _MB for path in (settings.home, settings.cache)}
+    low = [f"{free} MB free at {path}" for path, free in free_mb.items() if free < _MIN_DISK_MB]
     if low:
         return Finding("disk", "warn", ", ".join(low), "Free some space, or move the lake: LAKE_HOME, LAKE_CACHE.")
-    return Finding("disk", "ok", f"{min(places.values())} MB free")
+    return Finding("disk", "ok", f"{min(free_mb.values())} MB free")
 
 
 def _existing(path: Path) -> Path:
-    return next(place for place in (path, *path.parents) if place.exists())
+    return next(each for each in (path, *path.parents) if each.exists())
 
 
 def _home(settings: Settings) -> Finding:
@@ -120,18 +120,19 @@ def _catalog(settings: Settings) -> Finding:
         return Finding("catalog", "ok", "empty")
     try:
         with sqlite3.connect(file, timeout=5) as db:
-            told = db.execute("PRAGMA integrity_check").fetchone()[0]
+            problem = db.execute("PRAGMA integrity_check").fetchone()[0]
     except sqlite3.DatabaseError as exc:
-        told = str(exc)
-    if told != "ok":
-        return Finding("catalog", "fail", f"{file}: {told}", "Restore catalog.db from a backup; data files are whole.")
+        problem = str(exc)
+    if problem != "ok":
+        return Finding(
+            "catalog", "fail", f"{file}: {problem}", "Restore catalog.db from a backup; the data files are intact."
+        )
     tables = assemble(settings).tables()
     return Finding("catalog", "ok", f"{len(tables)} table{'s' * (len(tables) != 1)}, all readable")
 
 
 def _duckdb(settings: Settings) -> Finding:
-    import_name = "duckdb"
-    if find_spec(import_name) is None:
+    if find_spec("duckdb") is None:
         return Finding("duckdb", "fail", "not installed", "pip install 'lakehouse[duckdb]'")
     assemble(settings).sql("select 1", engine="duckdb").rows()
     from importlib.metadata import version
@@ -139,9 +140,9 @@ def _duckdb(settings: Settings) -> Finding:
     return Finding("duckdb", "ok", f"{version('duckdb')} with its Iceberg extension, offline")
 
 
-def _library(name: str, extra: str, what_for: str) -> Finding:
+def _library(name: str, extra: str, purpose: str) -> Finding:
     if find_spec(name) is None:
-        return Finding(name, "warn", f"not installed: no {what_for}", f"pip install 'lakehouse[{extra}]'")
+        return Finding(name, "warn", f"not installed: no {purpose}", f"pip install 'lakehouse[{extra}]'")
     from importlib.metadata import version
 
     return Finding(name, "ok", version(name))
@@ -154,7 +155,7 @@ def _spark(settings: Settings, deep: bool) -> Finding:
         lake.close()
         return Finding("spark", "ok", f"{settings.spark.master}: answered {rows[0][0]}")
     if settings.spark.master != WARM:
-        return Finding("spark", "ok", f"{settings.spark.master} (not tried; lake doctor --deep does)")
+        return Finding("spark", "ok", f"{settings.spark.master} (not tested; use lake doctor --deep)")
     health = spark_daemon(settings).health()
-    found = f"running, process {health['pid']}" if health else "not running; it starts when it is needed"
+    found = f"running, process {health['pid']}" if health else "not running; it starts on first use"
     return Finding("spark", "ok", found)

@@ -68,13 +68,10 @@ def _told(error: str) -> str:
 def spark_apart(shared_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkApart]:
     """One such Spark for all tests of the catalogs."""
     from lakehouse.engines.spark.jars import EMBEDDED, ICEBERG_AWS, ensure_jars
-    from lakehouse.engines.spark.java import find_java
 
     folder = tmp_path_factory.mktemp("apart")
     java_home = shared_settings.spark.java_home
-    jars = ensure_jars(
-        shared_settings.cache, lambda: find_java(java_home), shared_settings.maven_repo, jars=(*EMBEDDED, *ICEBERG_AWS)
-    )
+    jars = ensure_jars(shared_settings.cache, shared_settings.maven_repo, jars=(*EMBEDDED, *ICEBERG_AWS))
     conf = {
         "spark.master": "local[2]",
         "spark.driver.host": "127.0.0.1",

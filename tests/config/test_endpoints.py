@@ -1,4 +1,4 @@
-"""The endpoints of a stack: made up once, kept for the owner alone, and every one of them is a setting."""
+"""The endpoints of a stack: passwords are generated once, only their owner reads them, and each has a setting."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def settings(home: Path, **changed: object) -> Settings:
     return load_settings({"home": home, **{f"stack.{name}": value for name, value in changed.items()}}, environ={})
 
 
-def test_passwords_are_made_up_once_and_only_their_owner_reads_them(home: Path) -> None:
+def test_passwords_are_generated_once_and_only_their_owner_reads_them(home: Path) -> None:
     first = endpoints_of(settings(home))
     assert endpoints_of(settings(home)) == first
-    kept = json.loads((home / FILE).read_text())
-    assert len(set(kept.values())) == len(fields(Secrets)) and all(len(value) >= 20 for value in kept.values())
+    stored = json.loads((home / FILE).read_text())
+    assert len(set(stored.values())) == len(fields(Secrets)) and all(len(value) >= 20 for value in stored.values())
     assert stat.S_IMODE((home / FILE).stat().st_mode) == 0o600
 
 
@@ -33,7 +33,7 @@ def test_two_lakes_have_different_passwords(tmp_path: Path) -> None:
     assert one.databases["lake"].password != other.databases["lake"].password
 
 
-def test_a_password_that_is_set_goes_before_the_kept_one(home: Path) -> None:
+def test_a_password_that_is_set_replaces_the_generated_one(home: Path) -> None:
     endpoints_of(settings(home))
     assert endpoints_of(settings(home, lake_password="mine")).databases["lake"].password == "mine"
 
@@ -65,7 +65,7 @@ def test_a_server_of_ones_own_is_found_where_the_settings_say(home: Path) -> Non
     assert endpoints.databases["lake"].jdbc_url == "jdbc:postgresql://db.example:5433/lake"
     assert endpoints.s3_endpoint == "http://s3.example:9999"
     assert endpoints.trino_url == "http://127.0.0.1:8085"
-    assert settings(home, postgres_host="db.example").stack.elsewhere() == {"postgres"}
+    assert settings(home, postgres_host="db.example").stack.external_services() == {"postgres"}
 
 
 def test_servers_that_listen_everywhere_are_found_on_this_machine(home: Path) -> None:

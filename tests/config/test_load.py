@@ -101,7 +101,7 @@ def test_a_tilde_is_the_users_folder(folder: Path) -> None:
     assert load(folder, home="~/lake").home == Path.home() / "lake"
 
 
-def test_the_cache_goes_where_the_machine_keeps_caches_unless_told(folder: Path) -> None:
+def test_the_cache_is_in_xdg_cache_home_unless_set(folder: Path) -> None:
     settings = load(folder, {"XDG_CACHE_HOME": "/caches"})
     assert settings.cache == Path("/caches/lakehouse")
     assert settings.origins["cache"] == "environment: XDG_CACHE_HOME"
@@ -140,7 +140,7 @@ def test_spark_properties_come_as_a_table_of_texts(folder: Path) -> None:
         pytest.param("[profile]\nname = 1", "profile.name (", "Did you mean profile?", id="a-table-for-a-value"),
         pytest.param('[spark]\nidle_minutes = "soon"', "is not a number", "lake config show", id="text-for-a-number"),
         pytest.param("[spark]\nidle_minutes = [1]", "is not a number", "lake config show", id="list-for-a-number"),
-        pytest.param("[spark]\nmaster = 3", "is not a text", "lake config show", id="number-for-a-text"),
+        pytest.param("[spark]\nmaster = 3", "is not a string", "lake config show", id="number-for-a-string"),
         pytest.param('[spark]\nconf = "a=b"', "is not a table", "lake config show", id="text-for-a-table"),
         pytest.param("[[spark]]\nmaster = 'x'", "spark (", "lake config show", id="list-of-tables"),
     ],
@@ -170,7 +170,7 @@ def test_a_number_of_minutes_is_a_number_that_makes_sense(folder: Path, value: s
 
 def test_a_secret_of_the_wrong_kind_is_not_repeated(folder: Path) -> None:
     (folder / "lake.toml").write_text("[s3]\nsecret_key = 8675309\n")
-    with pytest.raises(BadSettingError, match=r"s3\.secret_key .* is not a text") as refused:
+    with pytest.raises(BadSettingError, match=r"s3\.secret_key .* is not a string") as refused:
         load(folder)
     assert "8675309" not in str(refused.value.as_dict())
 
@@ -218,8 +218,11 @@ def test_a_mapping_among_the_settings_does_not_change_either(folder: Path) -> No
         settings.spark.conf["a"] = "c"  # type: ignore[index]
 
 
-def test_every_setting_says_what_it_means() -> None:
-    assert [name for name, part, _ in all_settings() if not part.metadata.get("help")] == []
+def test_every_setting_states_its_effect_and_what_an_empty_default_means() -> None:
+    for name, part, _ in all_settings():
+        effect = part.metadata["help"]
+        assert effect[0].isupper() and effect[-1] in ".…", name
+        assert part.default not in ("", ()) or "(default: " in effect, name
 
 
 def test_every_setting_can_be_set_by_a_variable_except_tables(folder: Path) -> None:

@@ -22,7 +22,7 @@ def test_settings_come_back_as_they_were(tmp_path: Path) -> None:
     assert back.home == tmp_path / "here"
     assert back.maven_repo == "https://me:secret@mirror"
     assert (back.s3.secret_key, back.s3.path_style) == ("hunter2", False)
-    assert set(back.origins.values()) == {"handed over"}
+    assert set(back.origins.values()) == {"parent process"}
 
 
 def test_the_same_settings_are_the_same_text(tmp_path: Path) -> None:

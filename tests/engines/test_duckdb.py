@@ -98,7 +98,7 @@ def test_a_column_that_no_file_has_yet_is_null(duckdb: DuckDB, tmp_path: Path) -
     assert duckdb.run("SELECT count(*), count(price) FROM shop.one", {ONE: scan}, "test").rows() == [(20, 0)]
 
 
-def test_a_file_that_cannot_be_read_is_told_of(duckdb: DuckDB, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_an_error(duckdb: DuckDB, tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_text("not parquet")
     with pytest.raises(EngineError):
         duckdb.run(

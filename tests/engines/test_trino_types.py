@@ -21,14 +21,14 @@ from lakehouse.engines.trino.types import spark_type
         ("row(a bigint, b row(c varchar(3), d date))", "struct<a:bigint,b:struct<c:string,d:date>>"),
     ],
 )
-def test_types_are_told_in_sparks_words(kind: str, expected: str) -> None:
+def test_types_are_translated_to_sparks(kind: str, expected: str) -> None:
     assert spark_type(kind) == expected
 
 
 def test_a_trino_that_is_not_there_is_said_with_the_next_step() -> None:
-    with pytest.raises(EngineUnreachableError, match="does not answer at http://127.0.0.1:9") as told:
+    with pytest.raises(EngineUnreachableError, match="does not answer at http://127.0.0.1:9") as raised:
         Trino(TrinoSettings("http://127.0.0.1:9")).run("select 1", "asked for")
-    assert "lake up trino" in told.value.hint
+    assert "lake up trino" in raised.value.hint
 
 
 def test_an_address_that_is_none_is_refused() -> None:

@@ -27,8 +27,8 @@ from lakehouse.engines.trino import Trino, TrinoSettings
 from lakehouse.pipelines.market.sample import write_day
 from lakehouse.pipelines.social import sample as social
 from lakehouse.pipelines.taxi.sample import write_month
+from lakehouse.process.probes import accepts_connections
 from lakehouse.stack.fetch import fetch
-from lakehouse.stack.health import listens
 from lakehouse.stack.services.connect import JAR
 
 __all__ = ["nessie_server"]
@@ -104,7 +104,7 @@ def connect_server(settings: Settings) -> Iterator[str]:
     process.stdin.close()
     try:
         deadline = time.monotonic() + _START_TIMEOUT_S
-        while not listens("127.0.0.1", ports["connect_port"]):
+        while not accepts_connections("127.0.0.1", ports["connect_port"]):
             assert process.poll() is None and time.monotonic() < deadline, "Spark Connect did not start"
             time.sleep(0.2)
         yield f"sc://127.0.0.1:{ports['connect_port']}"

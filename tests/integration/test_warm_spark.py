@@ -63,7 +63,7 @@ def test_two_cold_commands_at_once_start_one_spark(warm_home: Path, command: Com
     serving = [
         process
         for process in psutil.process_iter(["cmdline"])
-        if "lakehouse.engines.spark.daemon.__main__" in " ".join(process.info["cmdline"] or ())
+        if "lakehouse.lake.daemon" in " ".join(process.info["cmdline"] or ())
         and str(warm_home / "run" / "serving.lock") in [file.path for file in process.open_files()]
     ]
     assert len(serving) == 1

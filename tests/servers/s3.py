@@ -84,7 +84,7 @@ class S3Server:
 def s3_server(shared_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """One S3 server for all tests of a run; tests use buckets of their own."""
     java = find_java(shared_settings.spark.java_home)
-    (jar,) = ensure_jars(shared_settings.cache, lambda: java, shared_settings.maven_repo, jars=[S3PROXY])
+    (jar,) = ensure_jars(shared_settings.cache, shared_settings.maven_repo, jars=[S3PROXY])
     folder = tmp_path_factory.mktemp("s3")
     server = S3Server(f"http://127.0.0.1:{free_port()}", f"key-{secrets.token_hex(8)}", secrets.token_hex(20))
     process = _start([str(java.program), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-jar", str(jar)], server, folder)

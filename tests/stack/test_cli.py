@@ -43,8 +43,8 @@ def test_a_session_with_servers(lake: Lake, home: Path) -> None:
     assert rows(lake("status", "-o", "json"))["postgres"]["pid"] == found["pid"]
     assert rows(lake("status", "-o", "json"))["spark"]["state"] == "stopped"
 
-    told = lake("logs", "postgres", "-n", "3")
-    assert "ready to accept connections" in told.stdout and len(told.stdout.splitlines()) == 3
+    completed = lake("logs", "postgres", "-n", "3")
+    assert "ready to accept connections" in completed.stdout and len(completed.stdout.splitlines()) == 3
 
     stopped = lake("down")
     assert (stopped.returncode, stopped.stderr) == (0, "Stopped postgres.\n")
@@ -77,13 +77,13 @@ def test_logs_can_be_followed(lake: Lake, home: Path) -> None:
         with (home / "logs" / "stack" / "postgres.log").open("a") as log:
             log.write("something new\n")
         assert following.stdout is not None
-        assert following.stdout.readline() == "something new\n"
+        assert "something new\n" in iter(following.stdout.readline, "")  # PostgreSQL may log a checkpoint before it
         following.send_signal(signal.SIGINT)
         assert following.wait(10) == 130
 
 
 @pytest.mark.slow
-def test_one_server_in_the_foreground_ends_when_it_is_told_to(lake: Lake, home: Path) -> None:
+def test_one_server_in_the_foreground_ends_on_a_signal(lake: Lake, home: Path) -> None:
     """What our container image does."""
     port = next(iter(free_ports().values()))
     environment = {**os.environ, "LAKE_HOME": str(home), "LAKE_STACK__POSTGRES_PORT": str(port)}
@@ -100,29 +100,29 @@ def test_one_server_in_the_foreground_ends_when_it_is_told_to(lake: Lake, home: 
         assert serving.wait(20) == 0
 
 
-def test_a_service_that_there_is_not_is_told(lake: Lake) -> None:
+def test_an_unknown_service_is_an_error(lake: Lake) -> None:
     for command in ("up", "down", "logs"):
-        told = lake(command, "postgrse", "-o", "json")
-        assert told.returncode == 2
-        assert json.loads(told.stderr)["error"] == "no_such_service"
-        assert "postgres" in json.loads(told.stderr)["hint"]
+        completed = lake(command, "postgrse", "-o", "json")
+        assert completed.returncode == 2
+        assert json.loads(completed.stderr)["error"] == "no_such_service"
+        assert "postgres" in json.loads(completed.stderr)["hint"]
 
 
-def test_a_java_that_is_too_old_is_told_before_anything_starts(lake: Lake, tmp_path: Path) -> None:
+def test_a_java_that_is_too_old_is_an_error_before_anything_starts(lake: Lake, tmp_path: Path) -> None:
     (tmp_path / "java" / "bin").mkdir(parents=True)
     (tmp_path / "java" / "bin" / "java").touch()
     (tmp_path / "java" / "release").write_text('JAVA_VERSION="17.0.9"\n')
-    told = lake("up", "nessie", LAKE_STACK__JAVA_HOME=str(tmp_path / "java"))
-    assert told.returncode == 1
-    assert "is Java 17, but Nessie and Trino need 22 or newer" in told.stderr
-    assert "LAKE_STACK__JAVA_HOME" in told.stderr
+    completed = lake("up", "nessie", LAKE_STACK__JAVA_HOME=str(tmp_path / "java"))
+    assert completed.returncode == 1
+    assert "is Java 17, but Nessie and Trino need 22 or newer" in completed.stderr
+    assert "LAKE_STACK__JAVA_HOME" in completed.stderr
     assert set(rows(lake("status", "-o", "json"))) == {"spark"}
 
 
-def test_a_missing_java_is_told_before_anything_starts(lake: Lake, tmp_path: Path) -> None:
-    told = lake("up", "storage", "-o", "json", LAKE_SPARK__JAVA_HOME=str(tmp_path / "nothing"))
-    assert told.returncode == 1
-    assert json.loads(told.stderr)["error"] == "bad_java"
+def test_a_missing_java_is_an_error_before_anything_starts(lake: Lake, tmp_path: Path) -> None:
+    completed = lake("up", "storage", "-o", "json", LAKE_SPARK__JAVA_HOME=str(tmp_path / "nothing"))
+    assert completed.returncode == 1
+    assert json.loads(completed.stderr)["error"] == "bad_java"
     assert set(rows(lake("status", "-o", "json"))) == {"spark"}
 
 
@@ -134,6 +134,6 @@ def test_the_services_are_listed(lake: Lake) -> None:
 
 
 def test_logs_of_what_never_ran_are_no_error(lake: Lake) -> None:
-    told = lake("logs")
-    assert (told.returncode, told.stdout) == (0, "")
-    assert "none of these was ever started" in told.stderr
+    completed = lake("logs")
+    assert (completed.returncode, completed.stdout) == (0, "")
+    assert "none of these was ever started" in completed.stderr

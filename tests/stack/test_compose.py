@@ -139,23 +139,21 @@ def test_what_is_mounted_or_built_is_there(compose: dict[str, Any]) -> None:
             assert (context / entry["build"].get("dockerfile", "Dockerfile")).is_file()
 
 
-def test_our_own_containers_are_told_settings_that_there_are_and_commands_that_there_are(
-    compose: dict[str, Any], tmp_path: Path
-) -> None:
+def test_our_own_containers_use_settings_and_commands_that_exist(compose: dict[str, Any], tmp_path: Path) -> None:
     commands = {name for theme in COMMANDS.values() for name in theme}
     ours = {name: entry for name, entry in entries(compose).items() if entry["image"].startswith("lakehouse:")}
     assert {"bucket", "rest", "hive", "connect", "dagster"} <= set(ours)
     for name, entry in ours.items():
         filled = {key: re.sub(r"\$\{\w+:[-?]([^}]*)\}", r"x\1", value) for key, value in entry["environment"].items()}
         settings = load_settings({}, tmp_path, filled)  # an unknown one is an error
-        assert settings.stack.elsewhere() == {"storage", "postgres"}
+        assert settings.stack.external_services() == {"storage", "postgres"}
         assert entry.get("command", ["stack"])[0] in commands, name
 
 
 def test_trino_finds_every_secret_of_its_catalogs_in_its_environment(compose: dict[str, Any]) -> None:
-    told = set(entries(compose)["trino"]["environment"])
+    variables = set(entries(compose)["trino"]["environment"])
     texts = [text for name, text in rendered().items() if name.startswith("trino/catalog/")]
-    assert {name for text in texts for name in re.findall(r"\$\{ENV:(\w+)\}", text)} <= told
+    assert {name for text in texts for name in re.findall(r"\$\{ENV:(\w+)\}", text)} <= variables
     servers = {host for text in texts for host in re.findall(r"//([a-z]+):\d+", text)}
     assert servers <= set(entries(compose))
 

@@ -1,4 +1,4 @@
-"""What servers run on: fetched once, checked, whole or not at all."""
+"""Artifacts of servers: downloaded once, verified, complete or not at all."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def published(mirror: Path, content: bytes, keep: tuple[str, ...] = (), sha256: 
     folder = mirror / "org" / "test" / "server" / "1.0"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "server-1.0-bin.tar.gz").write_bytes(content)
-    mark = sha256 or hashlib.sha256(content).hexdigest()
+    digest = sha256 or hashlib.sha256(content).hexdigest()
     return ServerArchive(
-        MavenArtifact("org.test", "server", "1.0", mark, len(content), "bin", ext="tar.gz"), 1000, keep
+        MavenArtifact("org.test", "server", "1.0", digest, len(content), "bin", ext="tar.gz"), 1000, keep
     )
 
 
@@ -86,13 +86,13 @@ def test_a_server_is_unpacked_once_without_its_top_folder(tmp_path: Path, mirror
     folder = bring(own, dist)
     assert (folder / "lib" / "a.jar").read_bytes() == b"a"
     assert (folder / "bin" / "run").stat().st_mode & 0o100
-    assert not list((own.cache / "jars").glob("*.tar.gz"))  # it would only take room
+    assert not list((own.cache / "jars").glob("*.tar.gz"))  # it would only take space
     (folder / "mark").touch()
     (mirror / "org").rename(mirror / "gone")
     assert (bring(own, dist) / "mark").exists()
 
 
-def test_only_what_is_wanted_is_unpacked_even_if_it_is_a_link_to_what_is_not(tmp_path: Path, mirror: Path) -> None:
+def test_only_the_paths_to_keep_are_unpacked_even_if_they_link_to_others(tmp_path: Path, mirror: Path) -> None:
     content = packed(
         {"s/lib/a.jar": b"a", "s/plugin/no/shared.jar": b"shared", "s/plugin/no/own.jar": b"own"},
         {"s/plugin/yes/shared.jar": "s/plugin/no/shared.jar", "s/plugin/yes/a.jar": "s/lib/a.jar"},
@@ -121,7 +121,7 @@ def test_an_archive_that_leads_elsewhere_is_refused(tmp_path: Path, mirror: Path
     assert not list(artifact_path(own, dist).parent.glob("*.part-*"))
 
 
-def test_a_full_disk_is_told_before_anything_is_fetched(tmp_path: Path, mirror: Path) -> None:
+def test_a_full_disk_is_an_error_before_anything_is_downloaded(tmp_path: Path, mirror: Path) -> None:
     own = settings(tmp_path, mirror)
     dist = published(mirror, packed({"s/a": b"a"}))
     with pytest.raises(DiskFullError, match="server needs"):
@@ -163,6 +163,6 @@ def test_a_wheel_is_installed_apart(tmp_path: Path, wheel: Path) -> None:
 def test_a_wheel_that_is_not_the_pinned_one_is_refused(tmp_path: Path, wheel: Path) -> None:
     own = settings(tmp_path)
     pinned = Wheel("tiny-server", "1.0", ("0" * 64,), 1000)
-    with pytest.raises(JarError, match="tiny-server 1.0 could not be fetched"):
+    with pytest.raises(JarError, match="tiny-server 1.0 could not be downloaded"):
         bring(own, pinned)
     assert not artifact_path(own, pinned).exists()

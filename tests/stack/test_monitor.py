@@ -15,13 +15,13 @@ import pytest
 
 from lakehouse.config.load import load_settings
 from lakehouse.core.errors import ServiceFailedError
+from lakehouse.process.pids import start_time
 from lakehouse.stack import monitor
 from lakehouse.stack.context import stack_context
 from lakehouse.stack.model import ProcessSpec, Service, StackContext
 from lakehouse.stack.monitor import ServiceMonitor
-from lakehouse.stack.process import start_mark
 
-#: Says that it is there by a file, and ends when it is told to.
+#: Creates a file when it is ready, and runs until it is ended.
 SERVER = "import pathlib, time; pathlib.Path('up').touch(); time.sleep(600)"
 
 
@@ -31,11 +31,11 @@ def context(home: Path) -> StackContext:
 
 
 @pytest.fixture
-def keep(context: StackContext) -> Iterator[Callable[..., ServiceMonitor]]:
-    """Begins to keep a service that runs a few lines of Python."""
+def monitor_service(context: StackContext) -> Iterator[Callable[..., ServiceMonitor]]:
+    """Starts to monitor a service that runs a few lines of Python."""
     begun: list[ServiceMonitor] = []
 
-    def keeping(
+    def begin(
         code: str = SERVER, needs: tuple[ServiceMonitor, ...] = (), name: str = "tiny", **more: Any
     ) -> ServiceMonitor:
         def healthy(context: StackContext) -> bool:
@@ -48,7 +48,7 @@ def keep(context: StackContext) -> Iterator[Callable[..., ServiceMonitor]]:
         begun[-1].begin()
         return begun[-1]
 
-    yield keeping
+    yield begin
     for each in reversed(begun):
         each.stop()
 
@@ -60,90 +60,94 @@ def until(true: Callable[[], object], seconds: float = 20.0) -> None:
         time.sleep(0.02)
 
 
-def test_a_server_runs_once_it_answers_and_is_gone_when_it_is_stopped(keep: Callable[..., ServiceMonitor]) -> None:
-    kept = keep()
-    until(lambda: kept.state == "running")
-    told = kept.told()
-    assert start_mark(told["pid"]) == told["mark"] != ""
-    kept.stop()
-    assert start_mark(told["pid"]) == ""
-    assert (kept.state, kept.told()["pid"]) == ("stopped", None)
+def test_a_server_runs_once_it_answers_and_is_gone_when_it_is_stopped(
+    monitor_service: Callable[..., ServiceMonitor],
+) -> None:
+    monitored = monitor_service()
+    until(lambda: monitored.state == "running")
+    status = monitored.status()
+    assert start_time(status["pid"]) == status["start_time"] != ""
+    monitored.stop()
+    assert start_time(status["pid"]) == ""
+    assert (monitored.state, monitored.status()["pid"]) == ("stopped", None)
 
 
-def test_a_server_that_dies_is_started_again(keep: Callable[..., ServiceMonitor]) -> None:
-    kept = keep()
-    until(lambda: kept.state == "running")
-    first = kept.told()["pid"]
+def test_a_server_that_dies_is_started_again(monitor_service: Callable[..., ServiceMonitor]) -> None:
+    monitored = monitor_service()
+    until(lambda: monitored.state == "running")
+    first = monitored.status()["pid"]
     os.kill(first, signal.SIGKILL)
-    until(lambda: kept.state == "running" and kept.told()["pid"] not in (None, first))
-    assert kept.restarts == 1
+    until(lambda: monitored.state == "running" and monitored.status()["pid"] not in (None, first))
+    assert monitored.restarts == 1
 
 
 def test_a_server_that_dies_again_and_again_is_given_up(
-    keep: Callable[..., ServiceMonitor], monkeypatch: pytest.MonkeyPatch
+    monitor_service: Callable[..., ServiceMonitor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(monitor, "_PAUSES", (0.01, 0.01))
-    kept = keep("import pathlib, time; pathlib.Path('up').touch(); time.sleep(0.5); print('no more of this')")
-    until(lambda: kept.state == "failed")
-    assert kept.restarts == 2
-    assert "it ended 3 times: no more of this" in kept.why
+    monkeypatch.setattr(monitor, "_RESTART_DELAYS", (0.01, 0.01))
+    monitored = monitor_service(
+        "import pathlib, time; pathlib.Path('up').touch(); time.sleep(0.5); print('no more of this')"
+    )
+    until(lambda: monitored.state == "failed")
+    assert monitored.restarts == 2
+    assert "it ended 3 times: no more of this" in monitored.reason
 
 
-def test_a_server_that_never_runs_is_not_tried_again(keep: Callable[..., ServiceMonitor]) -> None:
-    kept = keep("raise SystemExit('the licence is missing here')")
-    until(lambda: kept.state == "failed")
-    assert kept.restarts == 0
-    assert kept.why == "it ended with code 1: the licence is missing here"
+def test_a_server_that_never_runs_is_not_tried_again(monitor_service: Callable[..., ServiceMonitor]) -> None:
+    monitored = monitor_service("raise SystemExit('the licence is missing here')")
+    until(lambda: monitored.state == "failed")
+    assert monitored.restarts == 0
+    assert monitored.reason == "it ended with code 1: the licence is missing here"
 
 
-def test_a_server_that_never_answers_is_ended(keep: Callable[..., ServiceMonitor]) -> None:
-    kept = keep("import time; time.sleep(600)", start_timeout_s=0.5)
-    until(lambda: kept.state == "failed")
-    assert "did not answer within" in kept.why
-    assert kept.told()["pid"] is None
+def test_a_server_that_never_answers_is_ended(monitor_service: Callable[..., ServiceMonitor]) -> None:
+    monitored = monitor_service("import time; time.sleep(600)", start_timeout_s=0.5)
+    until(lambda: monitored.state == "failed")
+    assert "did not answer within" in monitored.reason
+    assert monitored.status()["pid"] is None
 
 
-def test_a_service_waits_for_what_it_needs(keep: Callable[..., ServiceMonitor]) -> None:
+def test_a_service_waits_for_what_it_needs(monitor_service: Callable[..., ServiceMonitor]) -> None:
     slow = "import pathlib, time; time.sleep(0.7); pathlib.Path('up').touch(); time.sleep(600)"
-    first = keep(slow, name="first")
-    second = keep(name="second", needs=(first,))
+    first = monitor_service(slow, name="first")
+    second = monitor_service(name="second", needs=(first,))
     until(lambda: second.state == "running")
     assert first.state == "running"
 
 
-def test_a_service_whose_need_fails_says_which(keep: Callable[..., ServiceMonitor]) -> None:
-    first = keep("raise SystemExit('no luck at all')", name="first")
-    second = keep(name="second", needs=(first,))
+def test_a_service_whose_need_fails_says_which(monitor_service: Callable[..., ServiceMonitor]) -> None:
+    first = monitor_service("raise SystemExit('no luck at all')", name="first")
+    second = monitor_service(name="second", needs=(first,))
     until(lambda: second.state == "failed")
-    assert "it needs first, which does not run" in second.why
+    assert "it needs first, which does not run" in second.reason
 
 
-def test_what_has_to_be_prepared_may_fail_with_a_reason(keep: Callable[..., ServiceMonitor]) -> None:
+def test_what_has_to_be_prepared_may_fail_with_a_reason(monitor_service: Callable[..., ServiceMonitor]) -> None:
     def prepare(context: StackContext) -> None:
         raise ServiceFailedError("the schema is of tomorrow")
 
-    kept = keep(prepare=prepare)
-    until(lambda: kept.state == "failed")
-    assert "the schema is of tomorrow" in kept.why
+    monitored = monitor_service(prepare=prepare)
+    until(lambda: monitored.state == "failed")
+    assert "the schema is of tomorrow" in monitored.reason
 
 
 def test_a_server_that_ignores_its_signal_is_ended_by_force(
-    keep: Callable[..., ServiceMonitor], monkeypatch: pytest.MonkeyPatch
+    monitor_service: Callable[..., ServiceMonitor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lakehouse.stack.process.end.__defaults__", (0.3,))
-    kept = keep("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SERVER)
-    until(lambda: kept.state == "running")
-    pid = kept.told()["pid"]
-    kept.stop()
-    assert start_mark(pid) == ""
+    monkeypatch.setattr("lakehouse.process.pids.STOP_TIMEOUT_S", 0.3)
+    monitored = monitor_service("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SERVER)
+    until(lambda: monitored.state == "running")
+    pid = monitored.status()["pid"]
+    monitored.stop()
+    assert start_time(pid) == ""
 
 
 def test_our_own_settings_do_not_reach_a_server(
-    keep: Callable[..., ServiceMonitor], context: StackContext, monkeypatch: pytest.MonkeyPatch
+    monitor_service: Callable[..., ServiceMonitor], context: StackContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAKE_S3__SECRET_KEY", "hunter2")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
-    kept = keep("import os; print(sorted(os.environ.items()), flush=True)\n" + SERVER)
-    until(lambda: kept.state == "running")
+    monitored = monitor_service("import os; print(sorted(os.environ.items()), flush=True)\n" + SERVER)
+    until(lambda: monitored.state == "running")
     assert "PATH" in context.log("tiny").read_text()
     assert "hunter2" not in context.log("tiny").read_text()

@@ -23,8 +23,9 @@ from tests.servers.stack import free_ports, stack_settings
 from lakehouse.config.endpoints import Database, endpoints_of
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError, PortTakenError, ServiceFailedError, StackError
+from lakehouse.process.pids import start_time
 from lakehouse.stack import native
-from lakehouse.stack.process import end_left_over, start_mark
+from lakehouse.stack.process import terminate_leftovers
 from lakehouse.storage.s3 import S3, S3Settings
 
 pytestmark = pytest.mark.slow
@@ -74,8 +75,8 @@ def until(true: Callable[[], object], seconds: float = 30.0) -> None:
 def listening(pid: int) -> set[str]:
     """Where a process and those below it take connections, as `ss` tells."""
     below = {pid, *(each.pid for each in psutil.Process(pid).children(recursive=True))}
-    told = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout
-    return {line.split()[3] for line in told.splitlines() if any(f"pid={each}," in line for each in below)}
+    sockets = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout
+    return {line.split()[3] for line in sockets.splitlines() if any(f"pid={each}," in line for each in below)}
 
 
 def test_up_twice_changes_nothing_and_data_outlives_down(make: Callable[..., Settings]) -> None:
@@ -89,7 +90,7 @@ def test_up_twice_changes_nothing_and_data_outlives_down(make: Callable[..., Set
 
     assert sorted(native.down(settings)) == ["postgres", "storage"]
     assert native.status(settings) == []
-    assert not any(start_mark(pid) for pid in first.values() if pid)
+    assert not any(start_time(pid) for pid in first.values() if pid)
     assert native.down(settings) == []
 
     native.up(settings, ["storage", "postgres"])
@@ -200,25 +201,25 @@ def test_a_server_that_outlived_its_supervisor_is_ended_before_the_next_starts(m
     os.kill(left, signal.SIGSTOP)  # it cannot hear that it should end
     watcher.kill()
     until(lambda: native.status(settings) == [])
-    assert start_mark(left)
+    assert start_time(left)
     native.up(settings, ["storage"])
-    assert not start_mark(left)
+    assert not start_time(left)
     assert pids(settings)["storage"] not in (None, left)
 
 
 def test_a_process_that_only_has_the_number_of_one_that_was_left_is_not_touched(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as innocent:
-        fact = {"pid": innocent.pid, "mark": "another start", "stop_signal": 15}
+        fact = {"pid": innocent.pid, "start_time": "another start", "stop_signal": 15}
         (tmp_path / "state.json").write_text(json.dumps([fact]))
-        end_left_over(tmp_path / "state.json")
+        terminate_leftovers(tmp_path / "state.json")
         assert innocent.poll() is None
-        (tmp_path / "state.json").write_text(json.dumps([{**fact, "mark": start_mark(innocent.pid)}]))
+        (tmp_path / "state.json").write_text(json.dumps([{**fact, "start_time": start_time(innocent.pid)}]))
         threading.Thread(target=innocent.wait).start()
-        end_left_over(tmp_path / "state.json")
-        assert not start_mark(innocent.pid)
+        terminate_leftovers(tmp_path / "state.json")
+        assert not start_time(innocent.pid)
 
 
-def test_the_supervisor_ends_its_servers_when_it_is_told_to_end(make: Callable[..., Settings]) -> None:
+def test_the_supervisor_ends_its_servers_on_sigterm(make: Callable[..., Settings]) -> None:
     settings = make()
     native.up(settings, ["postgres"])
     supervisor = supervisor_of(settings)
@@ -228,22 +229,22 @@ def test_the_supervisor_ends_its_servers_when_it_is_told_to_end(make: Callable[.
     assert alive == []
 
 
-def test_a_busy_port_is_told_with_the_setting_that_moves_it(make: Callable[..., Settings]) -> None:
+def test_a_busy_port_is_an_error_that_names_its_setting(make: Callable[..., Settings]) -> None:
     settings = make()
-    with socket.create_server(("127.0.0.1", settings.stack.postgres_port)), pytest.raises(PortTakenError) as told:
+    with socket.create_server(("127.0.0.1", settings.stack.postgres_port)), pytest.raises(PortTakenError) as raised:
         native.up(settings, ["postgres"])
-    assert f"127.0.0.1:{settings.stack.postgres_port}" in told.value.message
-    assert "LAKE_STACK__POSTGRES_PORT" in told.value.hint
+    assert f"127.0.0.1:{settings.stack.postgres_port}" in raised.value.message
+    assert "LAKE_STACK__POSTGRES_PORT" in raised.value.hint
     assert native.status(settings) == []
 
 
-def test_a_host_that_is_not_this_machine_is_told(make: Callable[..., Settings]) -> None:
+def test_a_host_that_is_not_this_machine_is_an_error(make: Callable[..., Settings]) -> None:
     with pytest.raises(StackError, match=r"192\.0\.2\.1"):
         native.up(make(host="192.0.2.1"), ["postgres"])
 
 
-def test_what_only_containers_start_is_told(make: Callable[..., Settings]) -> None:
-    with pytest.raises(NotSupportedError, match="superset is started in a container only"):
+def test_a_service_that_runs_only_in_a_container_is_named(make: Callable[..., Settings]) -> None:
+    with pytest.raises(NotSupportedError, match="superset runs in a container only"):
         native.up(make(), ["superset"])
 
 
@@ -253,9 +254,9 @@ def test_a_server_that_cannot_start_says_why_and_the_others_run(make: Callable[.
     native.down(settings)
     version = settings.home / "stack" / "postgres" / "18" / "PG_VERSION"
     version.write_text("11\n")
-    with pytest.raises(ServiceFailedError, match="postgres does not run") as told:
+    with pytest.raises(ServiceFailedError, match="postgres does not run") as raised:
         native.up(settings, ["storage", "postgres"])
-    assert "lake logs postgres" in told.value.hint
+    assert "lake logs postgres" in raised.value.hint
     until(lambda: {each.service: each.state for each in native.status(settings)}["storage"] == "running")
 
 

@@ -13,8 +13,8 @@ from lakehouse.core.errors import NoSuchServiceError
 from lakehouse.stack.registry import NAMES, in_order, service, services
 
 
-def names(*asked_for: str, elsewhere: tuple[str, ...] = ()) -> list[str]:
-    return [each.name for each in in_order(asked_for, elsewhere)]
+def names(*requested: str, external: tuple[str, ...] = ()) -> list[str]:
+    return [each.name for each in in_order(requested, external)]
 
 
 def test_a_service_starts_after_what_it_needs() -> None:
@@ -29,14 +29,14 @@ def test_every_service_stands_after_what_it_needs_in_the_list() -> None:
 
 
 def test_what_runs_elsewhere_is_not_started_for_others() -> None:
-    assert names("trino", elsewhere=("postgres",)) == ["storage", "trino"]
+    assert names("trino", external=("postgres",)) == ["storage", "trino"]
 
 
-def test_a_wrong_name_is_told_with_the_nearest() -> None:
-    with pytest.raises(NoSuchServiceError) as told:
+def test_an_unknown_name_suggests_the_nearest() -> None:
+    with pytest.raises(NoSuchServiceError) as raised:
         in_order(["trinno"])
-    assert "Did you mean trino?" in told.value.hint
-    assert told.value.is_user_error
+    assert "Did you mean trino?" in raised.value.hint
+    assert raised.value.is_user_error
 
 
 def test_the_page_on_the_stack_says_what_the_descriptions_say() -> None:

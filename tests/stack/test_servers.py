@@ -55,11 +55,11 @@ def test_everything_runs_and_idles_below_8_gib(whole: Stack) -> None:
 
 def test_nothing_listens_beyond_loopback(whole: Stack) -> None:
     """Spark Connect and the Hive Metastore do when they are started the usual way."""
-    told = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout.splitlines()
+    sockets = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout.splitlines()
     for each in native.status(whole.settings):
         assert each.pid
         below = {each.pid, *(child.pid for child in psutil.Process(each.pid).children(recursive=True))}
-        places = {line.split()[3] for line in told if any(f"pid={pid}," in line for pid in below)}
+        places = {line.split()[3] for line in sockets if any(f"pid={pid}," in line for pid in below)}
         assert places, each.service
         assert all(place.startswith(("127.", "[::ffff:127.", "[::1]")) for place in places), f"{each.service}: {places}"
 
@@ -132,8 +132,8 @@ print(sorted(row[0] for row in spark.table("lake.connected.t").select(twice("id"
 def spark_connect(stack: Stack) -> str:
     """In a process of its own: there may be only one kind of session in ours."""
     command = [sys.executable, "-c", CONNECT, stack.endpoints.connect_url]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    return told.stdout or told.stderr[-2000:]
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return completed.stdout or completed.stderr[-2000:]
 
 
 def test_spark_connect_is_the_lakes_own_spark(whole: Stack) -> None:
@@ -172,7 +172,7 @@ def test_the_whole_stack_comes_up_with_everything_set_otherwise(home: Path) -> N
     assert same == {"storage", "java_home"} | {
         name for name in StackSettings.__dataclass_fields__ if name.endswith("_host")
     }
-    # The REST catalog wants one where it is not on 127.0.0.1; Trino is told it too.
+    # The REST catalog requires a token on any other address than 127.0.0.1; Trino gets it too.
     settings = replace(settings, catalog=replace(settings.catalog, token="changed-token"))
     changed = Stack(settings)
     try:

@@ -44,7 +44,7 @@ def up(context: Context, services: tuple[str, ...]) -> None:
     if servers := [name for name in requested if name != _SPARK]:
         from lakehouse.stack import native
 
-        native.up(settings, servers, waiting=show_status, fetching=show_download, tell=note)
+        native.up(settings, servers, status_reporter=show_status, download=show_download, progress=note)
     if _SPARK in requested:
         context.lake.sql("select 1", engine="spark")
     status.callback()  # type: ignore[misc]
@@ -106,12 +106,12 @@ def status(context: Context) -> None:
     rows += [(each.service, each.state, each.url, each.pid, each.memory_mb) for each in found]
     show_rows(_COLUMNS, rows, context.output)
     for each in found:
-        if each.why:
-            note(f"{each.service} is {each.state}: {each.why} (lake logs {each.service})")
+        if each.reason:
+            note(f"{each.service} is {each.state}: {each.reason} (lake logs {each.service})")
 
 
 def _memory_mb(pid: int) -> int | None:
-    from lakehouse.stack.process import memory_mb
+    from lakehouse.process.pids import memory_mb
 
     return memory_mb(pid)
 

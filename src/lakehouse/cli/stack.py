@@ -51,7 +51,7 @@ def fetch(context: Context, services: tuple[str, ...], only: bool) -> None:
     """
     from lakehouse.stack import native
 
-    native.provide(context.settings(), services or ("all",), only=only, fetching=show_download, tell=note)
+    native.install(context.settings(), services or ("all",), only=only, download=show_download, progress=note)
     note("Everything is downloaded.")
 
 
@@ -88,4 +88,4 @@ def serve(context: Context, service: str) -> None:
     """Run one server in the foreground, as the container image does."""
     from lakehouse.stack import native
 
-    sys.exit(native.serve(context.settings(), service, fetching=show_download))
+    sys.exit(native.serve(context.settings(), service, download=show_download))

@@ -1,4 +1,4 @@
-"""What a stack is to those who use it: addresses, names and keys, in one plain dataclass that knows no server."""
+"""The endpoints of a stack: addresses, names and keys for its clients."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from urllib.parse import quote
 from lakehouse.config.secrets import Secrets, secrets_of
 from lakehouse.config.settings import Settings
 
-#: A database and a user of the same name for each of those who keep something in PostgreSQL.
+#: The databases in PostgreSQL, each with a user of the same name.
 DATABASES = ("lake", "hive", "nessie", "oltp")
 
 
 @dataclass(frozen=True)
 class Database:
-    """One database of the stack's PostgreSQL, and the user who owns it."""
+    """A database of the stack's PostgreSQL and the user who owns it."""
 
     host: str
     port: int
@@ -25,21 +25,21 @@ class Database:
 
     @property
     def url(self) -> str:
-        """For psycopg, SQLAlchemy and settings of ours."""
+        """The address for psycopg, SQLAlchemy and `catalog.uri`."""
         return f"postgresql://{quote(self.user)}:{quote(self.password, safe='')}@{self.host}:{self.port}/{self.name}"
 
     @property
     def jdbc_url(self) -> str:
-        """For Java, which gets user and password apart."""
+        """The address for JDBC, without user and password."""
         return f"jdbc:postgresql://{self.host}:{self.port}/{self.name}"
 
 
 @dataclass(frozen=True)
 class StackEndpoints:
-    """Where everything is. What a setting leaves open is filled in; whether a server runs is not said here."""
+    """Where each server of the stack is reached, with defaults resolved. Says nothing of whether it runs."""
 
     host: str
-    """This machine, where services are found that are not somebody else's."""
+    """The host of the services that `lake up` starts."""
     s3_endpoint: str
     s3_region: str
     bucket: str
@@ -48,7 +48,7 @@ class StackEndpoints:
     databases: Mapping[str, Database]
     """By name: lake (the SQL catalog), hive, nessie, oltp."""
     nessie_uri: str
-    """Nessie's own API v2, for NessieCatalog."""
+    """Nessie's API v2, for NessieCatalog."""
     nessie_iceberg_uri: str
     """Nessie as an Iceberg REST catalog."""
     rest_uri: str
@@ -59,22 +59,21 @@ class StackEndpoints:
 
     @property
     def warehouse(self) -> str:
-        """Where tables lie in the bucket."""
+        """The location of new tables in the bucket."""
         return f"s3://{self.bucket}/warehouse"
 
 
-def endpoints_of(settings: Settings) -> StackEndpoints:
-    """The endpoints of the stack that the settings describe; passwords are made up if this is the first time."""
-    return endpoints_from(settings, secrets_of(settings))
+def endpoints_of(settings: Settings, secrets: Secrets | None = None) -> StackEndpoints:
+    """The endpoints of the stack that the settings describe.
 
-
-def endpoints_from(settings: Settings, secrets: Secrets) -> StackEndpoints:
-    """The same, with secrets that the caller has."""
-    stack = settings.stack
-    at = stack.reached_at
+    Args:
+        secrets: its passwords (default: those of the lake, generated on first use).
+    """
+    stack, secrets = settings.stack, secrets or secrets_of(settings)
+    at = stack.host_of
     passwords = {name: getattr(secrets, f"{name}_password") for name in DATABASES}
     return StackEndpoints(
-        host=stack.reached_at(""),
+        host=stack.host_of(),
         s3_endpoint=f"http://{at('storage')}:{stack.storage_port}",
         s3_region=stack.region,
         bucket=stack.bucket,

@@ -1,4 +1,4 @@
-"""Read settings from their four places, remember which place won, and refuse what is not a setting."""
+"""Load settings from lake.toml, .env, the environment and flags; record the origin of each, and reject unknown names."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from lakehouse.core.registry import kinds
 
 FILE_NAME = "lake.toml"
 _PREFIX = "LAKE_"
-#: Read by the command line itself, before there are settings.
+#: Read by the command line before settings are loaded.
 _NOT_SETTINGS = {"LAKE_DEBUG"}
-#: What dbt's own profile reads (orchestrate/dbt_project/profiles.yml).
-_OF_DBT = "LAKE_DBT_"
-#: Its settings are the pipelines' own: sources.NAME.SETTING, all of them texts.
+#: Variables that orchestrate/dbt_project/profiles.yml reads.
+_DBT_PREFIX = "LAKE_DBT_"
+#: The section of the pipelines' own settings, sources.NAME.SETTING, all of them strings.
 _SOURCES = "sources"
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
@@ -30,12 +30,12 @@ Flat = dict[str, tuple[Any, str]]
 def load_settings(
     flags: Mapping[str, Any] | None = None, folder: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> Settings:
-    """The settings that hold in a folder.
+    """Load the settings for a folder.
 
     Args:
-        flags: dotted names (`spark.master`) given on the command line or to `open_lake`; None means not given.
-        folder: where to look for lake.toml and .env, and upwards; the working folder by default.
-        environ: the environment; the process's own by default.
+        flags: dotted names (`spark.master`) given on the command line or to `open_lake`; None: not given.
+        folder: where to search for lake.toml and .env, and in its parents (default: the working folder).
+        environ: the environment (default: that of this process).
     """
     folder = (folder or Path.cwd()).absolute()
     environ = os.environ if environ is None else environ
@@ -54,7 +54,7 @@ def load_settings(
 
 def find_file(folder: Path) -> Path | None:
     """The lake.toml of a folder or of its nearest parent."""
-    return next((place / FILE_NAME for place in (folder, *folder.parents) if (place / FILE_NAME).is_file()), None)
+    return next((each / FILE_NAME for each in (folder, *folder.parents) if (each / FILE_NAME).is_file()), None)
 
 
 def all_settings(kind: Any = Settings, prefix: str = "") -> Iterator[tuple[str, Field[Any], Any]]:
@@ -70,7 +70,7 @@ def all_settings(kind: Any = Settings, prefix: str = "") -> Iterator[tuple[str, 
 
 
 def source_settings(settings: Settings) -> dict[str, str]:
-    """What stands under [sources.*], by dotted names."""
+    """The settings under [sources.*], by dotted name."""
     return {
         f"{_SOURCES}.{pipeline}.{name}": value
         for pipeline, values in settings.sources.items()
@@ -114,27 +114,27 @@ def _read_env_file(file: Path) -> dict[str, str]:
 
 
 def _from_environment(environ: Mapping[str, str], source: str) -> Flat:
-    """LAKE_SPARK__MASTER is spark.master."""
+    """The settings in an environment: LAKE_SPARK__MASTER is spark.master."""
     found: Flat = {}
     for key, value in environ.items():
-        if key.startswith(_PREFIX) and key not in _NOT_SETTINGS and not key.startswith(_OF_DBT):
+        if key.startswith(_PREFIX) and key not in _NOT_SETTINGS and not key.startswith(_DBT_PREFIX):
             name = key.removeprefix(_PREFIX).lower().replace("__", ".")
             found[name] = (value, f"{source}: {key}" if source == "environment" else source)
     return found
 
 
-def settings_from(found: Flat, base: Path, here: Path) -> Settings:
-    """Settings from dotted names. Relative folders are taken from `base`, but if they were typed in a shell from `here`."""
+def settings_from(found: Flat, base: Path, cwd: Path) -> Settings:
+    """Settings from dotted names. A relative folder is relative to `base`; one from a flag or variable, to `cwd`."""
     known = {name: (part, kind) for name, part, kind in all_settings()}
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    of_pipelines: dict[str, dict[str, str]] = {}
+    sources: dict[str, dict[str, str]] = {}
     for name, (value, source) in found.items():
         if name.startswith(f"{_SOURCES}.") and name.count(".") == 2:
             origins[name] = source
             _, pipeline, setting = name.split(".")
-            place = here if source.startswith(("flag", "environment")) else base
-            of_pipelines.setdefault(pipeline, {})[setting] = _of_source(setting, value, place)
+            folder = cwd if source.startswith(("flag", "environment")) else base
+            sources.setdefault(pipeline, {})[setting] = _source_value(setting, value, folder)
             continue
         if name not in known:
             near = nearest(name, known)
@@ -147,8 +147,8 @@ def settings_from(found: Flat, base: Path, here: Path) -> Settings:
     for name in ("home", "cache", "dbt"):
         given = Path(values.get(name, known[name][0].default)).expanduser()
         typed = origins.get(name, "").startswith(("flag", "environment"))
-        values[name] = ((here if typed else base) / given).absolute()
-    built: Settings = _nest(Settings, values, "", origins=origins, sources=of_pipelines)
+        values[name] = ((cwd if typed else base) / given).absolute()
+    built: Settings = _nest(Settings, values, "", origins=origins, sources=sources)
     return built
 
 
@@ -156,7 +156,7 @@ def _check_choice(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
     """Refuse a value that is neither built in nor registered by an installed package."""
     choices = metadata.get("choices")
     if choices and value not in choices:
-        registered = kinds(metadata["registry"]) if "registry" in metadata else []
+        registered = kinds(metadata["registry"]) if metadata.get("registry") else []
         if value not in registered:
             raise UnknownChoiceError(name, value, {*choices, *registered})
 
@@ -173,7 +173,7 @@ def _nest(kind: Any, values: Mapping[str, Any], prefix: str, **extra: Any) -> An
 
 
 def _typed(name: str, value: Any, kind: Any, source: str, secret: bool) -> Any:
-    """The value as its setting's type, from TOML (typed already) or from text."""
+    """The value as the type of its setting, from TOML (typed already) or from text."""
     try:
         if kind is bool and isinstance(value, str):
             return _boolean(value)
@@ -189,30 +189,30 @@ def _typed(name: str, value: Any, kind: Any, source: str, secret: bool) -> Any:
             return value
     except (TypeError, ValueError):
         pass
-    words = {bool: "true or false", int: "a whole number", float: "a number from 0", str: "a text", Path: "a path"}
-    words[tuple[str, ...]] = "a list of texts"
-    wanted = words.get(kind, "a table")
-    told = name if secret else f"{name} = {value!r}"
-    raise BadSettingError(f"{told} ({source}) is not {wanted}.", "lake config show")
+    names = {bool: "true or false", int: "an integer", float: "a number from 0", str: "a string", Path: "a path"}
+    names[tuple[str, ...]] = "a list of strings"
+    expected = names.get(kind, "a table")
+    given = name if secret else f"{name} = {value!r}"
+    raise BadSettingError(f"{given} ({source}) is not {expected}.", "lake config show")
 
 
 def _list(value: Any) -> tuple[str, ...]:
-    """A list of TOML, or a text with commas in it."""
-    listed = value.split(",") if isinstance(value, str) else value
-    if not isinstance(listed, list):
+    """A list from TOML, or from a string with commas."""
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, list):
         raise TypeError(value)
-    return tuple(str(each).strip() for each in listed if str(each).strip())
+    return tuple(str(each).strip() for each in items if str(each).strip())
 
 
-def _of_source(setting: str, value: Any, place: Path) -> str:
-    """A setting of a pipeline's source as text; a path as it is meant where it stands."""
+def _source_value(setting: str, value: Any, folder: Path) -> str:
+    """A setting of a pipeline's source as a string; a relative path is resolved against the folder."""
     text = _property(value)
     is_local = setting == "path" and text and "://" not in text
-    return str(place / Path(text).expanduser()) if is_local else text
+    return str(folder / Path(text).expanduser()) if is_local else text
 
 
 def _amount(number: float) -> float:
-    """Every number among the settings is an amount of something."""
+    """Reject negative and infinite numbers: every number among the settings is an amount."""
     if not 0 <= number < float("inf"):
         raise ValueError(number)
     return number

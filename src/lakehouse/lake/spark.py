@@ -49,7 +49,7 @@ def spark_daemon(
         log=home.logs / "spark.log",
         start=[sys.executable, "-m", "lakehouse.lake.daemon"],
         serialized=dump_settings(in_process),
-        waiting=status,
+        status=status,
         before_start=lambda: fetch_runtime(settings, download),
     )
 
@@ -61,7 +61,7 @@ def fetch_runtime(settings: Settings, download: DownloadReporter = silent) -> tu
 
     java = find_java(settings.spark.java_home)
     with download("Downloading jars") as progress:
-        return java, ensure_jars(settings.cache, lambda: java, settings.maven_repo, progress, jars_for(settings))
+        return java, ensure_jars(settings.cache, settings.maven_repo, progress, jars_for(settings))
 
 
 def jars_for(settings: Settings) -> tuple[MavenArtifact, ...]:

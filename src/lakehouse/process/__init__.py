@@ -1,1 +1,1 @@
-"""Processes: locks, HTTP over Unix sockets, detached children, ports."""
+"""Processes on one machine: locks, sockets, detached daemons, logs, and ending a process by its pid."""

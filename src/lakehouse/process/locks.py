@@ -1,4 +1,4 @@
-"""A lock between processes: a file that is locked while a block runs. It goes with its process, however that ends."""
+"""Locks between processes: a locked file. The system releases the lock when its process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ from pathlib import Path
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Wait until nobody else holds the lock, and hold it."""
+    """Wait for the lock and hold it while the block runs."""
     with file.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def try_locked(file: Path) -> Iterator[bool]:
+    """Hold the lock while the block runs, if it is free; yields whether it is held."""
+    with file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True

@@ -15,13 +15,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
-from lakehouse.core.errors import BadSettingError, EngineUnreachableError, LakeError
+from lakehouse.core.errors import BadSettingError, EngineUnreachableError
+from lakehouse.process.daemons import run_main
+from lakehouse.process.sockets import bind_tcp
 from lakehouse.rest_catalog.guard import LOOPBACK
 
 PORT = 8181
 _START_TIMEOUT_S = 60.0
 _FINISH_S = 10
-_WAITING = 2048
+_BACKLOG = 2048
 
 
 @dataclass(frozen=True)
@@ -106,26 +108,18 @@ def start(options: RestOptions, log: Path) -> tuple[subprocess.Popen[str], str]:
 
 
 def main() -> None:
-    """The process."""
-    try:
-        serve(RestOptions.from_text(sys.stdin.read()))
-    except LakeError as exc:
-        sys.stderr.write(f"{exc.message} {exc.hint}\n")
-        sys.exit(1)
+    """Serve with the options that standard input holds."""
+    sys.exit(run_main(lambda: serve(RestOptions.from_text(sys.stdin.read()))))
 
 
 def _listen(options: RestOptions) -> socket.socket:
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((options.host, options.port))
-        listener.listen(_WAITING)  # before the address is told: who comes early waits
+        listener = bind_tcp(options.host, options.port)
     except OSError as exc:
-        listener.close()
         raise BadSettingError(
             f"The catalog cannot listen on {options.host}:{options.port}: {exc.strerror}.", "Choose another port."
         ) from exc
+    listener.listen(_BACKLOG)  # before the address is printed, so that an early client waits
     return listener
 
 

@@ -1,4 +1,4 @@
-"""Make the lake's bucket, if it is not there: `python -m lakehouse.stack.bucket`, with the settings of [s3] and stack.bucket."""
+"""Create the bucket of the lake if it is missing: `python -m lakehouse.stack.bucket`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ import sys
 
 from lakehouse.config.load import load_settings
 from lakehouse.config.profiles import resolve_profile
-from lakehouse.core.errors import LakeError
+from lakehouse.process.daemons import run_main
 from lakehouse.storage.s3 import S3
 
 
-def main() -> int:
-    try:
-        settings = resolve_profile(load_settings())
-        S3(settings.s3).make_bucket(settings.stack.bucket)
-    except LakeError as exc:
-        sys.stderr.write(f"{exc.message} {exc.hint}\n")
-        return 1
-    return 0
+def create_bucket() -> None:
+    """Create the bucket that the settings name."""
+    settings = resolve_profile(load_settings())
+    S3(settings.s3).make_bucket(settings.stack.bucket)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_main(create_bucket))

@@ -1,7 +1,7 @@
-"""Spark Connect's process: the lake's own Spark, served over gRPC on one address instead of all of them.
+"""The process of Spark Connect: the lake's Spark, served over gRPC on the configured address.
 
-Spark 3.5 starts this server on every interface, whatever its settings say. Its service is put behind the same server
-here, with the address that the settings name.
+Spark 3.5 starts this server on every interface, whatever its settings say. So the same gRPC server is built here, with
+an address.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import replace
 from lakehouse.config.serialize import parse_settings
 from lakehouse.config.settings import Settings
 from lakehouse.lake.assemble import assemble
-from lakehouse.stack.jvm import serve_until_told
+from lakehouse.stack.jvm import serve_until_signal
 from lakehouse.stack.services.connect import JAR
 
-_LARGEST_MESSAGE = 128 << 20
+_MAX_MESSAGE_BYTES = 128 << 20
 
 
 def main() -> int:
@@ -25,21 +25,21 @@ def main() -> int:
         jvm = lake.spark._jvm
         grpc, connect = jvm.org.sparkproject.connect.grpc.netty, jvm.org.apache.spark.sql.connect.service
         builder = grpc.NettyServerBuilder.forAddress(jvm.java.net.InetSocketAddress(stack.host, stack.connect_port))
-        builder.maxInboundMessageSize(_LARGEST_MESSAGE).addService(connect.SparkConnectService(False))
+        builder.maxInboundMessageSize(_MAX_MESSAGE_BYTES).addService(connect.SparkConnectService(False))
         connect.SparkConnectInterceptorRegistry.chainInterceptors(builder)
         server = builder.build().start()
-        return serve_until_told(server.awaitTermination, server.isTerminated, server.shutdownNow)
+        return serve_until_signal(server.awaitTermination, server.isTerminated, server.shutdownNow)
 
 
 def as_server(settings: Settings) -> Settings:
-    """The lake's settings, with a Spark in this process that has the server's jar, its own heap and its pages."""
+    """The lake's settings for a Spark in this process, with the server's jar, heap and web UI."""
     stack = settings.stack
     own = {
         "spark.jars": str(settings.cache / "jars" / JAR.file),
         "spark.ui.enabled": "true",
         "spark.ui.port": str(stack.connect_ui_port),
         "spark.driver.bindAddress": stack.host,
-        "spark.driver.host": stack.reached_at(""),
+        "spark.driver.host": stack.host_of(),
         "spark.port.maxRetries": "0",
     }
     conf = {**settings.spark.conf, **own}

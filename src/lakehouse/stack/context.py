@@ -1,4 +1,4 @@
-"""The stack of the lake that the settings describe: where its data, its rendered files and its logs lie."""
+"""The context of a lake's stack: its settings, secrets and endpoints, and the folders of its servers."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from lakehouse.config.endpoints import endpoints_from
+from lakehouse.config.endpoints import endpoints_of
 from lakehouse.config.load import all_settings
 from lakehouse.config.secrets import secrets_of
 from lakehouse.config.settings import Settings
 from lakehouse.stack.model import StackContext
 from lakehouse.storage.local import LocalHome
 
-#: What a supervisor has in its folder: where it is spoken to, and what it watches.
-SOCKET, STATE = "supervisor.sock", "state.json"
-#: How a supervisor ends when another one already watches the stack.
-ALREADY_WATCHED = 75
+#: Files of a supervisor in its run folder: its socket, the servers that it monitors, the lock that it holds.
+SOCKET, STATE, LOCK = "supervisor.sock", "state.json", "supervisor.lock"
 
 
 def stack_context(settings: Settings) -> StackContext:
-    """Everything that the services' descriptions look at. Makes the folders that are missing."""
+    """The context for these settings; creates missing folders and passwords."""
     secrets = secrets_of(settings)
     home = LocalHome(settings.home).ready()
     data = Path(settings.stack.data).expanduser() if settings.stack.data else home.folder / "stack"
@@ -28,7 +26,7 @@ def stack_context(settings: Settings) -> StackContext:
     for folder in (data, run, logs):
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
-    return StackContext(settings, secrets, endpoints_from(settings, secrets), data.absolute(), run, logs, home.folder)
+    return StackContext(settings, secrets, endpoints_of(settings, secrets), data.absolute(), run, logs, home.folder)
 
 
 def run_folder(home: Path) -> Path:
@@ -38,8 +36,8 @@ def run_folder(home: Path) -> Path:
 
 @cache
 def protocol_version() -> str:
-    """Whether two processes of ours speak of the same settings and the same services."""
+    """Differs between two versions of the lakehouse whose settings or requests are not compatible."""
     from lakehouse.core.version import __version__
 
-    spoken = [__version__, *(name for name, _, _ in all_settings())]
-    return hashlib.sha256("\n".join(spoken).encode()).hexdigest()[:12]
+    names = [__version__, *(name for name, _, _ in all_settings())]
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]

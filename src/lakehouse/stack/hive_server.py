@@ -1,7 +1,7 @@
-"""The Hive Metastore's process: its handler behind Thrift's own server, on one address instead of all of them.
+"""The process of the Hive Metastore: its handler behind Thrift's server, on the configured address.
 
-`HiveMetaStore.main` listens on every interface and asks nobody for a password. What it puts together is put together
-here the same way, with a socket that is bound where the settings say.
+`HiveMetaStore.main` listens on every interface, without a password. So the same server is built here, with a socket
+that is bound to an address.
 """
 
 from __future__ import annotations
@@ -10,48 +10,48 @@ import json
 import sys
 from typing import Any
 
-from lakehouse.stack.jvm import drive, serve_until_told
+from lakehouse.stack.jvm import launch_jvm, serve_until_signal
 
 _METASTORE = "org.apache.hadoop.hive.metastore.HiveMetaStore"
 
 
 def main() -> int:
-    told = json.load(sys.stdin)
-    jvm, process = drive(told["java"], told["class_path"], told["options"])
-    server = _server(jvm, told["host"], told["port"])
-    return serve_until_told(server.serve, lambda: process.poll() is not None, server.stop)
+    options = json.load(sys.stdin)
+    jvm, process = launch_jvm(options["java"], options["class_path"], options["options"])
+    server = _server(jvm, options["host"], options["port"])
+    return serve_until_signal(server.serve, lambda: process.poll() is not None, server.stop)
 
 
 def _server(jvm: Any, host: str, port: int) -> Any:
     hive, thrift = jvm.org.apache.hadoop.hive.metastore, jvm.org.apache.thrift
     conf = hive.conf.MetastoreConf.newMetastoreConf()
-    _say_that_it_is_remote(jvm)
+    _mark_as_remote(jvm)
     handler = hive.HiveMetaStore.HMSHandler("lakehouse", conf, False)
     retrying = hive.RetryingHMSHandler.getProxy(conf, handler, False)
     variable = hive.conf.MetastoreConf.ConfVars
-    largest = hive.conf.MetastoreConf.getLongVar(conf, variable.SERVER_MAX_MESSAGE_SIZE)
+    max_bytes = hive.conf.MetastoreConf.getLongVar(conf, variable.SERVER_MAX_MESSAGE_SIZE)
     arguments = thrift.server.TThreadPoolServer.Args(
         thrift.transport.TServerSocket(jvm.java.net.InetSocketAddress(host, port))
     )
     arguments.processor(hive.TUGIBasedProcessor(retrying))
     arguments.transportFactory(hive.security.TUGIContainingTransport.Factory())
     arguments.protocolFactory(thrift.protocol.TBinaryProtocol.Factory())
-    arguments.inputProtocolFactory(thrift.protocol.TBinaryProtocol.Factory(True, True, largest, largest))
+    arguments.inputProtocolFactory(thrift.protocol.TBinaryProtocol.Factory(True, True, max_bytes, max_bytes))
     arguments.minWorkerThreads(4).maxWorkerThreads(1000)
     server = thrift.server.TThreadPoolServer(arguments)
-    server.setServerEventHandler(_clean_up_after_clients(jvm, handler))
+    server.setServerEventHandler(_release_connections(jvm, handler))
     return server
 
 
-def _say_that_it_is_remote(jvm: Any) -> None:
-    """What `main` notes down: it serves others."""
-    noted = jvm.java.lang.Class.forName(_METASTORE).getDeclaredField("isMetaStoreRemote")
-    noted.setAccessible(True)
-    noted.setBoolean(None, True)
+def _mark_as_remote(jvm: Any) -> None:
+    """Set the flag that `main` sets: this metastore serves other processes."""
+    flag = jvm.java.lang.Class.forName(_METASTORE).getDeclaredField("isMetaStoreRemote")
+    flag.setAccessible(True)
+    flag.setBoolean(None, True)
 
 
-def _clean_up_after_clients(jvm: Any, handler: Any) -> Any:
-    """The end of a connection gives back its thread's connection to the database; `shutdown` does just that."""
+def _release_connections(jvm: Any, handler: Any) -> Any:
+    """When a client disconnects, return its thread's database connection; `shutdown` does that."""
     listener = jvm.java.lang.Class.forName("org.apache.thrift.server.TServerEventHandler")
     return jvm.java.beans.EventHandler.create(listener, handler, "shutdown", None, "deleteContext")
 

@@ -1,7 +1,7 @@
-"""A Java that Python drives, for servers that listen on every interface when they are started the usual way.
+"""A JVM that Python controls, for servers whose own `main` listens on every interface.
 
-Their own `main` gives no say in it, but the classes it is made of do. With Py4J, which comes with PySpark, those are put
-together here, on the address that is asked for: no patched class, and no Java compiler on the user's machine.
+With Py4J, which comes with PySpark, the classes behind that `main` are assembled here on the configured address. That
+needs no patched class and no Java compiler on the user's machine.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 from lakehouse.engines.spark.launch import spark_home
 
 
-def drive(java: str, class_path: Sequence[str], options: Sequence[str]) -> tuple[Any, subprocess.Popen[bytes]]:
-    """A Java process and its classes. It ends when this process does: it watches its input."""
+def launch_jvm(java: str, class_path: Sequence[str], options: Sequence[str]) -> tuple[Any, subprocess.Popen[bytes]]:
+    """Start a JVM; returns its classes and its process. It ends with this process, because it reads our end of a pipe."""
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
     (jar,) = (spark_home() / "jars").glob("py4j-*.jar")
@@ -38,12 +38,12 @@ def drive(java: str, class_path: Sequence[str], options: Sequence[str]) -> tuple
     return gateway.jvm, process
 
 
-def serve_until_told(serve: Callable[[], object], ended: Callable[[], bool], stop: Callable[[], object]) -> int:
-    """Run a server until we are told to end (0) or it ends by itself (1)."""
-    told = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: told.set())
+def serve_until_signal(serve: Callable[[], object], ended: Callable[[], bool], stop: Callable[[], object]) -> int:
+    """Run a server until SIGTERM arrives (returns 0) or it ends by itself (returns 1)."""
+    signalled = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: signalled.set())
     threading.Thread(target=serve, daemon=True).start()
-    while not told.wait(0.5):
+    while not signalled.wait(0.5):
         if ended():
             return 1
     stop()
@@ -51,7 +51,7 @@ def serve_until_told(serve: Callable[[], object], ended: Callable[[], bool], sto
 
 
 def hadoop_jars() -> list[Path]:
-    """Hadoop's client, which PySpark carries, for servers that want one."""
-    wanted = ("hadoop-client-api-", "hadoop-client-runtime-", "commons-logging-", "commons-cli-", "commons-io-")
-    names = (*wanted, "commons-collections-")
+    """The jars of Hadoop's client, which PySpark includes."""
+    commons = ("commons-logging-", "commons-cli-", "commons-io-", "commons-collections-")
+    names = ("hadoop-client-api-", "hadoop-client-runtime-", *commons)
     return sorted(file for file in (spark_home() / "jars").glob("*.jar") if file.name.startswith(names))

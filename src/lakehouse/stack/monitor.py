@@ -1,4 +1,4 @@
-"""Keeps one service running: waits for what it needs, starts it, asks whether it answers, starts it again when it dies."""
+"""Monitors one service: waits for its dependencies, starts it, checks that it answers, restarts it when it dies."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lakehouse.core.errors import LakeError
+from lakehouse.process.logs import failure_line, log_size
+from lakehouse.process.pids import memory_mb, start_time, terminate
 from lakehouse.stack.model import ProcessSpec, Service, StackContext
-from lakehouse.stack.process import end, fingerprint, last_words, log_size, memory_mb, start, start_mark
+from lakehouse.stack.process import fingerprint, start
 
-#: Seconds before the first, the second, … start after a death; after the last one it is given up.
-_PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
-#: A server that lived for so long has earned all its starts again.
-_LONG_LIFE_S = 300.0
-_LOOK_EVERY_S = 0.1
+#: Seconds before the first, the second, … restart; after the last one the service has failed.
+_RESTART_DELAYS = (0.5, 1.0, 2.0, 5.0, 10.0)
+#: A server that ran this long gets all of its restarts again.
+_STABLE_AFTER_S = 300.0
+_POLL_S = 0.1
 
 WAITING, STARTING, RUNNING, RESTARTING, FAILED, STOPPED = (
     "waiting",
@@ -33,19 +35,24 @@ class ServiceMonitor:
     """One service of a running stack."""
 
     def __init__(
-        self, service: Service, context: StackContext, needs: Sequence[ServiceMonitor], changed: Callable[[], None]
+        self,
+        service: Service,
+        context: StackContext,
+        dependencies: Sequence[ServiceMonitor],
+        on_change: Callable[[], None],
     ) -> None:
         assert service.process is not None
-        self.service, self.state, self.why, self.restarts = service, WAITING, "", 0
-        self._context, self._needs, self._changed = context, needs, changed
-        self._process: ProcessSpec = service.process(context)
-        self._running: subprocess.Popen[bytes] | None = None
-        self._mark, self._log_before = "", 0
+        self.service, self.state, self.reason, self.restarts = service, WAITING, "", 0
+        self._context, self._dependencies, self._on_change = context, dependencies, on_change
+        self._spec: ProcessSpec = service.process(context)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._start_time, self._log_offset = "", 0
         self._stopping = threading.Event()
-        # The system ends a server with the thread that started it, so the thread stays with it.
-        self._thread = threading.Thread(target=self._keep, name=service.name)
+        # The system ends a server with the thread that started it, so this thread lives as long as the server.
+        self._thread = threading.Thread(target=self._supervise, name=service.name)
 
     def begin(self) -> None:
+        """Start the service in the background."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -54,109 +61,113 @@ class ServiceMonitor:
         self._thread.join()
         self._enter(STOPPED)
 
-    def runs_as(self, context: StackContext) -> bool:
-        """Whether it runs, or is about to, as these settings want it."""
+    def matches(self, context: StackContext) -> bool:
+        """Whether it runs, or is about to, with these settings."""
         assert self.service.process is not None
-        return self.state != FAILED and fingerprint(self.service.process(context)) == fingerprint(self._process)
+        return self.state != FAILED and fingerprint(self.service.process(context)) == fingerprint(self._spec)
 
-    def told(self) -> dict[str, Any]:
-        """What a status shows of it, and what another supervisor needs to end it."""
-        pid = self._running.pid if self._running and self._running.returncode is None else None
+    def status(self) -> dict[str, Any]:
+        """The status as JSON: what `lake status` shows, and what a later supervisor needs to end the server."""
+        pid = self._process.pid if self._process and self._process.returncode is None else None
         settings = self._context.settings
         return {
             "service": self.service.name,
             "state": self.state,
             "url": next((port.address(settings) for port in self.service.ports if port.url), None),
             "pid": pid,
-            "mark": self._mark if pid else "",
+            "start_time": self._start_time if pid else "",
             "memory_mb": memory_mb(pid) if pid else None,
-            "stop_signal": int(self._process.stop_signal),
+            "stop_signal": int(self._spec.stop_signal),
             "restarts": self.restarts,
-            "why": self.why,
+            "reason": self.reason,
             "log": str(self._context.log(self.service.name)),
         }
 
-    def _enter(self, state: str, why: str = "") -> None:
-        self.state, self.why = state, why
-        self._changed()
+    def _enter(self, state: str, reason: str = "") -> None:
+        self.state, self.reason = state, reason
+        self._on_change()
 
-    def _keep(self) -> None:
-        deaths = 0
-        while not self._stopping.is_set() and self._needs_run():
+    def _supervise(self) -> None:
+        failures = 0
+        while not self._stopping.is_set() and self._wait_for_dependencies():
             began = time.monotonic()
             try:
-                self._live()
+                self._run()
             except LakeError as exc:
-                self._end()
-                self._enter(FAILED, exc.message.removeprefix(f"{self.service.name} does not run: "))
+                self._fail(exc.message.removeprefix(f"{self.service.name} does not run: "))
                 return
-            except Exception as exc:  # noqa: BLE001 - whatever a description gets wrong fails this service alone
-                self._end()
+            except Exception as exc:  # noqa: BLE001 - a bug in one service's description fails this service alone
                 sys.stderr.write(f"{self.service.name}: {type(exc).__name__}: {exc}\n")
-                self._enter(FAILED, f"{type(exc).__name__}: {exc}")
+                self._fail(f"{type(exc).__name__}: {exc}")
                 return
             if self._stopping.is_set():
                 return
-            deaths = 0 if time.monotonic() - began > _LONG_LIFE_S else deaths
-            if deaths == len(_PAUSES):
-                self._enter(FAILED, f"it ended {deaths + 1} times: {self._last_words()}")
+            failures = 0 if time.monotonic() - began > _STABLE_AFTER_S else failures
+            if failures == len(_RESTART_DELAYS):
+                self._enter(FAILED, f"it ended {failures + 1} times: {self._failure_line()}")
                 return
-            self._enter(RESTARTING, self._last_words())
-            self._stopping.wait(_PAUSES[deaths])
-            deaths += 1
+            self._enter(RESTARTING, self._failure_line())
+            self._stopping.wait(_RESTART_DELAYS[failures])
+            failures += 1
             self.restarts += 1
 
-    def _needs_run(self) -> bool:
-        """Wait for the services that this one needs. False: it will never be started."""
+    def _wait_for_dependencies(self) -> bool:
+        """Wait until all dependencies run; False if this service will never be started."""
         while not self._stopping.is_set():
-            broken = [each for each in self._needs if each.state in (FAILED, STOPPED)]
+            broken = [each for each in self._dependencies if each.state in (FAILED, STOPPED)]
             if broken:
-                self._enter(FAILED, f"it needs {broken[0].service.name}, which does not run: {broken[0].why}")
+                self._enter(FAILED, f"it needs {broken[0].service.name}, which does not run: {broken[0].reason}")
                 return False
-            if all(each.state == RUNNING for each in self._needs):
+            if all(each.state == RUNNING for each in self._dependencies):
                 return True
-            self._stopping.wait(_LOOK_EVERY_S)
+            self._stopping.wait(_POLL_S)
         return False
 
-    def _live(self) -> None:
-        """From the start of a process to its end."""
-        self._enter(STARTING, self.why)
-        self._log_before = log_size(self._context.log(self.service.name))
+    def _run(self) -> None:
+        """Start the process and return when it has ended."""
+        self._enter(STARTING, self.reason)
+        self._log_offset = log_size(self._context.log(self.service.name))
         self.service.prepare(self._context)
-        self._running = start(self.service.name, self._process, self._context)
-        self._mark = start_mark(self._running.pid)
-        self._changed()
-        if self._answers():
+        self._process = start(self.service.name, self._spec, self._context)
+        self._start_time = start_time(self._process.pid)
+        self._on_change()
+        if self._wait_until_healthy():
             self.service.ready(self._context)
             self._enter(RUNNING)
-            while self._running.poll() is None and not self._stopping.wait(_LOOK_EVERY_S):
+            while self._process.poll() is None and not self._stopping.wait(_POLL_S):
                 pass
         if self._stopping.is_set():
             self._end()
 
-    def _answers(self) -> bool:
-        """Wait until the server answers; False if it ended or is to be stopped. One that never does is an error."""
-        assert self._running is not None
+    def _wait_until_healthy(self) -> bool:
+        """False if the server ended or is to be stopped. A server that never becomes healthy is an error."""
+        assert self._process is not None
         deadline = time.monotonic() + self.service.start_timeout_s
         while not self._stopping.is_set():
-            code = self._running.poll()
+            code = self._process.poll()
             if code is not None:
                 if not self.restarts:
-                    # It never ran: to try again would only hide what is wrong.
-                    raise LakeError(f"it ended with code {code}: {self._last_words()}")
+                    # It never ran: a restart would only hide the reason.
+                    raise LakeError(f"it ended with code {code}: {self._failure_line()}")
                 return False
             if self.service.healthy(self._context):
                 return True
             if time.monotonic() > deadline:
-                raise LakeError(f"it did not answer within {self.service.start_timeout_s:.0f} s: {self._last_words()}")
-            self._stopping.wait(_LOOK_EVERY_S)
+                raise LakeError(
+                    f"it did not answer within {self.service.start_timeout_s:.0f} s: {self._failure_line()}"
+                )
+            self._stopping.wait(_POLL_S)
         return False
 
-    def _last_words(self) -> str:
-        return last_words(self._context.log(self.service.name), self._log_before)
+    def _failure_line(self) -> str:
+        return failure_line(self._context.log(self.service.name), self._log_offset)
+
+    def _fail(self, reason: str) -> None:
+        self._end()
+        self._enter(FAILED, reason)
 
     def _end(self) -> None:
-        if self._running is not None:
-            end(self._running.pid, self._mark, self._process.stop_signal)
-            self._running.wait()
-            self._changed()
+        if self._process is not None:
+            terminate(self._process.pid, self._start_time, self._spec.stop_signal)
+            self._process.wait()
+            self._on_change()

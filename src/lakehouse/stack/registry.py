@@ -9,7 +9,7 @@ from lakehouse.core.errors import NoSuchServiceError
 from lakehouse.core.names import nearest
 from lakehouse.stack.model import Service
 
-#: The name of a service and of its file in services/, those first that others need.
+#: The names of the services and of their modules in services/, dependencies first.
 NAMES = ("storage", "postgres", "nessie", "rest", "hive", "connect", "trino", "dagster", "superset")
 ALL = "all"
 
@@ -23,17 +23,17 @@ def service(name: str) -> Service:
 
 
 def services() -> list[Service]:
-    """All of them."""
+    """The descriptions of all services."""
     return [service(name) for name in NAMES]
 
 
-def in_order(names: Iterable[str], elsewhere: Iterable[str] = ()) -> list[Service]:
-    """These services and what they need, each after what it needs; but what is needed and runs elsewhere."""
-    elsewhere, wanted = set(elsewhere), set[str]()
-    waiting = [service(name) for name in names]
-    while waiting:
-        each = waiting.pop()
-        if each.name not in wanted:
-            wanted.add(each.name)
-            waiting += [service(name) for name in each.needs if name not in elsewhere]
-    return [service(name) for name in NAMES if name in wanted]
+def in_order(names: Iterable[str], external: Iterable[str] = ()) -> list[Service]:
+    """These services and their dependencies, dependencies first; dependencies that run elsewhere are left out."""
+    external, chosen = set(external), set[str]()
+    pending = [service(name) for name in names]
+    while pending:
+        each = pending.pop()
+        if each.name not in chosen:
+            chosen.add(each.name)
+            pending += [service(name) for name in each.needs if name not in external]
+    return [service(name) for name in NAMES if name in chosen]

@@ -1,13 +1,12 @@
-"""The stack's own process: starts servers in order, waits until they answer, starts them again when they die.
+"""The supervisor process: starts the servers of one lake in order, waits until they answer, restarts those that die.
 
-One per lake, detached from the terminal, told what to do over a Unix socket that only its owner opens: one JSON line
-in, one out. It ends when nothing is left to watch. The servers end with it, even if it is killed; should one be left
-over all the same, the next supervisor finds it in the state file and ends it first.
+It is detached from the terminal and listens on a Unix socket that only its owner can open: one JSON line in, one out.
+It ends when no service is left. The servers end with it, even if it is killed; a server that survives nevertheless is
+in the state file, and the next supervisor ends it first.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
@@ -17,27 +16,28 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from lakehouse.config.serialize import parse_settings
-from lakehouse.process.unix_http import short_path
-from lakehouse.stack.context import ALREADY_WATCHED, SOCKET, STATE, protocol_version, run_folder, stack_context
+from lakehouse.process.daemons import sole_daemon
+from lakehouse.process.sockets import listen_unix
+from lakehouse.stack.context import LOCK, SOCKET, STATE, protocol_version, run_folder, stack_context
 from lakehouse.stack.monitor import ServiceMonitor
-from lakehouse.stack.process import end_left_over
+from lakehouse.stack.process import terminate_leftovers
 from lakehouse.stack.registry import in_order, service
 
 
 class Supervisor:
-    """Watches the services of one lake."""
+    """The monitors of all services of one lake."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._monitors: dict[str, ServiceMonitor] = {}
-        self._changing = threading.RLock()
+        self._lock = threading.RLock()
         self.done = threading.Event()
 
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Do what a line asks for."""
+    def handle(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Carry out a request: start or stop services, or only report their status."""
         match request.get("do"):
             case "start":
                 self.start(request["settings"], request["services"])
@@ -46,26 +46,26 @@ class Supervisor:
         return {
             "pid": os.getpid(),
             "version": protocol_version(),
-            "services": [monitor.told() for monitor in self._monitors.values()],
+            "services": [monitor.status() for monitor in self._monitors.values()],
         }
 
     def start(self, settings: str, names: Iterable[str]) -> None:
-        """See to it that services run as these settings say; those that do already are left alone."""
+        """Start services with these settings; those that already run with them are left alone."""
         context = stack_context(parse_settings(settings))
-        with self._changing:
-            for each in in_order(names, context.settings.stack.elsewhere()):
+        with self._lock:
+            for each in in_order(names, context.settings.stack.external_services()):
                 known = self._monitors.get(each.name)
-                if known is not None and known.runs_as(context):
+                if known is not None and known.matches(context):
                     continue
                 if known is not None:
                     known.stop()
-                needed = [self._monitors[name] for name in each.needs if name in self._monitors]
-                self._monitors[each.name] = ServiceMonitor(each, context, needed, self.write_state)
+                dependencies = [self._monitors[name] for name in each.needs if name in self._monitors]
+                self._monitors[each.name] = ServiceMonitor(each, context, dependencies, self.write_state)
                 self._monitors[each.name].begin()
 
     def stop(self, names: Iterable[str]) -> None:
-        """Stop services, and before them those that need them."""
-        with self._changing:
+        """Stop services, and before them their dependents."""
+        with self._lock:
             stopping = {name for name in names if name in self._monitors}
             for name in reversed(self._monitors):
                 if stopping & set(service(name).needs):
@@ -77,61 +77,49 @@ class Supervisor:
                 self.done.set()
 
     def stop_all(self) -> None:
+        """Stop every service."""
         self.stop(list(self._monitors))
 
     def write_state(self) -> None:
-        """What runs, for the supervisor after us should we be killed."""
-        endpoints = [monitor.told() for monitor in list(self._monitors.values())]
+        """Record what runs, for the next supervisor if this one is killed."""
+        records = [monitor.status() for monitor in list(self._monitors.values())]
         new = self._folder / f"{STATE}.{threading.get_ident()}"
-        new.write_text(json.dumps(endpoints))
+        new.write_text(json.dumps(records))
         new.replace(self._folder / STATE)
 
 
 def main() -> None:
+    """Supervise until no service is left or SIGTERM arrives."""
     folder = run_folder(Path(json.loads(sys.stdin.read())["home"]))
-    with (folder / "watching.lock").open("w") as lock:
-        _be_the_only_one(lock)
+    with sole_daemon(folder / LOCK):
         supervisor = Supervisor(folder)
-        end_left_over(folder / STATE)
+        terminate_leftovers(folder / STATE)
         signal.signal(signal.SIGTERM, lambda *_: supervisor.done.set())
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        path = folder / SOCKET
-        path.unlink(missing_ok=True)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-            with short_path(path) as name:
-                listener.bind(name)
-            path.chmod(0o600)
-            listener.listen(16)
-            threading.Thread(target=_listen, args=(listener, supervisor), daemon=True).start()
+        with listen_unix(folder / SOCKET) as listener:
+            threading.Thread(target=_accept, args=(listener, supervisor), daemon=True).start()
             supervisor.done.wait()
-            path.unlink(missing_ok=True)  # nobody new; whoever is being answered still is
+            (folder / SOCKET).unlink(missing_ok=True)  # no new requests; open ones are still answered
             supervisor.stop_all()
 
 
-def _be_the_only_one(lock: IO[str]) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        sys.exit(ALREADY_WATCHED)
-
-
-def _listen(listener: socket.socket, supervisor: Supervisor) -> None:
+def _accept(listener: socket.socket, supervisor: Supervisor) -> None:
     while True:
         try:
             connection, _ = listener.accept()
         except OSError:
             return
-        threading.Thread(target=_speak, args=(connection, supervisor)).start()
+        threading.Thread(target=_respond, args=(connection, supervisor)).start()
 
 
-def _speak(connection: socket.socket, supervisor: Supervisor) -> None:
+def _respond(connection: socket.socket, supervisor: Supervisor) -> None:
     with connection, connection.makefile("rwb") as stream:
         try:
-            answer = supervisor.answer(json.loads(stream.readline()))
-        except Exception as exc:  # noqa: BLE001 - whoever asked is told; a bug in one request must not end the servers
-            answer = {"error": f"{type(exc).__name__}: {exc}"}
+            response = supervisor.handle(json.loads(stream.readline()))
+        except Exception as exc:  # noqa: BLE001 - the client gets it; a bug in one request must not end the servers
+            response = {"error": f"{type(exc).__name__}: {exc}"}
         with suppress(OSError):
-            stream.write(json.dumps(answer).encode() + b"\n")
+            stream.write(json.dumps(response).encode() + b"\n")
             stream.flush()
 
 

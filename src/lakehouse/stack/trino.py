@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakehouse.config.endpoints import Database, StackEndpoints
+from lakehouse.core.java_properties import java_properties
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def _text(catalog: Catalog, store: ObjectStore) -> str:
     properties = catalog.properties()
     if properties["connector.name"] in ("iceberg", "hudi", "hive"):
         properties |= store.properties()
-    return "".join(f"{name}={value}\n" for name, value in properties.items())
+    return java_properties(properties)
 
 
 def branch_catalogs(endpoints: StackEndpoints, branches: Sequence[str], on_nessie: bool) -> dict[str, Catalog]:

@@ -6,7 +6,7 @@ import errno
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from lakehouse.core.errors import (
     StorageError,
     StorageUnreachableError,
 )
+from lakehouse.core.setting import setting
 from lakehouse.core.source import RemoteFile
 
 SCHEME = "s3://"
@@ -45,21 +46,17 @@ _REGION_HINT = "Check s3.region (LAKE_S3__REGION) and s3.endpoint (LAKE_S3__ENDP
 class S3Settings:
     """`[s3]` in lake.toml, `LAKE_S3__*` in the environment."""
 
-    endpoint: str = field(
-        default="", metadata={"help": "a server that speaks S3, e.g. http://127.0.0.1:9000; nothing: AWS"}
+    endpoint: str = setting("", "Address of an S3 server, e.g. http://127.0.0.1:9000 (default: AWS).")
+    region: str = setting("us-east-1", "Region of the buckets.")
+    access_key: str = setting(
+        "",
+        "Access key, with s3.secret_key (default: AWS's own variables, files and roles, else anonymous).",
+        secret=True,
     )
-    region: str = field(default="us-east-1", metadata={"help": "the region of the buckets"})
-    access_key: str = field(
-        default="",
-        repr=False,
-        metadata={"help": "with secret_key; neither: AWS's own variables and files", "secret": True},
+    secret_key: str = setting(
+        "", "Secret key; best in .env, which git ignores (default: see s3.access_key).", secret=True
     )
-    secret_key: str = field(
-        default="", repr=False, metadata={"help": "best in .env or LAKE_S3__SECRET_KEY", "secret": True}
-    )
-    path_style: bool = field(
-        default=True, metadata={"help": "with an endpoint: the bucket is part of the path, not of the host name"}
-    )
+    path_style: bool = setting(True, "With s3.endpoint: the bucket is in the path of an address, not in the host name.")
 
 
 class S3:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.core.errors import JavaError
-from lakehouse.engines.spark.java import WANTED, find_java, heap_for
+from lakehouse.engines.spark.java import REQUIRED_VERSION, find_java, heap_for
 
 
 def java_home(folder: Path, release: str = "", script: str = "") -> Path:
@@ -26,14 +26,14 @@ def java_home(folder: Path, release: str = "", script: str = "") -> Path:
 @pytest.mark.slow
 def test_the_bundled_java_is_found_and_runs() -> None:
     java = find_java()
-    assert java.version.split(".")[0] == str(WANTED)
-    told = subprocess.run([java.program, "-version"], capture_output=True, text=True, check=True)
-    assert f'version "{java.version}' in told.stderr
+    assert java.version.split(".")[0] == str(REQUIRED_VERSION)
+    completed = subprocess.run([java.program, "-version"], capture_output=True, text=True, check=True)
+    assert f'version "{java.version}' in completed.stderr
 
 
 @pytest.mark.parametrize("release", ["21.0.2", "11.0.22", "1.8.0_392", "8"])
 def test_a_java_of_the_wrong_version_is_refused(tmp_path: Path, release: str) -> None:
-    with pytest.raises(JavaError, match=f"Spark needs Java {WANTED}") as refused:
+    with pytest.raises(JavaError, match=f"Spark needs Java {REQUIRED_VERSION}") as refused:
         find_java(str(java_home(tmp_path / "java", release, "exit 0")))
     assert str(tmp_path / "java") in refused.value.message
     assert "LAKE_SPARK__JAVA_HOME" in refused.value.hint

@@ -1,90 +1,54 @@
-"""DuckDB in this process: reads Iceberg from the exact metadata file and Hudi from its Parquet files. No JVM."""
+"""DuckDB in this process: queries over Iceberg and Hudi tables, without a JVM."""
 
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
-from lakehouse.core.errors import EngineError, NotInstalledError
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text
 from lakehouse.core.result import Explain, Result, Row
 from lakehouse.core.tables import Column, Scan
-from lakehouse.engines.duckdb.errors import translate, with_place
+from lakehouse.engines.duckdb.connection import PendingConnection, load_extension, pending_connection, preload
+from lakehouse.engines.duckdb.errors import translate, with_position
 from lakehouse.engines.duckdb.types import duckdb_type, spark_type
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow
 
-#: avro first: iceberg's extension needs it to be there.
-_EXTENSIONS = ("avro", "iceberg")
-
-#: Names of DuckDB's own catalogs and schemas. A namespace of that name cannot be reached by it.
+#: Names of DuckDB's own catalogs and schemas: a namespace of such a name must be addressed differently.
 OWN_NAMESPACES = {"temp", "memory", "system", "main", "information_schema", "pg_catalog"}
 
-__all__ = ["OWN_NAMESPACES", "DuckDB", "DuckDBRows", "PendingConnection", "duckdb_type", "preload"]
-
-
-class PendingConnection:
-    """DuckDB with its extensions, loading in the background: 0.2 s, most of it without the interpreter."""
-
-    def __init__(self) -> None:
-        self._connection: duckdb.DuckDBPyConnection | None = None
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._load)
-        self._thread.start()
-
-    def finish(self) -> duckdb.DuckDBPyConnection:
-        """Wait for it; raises what went wrong."""
-        self._thread.join()
-        if self._failure is not None:
-            raise self._failure
-        assert self._connection is not None
-        return self._connection
-
-    def _load(self) -> None:
-        try:
-            self._connection = _connect()
-        except Exception as exc:  # noqa: BLE001 - carried over to the thread that asks, where it is raised
-            self._failure = exc
-
-
-_started: list[PendingConnection] = []
-
-
-def preload() -> None:
-    """Begin before there is a lake: the command line calls this first and parses its arguments meanwhile."""
-    if not _started:
-        _started.append(PendingConnection())
+__all__ = ["OWN_NAMESPACES", "DuckDB", "DuckDBRows", "duckdb_type", "preload"]
 
 
 class DuckDB:
-    """One DuckDB per lake, a connection of its own for each statement."""
+    """One DuckDB per lake, with a cursor of its own for each statement."""
 
     def __init__(self, memory_limit: int, spill: Path, remote: str = "") -> None:
         """
         Args:
-            remote: the statement that gives access to an object store, if tables lie in one.
+            memory_limit: bytes that DuckDB may use before it spills.
+            spill: the folder for temporary files.
+            remote: the statement that gives access to an object store, if tables are in one.
         """
         self.memory_limit, self._spill, self._remote = memory_limit, spill, remote
-        self._loading: PendingConnection | None = None
+        self._pending: PendingConnection | None = None
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._numbers = count()
 
     def begin(self) -> None:
-        """Start loading, unless that has been done."""
-        if self._loading is None:
-            self._loading = _started.pop() if _started else PendingConnection()
+        """Start to open the connection in the background, once."""
+        if self._pending is None:
+            self._pending = pending_connection()
 
     def run(
         self,
@@ -98,54 +62,52 @@ class DuckDB:
 
         Args:
             sql: in DuckDB's dialect.
-            views: what each table name in it stands for; a plain string is a view without a namespace, as tables
-                in one of `OWN_NAMESPACES` need it.
-            limit: the most rows to give; None for all.
+            views: the table that each name refers to; a plain string is a view without a namespace, for tables in one
+                of `OWN_NAMESPACES`.
+            limit: the maximum number of rows (default: all).
         """
         cursor = self._cursor()
-        import duckdb  # after the cursor, which says so if DuckDB is not installed
+        import duckdb  # after the cursor, which raises a clear error if DuckDB is not installed
 
         try:
             for name, scan in views.items():
                 _create_view(cursor, name, scan)
-            told = Explain("duckdb", reason)
-            if explain:
-                told = self._explained(cursor, sql, views, reason)
-            relation = _with_sparks_integers(cursor.sql(sql))
+            report = self._explain(cursor, sql, views, reason) if explain else Explain("duckdb", reason)
+            relation = _with_bigint_sums(cursor.sql(sql))
         except duckdb.Error as exc:
-            raise translate(with_place(cursor, sql, exc), sql) from exc
+            raise translate(with_position(cursor, sql, exc), sql) from exc
         if relation is None:
-            return Result((), DuckDBRows(None, limit, sql, cursor), told)
+            return Result((), DuckDBRows(None, limit, sql, cursor), report)
         columns = tuple(
             Column(_spark_name(name), spark_type(kind))
             for name, kind in zip(relation.columns, relation.types, strict=True)
         )
-        return Result(columns, DuckDBRows(relation, limit, sql, cursor), told)
+        return Result(columns, DuckDBRows(relation, limit, sql, cursor), report)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         self.begin()
-        assert self._loading is not None
+        assert self._pending is not None
         if self._connection is None:
-            self._connection = self._loading.finish()
+            self._connection = self._pending.result()
             self._connection.execute(f"SET temp_directory = {_text(str(self._spill))}")
             self._connection.execute(f"SET memory_limit = '{self.memory_limit}B'")
             if self._remote:
-                _load(self._connection, "httpfs")
+                load_extension(self._connection, "httpfs")
                 self._connection.execute(self._remote)
-        # An empty catalog per statement: results are read late, so one statement's views must outlive the next one.
+        # An empty catalog per statement: results are read late, so the views of a statement must outlive the next one.
         cursor = self._connection.cursor()
         # With a space in its name, which no namespace of the lake can have.
         name = f'"statement {next(self._numbers)}"'
         cursor.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
-        # Forgotten with the last result that reads from it, so that a long-lived process does not collect them.
+        # Detached with the last result that reads from it, so that a long-lived process does not accumulate catalogs.
         finalize(cursor, _detach, self._connection, name)
         return cursor
 
-    def _explained(
+    def _explain(
         self, cursor: duckdb.DuckDBPyConnection, sql: str, views: Mapping[TableName | str, Scan], reason: str
     ) -> Explain:
-        """Run the query once under DuckDB's profiler, and count what its scans opened."""
-        cursor.execute("SET enable_external_file_cache = false")  # what is in memory already would not count as read
+        """Run the query once under DuckDB's profiler, and count the files that its scans opened."""
+        cursor.execute("SET enable_external_file_cache = false")  # cached files would not count as read
         profile = json.loads(cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + sql).fetchall()[0][1])
         plan = cursor.execute("EXPLAIN " + sql).fetchall()[0][1]
         cursor.execute("SET enable_external_file_cache = true")
@@ -161,25 +123,6 @@ class DuckDB:
         )
 
 
-def _connect() -> duckdb.DuckDBPyConnection:
-    try:
-        import duckdb
-    except ImportError as exc:
-        raise NotInstalledError("duckdb", "duckdb") from exc
-    connection = duckdb.connect(config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
-    for name in _EXTENSIONS:
-        _load(connection, name)
-    # Spark sorts NULLs first going up and last going down.
-    connection.execute("SET TimeZone = 'UTC'; SET default_null_order = 'NULLS_FIRST_ON_ASC_LAST_ON_DESC'")
-    return connection
-
-
-def _load(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    import duckdb
-
-    connection.execute(f"LOAD {_text(str(_extension(name, duckdb.__version__)))}")
-
-
 def _detach(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     import duckdb
 
@@ -189,59 +132,55 @@ def _detach(connection: duckdb.DuckDBPyConnection, name: str) -> None:
 
 @dataclass
 class DuckDBRows:
-    """The rows of a relation, fetched when somebody looks."""
+    """The rows of a relation, fetched on demand."""
 
     relation: Any
     limit: int | None
     sql: str
     cursor: Any
-    """Kept, because what the relation reads from goes with it."""
+    """Referenced because its catalog holds the views that the relation reads."""
 
     def fetch(self) -> list[Row]:
-        import duckdb
-
-        if self.relation is None:
-            return []
-        try:
-            rows: list[Row] = self._limited().fetchall()
-            return rows
-        except duckdb.Error as exc:
-            raise translate(exc, self.sql) from exc
+        """All rows as tuples."""
+        rows: list[Row] = [] if self.relation is None else self._read("fetchall")
+        return rows
 
     def arrow(self) -> pyarrow.Table:
-        import duckdb
+        """All rows as an Arrow table."""
         import pyarrow
 
-        if self.relation is None:
-            return pyarrow.table({})
+        return pyarrow.table({}) if self.relation is None else self._read("to_arrow_table")
+
+    def _read(self, method: str) -> Any:
+        import duckdb
+
+        relation = self.relation if self.limit is None else self.relation.limit(self.limit)
         try:
-            return self._limited().to_arrow_table()
+            return getattr(relation, method)()
         except duckdb.Error as exc:
             raise translate(exc, self.sql) from exc
-
-    def _limited(self) -> Any:
-        return self.relation if self.limit is None else self.relation.limit(self.limit)
 
 
 def _spark_name(column: str) -> str:
-    """What Spark would have called a column that the query gave no name."""
+    """The name that Spark gives to a column without one."""
     return column.replace("count_star()", "count(1)").replace('"', "")
 
 
-def _with_sparks_integers(relation: Any) -> Any:
-    """DuckDB sums whole numbers to HUGEINT, which Spark and Arrow do not have: to Spark such a sum is a BIGINT."""
+def _with_bigint_sums(relation: Any) -> Any:
+    """DuckDB sums integers to HUGEINT, which Spark and Arrow do not have: in Spark such a sum is a BIGINT."""
     if relation is None or not any(kind.id == "hugeint" for kind in relation.types):
         return relation
     columns = enumerate(zip(relation.columns, relation.types, strict=True), start=1)
     return relation.project(
         ", ".join(
-            (f"CAST(#{place} AS BIGINT)" if kind.id == "hugeint" else f"#{place}") + f" AS {_name(name)}"
-            for place, (name, kind) in columns
+            (f"CAST(#{position} AS BIGINT)" if kind.id == "hugeint" else f"#{position}") + f" AS {_name(name)}"
+            for position, (name, kind) in columns
         )
     )
 
 
 def _create_view(cursor: duckdb.DuckDBPyConnection, name: TableName | str, scan: Scan) -> None:
+    """Create the view that a table name in a query refers to."""
     import duckdb
 
     view = _name(name) if isinstance(name, str) else f"{_name(name.namespace)}.{_name(name.table)}"
@@ -257,7 +196,7 @@ def _create_view(cursor: duckdb.DuckDBPyConnection, name: TableName | str, scan:
 
 
 def _select(scan: Scan) -> str:
-    """The table as a query that DuckDB can push columns and filters into."""
+    """A query over the table into which DuckDB pushes columns and filters."""
     if scan.metadata:
         at = f", snapshot_from_id = {int(scan.snapshot_id)}" if scan.snapshot_id else ""
         return f"SELECT * FROM iceberg_scan({_text(scan.metadata)}{at})"
@@ -265,7 +204,7 @@ def _select(scan: Scan) -> str:
 
 
 def _select_with_nulls(scan: Scan) -> str:
-    """The same with nulls for whatever the files lack: still pushed into, but counts no longer come from footers."""
+    """The same with nulls for missing columns: filters are still pushed down, but counts do not come from footers."""
     return f"SELECT {_names(scan)} FROM (SELECT * FROM {_parquet(scan)} UNION ALL BY NAME {_no_rows(scan)})"
 
 
@@ -274,31 +213,18 @@ def _names(scan: Scan) -> str:
 
 
 def _parquet(scan: Scan) -> str:
-    listed = ", ".join(_text(file) for file in scan.files)
-    # Older files lack newer columns: by name, what is missing is null.
-    return f"read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
+    files = ", ".join(_text(file) for file in scan.files)
+    # Older files lack newer columns; by name, a missing column is null.
+    return f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
 
 
 def _no_rows(scan: Scan) -> str:
-    nothing = ", ".join(f"CAST(NULL AS {duckdb_type(column.type)}) AS {_name(column.name)}" for column in scan.columns)
-    return f"SELECT {nothing or '1'} WHERE false"
+    nulls = ", ".join(f"CAST(NULL AS {duckdb_type(column.type)}) AS {_name(column.name)}" for column in scan.columns)
+    return f"SELECT {nulls or '1'} WHERE false"
 
 
 def _files_read(profile: Any) -> int:
-    """The files that all scans of a profiled plan opened."""
+    """The number of files that all scans of a profiled plan opened."""
     own = str((profile.get("extra_info") or {}).get("Total Files Read", "0"))
     number = int(own) if own.isdigit() else 0
     return number + sum(_files_read(child) for child in profile.get("children", []))
-
-
-def _extension(name: str, version: str) -> Path:
-    spec = find_spec(f"duckdb_extension_{name}")
-    if spec is None or not spec.submodule_search_locations:
-        raise NotInstalledError(f"duckdb-extension-{name}", "duckdb")
-    file = Path(spec.submodule_search_locations[0]) / "extensions" / f"v{version}" / f"{name}.duckdb_extension"
-    if not file.is_file():
-        raise EngineError(
-            f"duckdb-extension-{name} is not the one for DuckDB {version}.",
-            f"pip install 'duckdb-extension-{name}=={version}'",
-        )
-    return file

@@ -1,9 +1,10 @@
-"""Column types in DuckDB's words and in Spark's."""
+"""Column types of DuckDB and of Spark, translated both ways."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
+
+from lakehouse.core.type_arguments import split_arguments
 
 _TO_DUCKDB = {
     "string": "VARCHAR",
@@ -12,8 +13,8 @@ _TO_DUCKDB = {
     "timestamp_ntz": "TIMESTAMP",
     "void": "INTEGER",
 }
-#: By DuckDB's id of a type. Spark reads unsigned numbers as the next larger signed ones.
-_TO_SPARK = {
+#: By DuckDB's id of a type. Spark reads an unsigned integer as the next larger signed one.
+SPARK_TYPES = {
     "integer": "int",
     "hugeint": "decimal(38,0)",
     "uhugeint": "decimal(38,0)",
@@ -34,9 +35,9 @@ _TO_SPARK = {
 
 
 def duckdb_type(spark_type: str) -> str:
-    """A type of Spark's in DuckDB's words; what is in those already stays as it is."""
+    """The DuckDB type of a Spark type; a DuckDB type is returned unchanged."""
     kind, _, inside = spark_type.partition("<")
-    parts = list(_parts(inside.removesuffix(">")))
+    parts = split_arguments(inside.removesuffix(">"))
     match kind:
         case "array":
             return f"{duckdb_type(parts[0])}[]"
@@ -44,12 +45,12 @@ def duckdb_type(spark_type: str) -> str:
             return f"MAP({duckdb_type(parts[0])}, {duckdb_type(parts[1])})"
         case "struct" if parts:
             return f"STRUCT({', '.join(map(_field, parts))})"
-    # Some types of files are in DuckDB's words, with names of fields that must keep their case.
+    # Nested types of Parquet files are DuckDB types already; the names of their fields keep their case.
     return _TO_DUCKDB.get(kind) or (kind if kind[:1].isupper() else kind.upper())
 
 
 def spark_type(kind: Any) -> str:
-    """A type of DuckDB's (a `DuckDBPyType`, whose stubs say too little of its children) in Spark's words."""
+    """The Spark type of a `DuckDBPyType`, whose stubs do not describe its children."""
     match kind.id:
         case "decimal":
             (_, precision), (_, scale) = kind.children
@@ -60,20 +61,9 @@ def spark_type(kind: Any) -> str:
             return f"map<{','.join(spark_type(part) for _, part in kind.children)}>"
         case "struct":
             return f"struct<{','.join(f'{name}:{spark_type(part)}' for name, part in kind.children)}>"
-    return _TO_SPARK.get(kind.id, str(kind.id))
+    return SPARK_TYPES.get(kind.id, str(kind.id))
 
 
 def _field(part: str) -> str:
     name, _, kind = part.partition(":")
     return '"' + name.strip().strip("`").replace('"', '""') + f'" {duckdb_type(kind.strip())}'
-
-
-def _parts(inside: str) -> Iterator[str]:
-    """What stands between the commas that are not within a part's own brackets."""
-    depth, start = 0, 0
-    for place, letter in enumerate(inside + ","):
-        depth += (letter in "<(") - (letter in ">)")
-        if letter == "," and depth == 0:
-            if part := inside[start:place].strip():
-                yield part
-            start = place + 1

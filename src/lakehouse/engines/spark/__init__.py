@@ -1,1 +1,1 @@
-"""Spark: the Java and the jars it needs, how it starts fast, and how a statement reaches it."""
+"""Spark: its Java and jars, its fast start, sessions, and the daemon that keeps it warm."""

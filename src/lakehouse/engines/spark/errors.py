@@ -1,4 +1,4 @@
-"""Spark's errors in our own words. No Py4JJavaError leaves this room."""
+"""Spark's errors as LakeErrors; no Py4JJavaError leaves this package."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lakehouse.core.errors import (
     StatementLostError,
 )
 
-_PLACE = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
+_POSITION = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
 _CLASS = re.compile(r"^\[(?P<name>[A-Z_.]+)\]\s*")
 _CAUSE = re.compile(r"(?:Caused by: |: )(?:[\w$]+\.)+(?P<name>\w+(?:Exception|Error)): (?P<why>.+)")
 
 
 @contextmanager
 def translated(sql: str) -> Iterator[None]:
-    """Whatever Spark raises in this block leaves it as a LakeError."""
+    """Raise what Spark raises in this block as a LakeError."""
     from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import AnalysisException, ParseException, PySparkException
 
@@ -39,8 +39,8 @@ def translated(sql: str) -> Iterator[None]:
 
 
 def _rejected(text: str, sql: str) -> QueryRejectedError:
-    place = _PLACE.search(text)
-    line, column = (int(place[1]), int(place[2]) + 1) if place else (None, None)
+    position = _POSITION.search(text)
+    line, column = (int(position[1]), int(position[2]) + 1) if position else (None, None)
     # Spark appends the statement and the plan to the message; the first paragraph is the message.
     message = _CLASS.sub("", text.split("\n\n")[0].split("\n== ")[0].split(";\n")[0]).strip()
     message = re.sub(r"\s*;? *line \d+,? pos(ition)? \d+\.?", "", message).replace("\n", " ")

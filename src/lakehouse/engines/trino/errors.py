@@ -1,4 +1,4 @@
-"""Trino's errors in our own words."""
+"""Trino's errors as LakeErrors."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 from lakehouse.core.errors import EngineError, EngineUnreachableError, QueryRejectedError
 
-_PLACE = re.compile(r"^line (\d+):(\d+): ")
+_POSITION = re.compile(r"^line (\d+):(\d+): ")
 
 
 @contextmanager
 def translated(sql: str, url: str) -> Iterator[None]:
-    """Whatever Trino's client raises in this block leaves it as a LakeError."""
+    """Raise what Trino's client raises in this block as a LakeError."""
     import requests
     from trino.exceptions import TrinoConnectionError, TrinoQueryError, TrinoUserError
 
@@ -21,13 +21,13 @@ def translated(sql: str, url: str) -> Iterator[None]:
         yield
     except TrinoUserError as exc:
         text = exc.message or ""
-        place = _PLACE.match(text)
-        line, column = (int(place[1]), int(place[2])) if place else (None, None)
-        raise QueryRejectedError(_PLACE.sub("", text), sql=sql, line=line, column=column) from exc
+        position = _POSITION.match(text)
+        line, column = (int(position[1]), int(position[2])) if position else (None, None)
+        raise QueryRejectedError(_POSITION.sub("", text), sql=sql, line=line, column=column) from exc
     except TrinoQueryError as exc:
         if exc.error_name in ("USER_CANCELED", "ADMINISTRATIVELY_KILLED"):
             raise EngineError("The statement was cancelled in Trino.") from exc
-        hint = "lake logs trino" if exc.error_type != "EXTERNAL" else "Is what the catalog points at up? lake status"
+        hint = "lake logs trino" if exc.error_type != "EXTERNAL" else "Does the server of that catalog run? lake status"
         raise EngineError(f"Trino failed: {exc.message} ({exc.error_name}).", hint) from exc
     except (TrinoConnectionError, requests.exceptions.RequestException) as exc:
         raise EngineUnreachableError(

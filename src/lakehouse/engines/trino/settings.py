@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from lakehouse.core.errors import BadSettingError
+from lakehouse.core.setting import setting
 
 
 @dataclass(frozen=True)
 class TrinoSettings:
     """`[trino]` in lake.toml, `LAKE_TRINO__*` in the environment."""
 
-    url: str = field(
-        default="", metadata={"help": "a Trino to ask, e.g. http://127.0.0.1:8085; nothing: as the profile says"}
+    url: str = setting("", "Address of the Trino to query, e.g. http://127.0.0.1:8085 (default: from the profile).")
+    catalog: str = setting("", "Name of the lake's catalog in Trino (default: from the profile, else lake).")
+    branches: tuple[str, ...] = setting(
+        (), "Branches that the stack's Trino shows, each as a catalog of its name (default: none)."
     )
-    catalog: str = field(
-        default="", metadata={"help": "what Trino calls the lake's catalog; nothing: as the profile says, or lake"}
-    )
-    branches: tuple[str, ...] = field(
-        default=(), metadata={"help": "branches that Trino shows too, each as a catalog of its name"}
-    )
-    user: str = field(default="lake", metadata={"help": "who asks Trino"})
+    user: str = setting("lake", "User name that Trino gets with each statement.")
 
     def address(self) -> tuple[str, str, int]:
-        """The scheme, the host and the port."""
-        place = urlsplit(self.url)
-        if place.scheme not in ("http", "https") or not place.hostname:
+        """The scheme, host and port of the address."""
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
             raise BadSettingError("trino.url is not an address.", "Write it as http://127.0.0.1:8085.")
-        return place.scheme, place.hostname, place.port or (443 if place.scheme == "https" else 80)
+        return parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)

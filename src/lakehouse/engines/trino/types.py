@@ -1,10 +1,12 @@
-"""Trino's column types in Spark's words."""
+"""Column types of Trino as Spark types."""
 
 from __future__ import annotations
 
 import re
 
-_WORDS = {
+from lakehouse.core.type_arguments import split_arguments
+
+_SPARK_TYPES = {
     "integer": "int",
     "real": "float",
     "varchar": "string",
@@ -18,7 +20,7 @@ _TIMESTAMP = re.compile(r"timestamp(?:\(\d+\))?( with time zone)?")
 
 
 def spark_type(kind: str) -> str:
-    """A type as Trino spells it, `row(a bigint, b varchar(3))`, in Spark's words."""
+    """The Spark type of a Trino type such as `row(a bigint, b varchar(3))`."""
     kind = kind.strip()
     if (stamp := _TIMESTAMP.fullmatch(kind)) is not None:
         return "timestamp" if stamp[1] else "timestamp_ntz"
@@ -28,26 +30,15 @@ def spark_type(kind: str) -> str:
         case "array":
             return f"array<{spark_type(inside)}>"
         case "map":
-            return "map<" + ",".join(spark_type(part) for part in _parts(inside)) + ">"
+            return "map<" + ",".join(spark_type(part) for part in split_arguments(inside)) + ">"
         case "row":
-            return "struct<" + ",".join(_field(part) for part in _parts(inside)) + ">"
+            return "struct<" + ",".join(_field(part) for part in split_arguments(inside)) + ">"
         case "decimal":
             return "decimal(" + inside.replace(" ", "") + ")" if bracket else "decimal(38,0)"
-    return _WORDS.get(head, head)
+    return _SPARK_TYPES.get(head, head)
 
 
 def _field(part: str) -> str:
     name, _, kind = part.strip().partition(" ")
     name = name.strip('"')
     return f"{name}:{spark_type(kind)}"
-
-
-def _parts(inside: str) -> list[str]:
-    """What stands between the commas that are not within a part's own brackets."""
-    found, depth, start = [], 0, 0
-    for place, letter in enumerate(inside + ","):
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
-            found.append(inside[start:place].strip())
-            start = place + 1
-    return found

@@ -5,37 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from lakehouse.engines.duckdb.types import SPARK_TYPES, duckdb_type
 from lakehouse.ingest.files import features
 from lakehouse.ingest.files.model import PlannedColumn
 
 #: What a query fails with where a value does not fit and every value must.
 MISFIT = "lake misfit"
 
-_WORDS = {
-    "string": "VARCHAR",
-    "int": "INTEGER",
-    "integer": "INTEGER",
-    "long": "BIGINT",
-    "float": "FLOAT",
-    "binary": "BLOB",
-    "timestamp": "TIMESTAMPTZ",
-    "timestamp_ntz": "TIMESTAMP",
-}
-_SPARK_WORDS = {
-    "VARCHAR": "string",
-    "INTEGER": "int",
-    "BLOB": "binary",
-    "TIMESTAMP WITH TIME ZONE": "timestamp",
-    "TIMESTAMP": "timestamp_ntz",
-    "TIMESTAMP_NS": "timestamp_ntz",
-    "TIMESTAMP_MS": "timestamp_ntz",
-    "TIMESTAMP_S": "timestamp_ntz",
-    "UTINYINT": "smallint",
-    "USMALLINT": "int",
-    "UINTEGER": "bigint",
-    "UBIGINT": "decimal(20,0)",
-    "HUGEINT": "decimal(38,0)",
-}
 _SAME_IN_BOTH = ("BOOLEAN", "TINYINT", "SMALLINT", "BIGINT", "FLOAT", "DOUBLE", "DATE")
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
@@ -63,15 +39,10 @@ def cast_of(column: PlannedColumn, raw: str, text: str) -> Cast | None:
     return _plain(column, raw)
 
 
-def duckdb_type(spark_type: str) -> str:
-    """A Spark type in DuckDB's words."""
-    return _WORDS.get(spark_type, spark_type.upper())
-
-
 def spark_type(duckdb: str) -> str:
     """A DuckDB type in Spark's words; what Spark has no word for is kept as text."""
-    if duckdb in _SPARK_WORDS:
-        return _SPARK_WORDS[duckdb]
+    if duckdb.lower() in SPARK_TYPES:
+        return SPARK_TYPES[duckdb.lower()]
     if duckdb in _SAME_IN_BOTH or duckdb.startswith("DECIMAL"):
         return duckdb.lower()
     return duckdb if is_nested(duckdb) else "string"

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.core import quoting
+from lakehouse.engines.duckdb.types import duckdb_type
 from lakehouse.ingest.files import duck
-from lakehouse.ingest.files.casts import MISFIT, Cast, cast_of, duckdb_type, is_nested
+from lakehouse.ingest.files.casts import MISFIT, Cast, cast_of, is_nested
 from lakehouse.ingest.files.model import LINE_COLUMN, FilePlan, PlannedColumn, ReadPlan, Reject
 from lakehouse.ingest.files.rejects import RejectsFile, placed, unparsed
 from lakehouse.ingest.files.workspace import Rows, Workspace, rows_of

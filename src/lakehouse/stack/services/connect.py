@@ -6,7 +6,7 @@ import sys
 
 from lakehouse.config.serialize import dump_settings
 from lakehouse.engines.spark.jars import EMBEDDED, S3A, MavenArtifact
-from lakehouse.stack.health import listens
+from lakehouse.process.probes import accepts_connections
 from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.services.ours import ENVIRONMENT, listening
 
@@ -33,7 +33,7 @@ def _process(context: StackContext) -> ProcessSpec:
 
 
 def _healthy(context: StackContext) -> bool:
-    return listens(context.endpoints.host, context.settings.stack.connect_port)
+    return accepts_connections(context.endpoints.host, context.settings.stack.connect_port)
 
 
 def _container() -> ContainerSpec:

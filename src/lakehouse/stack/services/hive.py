@@ -10,8 +10,8 @@ from xml.sax.saxutils import escape
 
 from lakehouse.engines.spark.jars import EMBEDDED, S3A, MavenArtifact
 from lakehouse.engines.spark.java import find_java
+from lakehouse.process.probes import accepts_connections
 from lakehouse.stack.fetch import artifact_path
-from lakehouse.stack.health import listens
 from lakehouse.stack.jvm import hadoop_jars
 from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, ServerArchive, Service, StackContext
 from lakehouse.stack.process import run_once
@@ -114,7 +114,7 @@ def _files(context: StackContext) -> dict[Path, str]:
 
 
 def _process(context: StackContext) -> ProcessSpec:
-    told = {
+    options = {
         "java": _java(context),
         "class_path": _class_path(context),
         "options": _options(context),
@@ -125,12 +125,12 @@ def _process(context: StackContext) -> ProcessSpec:
         (sys.executable, "-m", "lakehouse.stack.hive_server"),
         environment={"PYTHONUNBUFFERED": "1"},
         files=_files(context),
-        input=json.dumps(told),
+        input=json.dumps(options),
     )
 
 
 def _healthy(context: StackContext) -> bool:
-    return listens(context.endpoints.host, context.settings.stack.hive_port)
+    return accepts_connections(context.endpoints.host, context.settings.stack.hive_port)
 
 
 def _container() -> ContainerSpec:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from lakehouse.core.java_properties import java_properties
 from lakehouse.engines.spark.jars import MavenArtifact
+from lakehouse.process.probes import answers
 from lakehouse.stack.fetch import artifact_path
-from lakehouse.stack.health import answers
 from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext
-from lakehouse.stack.process import properties_text
 from lakehouse.stack.services import java25
 
 JAR = MavenArtifact(
@@ -25,7 +25,7 @@ def _artifacts(context: StackContext) -> tuple[Artifact, ...]:
 
 
 def properties(bucket: str, endpoint: str, region: str) -> dict[str, str]:
-    """What Nessie is told wherever it runs; none of it is secret."""
+    """The properties of Nessie natively and in a container; none of them is secret."""
     s3 = "nessie.catalog.service.s3.default-options"
     return {
         "nessie.server.authentication.enabled": "false",
@@ -43,7 +43,7 @@ def properties(bucket: str, endpoint: str, region: str) -> dict[str, str]:
 
 def _process(context: StackContext) -> ProcessSpec:
     stack = context.settings.stack
-    told = {
+    own = {
         "quarkus.http.host": stack.host,
         "quarkus.http.port": str(stack.nessie_port),
         "quarkus.management.host": stack.host,
@@ -68,7 +68,7 @@ def _process(context: StackContext) -> ProcessSpec:
             "-jar",
             str(artifact_path(context.settings, JAR)),
         ),
-        files={file: properties_text({**told, **secret})},
+        files={file: java_properties({**own, **secret})},
     )
 
 

@@ -1,4 +1,4 @@
-"""PostgreSQL: one server, a database and a user for each of those who keep something in it."""
+"""PostgreSQL: one server, with a database and a user for each of its clients."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from pathlib import Path
 
 from lakehouse.catalogs.sql.postgres import create_tables_sql
 from lakehouse.config.endpoints import DATABASES, Database
+from lakehouse.process.files import write_private
+from lakehouse.process.guarded import guarded
 from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext, Wheel
-from lakehouse.stack.process import environment, failed, guarded, write_private
+from lakehouse.stack.process import environment, run_tool, service_failed
 
 ADMIN = "postgres"
 _MAJOR = 18
@@ -54,15 +56,15 @@ WHEEL = Wheel(
     ),
     size=80_000_000,
 )
-#: Small: it holds catalogs, not data.
+#: Small buffers: the server holds catalogs, not data.
 _SETTINGS = {"shared_buffers": "64MB", "max_connections": "100", "unix_socket_directories": "", "log_timezone": "UTC"}
 
 
 def program(context: StackContext, name: str) -> str:
-    """One of PostgreSQL's own programs: the installed package's, or those in the cache."""
+    """The path of a program of PostgreSQL, from the installed package or the cache."""
     installed = find_spec(_PACKAGE)
-    places = installed.submodule_search_locations if installed else None
-    folder = Path(places[0]) if places else artifact_path(context.settings, WHEEL) / _PACKAGE
+    locations = installed.submodule_search_locations if installed else None
+    folder = Path(locations[0]) if locations else artifact_path(context.settings, WHEEL) / _PACKAGE
     return str(folder / f"pginstall{_MAJOR}" / "bin" / name)
 
 
@@ -78,20 +80,20 @@ def _prepare(context: StackContext) -> None:
     cluster = _cluster(context)
     complete = cluster / "lakehouse.ready"
     if not complete.is_file():
-        _make_cluster(context, cluster)
-    # Without a server, so that it works whatever the passwords were before.
-    _run_single(context, cluster, _statements_for_passwords(context))
+        _create_cluster(context, cluster)
+    # In single-user mode, which works whatever the passwords were before.
+    _run_single(context, cluster, _password_statements(context))
     complete.touch()
 
 
-def _statements_for_passwords(context: StackContext) -> list[str]:
+def _password_statements(context: StackContext) -> list[str]:
     passwords = {ADMIN: context.secrets.postgres_password}
     passwords |= {database.user: database.password for database in context.endpoints.databases.values()}
     return [f"ALTER ROLE {user} PASSWORD '{_quoted(password)}'" for user, password in passwords.items()]
 
 
-def _make_cluster(context: StackContext, cluster: Path) -> None:
-    shutil.rmtree(cluster, ignore_errors=True)  # what an interrupted start left
+def _create_cluster(context: StackContext, cluster: Path) -> None:
+    shutil.rmtree(cluster, ignore_errors=True)  # left by an interrupted start
     cluster.parent.mkdir(parents=True, exist_ok=True)
     options = ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-instructions"]
     secret = context.config("postgres") / "password"
@@ -106,27 +108,16 @@ def _make_cluster(context: StackContext, cluster: Path) -> None:
 
 
 def _run_single(context: StackContext, cluster: Path, statements: list[str]) -> None:
-    told = _run(
-        context, [program(context, "postgres"), "--single", "-D", str(cluster), ADMIN], "\n".join(statements) + "\n"
-    )
-    if "ERROR:" in told or "FATAL:" in told:
-        why = next(line for line in told.splitlines() if "ERROR:" in line or "FATAL:" in line)
-        raise failed("postgres", why)
+    command = [program(context, "postgres"), "--single", "-D", str(cluster), ADMIN]
+    output = _run(context, command, "\n".join(statements) + "\n")
+    for line in output.splitlines():
+        if "ERROR:" in line or "FATAL:" in line:
+            raise service_failed("postgres", line)
 
 
 def _run(context: StackContext, command: list[str], text: str = "") -> str:
-    done = subprocess.run(
-        guarded(command, not_root=True),
-        input=text,
-        capture_output=True,
-        text=True,
-        env=environment(ProcessSpec(())),
-        cwd=context.folder("postgres"),
-    )
-    if done.returncode != 0:
-        why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise failed("postgres", f"{Path(command[0]).name} failed: {why}")
-    return done.stderr
+    own, folder = guarded(command, not_root=True), context.folder("postgres")
+    return run_tool("postgres", Path(command[0]).name, own, input=text, env=environment(), cwd=folder)
 
 
 def _quoted(text: str) -> str:
@@ -142,9 +133,9 @@ def _process(context: StackContext) -> ProcessSpec:
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
     return ProcessSpec(
         (program(context, "postgres"), "-D", str(_cluster(context)), *options),
-        stop_signal=signal.SIGINT,  # at once; SIGTERM would wait for clients to leave
+        stop_signal=signal.SIGINT,  # disconnects clients; SIGTERM would wait for them
         not_root=True,
-        prepared_with="\n".join(_statements_for_passwords(context)),
+        prepared_with="\n".join(_password_statements(context)),
     )
 
 
@@ -153,17 +144,17 @@ def _healthy(context: StackContext) -> bool:
 
 
 def _ready(context: StackContext) -> None:
-    """Make the catalog's tables, so that Trino can be asked before the lake was."""
+    """Create the tables of the SQL catalog, so that Trino works before the lake was first used."""
     if query(context, context.endpoints.databases["lake"], create_tables_sql()) is None:
-        raise failed("postgres", "the tables of the catalog could not be made")
+        raise service_failed("postgres", "creating the tables of the SQL catalog failed")
 
 
 def query(context: StackContext, database: Database, sql: str) -> str | None:
-    """What one query gives as text, or None if the server does not answer it."""
+    """The result of one query as text; None if it fails."""
     command = [program(context, "psql"), "-X", "-A", "-t", "-q", "-h", database.host, "-p", str(database.port)]
     command += ["-U", database.user, "-d", database.name, "-c", sql]
-    secret = ProcessSpec((), {"PGPASSWORD": database.password, "PGCONNECT_TIMEOUT": "3"})
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(secret))
+    own = {"PGPASSWORD": database.password, "PGCONNECT_TIMEOUT": "3"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(own))
     return done.stdout.strip() if done.returncode == 0 else None
 
 
@@ -181,7 +172,7 @@ def _container() -> ContainerSpec:
             "./postgres/databases.sh": "/docker-entrypoint-initdb.d/databases.sh",
         },
         health=("CMD-SHELL", f"pg_isready -U {ADMIN} -d lake"),
-        user="70:70",  # what postgres is in this image
+        user="70:70",  # the user postgres of this image
         start_period_s=30,
         memory="512m",
     )

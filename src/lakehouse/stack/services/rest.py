@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sys
 
-from lakehouse.stack.health import answers
+from lakehouse.process.probes import answers
 from lakehouse.stack.model import ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.services.ours import ENVIRONMENT, listening
 
 
 def _process(context: StackContext) -> ProcessSpec:
     endpoints, settings = context.endpoints, context.settings
-    told = {
+    options = {
         "catalog": endpoints.databases["lake"].url,
         "warehouse": settings.warehouse or endpoints.warehouse,
         "files": {
@@ -26,11 +26,11 @@ def _process(context: StackContext) -> ProcessSpec:
         "host": settings.stack.host,
         "port": settings.stack.rest_port,
     }
-    return ProcessSpec((sys.executable, "-m", "lakehouse.rest_catalog"), input=json.dumps(told))
+    return ProcessSpec((sys.executable, "-m", "lakehouse.rest_catalog"), input=json.dumps(options))
 
 
 def _healthy(context: StackContext) -> bool:
-    # Without the token, it still says that it is there.
+    # 401: it runs and requires the token.
     return answers(f"http://{context.endpoints.host}:{context.settings.stack.rest_port}/v1/config", 200, 401)
 
 

@@ -1,23 +1,23 @@
-"""The object store: MinIO where it is there or Go can build it, else s3proxy on Spark's Java. Both speak plain S3."""
+"""The object store: MinIO if it is installed or Go can build it, else s3proxy on Spark's Java."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotInstalledError
+from lakehouse.core.java_properties import java_properties
 from lakehouse.engines.spark.jars import MavenArtifact
 from lakehouse.engines.spark.java import find_java
 from lakehouse.process.locks import locked
+from lakehouse.process.probes import accepts_connections, answers
 from lakehouse.stack.fetch import artifact_path
-from lakehouse.stack.health import answers, listens
 from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext
-from lakehouse.stack.process import environment, failed, properties_text
+from lakehouse.stack.process import environment, run_tool
 from lakehouse.stack.services.ours import ENVIRONMENT
 
 MINIO_VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
@@ -33,11 +33,11 @@ _BUILD_TIMEOUT_S = 3600
 
 
 def kind(context: StackContext) -> str:
-    """Which of the two it is: `minio` or `s3proxy`."""
-    asked_for = context.settings.stack.storage
-    if asked_for != "auto":
-        return asked_for
-    # A folder of one kind means nothing to the other, so what was begun with is kept.
+    """The object store in use: `minio` or `s3proxy`."""
+    chosen = context.settings.stack.storage
+    if chosen != "auto":
+        return chosen
+    # Neither reads the other's folder, so existing data decides.
     for each in ("minio", "s3proxy"):
         if (context.folder("storage") / each).is_dir():
             return each
@@ -45,11 +45,11 @@ def kind(context: StackContext) -> str:
 
 
 def minio(settings: Settings) -> str | None:
-    """MinIO's program: the one that was built, or one on the PATH."""
-    return str(_built(settings)) if _built(settings).is_file() else shutil.which("minio")
+    """The path of MinIO: the built program, or one on the PATH."""
+    return str(_minio_target(settings)) if _minio_target(settings).is_file() else shutil.which("minio")
 
 
-def _built(settings: Settings) -> Path:
+def _minio_target(settings: Settings) -> Path:
     return settings.cache / "dist" / f"minio-{MINIO_VERSION}" / "minio"
 
 
@@ -57,31 +57,26 @@ def _artifacts(context: StackContext) -> tuple[Artifact, ...]:
     return () if kind(context) == "minio" else (S3PROXY,)
 
 
-def _provide(context: StackContext, tell: Callable[[str], object]) -> None:
-    """Build MinIO, once; its makers publish it as source only."""
+def _build(context: StackContext, progress: Callable[[str], object]) -> None:
+    """Build MinIO, once: it is published as source only."""
     if kind(context) != "minio" or minio(context.settings):
         return
     go = shutil.which("go")
     if go is None:
         raise NotInstalledError("MinIO, or Go to build it,", "stack")
-    target = _built(context.settings)
+    target = _minio_target(context.settings)
     target.parent.mkdir(parents=True, exist_ok=True)
     with locked(target.parent.with_name(target.parent.name + ".lock")):
         if target.is_file():
             return
-        tell("Building MinIO with Go, once: some minutes")
+        progress("Building MinIO with Go, once: some minutes")
         command = [go, "install", "-ldflags", "-s -w", f"github.com/minio/minio@{MINIO_VERSION}"]
         scratch = target.parent / "bin"
-        done = subprocess.run(
-            command,
-            env={**os.environ, "GOBIN": str(scratch)},
-            capture_output=True,
-            text=True,
-            timeout=_BUILD_TIMEOUT_S,
+        task, environ = (
+            "building MinIO with Go (not needed: stack.storage = s3proxy)",
+            {**os.environ, "GOBIN": str(scratch)},
         )
-        if done.returncode != 0:
-            why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-            raise failed("storage", f"Go could not build MinIO: {why} (stack.storage = s3proxy does without)")
+        run_tool("storage", task, command, env=environ, timeout=_BUILD_TIMEOUT_S)
         (scratch / "minio").replace(target)
 
 
@@ -115,7 +110,7 @@ def _s3proxy_process(context: StackContext) -> ProcessSpec:
         "s3proxy.authorization": "aws-v2-or-v4",
         "s3proxy.identity": context.endpoints.s3_access_key,
         "s3proxy.credential": context.endpoints.s3_secret_key,
-        # Trino asks for more of a listing than this server knows, and can do without it.
+        # Trino sends headers with a listing that this server does not implement; it works without them.
         "s3proxy.ignore-unknown-headers": "true",
         "jclouds.provider": "filesystem-nio2",
         "jclouds.filesystem.basedir": str(context.folder("storage") / "s3proxy"),
@@ -125,7 +120,7 @@ def _s3proxy_process(context: StackContext) -> ProcessSpec:
     command = [str(java.program), f"-Xmx{context.settings.stack.storage_memory}", "-XX:TieredStopAtLevel=1"]
     return ProcessSpec(
         (*command, "-jar", str(artifact_path(context.settings, S3PROXY)), "--properties", str(file)),
-        files={file: properties_text(properties)},
+        files={file: java_properties(properties)},
     )
 
 
@@ -137,11 +132,11 @@ def _healthy(context: StackContext) -> bool:
     stack = context.settings.stack
     if kind(context) == "minio":
         return answers(f"{context.endpoints.s3_endpoint}/minio/health/ready")
-    return listens(context.endpoints.host, stack.storage_port)
+    return accepts_connections(context.endpoints.host, stack.storage_port)
 
 
 def _ready(context: StackContext) -> None:
-    """Make the bucket, in a process of its own: the client takes more memory than the supervisor."""
+    """Create the bucket, in a child process: the S3 client takes more memory than the supervisor."""
     own = {
         "LAKE_S3__ENDPOINT": context.endpoints.s3_endpoint,
         "LAKE_S3__REGION": context.endpoints.s3_region,
@@ -150,12 +145,9 @@ def _ready(context: StackContext) -> None:
         "LAKE_STACK__BUCKET": context.endpoints.bucket,
     }
     command = [sys.executable, "-m", "lakehouse.stack.bucket"]
-    done = subprocess.run(
-        command, env=environment(ProcessSpec((), own)), capture_output=True, text=True, cwd=context.run
+    run_tool(
+        "storage", f"creating the bucket {context.endpoints.bucket}", command, env=environment(own), cwd=context.run
     )
-    if done.returncode != 0:
-        why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise failed("storage", f"the bucket {context.endpoints.bucket} could not be made: {why}")
 
 
 def _container() -> ContainerSpec:
@@ -170,7 +162,7 @@ def _container() -> ContainerSpec:
         },
         health=("CMD", "mc", "ready", "local"),
         volumes={"storage": "/data"},
-        root=True,  # a new volume is root's, and this image has nobody who could hand it over
+        root=True,  # a new volume belongs to root, and this image cannot change its owner
         start_period_s=20,
         memory="1g",
     )
@@ -196,7 +188,7 @@ SERVICE = Service(
     memory_mb=80,
     ports=(Port("storage_port", "http://{host}:{port}", 9000), Port("storage_console_port", inside=9001)),
     artifacts=_artifacts,
-    provide=_provide,
+    build=_build,
     prepare=_prepare,
     process=_process,
     healthy=_healthy,

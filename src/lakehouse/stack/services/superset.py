@@ -29,7 +29,7 @@ def _container() -> ContainerSpec:
 def _init_job() -> ContainerSpec:
     return ContainerSpec(
         image=_IMAGE,
-        entrypoint=("sh", "-c", "superset db upgrade && superset init && python /etc/superset/make_admin.py"),
+        entrypoint=("sh", "-c", "superset db upgrade && superset init && python /etc/superset/create_admin.py"),
         environment=_ENVIRONMENT,
         volumes=_VOLUMES,
         needs={"trino": "service_healthy"},

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from http.client import HTTPException
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.request import Request
 
+from lakehouse.core.java_properties import java_properties
 from lakehouse.engines.spark.jars import MavenArtifact
+from lakehouse.process.probes import answers, fetch_json
 from lakehouse.stack.fetch import artifact_path
-from lakehouse.stack.health import answers
 from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, ServerArchive, Service, StackContext
-from lakehouse.stack.process import properties_text
 from lakehouse.stack.services import java25
 from lakehouse.stack.trino import branch_catalogs, catalog_files, stack_catalogs, store_of
 
-#: An answer comes in so many pieces at most while a statement waits, runs and ends.
-_MOST_PAGES = 100
+#: The most result pages to read while the statement is queued and runs.
+_MAX_PAGES = 100
 #: postgresql does not load without geospatial.
 PLUGINS = ("iceberg", "hive", "hudi", "postgresql", "geospatial", "memory", "tpch")
 DIST = ServerArchive(
@@ -76,8 +74,8 @@ def _process(context: StackContext) -> ProcessSpec:
             "io.trino.server.TrinoServer",
         ),
         files={
-            etc / "node.properties": properties_text(node),
-            etc / "config.properties": properties_text({**node, **config}),
+            etc / "node.properties": java_properties(node),
+            etc / "config.properties": java_properties({**node, **config}),
             etc / "log.properties": "io.trino=INFO\n",
             **{etc / "catalog" / name: text for name, text in catalogs.items()},
         },
@@ -91,19 +89,14 @@ def _healthy(context: StackContext) -> bool:
 
 
 def _runs_a_statement(url: str) -> bool:
-    """Whether it has found a node to run something on: for a moment after its start it has none."""
+    """Whether a statement succeeds: for a moment after its start, Trino has no node to run one on."""
     body = b"select count(*) from tpch.tiny.region"
     request = Request(f"{url}/v1/statement", body, {"X-Trino-User": "lake"}, method="POST")
-    opener = build_opener(ProxyHandler({}))  # no proxy: it is a server of our own
-    try:
-        for _ in range(_MOST_PAGES):
-            with opener.open(request, timeout=5) as answer:
-                told = json.load(answer)
-            if "nextUri" not in told:
-                return "error" not in told
-            request = Request(told["nextUri"], headers={"X-Trino-User": "lake"})
-    except (OSError, ValueError, HTTPException):
-        pass
+    for _ in range(_MAX_PAGES):
+        page = fetch_json(request)
+        if page is None or "nextUri" not in page:
+            return page is not None and "error" not in page
+        request = Request(page["nextUri"], headers={"X-Trino-User": "lake"})
     return False
 
 

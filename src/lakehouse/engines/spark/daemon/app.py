@@ -1,4 +1,4 @@
-"""The application: a lake behind HTTP. Thin: it parses, calls the lake and answers."""
+"""The daemon's HTTP application: parses a request, runs it on the lake, returns the result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lakehouse.core.version import __version__
 from lakehouse.engines.spark.daemon.client import ARROW
 from lakehouse.engines.spark.session import LocalSession
 
-_LOOK_FOR_HANG_UP_S = 0.25
+_POLL_S = 0.25
 Answer = Callable[[QueryRequest, str], Result]
 
 
@@ -46,7 +46,7 @@ class Query(BaseModel):
 
 @dataclass
 class Activity:
-    """How busy the application is, for the process that runs it to decide when to stop."""
+    """The number of running requests and the time of the last one, from which the daemon decides when to stop."""
 
     running: int = 0
     last: float = field(default_factory=time.monotonic)
@@ -70,8 +70,8 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
 
     @app.exception_handler(Exception)
     async def explain_bug(request: Request, exc: Exception) -> JSONResponse:
-        told = LakeError(f"Something unforeseen: {type(exc).__name__}: {exc}", "The log has the whole trace.")
-        return JSONResponse(told.as_dict(), status_code=500)
+        error = LakeError(f"Unexpected error: {type(exc).__name__}: {exc}", "The log has the traceback.")
+        return JSONResponse(error.as_dict(), status_code=500)
 
     @app.get("/health")
     async def health() -> dict[str, Any]:
@@ -82,12 +82,12 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
         activity.running += 1
         tag = uuid.uuid4().hex
         wants_arrow = ARROW in request.headers.get("accept", "")
-        asked = QueryRequest(
+        query_request = QueryRequest(
             **body.model_dump(exclude={"engine", "reason", "write"}), write=body.write, arrow=wants_arrow
         )
-        run = functools.partial(_run, answer, session, asked, body, tag)
+        run = functools.partial(_run, answer, session, query_request, body, tag)
         try:
-            return await _until_hang_up(request, run, lambda: session.cancel(tag))
+            return await _until_disconnect(request, run, lambda: session.cancel(tag))
         finally:
             activity.running -= 1
             activity.last = time.monotonic()
@@ -95,35 +95,35 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
     return app
 
 
-def _run(answer: Answer, session: LocalSession, asked: QueryRequest, body: Query, tag: str) -> Response:
+def _run(answer: Answer, session: LocalSession, request: QueryRequest, body: Query, tag: str) -> Response:
     with session.cancellable(tag):
-        result = answer(asked, body.engine)
-    told = {
+        result = answer(request, body.engine)
+    payload = {
         "columns": [asdict(column) for column in result.columns],
         "explain": {**asdict(result.explain), "reason": body.reason},
     }
-    return _arrow(result, told) if asked.arrow else _rows(result, told)
+    return _arrow(result, payload) if request.arrow else _rows(result, payload)
 
 
-def _rows(result: Result, told: dict[str, Any]) -> Response:
-    told["rows"] = [[jsonable(value) for value in row] for row in result.rows()]
-    return Response(json.dumps(told), media_type="application/json")
+def _rows(result: Result, payload: dict[str, Any]) -> Response:
+    payload["rows"] = [[jsonable(value) for value in row] for row in result.rows()]
+    return Response(json.dumps(payload), media_type="application/json")
 
 
-def _arrow(result: Result, told: dict[str, Any]) -> Response:
+def _arrow(result: Result, payload: dict[str, Any]) -> Response:
     import pyarrow
 
-    table = result.to_arrow().replace_schema_metadata({"lake": json.dumps(told)})
+    table = result.to_arrow().replace_schema_metadata({"lake": json.dumps(payload)})
     sink = pyarrow.BufferOutputStream()
     with pyarrow.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return Response(sink.getvalue().to_pybytes(), media_type=ARROW)
 
 
-async def _until_hang_up(request: Request, run: Callable[[], Response], cancel: Callable[[], None]) -> Response:
-    """Run in a thread; if the client goes away (Ctrl-C), cancel what it asked for."""
+async def _until_disconnect(request: Request, run: Callable[[], Response], cancel: Callable[[], None]) -> Response:
+    """Run in a thread; cancel it if the client disconnects (Ctrl-C)."""
     work = asyncio.ensure_future(asyncio.to_thread(run))
-    while not (await asyncio.wait({work}, timeout=_LOOK_FOR_HANG_UP_S))[0]:
+    while not (await asyncio.wait({work}, timeout=_POLL_S))[0]:
         if await request.is_disconnected():
             await asyncio.to_thread(cancel)
     return await work

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -16,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
-from lakehouse.engines.spark.daemon.client import ALREADY_SERVED, SOCKET
+from lakehouse.engines.spark.daemon.client import SOCKET
 from lakehouse.engines.spark.session import LocalSession
-from lakehouse.process.unix_http import short_path
+from lakehouse.process.daemons import sole_daemon
+from lakehouse.process.sockets import listen_unix
 
 if TYPE_CHECKING:
     import uvicorn
@@ -44,16 +43,12 @@ class DaemonOptions:
 
 
 def serve(answer: Callable[[QueryRequest, str], Result], session: LocalSession, options: DaemonOptions) -> None:
-    """Serve until idle; exits with ALREADY_SERVED if another daemon serves this lake.
+    """Serve until idle; exits with ALREADY_RUNNING if another daemon serves this lake.
 
     Args:
         answer: runs a request on the named engine.
     """
-    with (options.run_folder / "serving.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            sys.exit(ALREADY_SERVED)
+    with sole_daemon(options.run_folder / "serving.lock"):
         # The JVM starts while the web framework is imported.
         threading.Thread(target=_start, args=(session,)).start()
         _serve(answer, session, options)
@@ -80,7 +75,7 @@ def _serve(answer: Callable[[QueryRequest, str], Result], session: LocalSession,
     )
     server = uvicorn.Server(config)
     path = options.run_folder / SOCKET
-    listener = _listen(path)
+    listener = listen_unix(path)
     watch = threading.Thread(target=_watch, args=(server, activity, options, session), daemon=True)
     watch.start()
     try:
@@ -90,20 +85,6 @@ def _serve(answer: Callable[[QueryRequest, str], Result], session: LocalSession,
         session.stop()
         # Threads that wait for Spark must not keep the process alive; its JVM ends with it.
         os._exit(0)
-
-
-def _listen(path: Path) -> socket.socket:
-    """Only the owner may open the socket, from the moment it exists."""
-    path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
-    try:
-        with short_path(path) as name:
-            listener.bind(name)
-    finally:
-        os.umask(before)
-    listener.listen(128)
-    return listener
 
 
 def _watch(server: uvicorn.Server, activity: Activity, options: DaemonOptions, session: LocalSession) -> None:
@@ -126,5 +107,6 @@ def _watch(server: uvicorn.Server, activity: Activity, options: DaemonOptions, s
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                start_new_session=True,  # it finishes even if the daemon is stopped meanwhile
                 env={**os.environ, "LAKE_CACHE": str(options.cache)},
             )

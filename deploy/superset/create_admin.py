@@ -1,4 +1,4 @@
-"""Make Superset's first user, with the password from .env; one that is there is left alone."""
+"""Create the user admin of Superset with the password from .env, unless it exists."""
 
 import os
 
