@@ -38,7 +38,7 @@ def test_a_second_init_keeps_existing_files(call: Any, tmp_path: Path) -> None:
 def test_the_written_lake_toml_changes_nothing_and_names_every_setting(call: Any, tmp_path: Path) -> None:
     call("init", str(tmp_path))
     settings = load_settings({}, tmp_path, {})
-    assert set(settings.origins) == {"pipelines"}, "the sample pipeline"
+    assert set(settings.origins) == {"pipelines", "sources.shop.path"}, "the sample pipeline"
     text = (tmp_path / "lake.toml").read_text()
     for name, part, _ in all_settings():
         assert name.rpartition(".")[2] in text
@@ -58,7 +58,8 @@ def test_the_written_lake_toml_has_the_defaults_when_its_comments_are_removed(ca
     of_the_folder = {"origins": {}, "home": default.home, "dbt": default.dbt, "pipelines": (), "sources": {}}
     assert replace(found, **of_the_folder) == default
     assert "spark.master" in found.origins
-    assert found.sources == {"market": {"path": str(tmp_path / "with" / "bars")}}
+    folder = tmp_path / "with"
+    assert found.sources == {"shop": {"path": str(folder / "sales")}, "market": {"path": str(folder / "bars")}}
 
 
 def test_the_written_env_example_holds_the_defaults(call: Any, tmp_path: Path) -> None:

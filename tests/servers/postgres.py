@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,13 @@ class Postgres:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Postgres]:
     """One server for all tests."""
+    with running_server() as server:
+        yield server
+
+
+@contextmanager
+def running_server() -> Iterator[Postgres]:
+    """A server of one's own, for a test that does not run beside the others that need one."""
     server = Postgres(free_port(), secrets.token_urlsafe(18))
     folder = Path(tempfile.mkdtemp(prefix="lakehouse-postgres-"))  # pytest's own folders are closed to other users
     try:

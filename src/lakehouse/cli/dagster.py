@@ -31,7 +31,9 @@ def dagster(context: Context, port: int, host: str) -> None:
     settings = home / "dagster.yaml"
     if not settings.exists():
         settings.write_text("telemetry:\n  enabled: false\n")
-    environment = {**os.environ, "DAGSTER_HOME": str(home), "LAKE_HOME": str(context.lake.folder)}
+    # Dagster's processes read the settings themselves, and know nothing of this command's flags.
+    flags = {"LAKE_HOME": str(context.lake.folder), "LAKE_PROFILE": context.settings().profile}
+    environment = {**os.environ, "DAGSTER_HOME": str(home), **flags}
     note(f"Dagster on http://{host}:{port} (Ctrl-C stops it)")
     sys.stderr.flush()
     module = "lakehouse.orchestrate.definitions"

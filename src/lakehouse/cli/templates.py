@@ -34,6 +34,8 @@ def lake_toml() -> str:
     lines += [
         "",
         "# settings of the sources of a pipeline; `lake pipelines` lists them",
+        "[sources.shop]",
+        'path = "sales"',
         "# [sources.market]",
         '# path = "bars"',
     ]
@@ -60,14 +62,14 @@ def first_script() -> str:
 from lakehouse import open_lake
 
 with open_lake() as lake:
-    lake.sql("CREATE TABLE IF NOT EXISTS shop.orders (id INT, item STRING, price DECIMAL(10, 2))")
+    lake.sql("CREATE OR REPLACE TABLE shop.orders (id INT, item STRING, price DECIMAL(10, 2))")
     lake.sql("INSERT INTO shop.orders VALUES (1, 'tea', 2.50), (2, 'mate', 3.20)")
     print(lake.sql("SELECT item, sum(price) AS total FROM shop.orders GROUP BY item").to_pandas())
 
-    first = lake.history("shop.orders")[0]
+    before = lake.history("shop.orders")[-1]
     lake.sql("UPDATE shop.orders SET price = 2.80 WHERE item = 'tea'")
-    change = lake.diff("shop.orders", first.id, key=["id"])
-    print(f"{change.added} added, {change.removed} removed, {change.changed} changed since {first.at:%H:%M:%S}")
+    change = lake.diff("shop.orders", before.id, key=["id"])
+    print(f"{change.added} added, {change.removed} removed, {change.changed} changed since {before.at:%H:%M:%S}")
 '''
 
 
@@ -90,13 +92,13 @@ from lakehouse.quality import at_least, not_null
 
 
 def read_day(context: SourceContext) -> DataFrame:
-    file = Path(context.settings.get("path", "sales")) / f"{context.partition}.csv"
-    rows = context.spark.read.schema("id bigint, item string, cents bigint").csv(str(file.absolute()))
+    file = Path(context.settings["path"]) / f"{context.partition}.csv"
+    rows = context.spark.read.schema("id bigint, item string, cents bigint").csv(str(file))
     return rows.withColumn("date", F.lit(context.partition).cast("date"))
 
 
 def published(context: SourceContext) -> dict[str, str]:
-    folder = Path(context.settings.get("path", "sales"))
+    folder = Path(context.settings["path"])
     return {file.stem: f"{file.stat().st_size} {file.stat().st_mtime}" for file in folder.glob("*.csv")}
 
 

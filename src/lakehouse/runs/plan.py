@@ -65,6 +65,9 @@ class PartitionPlan:
             raise BadPartitionError(
                 f"{source.name} cannot list its partitions.", "Name some: --partition, or --from and --to."
             )
+        if not available and not requested:
+            folder = self._context.source_context("", "").settings.get("path", "")
+            self._context.progress(f"{source.name} has nothing to read{' in ' + folder if folder else ''}")
         known = fingerprints_of(self._before)
         selected = requested or {key for key, fingerprint in available.items() if known.get(key) != fingerprint}
         self._fingerprints |= {key: available[key] for key in selected if key in available}
@@ -75,9 +78,13 @@ class PartitionPlan:
         input_table = self._context.table(upstream)
         if input_table is None:
             return set()  # a table of another pipeline is read as a whole whenever this table is rebuilt
+        snapshots = lineage(self._context.iceberg, input_table.table_name)
+        if not snapshots:
+            self._context.progress(f"{self._table.name}: {upstream} has no rows yet")
+            return set()
         column = self._context.pipeline.partition_column(input_table)
         seen = inputs_of(self._before).get(upstream, "")
-        changed = changed_since(lineage(self._context.iceberg, input_table.table_name), seen, column)
+        changed = changed_since(snapshots, seen, column)
         if changed is None:
             every = self._context.rows_of(upstream).select(column).distinct().collect()
             return {str(row[0]) for row in every}

@@ -1,0 +1,24 @@
+"""What `lake dagster` gives to the process that takes its place."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.parametrize("profile", ["embedded", "sql"])
+def test_dagster_gets_the_home_and_the_profile_of_the_command(
+    call: Any, home: Path, monkeypatch: pytest.MonkeyPatch, profile: str
+) -> None:
+    given: dict[str, str] = {}
+    monkeypatch.setattr(os, "execve", lambda program, arguments, environment: given.update(environment))
+    monkeypatch.delenv("LAKE_HOME")
+    done = call("--profile", profile, "--home", str(home), "dagster", "--port", "3999")
+    assert done.code == 0, done.err
+    assert "http://127.0.0.1:3999" in done.err
+    assert (given["LAKE_HOME"], given["LAKE_PROFILE"]) == (str(home), profile)
+    assert given["DAGSTER_HOME"] == str(home / "dagster")
+    assert "enabled: false" in (home / "dagster" / "dagster.yaml").read_text(), "no telemetry"

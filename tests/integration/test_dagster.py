@@ -1,0 +1,154 @@
+"""`lake dagster` as a process: its page and its GraphQL answer on loopback alone, and Ctrl-C ends all of its processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+import pytest
+from tests.conftest import LAKE
+from tests.servers.ports import free_port
+
+pytestmark = pytest.mark.slow
+
+_START_TIMEOUT_S = 180
+_STOP_TIMEOUT_S = 60
+_LISTENING = "0A"
+_LOOPBACK = ("0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F")
+
+QUESTION = """{
+  assetNodes { assetKey { path } groupName }
+  repositoriesOrError { ... on RepositoryConnection { nodes { schedules { name } sensors { name } } } }
+}"""
+
+
+@dataclass(frozen=True)
+class Dagster:
+    """A running `lake dagster`."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+
+    def get(self, path: str) -> tuple[int, str]:
+        with urlopen(self.url + path, timeout=30) as answer:
+            return answer.status, answer.read().decode()
+
+    def ask(self, question: str) -> dict[str, Any]:
+        body = json.dumps({"query": question}).encode()
+        with urlopen(Request(self.url + "/graphql", body, {"Content-Type": "application/json"}), timeout=60) as answer:
+            found = json.loads(answer.read())
+        assert "errors" not in found, found
+        return dict(found["data"])
+
+    def answers(self) -> bool:
+        try:
+            return self.get("/server_info")[0] == 200
+        except (URLError, OSError):
+            return False
+
+
+def processes_below(pid: int) -> set[int]:
+    """A process and all that it started, and those started."""
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(folder.name)] = int(folder.joinpath("stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue  # it has ended meanwhile
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def running(pids: set[int]) -> set[int]:
+    """Those that have not ended; a zombie has."""
+    alive = set()
+    for pid in pids:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if state != "Z":
+            alive.add(pid)
+    return alive
+
+
+def listening_addresses(pids: set[int]) -> set[str]:
+    """The addresses, as the kernel writes them, on which some processes listen."""
+    sockets = set()
+    for pid in pids:
+        for link in Path(f"/proc/{pid}/fd").glob("*"):
+            try:
+                sockets.add(os.readlink(link))
+            except OSError:
+                continue
+    lines = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()]
+    return {line[1].partition(":")[0] for line in lines if line[3] == _LISTENING and f"socket:[{line[9]}]" in sockets}
+
+
+def wait_for(ready: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.2)
+    return True
+
+
+@pytest.fixture
+def dagster(home: Path, tmp_path: Path) -> Iterator[Dagster]:
+    port, log = free_port(), tmp_path / "log"
+    (tmp_path / "inbox").mkdir()
+    environment = {**os.environ, "LAKE_HOME": str(home), "LAKE_SOURCES__FILES__PATH": str(tmp_path / "inbox")}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [LAKE, "dagster", "--port", str(port)], stdout=output, stderr=output, env=environment, cwd=tmp_path
+        )
+    found = Dagster(process, f"http://127.0.0.1:{port}")
+    try:
+        started = wait_for(lambda: found.answers() or process.poll() is not None, _START_TIMEOUT_S)
+        assert started and process.poll() is None, log.read_text()[-3000:]
+        yield found
+    finally:
+        for pid in running(processes_below(process.pid)):
+            os.kill(pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_dagster_serves_the_pipelines_on_loopback_and_ends_with_all_its_processes(dagster: Dagster, home: Path) -> None:
+    status, page = dagster.get("/")
+    assert (status, "<!doctype html>" in page.lower(), "Dagster" in page) == (200, True, True)
+    found = dagster.ask(QUESTION)
+    groups = {"/".join(node["assetKey"]["path"]): node["groupName"] for node in found["assetNodes"]}
+    for name, group in {
+        "gold/daily_bars": "market",
+        "gold/fct_daily_trips": "taxi",
+        "gold/user_activity": "social",
+        "crm/leads": "files",
+        "iceberg_snapshot_report": "report",
+    }.items():
+        assert groups[name] == group
+    (repository,) = found["repositoriesOrError"]["nodes"]
+    assert {each["name"] for each in repository["schedules"]} == {
+        f"{name}_schedule" for name in ("market", "taxi", "social", "files")
+    }
+    assert [each["name"] for each in repository["sensors"]] == ["crm_leads_folder"]
+    assert (home / "dagster" / "dagster.yaml").is_file()
+
+    everybody = processes_below(dagster.process.pid)
+    assert len(everybody) > 1, "the page and the code location have processes of their own"
+    assert listening_addresses(everybody) <= set(_LOOPBACK)
+    dagster.process.send_signal(signal.SIGINT)
+    assert dagster.process.wait(_STOP_TIMEOUT_S) in (0, -signal.SIGINT, 130)
+    assert wait_for(lambda: not running(everybody), _STOP_TIMEOUT_S), running(everybody)
+    assert not dagster.answers()
