@@ -18,7 +18,7 @@ from lakehouse.lake.assemble import assemble
 from lakehouse.lake.spark import spark_daemon
 from tests.servers.postgres import postgres, postgres_server
 from tests.servers.s3 import s3_server
-from tests.servers.stack import stack
+from tests.servers.stack import STACK, STRETCHES, stack
 from tests.watch import HomeWatch, default_homes
 
 __all__ = ["postgres", "postgres_server", "s3_server", "stack"]
@@ -147,29 +147,54 @@ def spark(local_lake: Lake) -> SparkSession:
 #: family in one process (tools/suite/lanes.py), so that each server and each Spark starts once and ends with its last user.
 FAMILIES = {
     "stack": {"stack"},
-    "servers": {"cluster", "nessie_server", "postgres", "postgres_server", "s3_server"},
-    "warm": {"shared_lake"},
     "session": {"local_lake"},
+    "warm": {"shared_lake"},
+    "servers": {"cluster", "nessie_server", "postgres", "postgres_server", "s3_server"},
 }
 #: Parameters that stand for a server, of tests that request it when they begin.
 REQUESTED = {"nessie": "nessie_server", "postgres": "postgres"}
 
 
 def family_of(item: pytest.Item) -> str:
-    """What a test shares: a family, "spark" for one that starts a JVM for itself, "plain" for one that starts none."""
+    """What a test shares: a family, "spark" or "sparks" for one that starts a JVM or two for itself, "plain" for one that starts none."""
+    for family in FAMILIES:
+        if uses(item, family):
+            return family
+    if item.get_closest_marker("sparks"):
+        return "sparks"
+    return "spark" if item.get_closest_marker("spark") else "plain"
+
+
+def uses(item: pytest.Item, family: str) -> bool:
+    """Whether a test uses a fixture of a family."""
     parameters = {str(value) for value in item.callspec.params.values()} if hasattr(item, "callspec") else set()
     names = {*getattr(item, "fixturenames", ()), *(REQUESTED[each] for each in parameters & set(REQUESTED))}
-    for family, fixtures in FAMILIES.items():
-        if names & fixtures:
-            return family
-    return "spark" if item.get_closest_marker("spark") else "plain"
+    return bool(names & FAMILIES[family])
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects tests by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test with its family, and the tests of shared servers as such."""
+    """Mark each test with its family and the tests of shared servers as such; put those of the stack in order."""
     for item in items:
         family = family_of(item)
         item.add_marker(pytest.mark.family(family))
-        if family in ("stack", "servers"):
+        if uses(item, "stack") or uses(item, "servers"):
             item.add_marker(pytest.mark.servers)
+    order = ("", *STRETCHES)
+    items.sort(key=lambda item: order.index(stretch_of(item)))
+
+
+def stretch_of(item: pytest.Item | None) -> str:
+    """The stretch of a test on the stack (tests/servers/stack.py)."""
+    if item is None or not uses(item, "stack"):
+        return ""
+    marker = item.get_closest_marker("stretch")
+    return str(marker.args[0]) if marker else "sql"
+
+
+@pytest.hookimpl(trylast=True)  # after the end of the fixtures that the next test does not use
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End a stretch of tests on the stack."""
+    begins = stretch_of(nextitem)
+    if begins and begins != stretch_of(item) and STACK in item.session.stash:
+        item.session.stash[STACK].begin(begins)

@@ -64,9 +64,9 @@ def _told(error: str) -> str:
     return "\n".join(line for line in error.splitlines() if not line.lstrip("\t").startswith(("at ", "... ")))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def spark_apart(shared_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkApart]:
-    """One such Spark for all tests of the catalogs."""
+    """One such Spark for the tests of a file."""
     from lakehouse.engines.spark.jars import EMBEDDED, ICEBERG_AWS, ensure_jars
 
     folder = tmp_path_factory.mktemp("apart")

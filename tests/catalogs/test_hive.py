@@ -8,7 +8,6 @@ import pyarrow
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException
-from tests.catalogs.apart import SparkApart
 from tests.catalogs.threads import at_once
 from tests.servers.ports import free_port
 from tests.servers.stack import Stack
@@ -29,12 +28,12 @@ from lakehouse.core.refs import Commit
 from lakehouse.storage.access import for_pyiceberg, for_spark
 from lakehouse.storage.s3 import S3Settings
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.stretch("hive")]
 
 ROWS = pyarrow.table({"id": [1, 2]})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def hive(stack: Stack) -> HiveCatalog:
     facts = stack.need("hive")
     s3 = S3Settings(facts.s3_endpoint, access_key=facts.s3_access_key, secret_key=facts.s3_secret_key)
@@ -310,21 +309,23 @@ def test_without_its_client_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.spark
-def test_spark_and_pyiceberg_write_the_same_tables(
-    hive: HiveCatalog, leads: TableName, spark_apart: SparkApart
-) -> None:
-    conf = hive.spark_conf()
+def test_spark_and_pyiceberg_write_the_same_tables(stack: Stack, hive: HiveCatalog, leads: TableName) -> None:
+    lake = stack.lake("hive")
+
+    def spark(sql: str) -> list[tuple[object, ...]]:
+        return lake.sql(sql, engine="spark").rows()
+
     first, second = both_pointers(hive, leads)
-    assert spark_apart.sql(f"SELECT count(*) AS n FROM lake.{leads}", conf) == [{"n": 4}]
-    spark_apart.sql(f"INSERT INTO lake.{leads} VALUES (3)", conf)
+    assert spark(f"SELECT count(*) AS n FROM {leads}") == [(4,)]
+    spark(f"INSERT INTO {leads} VALUES (3)")
     assert count(hive, leads) == 5
     now = hive.pointer(leads)
     assert now
     assert hive.swap_pointer(leads, now, first)
-    assert spark_apart.sql(f"SELECT count(*) AS n FROM lake.{leads}", conf) == [{"n": 2}]
-    spark_apart.sql(f"CREATE TABLE lake.{leads.namespace}.t USING iceberg AS SELECT * FROM lake.{leads}", conf)
+    assert spark(f"SELECT count(*) AS n FROM {leads}") == [(2,)]
+    spark(f"CREATE TABLE {leads.namespace}.t USING iceberg AS SELECT * FROM {leads}")
     assert count(hive, TableName(leads.namespace, "t")) == 2
     assert hive.drop(TableName(leads.namespace, "t"), "2026-01-01")
     assert hive.undrop(TableName(leads.namespace, "t"))
-    assert spark_apart.sql(f"SELECT count(*) AS n FROM lake.{leads.namespace}.t", conf) == [{"n": 2}]
+    assert spark(f"SELECT count(*) AS n FROM {leads.namespace}.t") == [(2,)]
     assert second

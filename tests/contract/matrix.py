@@ -126,7 +126,7 @@ class Desk:
             with self.asked(name, "writes"):
                 other.insert(table, (number, name), noted=True)
             rows.append((number, name, None))
-            self.all_read(table, rows)
+        self.all_read(table, rows)
         for name, other in self.able("travels").items():
             with self.asked(name, "travels"):
                 assert other.read_at(table, first) == [(1, "a")], name

@@ -21,7 +21,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 WITHOUT_RETRIES = {"duckdb": "DuckDB refuses the second of two commits"}
 
 
-@pytest.fixture(scope="module", params=list(ICEBERG.kinds))
+#: Catalogs with servers that only they need.
+STRETCHES = {"nessie": pytest.mark.stretch("nessie"), "hive": pytest.mark.stretch("hive")}
+
+
+@pytest.fixture(scope="module", params=[pytest.param(kind, marks=STRETCHES.get(kind, ())) for kind in ICEBERG.kinds])
 def desk(request: pytest.FixtureRequest, stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     kind = request.param
     settings = settings_of(kind, stack, tmp_path_factory.mktemp(kind))

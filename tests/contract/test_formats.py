@@ -13,26 +13,40 @@ from lakehouse.lake import Lake
 pytestmark = pytest.mark.spark
 
 FORMATS = ["iceberg", "hudi"]
-Make = Callable[[str], str]
+Make = Callable[[], str]
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(scope="module", params=FORMATS)
 def table_format(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def create(lake: Lake, table: str, table_format: str) -> str:
+    """Make a table of a format with two rows: (1, 'a', 10) and (2, 'b', 20)."""
+    key = "TBLPROPERTIES (primaryKey = 'id', preCombineField = 'n')" if table_format == "hudi" else ""
+    lake.sql(f"CREATE TABLE {table} (id INT, name STRING, n BIGINT) USING {table_format} {key}")
+    lake.sql(f"INSERT INTO {table} VALUES (1, 'a', 10), (2, 'b', 20)")
+    return table
+
+
+@pytest.fixture(scope="module")
+def things(shared_lake: Lake, table_format: str) -> str:
+    """A table for tests that only read it."""
+    return create(shared_lake, f"formats_{table_format}.things", table_format)
+
+
+@pytest.fixture(scope="module")
+def updated(shared_lake: Lake, table_format: str) -> str:
+    """A table with a second snapshot, (2, 'bb', 21), for tests that only read it."""
+    table = create(shared_lake, f"formats_{table_format}.updated", table_format)
+    shared_lake.sql(f"UPDATE {table} SET name = 'bb', n = 21 WHERE id = 2")
+    return table
+
+
 @pytest.fixture
 def make(shared_lake: Lake, namespace: str, table_format: str) -> Make:
-    """Makes a table of the format with two rows: (1, 'a', 10) and (2, 'b', 20)."""
-
-    def made(name: str = "things") -> str:
-        table = f"{namespace}.{name}"
-        key = "TBLPROPERTIES (primaryKey = 'id', preCombineField = 'n')" if table_format == "hudi" else ""
-        shared_lake.sql(f"CREATE TABLE {table} (id INT, name STRING, n BIGINT) USING {table_format} {key}")
-        shared_lake.sql(f"INSERT INTO {table} VALUES (1, 'a', 10), (2, 'b', 20)")
-        return table
-
-    return made
+    """Makes a table that the test may change."""
+    return lambda: create(shared_lake, f"{namespace}.things", table_format)
 
 
 def rows(lake: Lake, sql: str, engine: str = "duckdb") -> list[tuple[object, ...]]:
@@ -40,20 +54,18 @@ def rows(lake: Lake, sql: str, engine: str = "duckdb") -> list[tuple[object, ...
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "spark"])
-def test_what_was_written_is_read_by_every_engine(shared_lake: Lake, make: Make, engine: str) -> None:
-    table = make()
-    assert rows(shared_lake, f"SELECT * FROM {table} ORDER BY id", engine) == [(1, "a", 10), (2, "b", 20)]
+def test_what_was_written_is_read_by_every_engine(shared_lake: Lake, things: str, engine: str) -> None:
+    assert rows(shared_lake, f"SELECT * FROM {things} ORDER BY id", engine) == [(1, "a", 10), (2, "b", 20)]
 
 
-def test_the_table_is_described_and_listed(shared_lake: Lake, make: Make, table_format: str) -> None:
-    table = make()
-    info = shared_lake.describe(table)
+def test_the_table_is_described_and_listed(shared_lake: Lake, things: str, table_format: str) -> None:
+    info = shared_lake.describe(things)
     assert (info.format, [(column.name, column.type) for column in info.columns]) == (
         table_format,
         [("id", "int"), ("name", "string"), ("n", "bigint")],
     )
     assert info.current is not None and info.current.rows_total == 2
-    assert table in [str(each.name) for each in shared_lake.tables()]
+    assert things in [str(each.name) for each in shared_lake.tables()]
 
 
 def test_history_tells_what_each_change_did(shared_lake: Lake, make: Make) -> None:
@@ -68,40 +80,34 @@ def test_history_tells_what_each_change_did(shared_lake: Lake, make: Make) -> No
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "spark"])
-def test_one_travels_by_snapshot_and_by_time(shared_lake: Lake, make: Make, engine: str) -> None:
-    table = make()
-    shared_lake.sql(f"UPDATE {table} SET name = 'bb', n = 21 WHERE id = 2")
-    first = shared_lake.history(table)[0]
+def test_one_travels_by_snapshot_and_by_time(shared_lake: Lake, updated: str, engine: str) -> None:
+    first = shared_lake.history(updated)[0]
     then = [(1, "a", 10), (2, "b", 20)]
-    query = f"SELECT * FROM {table} ORDER BY id"
+    query = f"SELECT * FROM {updated} ORDER BY id"
     assert shared_lake.sql(query, as_of=first.id, engine=engine).rows() == then
     assert shared_lake.sql(query, as_of=first.at.isoformat(), engine=engine).rows() == then
     assert shared_lake.sql(query, as_of="now", engine=engine).rows() == [(1, "a", 10), (2, "bb", 21)]
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "spark"])
-def test_sql_itself_travels_and_joins_then_with_now(shared_lake: Lake, make: Make, engine: str) -> None:
-    table = make()
-    shared_lake.sql(f"UPDATE {table} SET name = 'bb', n = 21 WHERE id = 2")
-    first = shared_lake.history(table)[0]
-    joined = f"""SELECT old.name, new.name FROM {table} VERSION AS OF {first.id} old
-                 JOIN {table} new ON old.id = new.id ORDER BY 1"""
+def test_sql_itself_travels_and_joins_then_with_now(shared_lake: Lake, updated: str, engine: str) -> None:
+    first = shared_lake.history(updated)[0]
+    joined = f"""SELECT old.name, new.name FROM {updated} VERSION AS OF {first.id} old
+                 JOIN {updated} new ON old.id = new.id ORDER BY 1"""
     assert rows(shared_lake, joined, engine) == [("a", "a"), ("b", "bb")]
-    timed = f"SELECT count(*) FROM {table} TIMESTAMP AS OF '{first.at.isoformat()}' WHERE name = 'b'"
+    timed = f"SELECT count(*) FROM {updated} TIMESTAMP AS OF '{first.at.isoformat()}' WHERE name = 'b'"
     assert rows(shared_lake, timed, engine) == [(1,)]
 
 
-def test_a_time_before_the_table_says_what_is_valid(shared_lake: Lake, make: Make) -> None:
-    table = make()
+def test_a_time_before_the_table_says_what_is_valid(shared_lake: Lake, things: str) -> None:
     with pytest.raises(WhenError, match="did not exist yet") as caught:
-        shared_lake.travel(table, "2001-01-01")
-    assert shared_lake.history(table)[0].id in caught.value.hint
+        shared_lake.travel(things, "2001-01-01")
+    assert shared_lake.history(things)[0].id in caught.value.hint
 
 
-def test_a_time_in_the_future_says_what_is_valid(shared_lake: Lake, make: Make) -> None:
-    table = make()
+def test_a_time_in_the_future_says_what_is_valid(shared_lake: Lake, things: str) -> None:
     with pytest.raises(WhenError, match="future") as caught:
-        shared_lake.travel(table, "2999-01-01")
+        shared_lake.travel(things, "2999-01-01")
     assert "Snapshots range from" in caught.value.hint
 
 
@@ -188,20 +194,18 @@ def test_a_merge_updates_and_inserts(shared_lake: Lake, make: Make) -> None:
     assert rows(shared_lake, f"SELECT * FROM {table} ORDER BY id") == [(1, "a", 10), (2, "bb", 21), (3, "c", 30)]
 
 
-def test_a_name_belongs_to_one_table_only(shared_lake: Lake, make: Make, table_format: str) -> None:
-    table = make()
+def test_a_name_belongs_to_one_table_only(shared_lake: Lake, things: str, table_format: str) -> None:
     other = "hudi" if table_format == "iceberg" else "iceberg"
     with pytest.raises(TableExistsError, match=table_format):
-        shared_lake.sql(f"CREATE TABLE {table} (id INT) USING {other}")
+        shared_lake.sql(f"CREATE TABLE {things} (id INT) USING {other}")
 
 
 def test_create_table_as_select_makes_the_table(
-    shared_lake: Lake, make: Make, namespace: str, table_format: str
+    shared_lake: Lake, things: str, namespace: str, table_format: str
 ) -> None:
-    table = make()
     copy = f"{namespace}.copy"
     key = "TBLPROPERTIES (primaryKey = 'id', preCombineField = 'n')" if table_format == "hudi" else ""
-    shared_lake.sql(f"CREATE TABLE {copy} USING {table_format} {key} AS SELECT * FROM {table}")
+    shared_lake.sql(f"CREATE TABLE {copy} USING {table_format} {key} AS SELECT * FROM {things}")
     assert rows(shared_lake, f"SELECT * FROM {copy} ORDER BY id") == [(1, "a", 10), (2, "b", 20)]
 
 
@@ -231,10 +235,9 @@ def test_a_partitioned_table_prunes_and_rolls_back(shared_lake: Lake, namespace:
     ]  # fmt: skip
 
 
-def test_a_wrong_column_is_pointed_at_by_both_engines(shared_lake: Lake, make: Make) -> None:
-    table = make()
+def test_a_wrong_column_is_pointed_at_by_both_engines(shared_lake: Lake, things: str) -> None:
     for engine in ("duckdb", "spark"):
         with pytest.raises(QueryRejectedError) as caught:
-            shared_lake.sql(f"SELECT nam FROM {table}", engine=engine).rows()
+            shared_lake.sql(f"SELECT nam FROM {things}", engine=engine).rows()
         assert (caught.value.line, caught.value.column) == (1, 8)
         assert "name" in caught.value.message

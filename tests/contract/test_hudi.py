@@ -13,38 +13,38 @@ from tests.contract.hudi import HUDI, OurLake, SparkOnFolders, SparkOnHive, Trin
 from tests.contract.matrix import CHANGES, FILE, ICEBERG, Desk, document
 from tests.servers.stack import Stack
 
-from lakehouse.config.settings import Settings
 from lakehouse.core.errors import EngineError, NotSupportedError, QueryRejectedError, UnknownChoiceError
 from lakehouse.core.names import TableName
-from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 from lakehouse.lake.backend import open_backend
-from lakehouse.lake.spark import spark_daemon
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.stretch("hive")]
 
 
 # ---- tables in folders ------------------------------------------------------------------------------------------
 
+without_metastore = pytest.mark.stretch("sql")
+
 
 @pytest.fixture(scope="module")
-def folders(
-    stack: Stack, shared_lake: Lake, shared_settings: Settings, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Desk]:
-    """The stack is not used, but asked for: so these tests run where the document is made."""
+def folders(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """In the stack's home, so that these tests run where the document is made."""
+    lake = stack.lake("embedded")
     engines: dict[str, Engine] = {
-        "spark": SparkOnFolders(shared_settings),
-        "lake": OurLake(shared_lake, tmp_path_factory.mktemp("files")),
+        "spark": SparkOnFolders(stack.settings),
+        "lake": OurLake(lake, tmp_path_factory.mktemp("files")),
     }
-    yield Desk(HUDI, "folder", engines, lambda table: int(shared_lake.history(table)[-1].id))
+    yield Desk(HUDI, "folder", engines, lambda table: int(lake.history(table)[-1].id))
     engines["spark"].close()
 
 
+@without_metastore
 @pytest.mark.parametrize("writer", ["spark", "lake"])
 def test_what_is_done_to_a_folder_all_others_see(folders: Desk, writer: str) -> None:
     folders.try_all_of(writer)
 
 
+@without_metastore
 def test_a_folder_that_hudis_writer_made_by_its_own_settings_is_read_and_not_written_to(folders: Desk) -> None:
     """Its timeline is in another time zone, and Hudi refuses to mix them."""
     spark, lake, table = folders.engines["spark"], folders.engines["lake"], "contract.own_settings"
@@ -56,6 +56,7 @@ def test_a_folder_that_hudis_writer_made_by_its_own_settings_is_read_and_not_wri
     spark.drop(table)
 
 
+@without_metastore
 def test_a_folder_is_not_renamed(folders: Desk) -> None:
     spark, lake, table = folders.engines["spark"], folders.engines["lake"], "contract.kept"
     assert isinstance(spark, SparkOnFolders)
@@ -67,18 +68,24 @@ def test_a_folder_is_not_renamed(folders: Desk) -> None:
     lake.drop(table)
 
 
+@without_metastore
 @pytest.mark.parametrize("kind", ["sql", "rest", "nessie"])
-def test_any_catalog_with_a_local_warehouse_has_the_folders(
-    folders: Desk, shared_settings: Settings, kind: str
-) -> None:
+def test_any_catalog_with_a_local_warehouse_has_the_folders(folders: Desk, stack: Stack, kind: str) -> None:
     folders.engines["lake"].create(f"contract.beside_{kind}")
-    beside = replace(shared_settings.catalog, kind=kind, uri="" if kind == "sql" else "http://127.0.0.1:9")
-    parts = open_backend(replace(shared_settings, catalog=beside))
+    beside = replace(stack.settings.catalog, kind=kind, uri="" if kind == "sql" else "http://127.0.0.1:9")
+    parts = open_backend(replace(stack.settings, catalog=beside))
     assert TableName("contract", f"beside_{kind}") in parts.formats["hudi"].tables()
     folders.engines["lake"].drop(f"contract.beside_{kind}")
 
 
-@pytest.mark.parametrize("kind", ["postgres", "rest", "nessie"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("postgres", marks=without_metastore),
+        pytest.param("rest", marks=without_metastore),
+        pytest.param("nessie", marks=pytest.mark.stretch("nessie")),
+    ],
+)
 def test_a_bucket_without_a_metastore_has_no_place_for_them(stack: Stack, kind: str, tmp_path: Path) -> None:
     settings = settings_of(kind, stack, tmp_path)
     # A Spark of this process, which is never started: the table is refused before.
@@ -96,16 +103,15 @@ def metastore(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     folder = tmp_path_factory.mktemp("metastore")
     settings = settings_of("hive", stack, folder)
     open_backend(settings).catalog.ensure_namespace("contract")
-    with assemble(settings) as lake:
-        engines: dict[str, Engine] = {
-            "spark": SparkOnHive(settings),
-            "lake": OurLake(lake, folder),
-            "trino": TrinoOnHive(settings),
-        }
-        yield Desk(HUDI, "hive", engines, lambda table: int(lake.history(table)[-1].id))
-        for engine in engines.values():
-            engine.close()
-    spark_daemon(settings).shut_down()
+    lake = stack.lake("hive")
+    engines: dict[str, Engine] = {
+        "spark": SparkOnHive(settings),
+        "lake": OurLake(lake, folder),
+        "trino": TrinoOnHive(settings),
+    }
+    yield Desk(HUDI, "hive", engines, lambda table: int(lake.history(table)[-1].id))
+    for engine in engines.values():
+        engine.close()
 
 
 @pytest.mark.parametrize("writer", ["spark", "lake"])

@@ -88,6 +88,7 @@ def test_dbt_builds_the_same_rows_as_the_pipeline(lake: Lake, published: Path, t
     assert_same_rows(lake)
 
 
+@pytest.mark.slow  # dbt takes seconds to load
 def test_the_models_compile_for_trino(tmp_path: Path) -> None:
     options = ["--target", "trino", "--no-populate-cache", "--vars", '{"months": ["2026-01"]}']
     models = [each for each in dbt(tmp_path, "compile", *options) if each.node.resource_type == "model"]

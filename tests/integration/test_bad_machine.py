@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,45 +15,56 @@ from tests.conftest import Command, command_for, stop_spark
 from lakehouse.config.load import load_settings
 from lakehouse.core.errors import DiskFullError, EngineUnreachableError
 from lakehouse.engines.spark.jars import EMBEDDED
+from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(scope="module")
+def small_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A disk of 200 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("disk")
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m", "tmpfs", str(folder)], capture_output=True)
     if mounted.returncode != 0:
         pytest.skip("mounting a small disk needs root")
     yield folder
-    stop_spark(folder / "lake")
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_disk_that_fills_up_during_a_write_loses_nothing(small_disk: Path) -> None:
+@pytest.fixture(scope="module")
+def small_lake(small_disk: Path) -> Iterator[Lake]:
     with assemble(load_settings({"home": small_disk / "lake"})) as lake:
-        lake.sql("CREATE TABLE full.t AS SELECT 1L AS id")
-        ballast = small_disk / "ballast"
-        ballast.write_bytes(bytes(shutil.disk_usage(small_disk).free - 70_000_000))
+        yield lake
+    stop_spark(small_disk / "lake")
+
+
+@contextmanager
+def left(disk: Path, free: int) -> Iterator[None]:
+    """Fill a disk up to so many bytes while the block runs."""
+    ballast = disk / "ballast"
+    ballast.write_bytes(bytes(shutil.disk_usage(disk).free - free))
+    yield
+    ballast.unlink()
+
+
+def test_a_disk_that_fills_up_during_a_write_loses_nothing(small_disk: Path, small_lake: Lake) -> None:
+    small_lake.sql("CREATE TABLE full.t AS SELECT 1L AS id")
+    with left(small_disk, 70_000_000):
         with pytest.raises(DiskFullError, match="disk is full"):
-            lake.sql("INSERT INTO full.t SELECT xxhash64(id) FROM range(60000000)")
-        assert lake.sql("SELECT * FROM full.t").rows() == [(1,)]
-        ballast.unlink()
-        lake.sql("INSERT INTO full.t VALUES (2)")
-        assert lake.sql("SELECT count(*) FROM full.t", engine="spark").rows() == [(2,)]
-        assert len(lake.history("full.t")) == 2
+            small_lake.sql("INSERT INTO full.t SELECT xxhash64(id) FROM range(60000000)")
+        assert small_lake.sql("SELECT * FROM full.t").rows() == [(1,)]
+    small_lake.sql("INSERT INTO full.t VALUES (2)")
+    assert small_lake.sql("SELECT count(*) FROM full.t", engine="spark").rows() == [(2,)]
+    assert len(small_lake.history("full.t")) == 2
 
 
-def test_a_disk_that_is_all_but_full_is_not_written_to(small_disk: Path) -> None:
-    with assemble(load_settings({"home": small_disk / "lake"})) as lake:
-        lake.sql("CREATE TABLE full.t AS SELECT 1L AS id")
-        (small_disk / "ballast").write_bytes(bytes(shutil.disk_usage(small_disk).free - 10_000_000))
+def test_a_disk_that_is_all_but_full_is_not_written_to(small_disk: Path, small_lake: Lake) -> None:
+    small_lake.sql("CREATE TABLE full.small AS SELECT 1L AS id")
+    with left(small_disk, 10_000_000):
         with pytest.raises(DiskFullError, match="are free where the lake lives"):
-            lake.sql("INSERT INTO full.t VALUES (2)")
-        assert lake.sql("SELECT count(*) FROM full.t").rows() == [(1,)]
+            small_lake.sql("INSERT INTO full.small VALUES (2)")
+        assert small_lake.sql("SELECT count(*) FROM full.small").rows() == [(1,)]
 
 
 def test_a_corrupt_jar_is_found_by_the_doctor_and_replaced_by_setup(tmp_path: Path) -> None:

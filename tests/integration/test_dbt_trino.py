@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.servers.stack import Stack
 
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble
-from lakehouse.lake.spark import spark_daemon
 from lakehouse.pipelines.taxi.sample import write_month
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -27,7 +23,7 @@ MODELS = {
 
 
 @pytest.fixture(scope="module")
-def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """A lake in the stack, with a month of trips that the pipeline brought and dbt built upon."""
     stack.need("storage", "postgres", "trino")
     folder = tmp_path_factory.mktemp("published")
@@ -37,10 +33,7 @@ def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lak
         asked = [str(Path(sys.executable).parent / "lake"), *command]
         done = subprocess.run(asked, env=environment, cwd=folder, capture_output=True, text=True, timeout=400)
         assert done.returncode == 0, done.stderr
-    settings = replace(stack.settings, profile="sql")
-    with assemble(settings) as opened:
-        yield opened
-    spark_daemon(settings).shut_down()
+    return stack.lake("sql")
 
 
 @pytest.mark.parametrize(("ours", "dbts"), MODELS.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,17 +12,15 @@ import psutil
 import pytest
 from tests.servers.stack import Stack
 
-from lakehouse.catalogs.hive import Metastore
+from lakehouse.catalogs.hive.metastore import Metastore
 from lakehouse.config.profiles import resolve_profile
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import TableName
 from lakehouse.ingest.model import Report
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble
-from lakehouse.lake.spark import spark_daemon
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.stretch("hive")]
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +30,8 @@ def settings(stack: Stack) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def lake(settings: Settings) -> Iterator[Lake]:
-    with assemble(settings) as opened:
-        yield opened
-    spark_daemon(settings).shut_down()
+def lake(stack: Stack, settings: Settings) -> Lake:
+    return stack.lake("hive")
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from tests.conftest import cache_only
 from tests.everything import ALL, everything
-from tests.servers.nessie import NessieServer, nessie_server
+from tests.servers.nessie import NessieServer
 from tests.servers.ports import free_port
-from tests.servers.postgres import Postgres
+from tests.servers.s3 import S3Server
 from tests.servers.stack import Stack
 
 from lakehouse.config.load import load_settings
@@ -31,9 +32,7 @@ from lakehouse.process.probes import accepts_connections
 from lakehouse.stack.fetch import fetch
 from lakehouse.stack.services.connect import JAR
 
-__all__ = ["nessie_server"]
-
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.stretch("nessie")]
 
 _START_TIMEOUT_S = 120
 
@@ -47,17 +46,16 @@ class Embedded:
 
 
 @pytest.fixture(scope="module")
-def embedded(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Embedded:
+def embedded(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Embedded:
     folder = tmp_path_factory.mktemp("sources")
     for day in (14, 15):
-        write_day(folder / "bars", date(2026, 1, day), tickers=5)
-    for month in ("2025-12", "2026-01"):
-        write_month(folder / "trips", month, rows=2_000)
+        write_day(folder / "bars", date(2026, 1, day), tickers=2)
+    write_month(folder / "trips", "2026-01", rows=1_000)
     (folder / "leads").mkdir()
     (folder / "leads" / "one.csv").write_text("id,name,score\n1,Ada,10\n2,Bob,20\n")
     (folder / "leads" / "two.csv").write_text("id,name,score,city\n2,Bob,25,London\n")
-    database = postgres_server.new_database()
-    with database.connect() as connection:
+    database = stack.need("postgres").databases["oltp"]
+    with psycopg.connect(database.url, autocommit=True) as connection:
         social.create(connection, users=50)
     sources = {
         "LAKE_SOURCES__MARKET__PATH": str(folder / "bars"),
@@ -81,10 +79,11 @@ def test_all_pipelines_make_the_same_rows_on_the_stack(stack: Stack, embedded: E
         assert counted == (len(there["rows"][table]),), table
 
 
-def test_pipelines_run_through_spark_connect_unchanged(
-    nessie_server: NessieServer, embedded: Embedded, tmp_path: Path
-) -> None:
-    lake = {**nessie_server.emptied().settings, "LAKE_HOME": str(tmp_path / "lake")}
+def test_pipelines_run_through_spark_connect_unchanged(stack: Stack, embedded: Embedded, tmp_path: Path) -> None:
+    facts = stack.need("storage", "postgres", "nessie")
+    store = S3Server(facts.s3_endpoint, facts.s3_access_key, facts.s3_secret_key)
+    nessie = NessieServer(facts.nessie_uri, store, stack.settings.stack.bucket)
+    lake = {**nessie.emptied().settings, "LAKE_HOME": str(tmp_path / "lake")}
     with connect_server(load_settings({}, environ={**cache_only(), **lake})) as url:
         there = everything({**embedded.sources, **lake, "LAKE_SPARK__MASTER": url}, "market", "taxi")
     assert there["states"] == {name: ["published", "nothing"] for name in ("market", "taxi")}

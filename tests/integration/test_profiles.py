@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,25 +10,20 @@ from tests.servers.stack import Stack
 
 from lakehouse.config.profiles import resolve_profile
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble
-from lakehouse.lake.spark import spark_daemon
 from lakehouse.storage.s3 import S3
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(scope="module", params=["sql", "stack"])
+@pytest.fixture(scope="module", params=["sql", pytest.param("stack", marks=pytest.mark.stretch("nessie"))])
 def profile(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def lake(stack: Stack, profile: str) -> Iterator[Lake]:
+def lake(stack: Stack, profile: str) -> Lake:
     stack.need("storage", "postgres", *(("nessie",) if profile == "stack" else ()))
-    settings = replace(stack.settings, profile=profile)
-    with assemble(settings) as opened:
-        yield opened
-    spark_daemon(settings).shut_down()
+    return stack.lake(profile)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import command_for
 from tests.servers.stack import Stack
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.stretch("all")]
 
 ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).parent / "uv"

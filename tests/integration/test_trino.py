@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,28 +14,24 @@ from tests.servers.stack import SEEN_BY_TRINO, Stack
 from lakehouse.core.errors import EngineError, NotSupportedError, QueryRejectedError
 from lakehouse.engines.trino import Trino, TrinoSettings
 from lakehouse.lake import Lake
-from lakehouse.lake.assemble import assemble
-from lakehouse.lake.spark import spark_daemon
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """A lake with a table of orders in two snapshots, and users in the OLTP database."""
     endpoints = stack.need("storage", "postgres", "trino")
     with psycopg.connect(endpoints.databases["oltp"].url, autocommit=True) as oltp:
         oltp.execute("CREATE TABLE IF NOT EXISTS customers (id bigint PRIMARY KEY, name text)")
         oltp.execute("INSERT INTO customers VALUES (1, 'Ada'), (2, 'Bob') ON CONFLICT DO NOTHING")
-    settings = replace(stack.settings, profile="sql")
     file: Path = tmp_path_factory.mktemp("files") / "orders.csv"
-    with assemble(settings) as opened:
-        file.write_text("id,customer,total\n1,1,10.50\n2,2,20.25\n")
-        opened.ingest(file, into="trino_shop.orders", key=("id",))
-        file.write_text("id,customer,total\n2,2,25.25\n3,1,30.00\n")
-        opened.ingest(file, into="trino_shop.orders")
-        yield opened
-    spark_daemon(settings).shut_down()
+    opened = stack.lake("sql")
+    file.write_text("id,customer,total\n1,1,10.50\n2,2,20.25\n")
+    opened.ingest(file, into="trino_shop.orders", key=("id",))
+    file.write_text("id,customer,total\n2,2,25.25\n3,1,30.00\n")
+    opened.ingest(file, into="trino_shop.orders")
+    return opened
 
 
 def asked(lake: Lake, sql: str, **how: str) -> list[tuple[object, ...]]:

@@ -6,6 +6,7 @@ import os
 import random
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,29 @@ import pytest
 
 from lakehouse.config.endpoints import StackEndpoints, endpoints_of
 from lakehouse.config.load import all_settings, load_settings
+from lakehouse.config.profiles import resolve_profile
 from lakehouse.config.settings import Settings
 from lakehouse.config.stack import StackSettings
+from lakehouse.lake import Lake
+from lakehouse.lake.assemble import assemble
+from lakehouse.lake.spark import spark_daemon
 from lakehouse.stack.native import down, up
 from lakehouse.stack.services.storage import minio
 
 PORTS = tuple(name.rpartition(".")[2] for name, _, _ in all_settings(StackSettings) if name.endswith("_port"))
 
 
+#: Tests on the stack run in these stretches, one after another (`pytest.mark.stretch`, "sql" by default). When one begins, the
+#: lakes and Sparks of the one before end, and the servers that it does not need. `alone`: no server of the stack runs.
+STRETCHES = {
+    "alone": set[str](),
+    "all": {"storage", "postgres", "rest", "nessie", "hive", "trino", "connect"},
+    "sql": {"storage", "postgres", "rest", "trino"},
+    "nessie": {"storage", "postgres", "nessie", "trino"},
+    "hive": {"storage", "postgres", "hive", "trino"},
+}
+#: Where the session keeps the stack, so that the end of a stretch finds it.
+STACK = pytest.StashKey["Stack"]()
 #: A branch that a test may make, and that Trino then shows.
 SEEN_BY_TRINO = "seen_by_trino"
 
@@ -32,6 +48,8 @@ class Stack:
 
     settings: Settings
     running: set[str] = field(default_factory=set)
+    _lakes: dict[str, Lake] = field(default_factory=dict)
+    _opened: ExitStack = field(default_factory=ExitStack)
 
     @property
     def endpoints(self) -> StackEndpoints:
@@ -52,9 +70,29 @@ class Stack:
             self.running |= set(services)
         return self.endpoints
 
+    def lake(self, profile: str) -> Lake:
+        """The lake of a profile. It and its Spark stay open until the stretch ends."""
+        if profile not in self._lakes:
+            settings = resolve_profile(replace(self.settings, profile=profile))
+            self._lakes[profile] = self._opened.enter_context(assemble(settings))
+        return self._lakes[profile]
+
+    def begin(self, stretch: str) -> None:
+        """Close the lakes of the stretch before, and stop the servers that this one does not need."""
+        self.close()
+        if unneeded := self.running - STRETCHES[stretch]:
+            down(self.settings, unneeded)
+            self.running -= unneeded
+
+    def close(self) -> None:
+        """Close all lakes and stop their Spark."""
+        self._opened.close()
+        self._lakes.clear()
+        spark_daemon(self.settings).shut_down()
+
 
 @pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One stack for all tests of a run; nothing runs until a test needs it."""
     from tests.conftest import cache_only
 
@@ -62,10 +100,12 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     settings = load_settings({**own, **free_ports()}, environ=cache_only())
     if minio(settings) is None:  # to build one takes longer than all tests
         settings = replace(settings, stack=replace(settings.stack, storage="s3proxy"))
-    made = Stack(settings)
+    made = request.session.stash[STACK] = Stack(settings)
     try:
         yield made
     finally:
+        del request.session.stash[STACK]
+        made.close()
         if made.running:
             down(settings)
 

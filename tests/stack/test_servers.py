@@ -19,7 +19,7 @@ from lakehouse.config.stack import StackSettings
 from lakehouse.stack import native
 from lakehouse.stack.registry import services
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.stretch("all")]
 
 NATIVE = [each.name for each in services() if each.process]
 
@@ -148,8 +148,10 @@ def test_the_catalogs_data_outlives_a_restart(whole: Stack) -> None:
     assert ask(whole, "SELECT answer FROM nessie.kept.t") == [(42,)]
 
 
-def test_the_whole_stack_comes_up_with_everything_set_otherwise(home: Path) -> None:
+@pytest.mark.stretch("alone")
+def test_the_whole_stack_comes_up_with_everything_set_otherwise(stack: Stack, home: Path) -> None:
     """What is not changed is where servers of one's own would be, and which Java and object store are there."""
+    assert not stack.running, "two stacks at once take too much memory"
     host = "127.0.0.2"
     texts = {"bucket": "elsewhere", "region": "eu-west-3", "data": str(home.parent / "data"), "nessie_store": "rocksdb"}
     heaps = {

@@ -23,10 +23,10 @@ from tools.suite.usage import VARIABLE, Sampler
 
 LANES = 2
 #: How many Sparks a batch of a family has at most, and how many there may be at once.
-SPARKS = {"stack": 2, "servers": 1, "warm": 1, "session": 1, "spark": 1, "plain": 0}
+SPARKS = {"stack": 2, "servers": 1, "warm": 1, "session": 1, "sparks": 2, "spark": 1, "plain": 0}
 MOST_SPARKS = 3
 #: Families that share nothing are cut into batches of about this length, which fill up the lanes at the end.
-DIVIDED = ("spark", "plain")
+DIVIDED = ("sparks", "spark", "plain")
 DIVIDED_S = 90.0
 #: Without the cache: what failed last is kept in one file, which two cannot write at once.
 PYTEST = (sys.executable, "-u", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tools.suite.timings")

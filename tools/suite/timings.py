@@ -18,7 +18,7 @@ MEASURED = ROOT / ".pytest_timings.json"
 VARIABLE = "TEST_TIMINGS"
 
 #: What the tests of a file share, from the most expensive down (tests/conftest.py decides it for every test).
-FAMILIES = ("stack", "servers", "warm", "session", "spark", "plain")
+FAMILIES = ("stack", "session", "warm", "servers", "sparks", "spark", "plain")
 #: For a file that was never measured.
 DEFAULT_SECONDS = 5.0
 

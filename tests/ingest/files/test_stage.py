@@ -46,7 +46,7 @@ def test_ten_thousand_columns_are_read(read: Reader) -> None:
     assert told.rows == [(*[1] * 9_999, "x")] * 3
 
 
-@pytest.mark.parametrize("size", [1_000_000, 5_000_000])
+@pytest.mark.parametrize("size", [1_000_000, pytest.param(5_000_000, marks=pytest.mark.slow)])
 def test_huge_cells_are_read(read: Reader, size: int) -> None:
     wide, long = "x" * size, "y\n" * (size // 2)
     told = read(f'id,text\n1,{wide}\n2,"{long}"\n3,z\n')
@@ -73,6 +73,7 @@ def test_a_file_of_ten_times_the_memory_is_staged(tmp_path: Path) -> None:
     assert staged.rows == 20 * 400_000
 
 
+@pytest.mark.slow
 def test_rows_inside_a_quoted_value_are_not_taken_for_rows(read: Reader) -> None:
     # DuckDB's threads start in the middle of the file: there, each line of the long value looks like a row.
     value = "\n".join(["7,plain"] * 100_000)
