@@ -136,4 +136,4 @@ def test_the_services_are_listed(lake: Lake) -> None:
 def test_logs_of_what_never_ran_are_no_error(lake: Lake) -> None:
     completed = lake("logs")
     assert (completed.returncode, completed.stdout) == (0, "")
-    assert "none of these was ever started" in completed.stderr
+    assert "none of these services was ever started" in completed.stderr
