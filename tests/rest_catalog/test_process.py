@@ -56,7 +56,7 @@ def test_options_survive_the_handover_and_hide_what_is_secret(tmp_path: Path) ->
     told = options(
         tmp_path, catalog="postgresql://me:hush@h/db", tokens=("t1", "t2"), files={"s3.secret-access-key": "k"}
     )
-    assert RestOptions.from_text(told.to_text()) == told
+    assert RestOptions.from_json(told.to_json()) == told
     assert not any(secret in repr(told) for secret in ("hush", "t1", "secret-access-key"))
 
 

@@ -259,33 +259,9 @@ def _picked(column: Column, brought: Sequence[str]) -> str:
 
 def _data_file(table: Any, path: Path, partition: Mapping[str, str | None]) -> Any:
     """A data file with the counts and bounds that let readers skip it."""
-    from pyarrow import parquet
-    from pyiceberg.io.pyarrow import (
-        compute_statistics_plan,
-        data_file_statistics_from_parquet_metadata,
-        parquet_path_to_id_mapping,
-    )
-    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+    from lakehouse.pyiceberg_internals import parquet_data_file
 
-    schema = table.schema()
-    metadata = parquet.read_metadata(path)
-    statistics = data_file_statistics_from_parquet_metadata(
-        parquet_metadata=metadata,
-        stats_columns=compute_statistics_plan(schema, table.properties),
-        parquet_column_mapping=parquet_path_to_id_mapping(schema),
-    )
-    return DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=file_uri(path),
-        file_format=FileFormat.PARQUET,
-        partition=_record(table, partition),
-        file_size_in_bytes=path.stat().st_size,
-        sort_order_id=None,
-        spec_id=table.spec().spec_id,
-        equality_ids=None,
-        key_metadata=None,
-        **statistics.to_serialized_dict(),
-    )
+    return parquet_data_file(table, str(path), file_uri(path), path.stat().st_size, _record(table, partition))
 
 
 def _record(table: Any, texts: Mapping[str, str | None]) -> Any:

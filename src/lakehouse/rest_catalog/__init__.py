@@ -1,1 +1,1 @@
-"""Our own Iceberg REST catalog: the SQL catalog's pointers, served so that any engine can attach the lake."""
+"""Our own Iceberg REST catalog: a server over the SQL catalog, so that any engine can attach the lake."""

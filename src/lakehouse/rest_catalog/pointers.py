@@ -1,42 +1,40 @@
-"""The catalog's rows for tables and views: read, exchanged all at once, renamed.
+"""The SQL catalog's rows on every branch, with errors of the REST protocol.
 
-The rows are those of Iceberg's JdbcCatalog, so Spark and PyIceberg, which reach the same database without us, see
-every change. A pointer moves only if it is where the change was made from (compare and swap), and several move in one
-transaction or not at all.
+Several pointers are replaced in one transaction or not at all, each only if it is still what the request was based on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lakehouse.catalogs.sql import namespaces, rows
+from lakehouse.catalogs.sql.publishing import ConflictError
+from lakehouse.catalogs.sql.rows import TABLE, VIEW
 from lakehouse.core.names import TableName
-from lakehouse.rest_catalog.answers import Note, no_note
-from lakehouse.rest_catalog.names import shown, shown_namespace
-from lakehouse.rest_catalog.namespace_rows import namespace_is_there
-from lakehouse.rest_catalog.problems import AlreadyThere, NoSuchNamespace, NoSuchTable, NoSuchView, Problem
+from lakehouse.rest_catalog.errors import (
+    AlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NoSuchViewError,
+    RestError,
+)
+from lakehouse.rest_catalog.messages import TransactionHook, no_hook
+from lakehouse.rest_catalog.names import format_name, format_namespace
 
 if TYPE_CHECKING:
     from lakehouse.catalogs.sql.database import Database, Transaction
 
-TABLE, VIEW = "TABLE", "VIEW"
-
-_KEY = "catalog_name = ? AND table_namespace = ? AND table_name = ?"
-# Rows of schema V0 and PyIceberg's have no type; they are all tables.
-_OF_KIND = {TABLE: "(iceberg_type = 'TABLE' OR iceberg_type IS NULL)", VIEW: "iceberg_type = 'VIEW'"}
-_WORD = {TABLE: "Table", VIEW: "View"}
+_TITLE = {TABLE: "Table", VIEW: "View"}
 #: The width of the column.
-_LONGEST_LOCATION = 1000
-
-
-class Moved(Exception):
-    """A pointer is no longer where the change was made from; undoes the transaction it is raised in."""
+_MAX_LOCATION = 1000
 
 
 @dataclass(frozen=True)
 class Swap:
-    """One pointer's move; from nothing, where the table or view is new."""
+    """The replacement of one pointer; `start` is None for a new table or view."""
 
     name: TableName
     start: str | None
@@ -45,129 +43,160 @@ class Swap:
 
 
 class Pointers:
-    """Where the newest metadata of every table and view is, on every branch."""
+    """The pointers of every table and view on every branch."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def find(self, branch: str, name: TableName, kind: str = TABLE) -> str | None:
-        """Where the newest metadata is, or None if there is nothing of that kind and name."""
-        query = f"SELECT metadata_location FROM iceberg_tables WHERE {_KEY} AND {_OF_KIND[kind]}"
+        """Return the pointer of a table or view, or None if there is none of that kind and name."""
         with self._database.reading() as db:
-            row = db.execute(query, (branch, name.namespace, name.table)).fetchone()
-        return str(row[0]) if row else None
+            return rows.pointer(db, branch, name, kind)
 
     def get(self, branch: str, name: TableName, kind: str = TABLE) -> str:
-        """Where the newest metadata is; a missing table or view is an error."""
+        """Return the pointer of a table or view that must exist."""
         found = self.find(branch, name, kind)
         if found is None:
             raise missing(name, kind)
         return found
 
-    def names(self, branch: str, namespace: str, kind: str, after: str = "", most: int = 0) -> list[str]:
-        """The names in a namespace, in order: all of them, or at most so many after one."""
-        query = (
-            "SELECT table_name FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ?"
-            f" AND {_OF_KIND[kind]} AND table_name > ? ORDER BY table_name"
-        )
+    def names(self, branch: str, namespace: str, kind: str, after: str = "", limit: int = 0) -> list[str]:
+        """Return the names in a namespace in order: all of them, or at most `limit` after one."""
         with self._database.reading() as db:
-            if not namespace_is_there(db, branch, namespace):
-                raise NoSuchNamespace(f"Namespace does not exist: {shown_namespace(namespace)}")
-            limit = f" LIMIT {int(most)}" if most else ""
-            rows = db.execute(query + limit, (branch, namespace, after)).fetchall()
-        return [row[0] for row in rows]
+            check_namespace(db, branch, namespace)
+            return rows.names(db, branch, namespace, kind, after, limit)
 
     def check_free(self, branch: str, name: TableName, kind: str) -> None:
-        """Refuse a name that is taken, or whose namespace is not there."""
+        """Refuse a name that is taken, or whose namespace does not exist."""
         with self._database.reading() as db:
             _check_free(db, branch, name, kind)
 
-    def swap(self, branch: str, swaps: Sequence[Swap], note: Note = no_note) -> bool:
-        """Move all pointers, or none if one has moved since: then False. A new name that is taken is an error."""
+    def swap(self, branch: str, swaps: Sequence[Swap], hook: TransactionHook = no_hook) -> bool:
+        """Replace all pointers; False, and none is replaced, if one has changed. A new name that is taken is an error."""
 
         def work(db: Transaction) -> None:
-            # One order for all, so that two transactions cannot wait for each other.
+            # In one order for all, so that two transactions cannot deadlock.
             for swap in sorted(swaps, key=lambda each: each.name):
-                _move(db, branch, swap)
-            note(db)
+                _swap(db, branch, swap)
+            hook(db)
 
         try:
             self._database.write(work)
-        except Moved:
+        except ConflictError:
             return False
         return True
 
-    def rename(self, branch: str, start: TableName, end: TableName, kind: str, note: Note = no_note) -> None:
-        """Give a table or view another name, perhaps in another namespace."""
+    def rename(self, branch: str, start: TableName, end: TableName, kind: str, hook: TransactionHook = no_hook) -> None:
+        """Rename a table or view, perhaps into another namespace."""
         with self._database.transaction() as db:
-            there = f"SELECT 1 FROM iceberg_tables WHERE {_KEY} AND {_OF_KIND[kind]}"
-            if db.execute(there, (branch, start.namespace, start.table)).fetchone() is None:
+            if rows.pointer(db, branch, start, kind) is None:
                 raise missing(start, kind)
             try:
                 _check_free(db, branch, end, kind)
-            except AlreadyThere as exc:
-                told = exc.message.partition(" ")[0]
-                raise AlreadyThere(f"Cannot rename {shown(start)} to {shown(end)}. {told} already exists") from exc
-            db.execute(
-                f"UPDATE iceberg_tables SET table_namespace = ?, table_name = ? WHERE {_KEY}",
-                (end.namespace, end.table, branch, start.namespace, start.table),
-            )
-            note(db)
+            except AlreadyExistsError as exc:
+                what = f"{exc.message.partition(' ')[0]} already exists"
+                raise AlreadyExistsError(f"Cannot rename {format_name(start)} to {format_name(end)}. {what}") from exc
+            rows.rename(db, branch, start, end)
+            hook(db)
 
-    def drop_view(self, branch: str, name: TableName, note: Note = no_note) -> None:
-        """Forget a view; its metadata file stays."""
+    def drop_view(self, branch: str, name: TableName, hook: TransactionHook = no_hook) -> None:
+        """Delete a view and keep its metadata file."""
         with self._database.transaction() as db:
-            done = db.execute(
-                f"DELETE FROM iceberg_tables WHERE {_KEY} AND {_OF_KIND[VIEW]}", (branch, name.namespace, name.table)
-            )
-            if not done.rowcount:
+            if not rows.delete(db, branch, name, VIEW):
                 raise missing(name, VIEW)
-            note(db)
+            hook(db)
 
 
-def missing(name: TableName, kind: str) -> Problem:
-    """The error for a table or view that is not there."""
-    problem = NoSuchTable if kind == TABLE else NoSuchView
-    return problem(f"{_WORD[kind]} does not exist: {shown(name)}")
+class Namespaces:
+    """The namespaces of every branch and their properties."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def keys(self, branch: str) -> set[str]:
+        """Return every namespace that has rows."""
+        with self._database.reading() as db:
+            return namespaces.names(db, branch)
+
+    def exists(self, branch: str, key: str) -> bool:
+        """Return whether there is such a namespace."""
+        with self._database.reading() as db:
+            return namespaces.exists(db, branch, key)
+
+    def properties(self, branch: str, key: str) -> dict[str, str]:
+        """Return the properties of a namespace."""
+        with self._database.reading() as db:
+            check_namespace(db, branch, key)
+            return namespaces.properties(db, branch, key)
+
+    def create(self, branch: str, key: str, properties: Mapping[str, str], hook: TransactionHook = no_hook) -> None:
+        """Create a namespace."""
+        _check_properties(properties)
+        with self._database.transaction() as db:
+            if namespaces.exists(db, branch, key) or not namespaces.ensure(db, branch, key):
+                raise AlreadyExistsError(f"Namespace already exists: {format_namespace(key)}")
+            namespaces.update(db, branch, key, properties, ())
+            hook(db)
+
+    def change(
+        self, branch: str, key: str, updates: Mapping[str, str], removals: Iterable[str], hook: TransactionHook
+    ) -> None:
+        """Set and remove properties."""
+        _check_properties(updates)
+        with self._database.transaction() as db:
+            check_namespace(db, branch, key)
+            namespaces.update(db, branch, key, updates, set(removals) - {namespaces.MARKER})
+            hook(db)
+
+    def drop(self, branch: str, key: str, hook: TransactionHook = no_hook) -> None:
+        """Delete an empty namespace."""
+        with self._database.transaction() as db:
+            check_namespace(db, branch, key)
+            if not namespaces.is_empty(db, branch, key):
+                raise NamespaceNotEmptyError(f"Namespace is not empty: {format_namespace(key)}")
+            namespaces.drop(db, branch, key)
+            hook(db)
 
 
-def _move(db: Transaction, branch: str, swap: Swap) -> None:
-    if len(swap.end) > _LONGEST_LOCATION:
-        raise Problem(f"The location of {shown(swap.name)} is longer than the catalog can hold.")
-    key = (branch, swap.name.namespace, swap.name.table)
-    if swap.start is None:
-        _check_free(db, branch, swap.name, swap.kind)
-        # Somebody else's transaction may put the same name there in the meantime; the key decides who was first.
-        done = db.execute(
-            "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type)"
-            " VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            (*key, swap.end, swap.kind),
-        )
-        if done.rowcount != 1:
-            raise AlreadyThere(f"{_WORD[swap.kind]} already exists: {shown(swap.name)}")
+def missing(name: TableName, kind: str) -> RestError:
+    """Return the error for a table or view that does not exist."""
+    problem = NoSuchTableError if kind == TABLE else NoSuchViewError
+    return problem(f"{_TITLE[kind]} does not exist: {format_name(name)}")
+
+
+def check_namespace(db: Transaction, branch: str, key: str) -> None:
+    """Refuse a namespace that does not exist."""
+    if not namespaces.exists(db, branch, key):
+        raise NoSuchNamespaceError(f"Namespace does not exist: {format_namespace(key)}")
+
+
+def _swap(db: Transaction, branch: str, swap: Swap) -> None:
+    if len(swap.end) > _MAX_LOCATION:
+        raise RestError(f"The location of {format_name(swap.name)} is longer than {_MAX_LOCATION} characters.")
+    if swap.start is not None:
+        if not rows.swap(db, branch, swap.name, swap.start, swap.end, swap.kind):
+            raise ConflictError(swap.name)
         return
-    if swap.start == swap.end:
-        # Nothing moves, but the row is held until the transaction ends.
-        hold = f"UPDATE iceberg_tables SET metadata_location = metadata_location WHERE {_KEY} AND metadata_location = ?"
-        if db.execute(hold, (*key, swap.start)).rowcount != 1:
-            raise Moved
-        return
-    done = db.execute(
-        "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ?"
-        f" WHERE {_KEY} AND {_OF_KIND[swap.kind]} AND metadata_location = ?",
-        (swap.end, swap.start, *key, swap.start),
-    )
-    if done.rowcount != 1:
-        raise Moved
+    _check_free(db, branch, swap.name, swap.kind)
+    # Another transaction may insert the same name meanwhile; the primary key decides which one was first.
+    if not rows.add(db, branch, swap.name, swap.end, swap.kind):
+        raise AlreadyExistsError(f"{_TITLE[swap.kind]} already exists: {format_name(swap.name)}")
 
 
 def _check_free(db: Transaction, branch: str, name: TableName, kind: str) -> None:
-    if not namespace_is_there(db, branch, name.namespace):
-        raise NoSuchNamespace(f"Namespace does not exist: {shown_namespace(name.namespace)}")
-    query = f"SELECT iceberg_type FROM iceberg_tables WHERE {_KEY}"
-    row = db.execute(query, (branch, name.namespace, name.table)).fetchone()
-    if row is None:
-        return
-    found = row[0] or TABLE
-    same = "already exists" if found == kind else "with same name already exists"
-    raise AlreadyThere(f"{_WORD[found]} {same}: {shown(name)}")
+    check_namespace(db, branch, name.namespace)
+    found = rows.type_of(db, branch, name)
+    if found is not None:
+        same = "already exists" if found == kind else "with same name already exists"
+        raise AlreadyExistsError(f"{_TITLE[found]} {same}: {format_name(name)}")
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    if namespaces.MARKER in properties:
+        raise RestError(f"The property {namespaces.MARKER!r} of a namespace is reserved.")
+    for name, value in properties.items():
+        if not name or len(name) > namespaces.MAX_KEY or len(value) > namespaces.MAX_VALUE:
+            raise RestError(
+                f"The property {name[:40]!r} is too long.",
+                f"A name may have {namespaces.MAX_KEY} characters, a value {namespaces.MAX_VALUE}.",
+            )

@@ -1,4 +1,4 @@
-"""Requirements of a commit: PyIceberg decides whether each holds; refusals say it in the words that engines know."""
+"""Requirements of a commit: PyIceberg validates them; the messages are those of Iceberg's own server."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import AssertCreate, AssertRefSnapshotId, TableRequirement
 
-from lakehouse.rest_catalog.problems import CommitFailed
+from lakehouse.rest_catalog.errors import CommitFailedError
 
-#: By the requirement's type: what changed, the field that was expected, and the field of the metadata.
-_WORDS = {
+#: By the requirement's type: the message, the field of the requirement, and the field of the metadata.
+_MESSAGES = {
     "assert-table-uuid": ("UUID does not match: expected", "uuid", "table_uuid"),
     "assert-last-assigned-field-id": (
         "last assigned field id changed: expected id",
@@ -34,24 +34,24 @@ _WORDS = {
 
 
 def check(requirements: Iterable[TableRequirement], base: TableMetadata | None) -> None:
-    """Refuse a commit that was made from something else than what is there."""
+    """Refuse a commit whose requirements do not hold."""
     for requirement in requirements:
         if isinstance(requirement, AssertCreate):
-            continue  # whether the name is free is decided where the pointer is put
+            continue  # the transaction checks whether the name is free
         if isinstance(requirement, AssertRefSnapshotId) and base is not None and _is_new_ref(requirement, base):
-            continue  # PyIceberg allows none but `main` to be new in an empty table
+            continue  # PyIceberg accepts only `main` as a new ref of an empty table
         try:
             requirement.validate(base)
         except CommitFailedException as exc:
-            raise CommitFailed(_told(requirement, base, str(exc))) from exc
+            raise CommitFailedError(_message(requirement, base, str(exc))) from exc
 
 
 def _is_new_ref(requirement: AssertRefSnapshotId, base: TableMetadata) -> bool:
     return requirement.snapshot_id is None and requirement.ref not in base.refs
 
 
-def _told(requirement: TableRequirement, base: TableMetadata | None, text: str) -> str:
-    if base is None or requirement.type not in _WORDS:
+def _message(requirement: TableRequirement, base: TableMetadata | None, text: str) -> str:
+    if base is None or requirement.type not in _MESSAGES:
         return text if text.startswith("Requirement failed") else f"Requirement failed: {text}"
-    what, wanted, found = _WORDS[requirement.type]
-    return f"Requirement failed: {what} {getattr(requirement, wanted)} != {getattr(base, found)}"
+    what, expected, found = _MESSAGES[requirement.type]
+    return f"Requirement failed: {what} {getattr(requirement, expected)} != {getattr(base, found)}"

@@ -1,4 +1,4 @@
-"""The protocol's addresses, and which handler answers each: the one list that `/v1/config` also tells clients."""
+"""The endpoints of the protocol and their handlers; `/v1/config` sends the same list to clients."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from lakehouse.rest_catalog.answers import Answer, Call
-from lakehouse.rest_catalog.backing import Backing
-from lakehouse.rest_catalog.commits import Committer
-from lakehouse.rest_catalog.namespaces import NamespaceCalls
-from lakehouse.rest_catalog.tables import Tables
-from lakehouse.rest_catalog.view_calls import ViewCalls
+from lakehouse.rest_catalog.backend import CatalogBackend
+from lakehouse.rest_catalog.commits import CommitHandlers
+from lakehouse.rest_catalog.messages import CatalogRequest, CatalogResponse
+from lakehouse.rest_catalog.namespace_handlers import NamespaceHandlers
+from lakehouse.rest_catalog.table_handlers import TableHandlers
+from lakehouse.rest_catalog.view_handlers import ViewHandlers
 
-Handler = Callable[[Call], Answer]
+Handler = Callable[[CatalogRequest], CatalogResponse]
 
 _NAMESPACE = "namespaces/{namespace}"
 _TABLE = f"{_NAMESPACE}/tables/{{table}}"
@@ -22,47 +22,47 @@ _VIEW = f"{_NAMESPACE}/views/{{table}}"
 
 @dataclass(frozen=True)
 class Route:
-    """A method and an address, in which `{…}` stands for one segment."""
+    """A method and a path template, in which `{…}` stands for one segment."""
 
     method: str
     template: str
     handler: Handler
 
     @property
-    def told(self) -> str:
-        """The endpoint in the protocol's words."""
+    def endpoint(self) -> str:
+        """The endpoint as the protocol writes it."""
         return f"{self.method} /v1/{{prefix}}/{self.template}".replace("/views/{table}", "/views/{view}")
 
     @property
-    def makes_changes(self) -> bool:
-        """Whether sending it twice could do it twice."""
+    def is_change(self) -> bool:
+        """Whether a repeated request could have a second effect."""
         return self.method in ("POST", "DELETE") and not self.template.endswith("/metrics")
 
     def match(self, segments: Sequence[str]) -> dict[str, str] | None:
-        """What stands in the place of the names, or None if this is another address."""
-        wanted = self.template.split("/")
-        if len(wanted) != len(segments):
+        """Return the values of the template's names, or None if the path does not match."""
+        template = self.template.split("/")
+        if len(template) != len(segments):
             return None
         found = {}
-        for want, given in zip(wanted, segments, strict=True):
-            if want.startswith("{"):
-                found[want[1:-1]] = unquote(given)
-            elif want != given:
+        for expected, segment in zip(template, segments, strict=True):
+            if expected.startswith("{"):
+                found[expected[1:-1]] = unquote(segment)
+            elif expected != segment:
                 return None
         return found
 
 
-def routes(backing: Backing, credentials: Handler) -> tuple[Route, ...]:
-    """Every address that is served."""
-    spaces, tables, views = NamespaceCalls(backing), Tables(backing), ViewCalls(backing)
-    commits = Committer(backing)
+def routes(backend: CatalogBackend, credentials: Handler) -> tuple[Route, ...]:
+    """Return all routes."""
+    namespaces, tables, views = NamespaceHandlers(backend), TableHandlers(backend), ViewHandlers(backend)
+    commits = CommitHandlers(backend)
     return (
-        Route("GET", "namespaces", spaces.list),
-        Route("POST", "namespaces", spaces.create),
-        Route("GET", _NAMESPACE, spaces.load),
-        Route("HEAD", _NAMESPACE, spaces.exists),
-        Route("DELETE", _NAMESPACE, spaces.drop),
-        Route("POST", f"{_NAMESPACE}/properties", spaces.change),
+        Route("GET", "namespaces", namespaces.list),
+        Route("POST", "namespaces", namespaces.create),
+        Route("GET", _NAMESPACE, namespaces.load),
+        Route("HEAD", _NAMESPACE, namespaces.exists),
+        Route("DELETE", _NAMESPACE, namespaces.drop),
+        Route("POST", f"{_NAMESPACE}/properties", namespaces.change),
         Route("GET", f"{_NAMESPACE}/tables", tables.list),
         Route("POST", f"{_NAMESPACE}/tables", tables.create),
         Route("GET", _TABLE, tables.load),
@@ -86,7 +86,7 @@ def routes(backing: Backing, credentials: Handler) -> tuple[Route, ...]:
 
 
 def find(known: Sequence[Route], method: str, segments: Sequence[str]) -> tuple[Route, dict[str, str], str] | None:
-    """The route of an address behind `/v1`, the names in it, and the prefix in front of it, if there is one."""
+    """Return the route of a path below `/v1`, the names in the path, and its prefix, if any."""
     for prefixed in (0, 1):
         for route in known:
             if route.method == method and (found := route.match(segments[prefixed:])) is not None:

@@ -139,8 +139,10 @@ class RestCatalog:
     @cached_property
     def capabilities(self) -> CatalogCapabilities:
         """Multi-table commits are an optional endpoint, which the server's configuration states."""
-        endpoints = {str(each) for each in self._client._supported_endpoints}
-        return CatalogCapabilities(multi_table_publish=_TRANSACTION in endpoints)
+        with self._connected() as client:
+            from lakehouse.pyiceberg_internals import rest_endpoints
+
+            return CatalogCapabilities(multi_table_publish=_TRANSACTION in rest_endpoints(client))
 
     def commit(self, changes: Sequence[Change]) -> bool:
         """Send all changes in one request; False if the pointer of a table is not its change's `before`."""
@@ -179,13 +181,13 @@ class RestCatalog:
             for table, change in changes
         ]
         with self._connected() as client:
+            from lakehouse.pyiceberg_internals import rest_post, rest_table_url
+
             if len(bodies) == 1:
-                path = client._split_identifier_for_path((changes[0][0].namespace, changes[0][0].table))
-                response = client._session.post(
-                    client.url(f"namespaces/{path['namespace']}/tables/{path['table']}"), json=bodies[0]
-                )
+                url = rest_table_url(client, changes[0][0].namespace, changes[0][0].table)
+                response = rest_post(client, url, bodies[0])
             else:
-                response = client._session.post(client.url("transactions/commit"), json={"table-changes": bodies})
+                response = rest_post(client, client.url("transactions/commit"), {"table-changes": bodies})
             if response.status_code != 409:
                 response.raise_for_status()
             return bool(response.status_code != 409)
@@ -254,8 +256,9 @@ class RestCatalog:
     def _load(self, table: TableName) -> dict[str, Any] | None:
         """Return the server's response for a table; None if there is none."""
         with self._connected() as client:
-            path = client._split_identifier_for_path((table.namespace, table.table))
-            response = client._session.get(client.url(f"namespaces/{path['namespace']}/tables/{path['table']}"))
+            from lakehouse.pyiceberg_internals import rest_get, rest_table_url
+
+            response = rest_get(client, rest_table_url(client, table.namespace, table.table))
             if response.status_code == 404:
                 return None
             response.raise_for_status()

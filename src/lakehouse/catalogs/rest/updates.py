@@ -1,7 +1,7 @@
-"""The way from one state of a table to another in the protocol's words: what must still be true, and what changes.
+"""The requirements and updates of the REST protocol that lead from one metadata file to another.
 
-Over REST nobody can point a table at a metadata file. Two files are compared instead, the older of which the newer was made
-from, and the difference is sent; the server writes a file of its own.
+Over REST a client cannot set a table's metadata file. So it sends the difference of two files, and the server writes a file
+of its own.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 Metadata = Mapping[str, Any]
 Json = dict[str, Any]
 _MAIN = "main"
-#: What of a table is numbered: where it is, its number's name, which number is current, and the words of the protocol.
-_NUMBERED = (
+#: Per kind of versioned object: its list, its id, the current id, and the names of its two updates and their fields.
+_VERSIONED = (
     ("schemas", "schema-id", "current-schema-id", "add-schema", "schema", "set-current-schema", "schema-id"),
     ("partition-specs", "spec-id", "default-spec-id", "add-spec", "spec", "set-default-spec", "spec-id"),
     (
@@ -29,7 +29,7 @@ _NUMBERED = (
 
 
 def change_of(before: Metadata | None, after: Metadata) -> Json:
-    """The requirements and updates that make `after` of `before`, or of nothing."""
+    """Return the requirements and updates that lead from `before`, or from no table, to `after`."""
     return {"requirements": _requirements(before), "updates": list(_updates(before, after))}
 
 
@@ -54,14 +54,14 @@ def _updates(before: Metadata | None, after: Metadata) -> Iterator[Json]:
         yield {"action": "assign-uuid", "uuid": after["table-uuid"]}
     if start.get("format-version") != after["format-version"]:
         yield {"action": "upgrade-format-version", "format-version": after["format-version"]}
-    for every, number, current, add, word, choose, chosen in _NUMBERED:
-        known = {each[number] for each in start.get(every, ())}
-        for each in after[every]:
-            if each[number] not in known:
-                more = {"last-column-id": after["last-column-id"]} if every == "schemas" else {}
-                yield {"action": add, word: each, **more}
+    for listed, id_name, current, add, added, select, selected in _VERSIONED:
+        known = {each[id_name] for each in start.get(listed, ())}
+        for each in after[listed]:
+            if each[id_name] not in known:
+                more = {"last-column-id": after["last-column-id"]} if listed == "schemas" else {}
+                yield {"action": add, added: each, **more}
         if start.get(current) != after[current]:
-            yield {"action": choose, chosen: after[current]}
+            yield {"action": select, selected: after[current]}
     if start.get("location") != after["location"]:
         yield {"action": "set-location", "location": after["location"]}
     yield from _properties(start.get("properties", {}), after.get("properties", {}))
@@ -72,9 +72,9 @@ def _properties(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator
     changed = {name: value for name, value in after.items() if before.get(name) != value}
     if changed:
         yield {"action": "set-properties", "updates": changed}
-    gone = sorted(set(before) - set(after))
-    if gone:
-        yield {"action": "remove-properties", "removals": gone}
+    removed = sorted(set(before) - set(after))
+    if removed:
+        yield {"action": "remove-properties", "removals": removed}
 
 
 def _snapshots(before: Metadata, after: Metadata) -> Iterator[Json]:
@@ -82,9 +82,9 @@ def _snapshots(before: Metadata, after: Metadata) -> Iterator[Json]:
     for each in after.get("snapshots") or ():
         if each["snapshot-id"] not in known:
             yield {"action": "add-snapshot", "snapshot": each}
-    refs, then = after.get("refs") or {}, before.get("refs") or {}
+    refs, old_refs = after.get("refs") or {}, before.get("refs") or {}
     for name, ref in refs.items():
-        if then.get(name) != ref:
+        if old_refs.get(name) != ref:
             yield {"action": "set-snapshot-ref", "ref-name": name, **ref}
-    for name in sorted(set(then) - set(refs)):
+    for name in sorted(set(old_refs) - set(refs)):
         yield {"action": "remove-snapshot-ref", "ref-name": name}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from lakehouse.catalogs.sql import drops, log, publishing, refs, rows
+from lakehouse.catalogs.sql import drops, log, namespaces, publishing, refs, rows
 from lakehouse.catalogs.sql.database import Database, Transaction
 from lakehouse.catalogs.sql.publishing import ConflictError
 from lakehouse.catalogs.sql.rows import KEY, TABLE, VIEW
@@ -96,7 +96,7 @@ class SqlCatalog:
             return rows.pointer(db, self.name, name, VIEW) is not None
 
     def ensure_namespace(self, namespace: str) -> None:
-        self.database.write(lambda db: rows.ensure_namespace(db, self.name, namespace))
+        self.database.write(lambda db: namespaces.ensure(db, self.name, namespace))
 
     def swap_pointer(self, table: TableName, expected: str, new: str | None) -> bool:
         return self.database.write(lambda db: rows.swap(db, self.name, table, expected, new))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lakehouse.catalogs.sql import drops, log, rows
+from lakehouse.catalogs.sql import drops, log, namespaces, rows
 from lakehouse.catalogs.sql.database import Transaction
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Change, Commit
@@ -50,7 +50,7 @@ def _apply(db: Transaction, name: str, change: Change) -> bool:
     if change.before is not None and change.after is not None:
         return rows.swap(db, name, change.table, change.before, change.after)
     if change.after is not None:
-        rows.ensure_namespace(db, name, change.table.namespace)
+        namespaces.ensure(db, name, change.table.namespace)
         return rows.add(db, name, change.table, change.after, _type_of(db, change.after))
     if change.before is None or drops.drop(db, name, change.table, log.now(), change.before) is not None:
         return True

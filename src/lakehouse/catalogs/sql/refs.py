@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakehouse.catalogs.sql import drops, log, rows
+from lakehouse.catalogs.sql import drops, log, namespaces, rows
 from lakehouse.catalogs.sql.database import Transaction
 from lakehouse.catalogs.sql.schema import DROPPED
 from lakehouse.core.errors import BadNameError, BranchExistsError, NoSuchBranchError
@@ -46,7 +46,7 @@ def create_branch(db: Transaction, name: str, source: str, tables: Sequence[Tabl
         for table in tables:
             key = (source, table.namespace, table.table)
             db.execute(f"INSERT INTO iceberg_tables {rows.COPY} WHERE {rows.KEY}", (name, *key))
-            rows.ensure_namespace(db, name, table.namespace)
+            namespaces.ensure(db, name, table.namespace)
     _copy_namespaces(db, name, CATALOG if kind == "tag" else source, every=tables is None)
     _store_base(db, name, source, of_branch=kind == "branch" and tables is None)
     state = hash_pointers(rows.pointers(db, name))
@@ -62,7 +62,7 @@ def _copy_namespaces(db: Transaction, name: str, source: str, every: bool) -> No
             (name, source),
         )
     for table in rows.pointers(db, name):
-        rows.ensure_namespace(db, name, table.namespace)
+        namespaces.ensure(db, name, table.namespace)
 
 
 def _store_base(db: Transaction, name: str, source: str, of_branch: bool) -> None:

@@ -1,4 +1,4 @@
-"""Rows of `iceberg_tables` and `iceberg_namespace_properties`, as Iceberg's JdbcCatalog writes them.
+"""Rows of `iceberg_tables`, as Iceberg's JdbcCatalog writes them.
 
 Spark, PyIceberg and Trino read and write the same rows without us. So a pointer is replaced only if it is still the one
 that the caller has seen, and each statement that depends on this states it in its WHERE clause.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lakehouse.catalogs.sql import namespaces
 from lakehouse.catalogs.sql.database import Transaction
 from lakehouse.core.names import TableName
 
@@ -66,15 +67,37 @@ def add(db: Transaction, name: str, table: TableName, location: str, kind: str |
 def put(db: Transaction, name: str, pointers: Mapping[TableName, str | None]) -> None:
     """Insert or replace tables, whatever is there; None deletes one."""
     for table, location in pointers.items():
-        db.execute(f"DELETE FROM iceberg_tables WHERE {KEY}", (name, table.namespace, table.table))
+        delete(db, name, table)
         if location is not None:
-            ensure_namespace(db, name, table.namespace)
+            namespaces.ensure(db, name, table.namespace)
             add(db, name, table, location, TABLE)
 
 
-def ensure_namespace(db: Transaction, name: str, namespace: str) -> None:
-    """Create a namespace unless it exists, as JdbcCatalog does: by one property."""
-    db.execute(
-        "INSERT INTO iceberg_namespace_properties VALUES (?, ?, 'exists', 'true') ON CONFLICT DO NOTHING",
-        (name, namespace),
+def names(db: Transaction, name: str, namespace: str, kind: str, after: str = "", limit: int = 0) -> list[str]:
+    """Return the names in a namespace in order: all of them, or at most `limit` after one."""
+    query = (
+        "SELECT table_name FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ?"
+        f" AND {OF_TYPE[kind]} AND table_name > ? ORDER BY table_name" + (f" LIMIT {int(limit)}" if limit else "")
     )
+    return [row[0] for row in db.execute(query, (name, namespace, after)).fetchall()]
+
+
+def type_of(db: Transaction, name: str, table: TableName) -> str | None:
+    """Return TABLE or VIEW, whichever has this name; None if it is free."""
+    query = f"SELECT coalesce(iceberg_type, '{TABLE}') FROM iceberg_tables WHERE {KEY}"
+    row = db.execute(query, (name, table.namespace, table.table)).fetchone()
+    return row[0] if row else None
+
+
+def rename(db: Transaction, name: str, table: TableName, new: TableName) -> None:
+    """Rename a table or view, perhaps into another namespace."""
+    db.execute(
+        f"UPDATE iceberg_tables SET table_namespace = ?, table_name = ? WHERE {KEY}",
+        (new.namespace, new.table, name, table.namespace, table.table),
+    )
+
+
+def delete(db: Transaction, name: str, table: TableName, kind: str = "") -> bool:
+    """Delete the row of a table or view; False if there is none."""
+    query = f"DELETE FROM iceberg_tables WHERE {KEY} AND {OF_TYPE[kind]}"
+    return db.execute(query, (name, table.namespace, table.table)).rowcount == 1

@@ -1,7 +1,7 @@
-"""A table's next metadata: PyIceberg applies the updates; here is what it leaves open.
+"""Applies updates to a table's metadata with PyIceberg, and adds what PyIceberg does not do.
 
-Clients number what they add (schemas, specs, orders) as if nobody else added anything. Where the numbers are taken
-meanwhile, they are given anew, as Iceberg's own server does; what is there already is used again.
+Clients assign ids to the schemas, specs and orders that they add. Where another commit has taken an id meanwhile, this
+module assigns a new one, as Iceberg's own server does; an equal object that exists is used instead.
 """
 
 from __future__ import annotations
@@ -34,57 +34,58 @@ from pyiceberg.table.update import (
     UpgradeFormatVersionUpdate,
     update_table_metadata,
 )
-from pyiceberg.typedef import IcebergBaseModel
 
-from lakehouse.rest_catalog.problems import CommitFailed, Problem
+from lakehouse.pyiceberg_internals import LAST_ADDED, NEWEST_FORMAT, dump_metadata, empty_metadata
+from lakehouse.rest_catalog.errors import CommitFailedError, RestError
 
-_NEWEST_FORMAT = 3
-_LAST_ADDED = -1
-#: Stands for the number of a partition field that has none yet.
-UNNUMBERED = -1
+#: The id of a partition field that has none yet.
+UNASSIGNED = -1
 _ONLY_IN_VERSION_1 = {"schema", "partition-spec"}
 
 
-def changed(base: TableMetadata | None, updates: Sequence[TableUpdate], location: str = "") -> TableMetadata:
-    """The metadata with the updates applied, `base` itself if they change nothing; `location` is where `base` lies."""
-    wanted = max((each.format_version for each in updates if isinstance(each, UpgradeFormatVersionUpdate)), default=0)
-    start = _of_version(base, wanted) if base else _nothing(wanted or 2)
-    fitted = _Fitting(start)
-    rest = [each for each in updates if not isinstance(each, UpgradeFormatVersionUpdate)]
+def apply_updates(base: TableMetadata | None, updates: Sequence[TableUpdate], location: str = "") -> TableMetadata:
+    """Return the metadata with updates applied, or `base` itself if they change nothing.
+
+    Args:
+        location: the file of `base`, for the metadata log.
+    """
+    version = max((each.format_version for each in updates if isinstance(each, UpgradeFormatVersionUpdate)), default=0)
+    start = _upgrade(base, version) if base else _empty(version or 2)
+    rewriter = _UpdateRewriter(start)
+    others = [each for each in updates if not isinstance(each, UpgradeFormatVersionUpdate)]
     try:
-        result = update_table_metadata(start, tuple(new for each in rest for new in fitted.fit(each)))
+        result = update_table_metadata(start, tuple(new for each in others for new in rewriter.rewrite(each)))
     except (ValueError, KeyError, StopIteration, TypeError) as exc:
-        raise Problem(f"The updates cannot be applied: {exc}") from exc
+        raise RestError(f"The updates cannot be applied: {exc}") from exc
     if base is None:
-        return _whole(result)
+        return _validate(result)
     if result == base:
         return base
-    kept: dict[str, Any] = {"metadata_log": _log(base, result, location)}
+    fields: dict[str, Any] = {"metadata_log": _metadata_log(base, result, location)}
     if result.last_updated_ms <= base.last_updated_ms:
-        kept["last_updated_ms"] = max(_now_ms(), base.last_updated_ms)
+        fields["last_updated_ms"] = max(_now_ms(), base.last_updated_ms)
     if result.format_version > 1:
-        kept["last_sequence_number"] = max(getattr(base, "last_sequence_number", 0), result.last_sequence_number or 0)
-    return _whole(result.model_copy(update=kept))
+        fields["last_sequence_number"] = max(getattr(base, "last_sequence_number", 0), result.last_sequence_number or 0)
+    return _validate(result.model_copy(update=fields))
 
 
-def as_json(metadata: TableMetadata, before: Mapping[str, Any], sent: Sequence[Mapping[str, Any]]) -> bytes:
-    """The metadata as its file holds it; fields that PyIceberg does not know stay as they were or as they were sent."""
-    # Not its own method, which refuses version 3 because PyIceberg cannot write such tables' data; that is not asked here.
-    whole = json.loads(IcebergBaseModel.model_dump_json(metadata))
+def serialize(metadata: TableMetadata, before: Mapping[str, Any], sent: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return the content of a metadata file. Fields that PyIceberg does not know stay as they were or as they were sent."""
+    content = json.loads(dump_metadata(metadata))
     known = {field.alias or name for name, field in type(metadata).model_fields.items()}
     for key in before.keys() - known - _ONLY_IN_VERSION_1:
-        whole.setdefault(key, before[key])
+        content.setdefault(key, before[key])
     snapshots = [*before.get("snapshots", ()), *(each["snapshot"] for each in sent if "snapshot" in each)]
     as_sent = {each["snapshot-id"]: each for each in snapshots}
-    for snapshot in whole.get("snapshots", ()):
+    for snapshot in content.get("snapshots", ()):
         for key, value in as_sent.get(snapshot["snapshot-id"], {}).items():
             if key not in ("sequence-number", "parent-snapshot-id", "schema-id"):
                 snapshot.setdefault(key, value)
-    return json.dumps(whole, separators=(",", ":")).encode()
+    return json.dumps(content, separators=(",", ":")).encode()
 
 
-class _Fitting:
-    """Updates rewritten to fit the metadata that they meet."""
+class _UpdateRewriter:
+    """Rewrites updates so that they apply to metadata that has changed since."""
 
     def __init__(self, start: TableMetadata) -> None:
         self._start = start
@@ -97,17 +98,17 @@ class _Fitting:
         self._added: dict[str, int] = {}
         self._schema_ids: dict[int, int] = {}
 
-    def fit(self, update: TableUpdate) -> Iterator[TableUpdate]:
+    def rewrite(self, update: TableUpdate) -> Iterator[TableUpdate]:
         match update:
             case AddSchemaUpdate() | AddPartitionSpecUpdate() | AddSortOrderUpdate():
                 yield from self._add(update)
-            case SetCurrentSchemaUpdate(schema_id=given):
-                number = self._schema_ids.get(given, given)
-                yield SetCurrentSchemaUpdate(schema_id=self._last_if("schema", number))
-            case SetDefaultSpecUpdate(spec_id=given):
-                yield SetDefaultSpecUpdate(spec_id=self._last_if("partition spec", given))
-            case SetDefaultSortOrderUpdate(sort_order_id=given):
-                yield SetDefaultSortOrderUpdate(sort_order_id=self._last_if("sort order", given))
+            case SetCurrentSchemaUpdate(schema_id=number):
+                number = self._schema_ids.get(number, number)
+                yield SetCurrentSchemaUpdate(schema_id=self._resolve("schema", number))
+            case SetDefaultSpecUpdate(spec_id=number):
+                yield SetDefaultSpecUpdate(spec_id=self._resolve("partition spec", number))
+            case SetDefaultSortOrderUpdate(sort_order_id=number):
+                yield SetDefaultSortOrderUpdate(sort_order_id=self._resolve("sort order", number))
             case SetPropertiesUpdate(updates=properties):
                 self._properties |= set(properties)
                 yield update
@@ -115,7 +116,7 @@ class _Fitting:
                 yield RemovePropertiesUpdate(removals=[key for key in removals if key in self._properties])
                 self._properties -= set(removals)
             case AddSnapshotUpdate():
-                yield self._snapshot(update)
+                yield self._check_snapshot(update)
             case _:
                 yield from self._removal(update)
 
@@ -133,61 +134,63 @@ class _Fitting:
                 number = _next(each.spec_id for each in self._specs) if same is None else same
                 self._added["partition spec"] = number
                 if same is None:
-                    self._specs.append(spec.model_copy(update={"spec_id": number, "fields": self._numbered(spec)}))
+                    self._specs.append(
+                        spec.model_copy(update={"spec_id": number, "fields": self._with_field_ids(spec)})
+                    )
                     yield AddPartitionSpecUpdate(spec=self._specs[-1])
             case AddSortOrderUpdate(sort_order=order):
                 same = next((each.order_id for each in self._orders if each.fields == order.fields), None)
-                number = self._order_number(order) if same is None else same
+                number = self._next_order_id(order) if same is None else same
                 self._added["sort order"] = number
                 if same is None:
                     self._orders.append(order.model_copy(update={"order_id": number}))
                     yield AddSortOrderUpdate(sort_order=self._orders[-1])
 
-    def _numbered(self, spec: PartitionSpec) -> tuple[PartitionField, ...]:
-        """A client may leave the numbers of partition fields to us; then they are sent on as UNNUMBERED."""
+    def _with_field_ids(self, spec: PartitionSpec) -> tuple[PartitionField, ...]:
+        """Assign ids to the partition fields that a client sent without one."""
         free = count(max([PARTITION_FIELD_ID_START - 1, self._start.last_partition_id or 0]) + 1)
         return tuple(
-            field if field.field_id != UNNUMBERED else field.model_copy(update={"field_id": next(free)})
+            field if field.field_id != UNASSIGNED else field.model_copy(update={"field_id": next(free)})
             for field in spec.fields
         )
 
-    def _order_number(self, order: SortOrder) -> int:
+    def _next_order_id(self, order: SortOrder) -> int:
         taken = [UNSORTED_SORT_ORDER_ID, *(each.order_id for each in self._orders)]
         return int(max(taken)) + 1 if order.fields else int(UNSORTED_SORT_ORDER_ID)
 
-    def _last_if(self, what: str, number: int) -> int:
-        if number != _LAST_ADDED:
+    def _resolve(self, what: str, number: int) -> int:
+        if number != LAST_ADDED:
             return number
         if what not in self._added:
-            raise ValueError(f"the last added {what} cannot be set, because none was added")
+            raise ValueError(f"cannot set the last added {what}: none was added")
         return self._added[what]
 
-    def _snapshot(self, update: AddSnapshotUpdate) -> AddSnapshotUpdate:
+    def _check_snapshot(self, update: AddSnapshotUpdate) -> AddSnapshotUpdate:
         snapshot, start = update.snapshot, self._start
         last = getattr(start, "last_sequence_number", 0)
         number = snapshot.sequence_number or 0
         if start.format_version > 1 and number <= last and snapshot.parent_snapshot_id is not None:
-            raise CommitFailed(
+            raise CommitFailedError(
                 f"Cannot add snapshot with sequence number {number} older than last sequence number {last}"
             )
         next_row = getattr(start, "next_row_id", None) or 0
         if start.format_version > 2 and (snapshot.first_row_id or 0) < next_row:
-            raise CommitFailed(
-                f"Cannot add a snapshot whose first row id {snapshot.first_row_id} is behind the table's {next_row}"
+            raise CommitFailedError(
+                f"Cannot add a snapshot whose first row id {snapshot.first_row_id} is below the table's {next_row}"
             )
         schema = self._schema_ids.get(snapshot.schema_id, snapshot.schema_id)
         return AddSnapshotUpdate(snapshot=snapshot.model_copy(update={"schema_id": schema}))
 
     def _removal(self, update: TableUpdate) -> Iterator[TableUpdate]:
-        """What is to be removed and is not there is no error, as with Iceberg's own server."""
+        """Drop removals of what does not exist, as Iceberg's own server does."""
         with_statistics = {each.snapshot_id for each in self._start.statistics}
         with_partition_statistics = {each.snapshot_id for each in self._start.partition_statistics}
         match update:
-            case RemoveSnapshotsUpdate(snapshot_ids=given):
-                there = {each.snapshot_id for each in self._start.snapshots} & set(given)
-                for number in there & with_partition_statistics:
+            case RemoveSnapshotsUpdate(snapshot_ids=numbers):
+                existing = {each.snapshot_id for each in self._start.snapshots} & set(numbers)
+                for number in existing & with_partition_statistics:
                     yield RemovePartitionStatisticsUpdate(snapshot_id=number)
-                yield RemoveSnapshotsUpdate(snapshot_ids=[number for number in given if number in there])
+                yield RemoveSnapshotsUpdate(snapshot_ids=[number for number in numbers if number in existing])
             case RemoveStatisticsUpdate(snapshot_id=number):
                 yield from [update] if number in with_statistics else []
             case RemovePartitionStatisticsUpdate(snapshot_id=number):
@@ -200,62 +203,46 @@ def _next(numbers: Iterable[int]) -> int:
     return max(numbers, default=-1) + 1
 
 
-def _nothing(version: int) -> TableMetadata:
-    """Metadata before its first update: not valid yet, so nothing is checked."""
-    kinds = {1: "V1", 2: "V2", 3: "V3"}
-    if version not in kinds:
-        raise Problem(f"Unsupported format version: {version}")
-    import pyiceberg.table.metadata as models
-
-    facts: dict[str, Any] = {
-        "location": "",
-        "last_column_id": 0,
-        "schemas": [],
-        "partition_specs": [],
-        "sort_orders": [],
-        "current_schema_id": _LAST_ADDED,
-        "default_spec_id": _LAST_ADDED,
-        "default_sort_order_id": _LAST_ADDED,
-        "last_partition_id": PARTITION_FIELD_ID_START - 1,
-    }
-    if version == _NEWEST_FORMAT:
-        facts["next_row_id"] = 0
-    return getattr(models, f"TableMetadata{kinds[version]}").model_construct(**facts)
+def _empty(version: int) -> TableMetadata:
+    try:
+        return empty_metadata(version)
+    except KeyError as exc:
+        raise RestError(f"Unsupported format version: {version}") from exc
 
 
-def _of_version(base: TableMetadata, version: int) -> TableMetadata:
-    """The metadata in a newer format, which asks for nothing but the number and, from version 3, a count of rows."""
+def _upgrade(base: TableMetadata, version: int) -> TableMetadata:
+    """Return the metadata in a newer format version, which adds only the number and, in version 3, a row counter."""
     if not version or version == base.format_version:
         return base
-    if not base.format_version < version <= _NEWEST_FORMAT:
-        raise Problem(f"Cannot change a table of format version {base.format_version} to {version}")
-    facts = json.loads(IcebergBaseModel.model_dump_json(base))
-    facts = {key: value for key, value in facts.items() if key not in _ONLY_IN_VERSION_1}
-    facts["format-version"] = version
-    if version == _NEWEST_FORMAT:
-        facts["next-row-id"] = 0
-    return TableMetadataUtil.parse_obj(facts)
+    if not base.format_version < version <= NEWEST_FORMAT:
+        raise RestError(f"Cannot change a table of format version {base.format_version} to {version}")
+    fields = json.loads(dump_metadata(base))
+    fields = {key: value for key, value in fields.items() if key not in _ONLY_IN_VERSION_1}
+    fields["format-version"] = version
+    if version == NEWEST_FORMAT:
+        fields["next-row-id"] = 0
+    return TableMetadataUtil.parse_obj(fields)
 
 
-def _whole(metadata: TableMetadata) -> TableMetadata:
-    """Checked as if read from a file; version 1 also repeats its current schema and spec in fields of their own."""
+def _validate(metadata: TableMetadata) -> TableMetadata:
+    """Validate metadata as if read from a file; version 1 has its current schema and spec in fields of their own too."""
     if metadata.format_version == 1:
         spec = [field.model_dump() for field in metadata.spec().fields]
         metadata = metadata.model_copy(update={"schema_": metadata.schema(), "partition_spec": spec})
     try:
-        return TableMetadataUtil.parse_raw(IcebergBaseModel.model_dump_json(metadata))
+        return TableMetadataUtil.parse_raw(dump_metadata(metadata))
     except (ValueError, KeyError) as exc:
-        raise Problem(f"The updates do not make a whole table: {exc}") from exc
+        raise RestError(f"The updates do not result in a valid table: {exc}") from exc
 
 
-def _log(base: TableMetadata, result: TableMetadata, location: str) -> list[MetadataLogEntry]:
-    kept = int(
+def _metadata_log(base: TableMetadata, result: TableMetadata, location: str) -> list[MetadataLogEntry]:
+    limit = int(
         result.properties.get(
             TableProperties.METADATA_PREVIOUS_VERSIONS_MAX, TableProperties.METADATA_PREVIOUS_VERSIONS_MAX_DEFAULT
         )
     )
     entry = MetadataLogEntry(metadata_file=location, timestamp_ms=base.last_updated_ms)
-    return [*base.metadata_log, entry][-max(1, kept) :]
+    return [*base.metadata_log, entry][-max(1, limit) :]
 
 
 def _now_ms() -> int:

@@ -1,4 +1,4 @@
-"""A view's next metadata. PyIceberg has the models of views but applies no updates to them; the rules are Iceberg's."""
+"""Applies updates to a view's metadata by Iceberg's rules. PyIceberg has models of views but does not apply updates."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from pyiceberg.table.update import (
 from pyiceberg.typedef import IcebergBaseModel
 from pyiceberg.view.metadata import ViewHistoryEntry, ViewMetadata, ViewVersion
 
-from lakehouse.rest_catalog.problems import CommitFailed, Problem
+from lakehouse.pyiceberg_internals import LAST_ADDED
+from lakehouse.rest_catalog.errors import CommitFailedError, RestError
 
-_LAST_ADDED = -1
-_KEPT_VERSIONS = ("version.history.num-entries", 10)
-_MAY_LOSE_DIALECTS = "replace.drop-dialect.allowed"
+_HISTORY_LIMIT = ("version.history.num-entries", 10)
+_ALLOW_DROPPED_DIALECTS = "replace.drop-dialect.allowed"
 
 
-class AddViewVersionUpdate(IcebergBaseModel):  # type: ignore[misc] # PyIceberg's types are not read
-    """One more definition of the view."""
+class AddViewVersionUpdate(IcebergBaseModel):  # type: ignore[misc] # PyIceberg's types are not checked
+    """Adds a version of the view."""
 
     action: Literal["add-view-version"] = Field(default="add-view-version")
     view_version: ViewVersion = Field(alias="view-version")
 
 
-class SetCurrentViewVersionUpdate(IcebergBaseModel):  # type: ignore[misc] # PyIceberg's types are not read
-    """The definition that counts; -1 is the one just added."""
+class SetCurrentViewVersionUpdate(IcebergBaseModel):  # type: ignore[misc] # PyIceberg's types are not checked
+    """Sets the current version; -1 is the one added last."""
 
     action: Literal["set-current-view-version"] = Field(default="set-current-view-version")
     view_version_id: int = Field(alias="view-version-id")
 
 
-class AssertViewUUID(IcebergBaseModel):  # type: ignore[misc] # PyIceberg's types are not read
-    """The view must be the one that the change was made from."""
+class AssertViewUUID(IcebergBaseModel):  # type: ignore[misc] # PyIceberg's types are not checked
+    """Requires that the view has a UUID."""
 
     type: Literal["assert-view-uuid"] = Field(default="assert-view-uuid")
     uuid: str
@@ -61,56 +61,56 @@ ViewUpdate = Annotated[
 ]
 
 
-class CommitViewRequest(IcebergBaseModel):  # type: ignore[misc] # PyIceberg's types are not read
-    """A change of a view."""
+class CommitViewRequest(IcebergBaseModel):  # type: ignore[misc] # PyIceberg's types are not checked
+    """A commit to a view."""
 
     requirements: tuple[AssertViewUUID, ...] = Field(default_factory=tuple)
     updates: tuple[ViewUpdate, ...] = Field(default_factory=tuple)
 
 
 def check(requirements: Iterable[AssertViewUUID], base: ViewMetadata) -> None:
-    """Refuse a change that was made from another view."""
+    """Refuse a commit whose requirements do not hold."""
     for requirement in requirements:
         if requirement.uuid != base.view_uuid:
-            raise CommitFailed(f"Requirement failed: view UUID does not match: expected {base.view_uuid}")
+            raise CommitFailedError(f"Requirement failed: view UUID does not match: expected {base.view_uuid}")
 
 
 def new_view(location: str, schema: Schema, version: ViewVersion, properties: dict[str, str]) -> ViewMetadata:
-    """The metadata of a view that was not there before."""
+    """Return the metadata of a new view."""
     empty = ViewMetadata.model_construct(
         view_uuid=str(uuid.uuid4()),
         format_version=1,
         location=location,
         schemas=[],
-        current_version_id=_LAST_ADDED,
+        current_version_id=LAST_ADDED,
         versions=[],
         version_log=[],
         properties={},
     )
     updates = [
         AddSchemaUpdate(schema=schema),
-        AddViewVersionUpdate(view_version=version.model_copy(update={"schema_id": _LAST_ADDED})),
-        SetCurrentViewVersionUpdate(view_version_id=_LAST_ADDED),
+        AddViewVersionUpdate(view_version=version.model_copy(update={"schema_id": LAST_ADDED})),
+        SetCurrentViewVersionUpdate(view_version_id=LAST_ADDED),
         SetPropertiesUpdate(updates=properties),
     ]
-    return changed(empty, updates)
+    return apply_updates(empty, updates)
 
 
-def changed(base: ViewMetadata, updates: Sequence[ViewUpdate]) -> ViewMetadata:
-    """The metadata with the updates applied, `base` itself if they change nothing."""
-    changing = _Changing(base)
+def apply_updates(base: ViewMetadata, updates: Sequence[ViewUpdate]) -> ViewMetadata:
+    """Return the metadata with updates applied, or `base` itself if they change nothing."""
+    builder = _ViewBuilder(base)
     for update in updates:
-        changing.apply(update)
-    result = changing.result()
+        builder.apply(update)
+    result = builder.build()
     return base if result == base else result
 
 
-class _Changing:
-    """A view while updates are applied to it."""
+class _ViewBuilder:
+    """Collects the updates of a view."""
 
     def __init__(self, base: ViewMetadata) -> None:
         self._base = base
-        self._facts: dict[str, Any] = {"location": base.location, "view_uuid": base.view_uuid}
+        self._fields: dict[str, Any] = {"location": base.location, "view_uuid": base.view_uuid}
         self._properties = dict(base.properties)
         self._schemas, self._versions = list(base.schemas), list(base.versions)
         self._log = list(base.version_log)
@@ -127,21 +127,21 @@ class _Changing:
             case SetCurrentViewVersionUpdate(view_version_id=number):
                 self._set_current(number)
             case _:
-                self._set_fact(update)
+                self._set_field(update)
 
-    def _set_fact(self, update: ViewUpdate) -> None:
+    def _set_field(self, update: ViewUpdate) -> None:
         match update:
-            case AssignUUIDUpdate(uuid=given):
-                self._facts["view_uuid"] = str(given)
-            case UpgradeFormatVersionUpdate(format_version=given):
-                if given != 1:
-                    raise Problem(f"Unsupported format version of a view: {given}")
-            case SetLocationUpdate(location=given):
-                self._facts["location"] = given.rstrip("/")
-            case SetPropertiesUpdate(updates=given):
-                self._properties |= given
-            case RemovePropertiesUpdate(removals=given):
-                self._properties = {key: value for key, value in self._properties.items() if key not in given}
+            case AssignUUIDUpdate(uuid=value):
+                self._fields["view_uuid"] = str(value)
+            case UpgradeFormatVersionUpdate(format_version=value):
+                if value != 1:
+                    raise RestError(f"Unsupported format version of a view: {value}")
+            case SetLocationUpdate(location=value):
+                self._fields["location"] = value.rstrip("/")
+            case SetPropertiesUpdate(updates=value):
+                self._properties |= value
+            case RemovePropertiesUpdate(removals=value):
+                self._properties = {key: each for key, each in self._properties.items() if key not in value}
 
     def _add_schema(self, schema: Schema) -> None:
         same = next((each.schema_id for each in self._schemas if each == schema), None)
@@ -152,12 +152,12 @@ class _Changing:
 
     def _add_version(self, version: ViewVersion) -> None:
         _check_dialects(version)
-        if version.schema_id == _LAST_ADDED:
+        if version.schema_id == LAST_ADDED:
             if self._added_schema is None:
-                raise Problem("Cannot set last added schema: no schema has been added")
+                raise RestError("Cannot set last added schema: no schema has been added")
             version = version.model_copy(update={"schema_id": self._added_schema})
         if not any(each.schema_id == version.schema_id for each in self._schemas):
-            raise Problem(f"Cannot add version with unknown schema: {version.schema_id}")
+            raise RestError(f"Cannot add version with unknown schema: {version.schema_id}")
         same = next((each.version_id for each in self._versions if _definition(each) == _definition(version)), None)
         if same is None:
             same = max([version.version_id - 1, *(each.version_id for each in self._versions)]) + 1
@@ -165,58 +165,58 @@ class _Changing:
         self._added_versions.append(same)
 
     def _set_current(self, number: int) -> None:
-        if number == _LAST_ADDED:
+        if number == LAST_ADDED:
             if not self._added_versions:
-                raise Problem("Cannot set last added version: no version has been added")
+                raise RestError("Cannot set last added version: no version has been added")
             number = self._added_versions[-1]
         version = next((each for each in self._versions if each.version_id == number), None)
         if version is None:
-            raise Problem(f"Cannot set current version to unknown version: {number}")
+            raise RestError(f"Cannot set current version to unknown version: {number}")
         if number == self._current:
             return
         self._current = number
         at = version.timestamp_ms if number in self._added_versions else int(time.time() * 1000)
         self._log.append(ViewHistoryEntry(timestamp_ms=at, version_id=number))
 
-    def result(self) -> ViewMetadata:
-        self._refuse_lost_dialects()
-        kept = self._kept_versions()
-        numbers = {each.version_id for each in kept}
-        # What came before a version that is no longer known would be history with a hole.
-        hole = max((at for at, entry in enumerate(self._log) if entry.version_id not in numbers), default=-1)
+    def build(self) -> ViewMetadata:
+        self._refuse_dropped_dialects()
+        versions = self._limit_versions()
+        numbers = {each.version_id for each in versions}
+        # The history starts after the last version that was removed, so that it has no gap.
+        gap = max((at for at, entry in enumerate(self._log) if entry.version_id not in numbers), default=-1)
         return self._base.model_copy(
             update={
-                **self._facts,
+                **self._fields,
                 "properties": self._properties,
                 "schemas": self._schemas,
-                "versions": kept,
-                "version_log": self._log[hole + 1 :],
+                "versions": versions,
+                "version_log": self._log[gap + 1 :],
                 "current_version_id": self._current,
             }
         )
 
-    def _kept_versions(self) -> list[ViewVersion]:
-        name, default = _KEPT_VERSIONS
+    def _limit_versions(self) -> list[ViewVersion]:
+        name, default = _HISTORY_LIMIT
         try:
-            most = int(self._properties.get(name, default))
+            limit = int(self._properties.get(name, default))
         except ValueError as exc:
-            raise Problem(f"{name} is not a number") from exc
-        if most < 1:
-            raise Problem(f"{name} must be positive but was {most}")
-        most = max(most, len(set(self._added_versions)))
+            raise RestError(f"{name} is not a number") from exc
+        if limit < 1:
+            raise RestError(f"{name} must be positive but was {limit}")
+        limit = max(limit, len(set(self._added_versions)))
         newest = sorted((each.version_id for each in self._versions if each.version_id != self._current), reverse=True)
-        numbers = {self._current, *newest[: most - 1]}
+        numbers = {self._current, *newest[: limit - 1]}
         return [each for each in self._versions if each.version_id in numbers]
 
-    def _refuse_lost_dialects(self) -> None:
-        if self._properties.get(_MAY_LOSE_DIALECTS, "false").lower() == "true" or not self._base.versions:
+    def _refuse_dropped_dialects(self) -> None:
+        if self._properties.get(_ALLOW_DROPPED_DIALECTS, "false").lower() == "true" or not self._base.versions:
             return
         by_number = {each.version_id: each for each in [*self._base.versions, *self._versions]}
         before, after = _dialects(by_number[self._base.current_version_id]), _dialects(by_number[self._current])
         if before - after:
-            raise Problem(
+            raise RestError(
                 "Cannot replace view due to loss of view dialects:"
-                f" {', '.join(sorted(before - after))}. Set {_MAY_LOSE_DIALECTS}=true to allow it."
+                f" {', '.join(sorted(before - after))}. Set {_ALLOW_DROPPED_DIALECTS}=true to allow it."
             )
 
 
@@ -229,11 +229,11 @@ def _check_dialects(version: ViewVersion) -> None:
     for each in version.representations:
         dialect = each.root.dialect.lower()
         if dialect in found:
-            told = f"Invalid view version: Cannot add multiple queries for dialect {dialect}"
-            raise Problem(told, kind="IllegalArgumentException")
+            message = f"Invalid view version: Cannot add multiple queries for dialect {dialect}"
+            raise RestError(message, kind="IllegalArgumentException")
         found.add(dialect)
 
 
 def _definition(version: ViewVersion) -> dict[str, Any]:
-    told: dict[str, Any] = version.model_dump(exclude={"version_id", "timestamp_ms"})
-    return told
+    definition: dict[str, Any] = version.model_dump(exclude={"version_id", "timestamp_ms"})
+    return definition

@@ -11,13 +11,12 @@ import pytest
 from tests.rest_catalog.conftest import SCHEMA, Served, make_table
 
 from lakehouse.core.names import CATALOG
-from lakehouse.rest_catalog.answers import Answer, Call
-from lakehouse.rest_catalog.backing import Backing
-from lakehouse.rest_catalog.files import MetadataFiles
-from lakehouse.rest_catalog.namespace_rows import Namespaces
-from lakehouse.rest_catalog.pointers import Pointers
-from lakehouse.rest_catalog.problems import Unprocessable
-from lakehouse.rest_catalog.receipts import Receipt, Receipts
+from lakehouse.rest_catalog.backend import CatalogBackend
+from lakehouse.rest_catalog.errors import UnprocessableError
+from lakehouse.rest_catalog.idempotency import IdempotencyStore, PendingResponse
+from lakehouse.rest_catalog.messages import CatalogRequest, CatalogResponse
+from lakehouse.rest_catalog.metadata_files import MetadataFiles
+from lakehouse.rest_catalog.pointers import Namespaces, Pointers
 from lakehouse.rest_catalog.routes import find, routes
 
 LEADS = "namespaces/crm/tables/leads"
@@ -66,50 +65,50 @@ def test_a_drop_sent_twice_does_not_drop_what_was_made_in_between(served: Served
 
 def test_those_that_come_at_once_are_one(served: Served) -> None:
     served.ask("POST", "namespaces", {"namespace": ["crm"]})
-    key, answers = str(uuid.uuid4()), []
+    key, responses = str(uuid.uuid4()), []
 
     def send() -> None:
-        answers.append(served.ask("POST", "namespaces/crm/tables", creation(), Idempotency_Key=key))
+        responses.append(served.ask("POST", "namespaces/crm/tables", creation(), Idempotency_Key=key))
 
     threads = [threading.Thread(target=send) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert {answer.status_code for answer in answers} == {200}
-    assert len({answer.json()["metadata-location"] for answer in answers}) == 1
+    assert {response.status_code for response in responses} == {200}
+    assert len({response.json()["metadata-location"] for response in responses}) == 1
 
 
-def test_a_change_and_its_receipt_are_one_transaction(served: Served) -> None:
-    """A server that dies right after the commit has kept the answer, one that dies before it has changed nothing."""
-    receipts, database = Receipts(served.catalog.database), served.catalog.database
-    assert receipts.begin("k", "f") is None
+def test_a_change_and_its_response_are_one_transaction(served: Served) -> None:
+    """A server that dies right after the commit has kept the response, one that dies before it has changed nothing."""
+    store, database = IdempotencyStore(served.catalog.database), served.catalog.database
+    assert store.begin("k", "f") is None
     with pytest.raises(KeyError), database.transaction() as db:
-        Receipt("k").keep(Answer(204))(db)
+        PendingResponse("k").store(CatalogResponse(204))(db)
         raise KeyError
-    receipts.forget("k")
-    assert receipts.begin("k", "f") is None
+    store.release("k")
+    assert store.begin("k", "f") is None
     with database.transaction() as db:
-        Receipt("k").keep(Answer(204))(db)
-    receipts.forget("k")
-    assert receipts.begin("k", "f") == Answer(204)
+        PendingResponse("k").store(CatalogResponse(204))(db)
+    store.release("k")
+    assert store.begin("k", "f") == CatalogResponse(204)
 
 
-def test_every_change_writes_its_receipt_itself(served: Served) -> None:
+def test_every_change_writes_its_response_itself(served: Served) -> None:
     """Done without the server around it, as if that died right after the change."""
     database = served.catalog.database
-    backing = Backing(served.catalog, Pointers(database), Namespaces(database), MetadataFiles({}))
-    known = routes(backing, lambda call: Answer())
-    receipts = Receipts(database)
+    backend = CatalogBackend(served.catalog, Pointers(database), Namespaces(database), MetadataFiles({}))
+    known = routes(backend, lambda call: CatalogResponse())
+    store = IdempotencyStore(database)
 
-    def done(method: str, path: str, body: dict[str, Any]) -> Answer:
+    def done(method: str, path: str, body: dict[str, Any]) -> CatalogResponse:
         found = find(known, method, path.split("/"))
         assert found is not None
         key = f"{method} {path} {sorted(body)}"
-        assert receipts.begin(key, "f") is None
-        answer = found[0].handler(Call(CATALOG, found[1], {}, body, Receipt(key).keep))
-        assert receipts.begin(key, "f") == answer
-        return answer
+        assert store.begin(key, "f") is None
+        response = found[0].handler(CatalogRequest(CATALOG, found[1], {}, body, PendingResponse(key).store))
+        assert store.begin(key, "f") == response
+        return response
 
     leads = {"namespace": ["crm"], "name": "leads"}
     prospects = {"namespace": ["crm"], "name": "prospects"}
@@ -142,13 +141,13 @@ def test_every_change_writes_its_receipt_itself(served: Served) -> None:
 def test_an_answer_is_kept_for_a_day_and_a_dead_request_for_minutes(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    receipts, now = Receipts(served.catalog.database), time.time()
-    assert receipts.begin("done", "f") is None
-    receipts.finish(Receipt("done"), Answer(204))
-    assert receipts.begin("dead", "f") is None
+    store, now = IdempotencyStore(served.catalog.database), time.time()
+    assert store.begin("done", "f") is None
+    store.finish(PendingResponse("done"), CatalogResponse(204))
+    assert store.begin("dead", "f") is None
     monkeypatch.setattr(time, "time", lambda: now + 3600)
-    assert receipts.begin("dead", "f") is None
-    with pytest.raises(Unprocessable):
-        receipts.begin("done", "other")
+    assert store.begin("dead", "f") is None
+    with pytest.raises(UnprocessableError):
+        store.begin("done", "other")
     monkeypatch.setattr(time, "time", lambda: now + 25 * 3600)
-    assert receipts.begin("done", "other") is None
+    assert store.begin("done", "other") is None

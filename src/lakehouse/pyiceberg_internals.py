@@ -1,0 +1,143 @@
+"""The only module that uses parts of PyIceberg which are not its documented API.
+
+A new release may change them without notice. `REVIEWED_VERSION` is the release they were read in; a test fails when another
+one is installed, and tests/test_pyiceberg_internals.py covers each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyiceberg.catalog import MetastoreCatalog, PropertiesUpdateSummary
+from pyiceberg.catalog.rest import RestCatalog as RestClient
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START
+from pyiceberg.table import StagedTable, Table
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV2, TableMetadataV3
+from pyiceberg.typedef import IcebergBaseModel, Record
+
+REVIEWED_VERSION = "0.12.0"
+NEWEST_FORMAT = 3
+#: Refers to the schema, spec or order that the same commit has added last.
+LAST_ADDED = -1
+_METADATA = {1: TableMetadataV1, 2: TableMetadataV2, NEWEST_FORMAT: TableMetadataV3}
+
+
+# ---- the REST client --------------------------------------------------------------------------------------------
+
+
+def rest_endpoints(client: RestClient) -> set[str]:
+    """Return the endpoints that a server's configuration lists."""
+    return {str(each) for each in client._supported_endpoints}
+
+
+def rest_table_url(client: RestClient, namespace: str, table: str) -> str:
+    """Return the URL of a table."""
+    path = client._split_identifier_for_path((namespace, table))
+    return str(client.url(f"namespaces/{path['namespace']}/tables/{path['table']}"))
+
+
+def rest_get(client: RestClient, url: str) -> Any:
+    """Send a GET request with the client's authentication, and return the response."""
+    return client._session.get(url)
+
+
+def rest_post(client: RestClient, url: str, body: Mapping[str, Any]) -> Any:
+    """Send a POST request with the client's authentication, and return the response."""
+    return client._session.post(url, json=body)
+
+
+# ---- a catalog of one's own -------------------------------------------------------------------------------------
+
+
+class StagingCatalog(MetastoreCatalog):  # type: ignore[misc] # PyIceberg's types are not checked
+    """A catalog that writes metadata files and stores their locations; subclasses add where it stores them."""
+
+    def stage_new_table(self, identifier: Any, schema: Any, location: str | None, *layout: Any) -> StagedTable:
+        """Return a table with its first metadata, which is not written yet; `layout` is spec, order and properties."""
+        return self._create_staged_table(identifier, schema, location, *layout)
+
+    def stage_update(self, current: Table | None, key: Any, requirements: Any, updates: Any) -> StagedTable:
+        """Return a table with updates applied, which are not written yet; an error if a requirement does not hold."""
+        return self._update_and_stage_table(current, key, requirements, updates)
+
+    def write_staged(self, staged: StagedTable) -> None:
+        """Write the metadata file of a staged table."""
+        self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
+
+    def file_io(self, location: str, properties: Mapping[str, str] | None = None) -> Any:
+        """Return the FileIO for a location."""
+        return self._load_file_io(dict(properties or {}), location)
+
+    def update_properties(
+        self, current: Mapping[str, str], removals: set[str] | None, updates: Mapping[str, str]
+    ) -> tuple[PropertiesUpdateSummary, dict[str, str]]:
+        """Return the summary and the result of a change of properties."""
+        summary, result = self._get_updated_props_and_update_summary(dict(current), removals, dict(updates))
+        return summary, result
+
+    def default_location(self, namespace: str, table: str) -> str:
+        """Return the location of a new table."""
+        return str(super()._get_default_warehouse_location(namespace, table))
+
+    def _get_default_warehouse_location(self, database_name: str, table_name: str) -> str:
+        return self.default_location(database_name, table_name)
+
+
+# ---- metadata ---------------------------------------------------------------------------------------------------
+
+
+def dump_metadata(metadata: TableMetadata) -> str:
+    """Return table metadata as JSON. Its own method refuses version 3, because PyIceberg cannot write such tables' data."""
+    return str(IcebergBaseModel.model_dump_json(metadata))
+
+
+def empty_metadata(version: int) -> TableMetadata:
+    """Return metadata before its first update. It is not valid yet, so nothing is checked; KeyError for a wrong version."""
+    fields: dict[str, Any] = {
+        "location": "",
+        "last_column_id": 0,
+        "schemas": [],
+        "partition_specs": [],
+        "sort_orders": [],
+        "current_schema_id": LAST_ADDED,
+        "default_spec_id": LAST_ADDED,
+        "default_sort_order_id": LAST_ADDED,
+        "last_partition_id": PARTITION_FIELD_ID_START - 1,
+    }
+    if version == NEWEST_FORMAT:
+        fields["next_row_id"] = 0
+    return _METADATA[version].model_construct(**fields)
+
+
+# ---- data files -------------------------------------------------------------------------------------------------
+
+
+def parquet_data_file(table: Table, path: str, uri: str, size: int, partition: Record) -> Any:
+    """Return the manifest entry of a Parquet file, with the counts and bounds by which readers skip it."""
+    from pyarrow import parquet
+    from pyiceberg.io.pyarrow import (
+        compute_statistics_plan,
+        data_file_statistics_from_parquet_metadata,
+        parquet_path_to_id_mapping,
+    )
+    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+
+    schema = table.schema()
+    statistics = data_file_statistics_from_parquet_metadata(
+        parquet_metadata=parquet.read_metadata(path),
+        stats_columns=compute_statistics_plan(schema, table.properties),
+        parquet_column_mapping=parquet_path_to_id_mapping(schema),
+    )
+    return DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=uri,
+        file_format=FileFormat.PARQUET,
+        partition=partition,
+        file_size_in_bytes=size,
+        sort_order_id=None,
+        spec_id=table.spec().spec_id,
+        equality_ids=None,
+        key_metadata=None,
+        **statistics.to_serialized_dict(),
+    )
