@@ -138,8 +138,8 @@ def test_a_writer_that_waits_too_long_is_told_that_it_may_try_again(
 ) -> None:
     from lakehouse.catalogs.sql import postgres as module
 
-    monkeypatch.setattr(module, "_PATIENCE_MS", 100)
-    monkeypatch.setattr(module, "_TRIES", 2)
+    monkeypatch.setattr(module, "_LOCK_TIMEOUT_MS", 100)
+    monkeypatch.setattr(module, "_ATTEMPTS", 2)
     catalog, other = catalog_at(postgres.url), open_database(postgres.url)
     with other.transaction() as db:
         db.execute("SELECT 1")

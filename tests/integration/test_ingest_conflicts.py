@@ -60,10 +60,10 @@ def test_a_hudi_table_that_moved_is_not_written_anew_from_old_rows(
     desk: Desk, shared_settings: Settings, tmp_path: Path
 ) -> None:
     desk.ingest("id,n\n1,10\n", "one.csv", key=("id",), format="hudi")
-    rooms, table = desk.lake._components, TableName.parse(desk.table)
+    ingester, table = desk.lake._components.ingester(""), TableName.parse(desk.table)
     catalog = SqlCatalog(open_database(shared_settings.home / "catalog.db"), f"file://{shared_settings.home}/warehouse")
     info = desk.lake.describe(desk.table)
-    target = HudiTarget(Place(rooms.tables, catalog, rooms.spark, rooms.duckdb, table, info, ""))
+    target = HudiTarget(Place(ingester.tables, catalog, ingester.spark, ingester.duckdb, table, info, ""))
     to_text = PlannedColumn("n", "n", "string", recorded="bigint")
     target.open([to_text], (), IngestRequest((), table), Evolution(rewritten=(to_text,)), replace_all=False)
     target.insert(tmp_path, ["id", "n"], overwrite=False)

@@ -130,7 +130,7 @@ def test_history_shows_itself_in_a_notebook(shared_lake: Lake, orders: str) -> N
 
 
 def test_a_wrong_statement_is_rejected_before_spark(shared_lake: Lake) -> None:
-    with pytest.raises(QueryRejectedError, match="One statement"):
+    with pytest.raises(QueryRejectedError, match="Only one statement"):
         shared_lake.sql("SELECT 1; SELECT 2")
 
 

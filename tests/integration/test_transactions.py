@@ -53,7 +53,7 @@ def counts(lake: Lake, *tables: str) -> list[int]:
 def seen_at_once(lake: Lake) -> tuple[int | None, int | None]:
     """The rows of both tables as a statement that joins them would scan them."""
     left, right = TableName.parse(LEFT), TableName.parse(RIGHT)
-    tables = lake._components.tables.frozen([left, right])
+    tables = lake._components.tables.pinned([left, right])
     return tables.format_of(left).scan(left).total_rows, tables.format_of(right).scan(right).total_rows
 
 

@@ -190,7 +190,7 @@ def test_what_was_not_dropped_cannot_come_back(open_lake: Open, pyiceberg: PyIce
     lake.drop("shop.t")
     with pytest.raises(TableError) as refused:
         lake.undrop("shop.u")
-    assert refused.value.hint == "Dropped and kept: shop.t."
+    assert refused.value.hint == "Dropped tables: shop.t."
 
 
 def test_bringing_back_what_was_never_dropped_was_asked_wrongly(open_lake: Open) -> None:

@@ -32,7 +32,7 @@ class Cluster:
 
     def executors_started(self) -> int:
         """How many workers were given an executor."""
-        return sum("RunRequest to launch executor" in log.read_text() for log in self.logs.glob("worker*.log"))
+        return sum("Asked to launch executor" in log.read_text() for log in self.logs.glob("worker*.log"))
 
 
 @pytest.fixture(scope="module")

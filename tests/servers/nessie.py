@@ -52,7 +52,7 @@ class NessieServer:
     def emptied(self) -> NessieServer:
         """The same server, all of whose branches and tags are gone and whose main is at its beginning."""
         api = NessieApi(self.uri)
-        nothing = {"type": "BRANCH", "name": "main", "hash": api.nothing()}
+        nothing = {"type": "BRANCH", "name": "main", "hash": api.empty_hash()}
         for each in list(api.references()):
             if each.name == "main":
                 api._call("PUT", f"trees/{each.at}", {"type": "BRANCH"}, nothing)
@@ -119,7 +119,7 @@ def _start(command: list[str], told: dict[str, Any], folder: Path) -> subprocess
 
 def _answers(server: NessieServer) -> bool:
     try:
-        NessieApi(server.uri).nothing()
+        NessieApi(server.uri).empty_hash()
     except CatalogError:
         return False
     return True

@@ -75,7 +75,7 @@ with open_lake() as lake:
 
 def first_pipeline() -> str:
     """Return the module of a sample pipeline."""
-    return '''"""A sample pipeline: sales by day from CSV files. The setting `pipelines` in lake.toml names this module. Try it:
+    return '''r"""A sample pipeline: sales by day from CSV files. The setting `pipelines` in lake.toml names this module. Try it:
 
     mkdir sales && printf '1,tea,250\\n2,mate,320\\n' > sales/2026-01-14.csv
     lake run shop

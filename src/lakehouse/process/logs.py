@@ -9,6 +9,8 @@ from typing import IO
 _MAX_BYTES = 20_000_000
 _TAIL_BYTES = 50_000
 _ERROR = re.compile(r"\bERROR\b|\bFATAL\b|Exception\b|\w*Error\b")
+#: Frames of a Java stack trace, and the headline of a JVM that does not start: its reason is the line after.
+_NO_REASON = ("at ", "... ", "Error occurred during initialization of VM")
 _NO_OUTPUT = "it wrote nothing to its log."
 
 
@@ -32,6 +34,6 @@ def failure_line(log: Path, since: int = 0) -> str:
     with log.open("rb") as file:
         file.seek(max(since, log.stat().st_size - _TAIL_BYTES))
         lines = [line.strip() for line in file.read().decode(errors="replace").splitlines()]
-    sentences = [line for line in lines if line.count(" ") >= 2 and not line.startswith(("at ", "... "))]
+    sentences = [line for line in lines if line.count(" ") >= 2 and not line.startswith(_NO_REASON)]
     errors = [line for line in sentences if _ERROR.search(line)]
     return (errors or sentences or [_NO_OUTPUT])[-1][:300]
