@@ -6,7 +6,7 @@ from typing import Any
 
 from lakehouse.core.requests import QueryRequest
 from lakehouse.lake import Lake
-from lakehouse.query.sql import parse
+from lakehouse.query.sql.parser import parse
 
 
 def rows(lake: Lake, sql: str, **options: Any) -> list[tuple[Any, ...]]:

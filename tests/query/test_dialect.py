@@ -16,8 +16,8 @@ from lakehouse.core.errors import (
 )
 from lakehouse.lake import Lake
 from lakehouse.query.route import resolve_scans
-from lakehouse.query.sql import parse
 from lakehouse.query.sql.parsed import parse_with_sqlglot
+from lakehouse.query.sql.parser import parse
 from lakehouse.query.sql.render import for_duckdb
 
 # ---- plain and translated mean the same -------------------------------------------------------------------------

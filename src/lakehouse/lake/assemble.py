@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING
 
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
-from lakehouse.core.engine import Engine, Query
+from lakehouse.core.engine import Engine
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.source import RemoteFiles
-from lakehouse.core.statement import Statement, TableUse
-from lakehouse.core.tables import Scan
-from lakehouse.engines.duckdb import DuckDB
+from lakehouse.engines.duckdb import DuckDB, DuckDBEngine
 from lakehouse.engines.spark.session import LocalSession
 from lakehouse.engines.spark.settings import WARM
 from lakehouse.lake import Lake
 from lakehouse.lake.backend import author_of, open_backend
 from lakehouse.lake.components import Components
 from lakehouse.lake.spark import DownloadReporter, StatusReporter, silent, spark_daemon, start_spark
-from lakehouse.query.duckdb import DuckDBEngine
-from lakehouse.query.route import EngineRunner, QueryRouter, resolve_scans
+from lakehouse.query.route import EngineRunner, QueryRouter
+from lakehouse.query.sql.render import for_duckdb
 from lakehouse.query.tables import Tables
 
 if TYPE_CHECKING:
@@ -89,7 +87,8 @@ class Assembly:
         self.session = LocalSession(self._start_spark, self.backend.format_settings)
         self.queries = QueryRouter(
             self.tables,
-            {"duckdb": self._duckdb_engine, "spark": self._spark_engine, "trino": self._trino_engine},
+            DuckDBEngine(self.duckdb, for_duckdb),
+            {"spark": self._spark_engine, "trino": self._trino_engine},
             _bytes("query.largest_scan", self.settings.query.largest_scan),
         )
 
@@ -113,12 +112,6 @@ class Assembly:
     def _start_spark(self) -> StartedSession:
         with self._status("Starting Spark"):
             return start_spark(self.backend, self._class_list)
-
-    def _duckdb_engine(self) -> Engine:
-        def rescan(query: Query, statement: Statement) -> Mapping[TableUse, Scan]:
-            return resolve_scans(statement, self.tables.on(query.request.branch), query.request.as_of)
-
-        return DuckDBEngine(self.duckdb, rescan)
 
     def _spark_engine(self) -> Engine:
         if self.settings.spark.master == WARM:

@@ -1,46 +1,54 @@
-"""Run a statement: parse it once, guard it once, choose an engine, run."""
+"""Run a statement: parse it once, check once that it is allowed, choose an engine, run."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakehouse.core.engine import Engine, Query
-from lakehouse.core.errors import NotSupportedError, UnknownChoiceError
+from lakehouse.core.errors import NotSupportedError, QueryRejectedError, UnknownChoiceError
+from lakehouse.core.names import MAIN
 from lakehouse.core.registry import installed, load
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement, TableUse
 from lakehouse.core.tables import Scan
 from lakehouse.query.drop import drop_softly
-from lakehouse.query.guard import check_allowed
-from lakehouse.query.sql import parse
+from lakehouse.query.sql.parser import parse, parse_again
+from lakehouse.query.sql.render import map_error_position
 from lakehouse.query.tables import Tables
 
 #: The entry point group in which other packages register engines.
 ENGINES = "lakehouse.engines"
 AUTO = "auto"
 _REQUESTED = "requested"
+_DUCKDB, _SPARK = "duckdb", "spark"
+#: Iceberg procedures that delete files without checking the other branches of a table.
+_DELETES = re.compile(r"\s*call\b.*?\b(expire_snapshots|remove_orphan_files)\b", re.IGNORECASE | re.DOTALL)
+_CHANGES = re.compile(r"\s*(call|alter|create|drop|truncate|repair|load)\b", re.IGNORECASE)
 
 
 class QueryRouter:
     """Routes statements to engines."""
 
-    def __init__(self, tables: Tables, engines: Mapping[str, Callable[[], Engine]], largest_scan: int) -> None:
+    def __init__(
+        self, tables: Tables, duckdb: Engine, others: Mapping[str, Callable[[], Engine]], largest_scan: int
+    ) -> None:
         """
         Args:
-            engines: how to open each built-in engine.
+            others: how to open each other built-in engine.
             largest_scan: bytes of tables above which `auto` chooses Spark instead of DuckDB.
         """
-        self._tables, self._open, self._largest_scan = tables, engines, largest_scan
-        self._engines: dict[str, Engine] = {}
+        self._tables, self._open, self._largest_scan = tables, others, largest_scan
+        self._engines: dict[str, Engine] = {_DUCKDB: duckdb}
 
     def engine(self, name: str) -> Engine:
         """An engine by name, opened on first use."""
         if name not in self._engines:
             opener = self._open.get(name) or load(ENGINES, name)
             if opener is None:
-                raise UnknownChoiceError("engine", name, [AUTO, *self._open, *installed(ENGINES)])
+                raise UnknownChoiceError("engine", name, {AUTO, *self._engines, *self._open, *installed(ENGINES)})
             self._engines[name] = opener()
         return self._engines[name]
 
@@ -49,7 +57,7 @@ class QueryRouter:
         chosen = None if engine == AUTO else self.engine(engine)
         if chosen is not None and chosen.capabilities.remote:
             return chosen.run(Query(request, reason, Statement(request.sql, "remote")))
-        (chosen or self.engine("duckdb")).prepare()
+        (chosen or self.engine(_DUCKDB)).prepare()
         dialect = chosen.capabilities.dialect if chosen else "spark"
         statement = parse(request.sql, local=request.files, dialect=dialect)
         tables = self._tables.on(request.branch)
@@ -57,28 +65,26 @@ class QueryRouter:
         if statement.kind == "drop":
             return drop_softly(statement, tables)
         if chosen is None:
-            return self._choose(statement, tables, request)
-        scans = self._scans_for(chosen, statement, tables, request)
-        return chosen.run(Query(request, reason, statement, scans))
-
-    def _choose(self, statement: Statement, tables: Tables, request: QueryRequest) -> Result:
-        name, reason, scans = self.choose(statement, tables, request)
-        return self.engine(name).run(Query(request, reason, statement, scans))
+            name, reason, scans = self.choose(statement, tables, request)
+            chosen = self.engine(name)
+        else:
+            scans = self._scans_for(chosen, statement, tables, request)
+        return _run(chosen, Query(request, reason, statement, scans), tables)
 
     def choose(
         self, statement: Statement, tables: Tables, request: QueryRequest
     ) -> tuple[str, str, Mapping[TableUse, Scan]]:
         """The engine for a statement, the reason, and the scans if it is DuckDB."""
         if needs_spark := _needs_spark(statement, tables):
-            return "spark", needs_spark, {}
+            return _SPARK, needs_spark, {}
         try:
             scans = resolve_scans(statement, tables, request.as_of)
         except NotSupportedError as exc:
-            return "spark", exc.message, {}
+            return _SPARK, exc.message, {}
         size = sum(scan.total_bytes or 0 for scan in scans.values())
         if size > self._largest_scan:
-            return "spark", f"the tables are {_mb(size)}, more than query.largest_scan allows DuckDB", {}
-        return "duckdb", f"a read of {_mb(size)}, which fits in memory", scans
+            return _SPARK, f"the tables are {_mb(size)}, more than query.largest_scan allows DuckDB", {}
+        return _DUCKDB, f"a read of {_mb(size)}, which fits in memory", scans
 
     def _scans_for(
         self, engine: Engine, statement: Statement, tables: Tables, request: QueryRequest
@@ -115,6 +121,20 @@ def resolve_scans(statement: Statement, tables: Tables, as_of: str) -> dict[Tabl
     }
 
 
+def _run(engine: Engine, query: Query, tables: Tables) -> Result:
+    try:
+        return engine.run(query)
+    except QueryRejectedError as exc:
+        if not engine.capabilities.scans:
+            raise
+        # A plain statement may use a name that is a keyword only in DuckDB; sqlglot's translation quotes names.
+        parsed = parse_again(query.statement)
+        if parsed is None:
+            raise map_error_position(exc, query.statement) from exc
+    scans = resolve_scans(parsed, tables, query.request.as_of)
+    return _run(engine, replace(query, statement=parsed, scans=scans), tables)
+
+
 def _needs_spark(statement: Statement, tables: Tables) -> str:
     """Why only Spark can run a statement, or an empty string."""
     if statement.kind == "write":
@@ -130,3 +150,45 @@ def _needs_spark(statement: Statement, tables: Tables) -> str:
 
 def _mb(size: int) -> str:
     return f"{size / 1024 / 1024:.1f} MB"
+
+
+def check_allowed(statement: Statement, tables: Tables, writes: bool = False) -> None:
+    """Raise if a statement is not allowed; the hint names the alternative.
+
+    Args:
+        writes: the rows of the statement are written somewhere, although it only reads.
+    """
+    _reject_file_deletion(statement)
+    if tables.branch != MAIN:
+        _reject_views_on_branch(statement, tables)
+    if writes or _changes_tables(statement):
+        tables.check_writable()
+
+
+def _reject_file_deletion(statement: Statement) -> None:
+    """Branches, tags, dropped tables and kept runs share files, which Spark's procedures do not check."""
+    found = _DELETES.match(statement.text) if statement.kind == "other" else None
+    if found:
+        raise NotSupportedError(
+            f"{found[1].lower()} would delete files that branches, tags and kept runs may still need.",
+            "Files stay until maintenance removes unreachable ones. To compact a table: rewrite_data_files.",
+        )
+
+
+def _reject_views_on_branch(statement: Statement, tables: Tables) -> None:
+    """A view stores the catalog name of its tables, so it reads main from every branch."""
+    creates = statement.kind == "write" and str(getattr(statement.tree, "args", {}).get("kind")).upper() == "VIEW"
+    used = [use.name for use in statement.uses if tables.find(use.name) is None and tables.is_view(use.name)]
+    if creates or used:
+        what = str(used[0]) if used else "A view"
+        raise NotSupportedError(
+            f"{what} would read main's tables instead of those of {tables.branch}.",
+            "On a branch, write out the view's query; create the view on main after the merge.",
+        )
+
+
+def _changes_tables(statement: Statement) -> bool:
+    """Whether a statement may change tables."""
+    return statement.kind in ("write", "drop") or (
+        statement.kind == "other" and _CHANGES.match(statement.text) is not None
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from lakehouse.core.catalog import Catalog
 from lakehouse.core.engine import EngineCapabilities, Query
 from lakehouse.core.errors import NotSupportedError, QueryRejectedError, TableExistsError, UnknownChoiceError
 from lakehouse.core.format import SparkTables, TableFormat, spark_tables
-from lakehouse.core.names import TableName
+from lakehouse.core.names import CATALOG, TableName
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.refs import Commit
 from lakehouse.core.requests import QueryRequest, WriteTarget
@@ -19,9 +20,12 @@ from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement, TableUse
 from lakehouse.engines.spark.session import LocalSession, PreparedStatement
 from lakehouse.process.locks import locked
-from lakehouse.query.guard import redirect_to_branch, statement_shape
 from lakehouse.query.sql.render import for_spark, map_error_position
 from lakehouse.query.tables import Tables
+
+_TEXT = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_LONGEST_STATEMENT = 300
+_MAIN = re.compile(rf"(?<![\w.`])`?{CATALOG}`?\s*\.", re.IGNORECASE)
 
 
 class SparkEngine:
@@ -83,7 +87,7 @@ class SparkEngine:
 
     def _log_changes(self, statement: Statement, request: QueryRequest, before: Mapping[TableName, str | None]) -> None:
         for table, pointer in before.items():
-            commit = Commit("sql", message=statement_shape(statement.text))
+            commit = Commit("sql", message=_statement_shape(statement.text))
             self._catalog.on(request.branch).record_statement(table, pointer, commit)
 
     def _prepare(
@@ -98,7 +102,7 @@ class SparkEngine:
             settings |= self._catalog.on(request.branch).spark_conf()
             setup.append(f"USE {request.branch}")
         return PreparedStatement(
-            sql=redirect_to_branch(statement, for_spark(statement, names.replacements(request.as_of)), request.branch),
+            sql=_redirect_to_branch(statement, for_spark(statement, names.replacements(request.as_of)), request.branch),
             setup=setup,
             settings=settings,
             copies=[copy for copy in copies if copy is not None],
@@ -192,3 +196,16 @@ class _StatementTables:
 def _view(name: str, folder: str) -> str:
     """A temporary view over the Parquet files of a folder."""
     return f"CREATE OR REPLACE TEMPORARY VIEW `{name}` USING parquet OPTIONS (path {spark_text(folder)})"
+
+
+def _statement_shape(sql: str) -> str:
+    """A statement without its string literals, for the log."""
+    shape = " ".join(_TEXT.sub("'…'", sql).split())
+    return shape if len(shape) <= _LONGEST_STATEMENT else shape[:_LONGEST_STATEMENT] + "…"
+
+
+def _redirect_to_branch(statement: Statement, sql: str, branch: str) -> str:
+    """Replace main's catalog name by the branch's in a statement whose table names we do not parse."""
+    if not branch or statement.uses or statement.kind == "read":
+        return sql
+    return _MAIN.sub(f"{branch}.", sql)

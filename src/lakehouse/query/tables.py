@@ -45,7 +45,9 @@ class Tables:
 
     def pinned(self, names: Sequence[TableName]) -> Tables:
         """Pin these tables to their current snapshots, for a statement that reads several of them."""
-        return self._with([each.pin(names) for each in self.formats.values()], self.branch)
+        # A format without branches has no publish that changes several tables at once.
+        formats = [each.pin(names) if each.capabilities.branch else each for each in self.formats.values()]
+        return self._with(formats, self.branch)
 
     def _with(self, formats: Sequence[TableFormat], branch: str) -> Tables:
         return Tables(formats, self.is_view, self.branches, self.protected, branch)

@@ -6,8 +6,7 @@ import pytest
 
 from lakehouse.core.errors import BadNameError, QueryRejectedError
 from lakehouse.core.statement import Statement
-from lakehouse.query.sql import parse
-from lakehouse.query.sql.plain import parse_plain
+from lakehouse.query.sql.parser import parse, parse_plain
 
 
 def uses(statement: Statement) -> list[str]:

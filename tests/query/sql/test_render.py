@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakehouse.core.errors import QueryRejectedError
-from lakehouse.query.sql import parse
+from lakehouse.query.sql.parser import parse
 from lakehouse.query.sql.render import for_duckdb, for_spark, map_error_position
 
 

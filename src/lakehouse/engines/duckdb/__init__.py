@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
+from lakehouse.core.engine import EngineCapabilities, Query
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text
 from lakehouse.core.result import Explain, Result, Row
+from lakehouse.core.statement import Statement, TableUse
 from lakehouse.core.tables import Column, Scan
-from lakehouse.engines.duckdb.connection import PendingConnection, load_extension, pending_connection, preload
+from lakehouse.engines.duckdb.connection import load_extension, open_in_background, preload, take_preloaded
 from lakehouse.engines.duckdb.errors import translate, with_position
-from lakehouse.engines.duckdb.types import duckdb_type, spark_type
+from lakehouse.engines.duckdb.explain import explain_query
+from lakehouse.engines.duckdb.types import SPARK_TYPES, duckdb_type
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,7 +30,10 @@ if TYPE_CHECKING:
 #: Names of DuckDB's own catalogs and schemas: a namespace of such a name must be addressed differently.
 OWN_NAMESPACES = {"temp", "memory", "system", "main", "information_schema", "pg_catalog"}
 
-__all__ = ["OWN_NAMESPACES", "DuckDB", "DuckDBRows", "duckdb_type", "preload"]
+__all__ = ["OWN_NAMESPACES", "DuckDB", "DuckDBEngine", "DuckDBRows", "duckdb_type", "preload"]
+
+#: Translates a statement to DuckDB's dialect, with new names for the tables at some positions.
+Translate = Callable[[Statement, Mapping[int, str]], str]
 
 
 class DuckDB:
@@ -41,14 +47,14 @@ class DuckDB:
             remote: the statement that gives access to an object store, if tables are in one.
         """
         self.memory_limit, self._spill, self._remote = memory_limit, spill, remote
-        self._pending: PendingConnection | None = None
+        self._pending: Future[duckdb.DuckDBPyConnection] | None = take_preloaded()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._numbers = count()
 
     def begin(self) -> None:
         """Start to open the connection in the background, once."""
         if self._pending is None:
-            self._pending = pending_connection()
+            self._pending = open_in_background()
 
     def run(
         self,
@@ -72,14 +78,14 @@ class DuckDB:
         try:
             for name, scan in views.items():
                 _create_view(cursor, name, scan)
-            report = self._explain(cursor, sql, views, reason) if explain else Explain("duckdb", reason)
+            report = explain_query(cursor, sql, views.values(), reason) if explain else Explain("duckdb", reason)
             relation = _with_bigint_sums(cursor.sql(sql))
         except duckdb.Error as exc:
             raise translate(with_position(cursor, sql, exc), sql) from exc
         if relation is None:
             return Result((), DuckDBRows(None, limit, sql, cursor), report)
         columns = tuple(
-            Column(_spark_name(name), spark_type(kind))
+            Column(_spark_name(name), _spark_type(kind))
             for name, kind in zip(relation.columns, relation.types, strict=True)
         )
         return Result(columns, DuckDBRows(relation, limit, sql, cursor), report)
@@ -103,24 +109,42 @@ class DuckDB:
         finalize(cursor, _detach, self._connection, name)
         return cursor
 
-    def _explain(
-        self, cursor: duckdb.DuckDBPyConnection, sql: str, views: Mapping[TableName | str, Scan], reason: str
-    ) -> Explain:
-        """Run the query once under DuckDB's profiler, and count the files that its scans opened."""
-        cursor.execute("SET enable_external_file_cache = false")  # cached files would not count as read
-        profile = json.loads(cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + sql).fetchall()[0][1])
-        plan = cursor.execute("EXPLAIN " + sql).fetchall()[0][1]
-        cursor.execute("SET enable_external_file_cache = true")
-        scans = views.values()
-        return Explain(
-            engine="duckdb",
-            reason=reason,
-            files_read=_files_read(profile),
-            files_total=sum(scan.total_files or 0 for scan in scans),
-            bytes_read=profile.get("total_bytes_read"),
-            bytes_total=sum(scan.total_bytes or 0 for scan in scans),
-            plan=plan,
-        )
+
+class DuckDBEngine:
+    """DuckDB as an engine: it runs reads in this process, and each table is a view over its scan."""
+
+    name = "duckdb"
+    capabilities = EngineCapabilities(scans=True)
+
+    def __init__(self, duckdb: DuckDB, translate: Translate) -> None:
+        self._duckdb, self._translate = duckdb, translate
+
+    def prepare(self) -> None:
+        self._duckdb.begin()
+
+    def run(self, query: Query) -> Result:
+        views, names = _views(query.scans)
+        statement, request = query.statement, query.request
+        # A plain statement, which has no tree, means the same in DuckDB as it is written.
+        sql = statement.text if statement.tree is None else self._translate(statement, names)
+        return self._duckdb.run(sql, views, query.reason, request.limit, request.explain)
+
+
+def _views(scans: Mapping[TableUse, Scan]) -> tuple[dict[TableName | str, Scan], dict[int, str]]:
+    """A view for each scan, and the new names of table references by their position in the text.
+
+    One statement may use a table at several times, and DuckDB keeps some schema names to itself: those references get
+    a view of their own, under a name that no user can write.
+    """
+    views: dict[TableName | str, Scan] = {}
+    names: dict[int, str] = {}
+    for number, (use, scan) in enumerate(scans.items()):
+        if use.as_of or use.name.namespace in OWN_NAMESPACES:
+            names[use.start] = f"{use.name.table} {number}"
+            views[names[use.start]] = scan
+        else:
+            views[use.name] = scan
+    return views, names
 
 
 def _detach(connection: duckdb.DuckDBPyConnection, name: str) -> None:
@@ -164,6 +188,21 @@ class DuckDBRows:
 def _spark_name(column: str) -> str:
     """The name that Spark gives to a column without one."""
     return column.replace("count_star()", "count(1)").replace('"', "")
+
+
+def _spark_type(kind: Any) -> str:
+    """The Spark type of a `DuckDBPyType`, whose stubs do not describe its children."""
+    match kind.id:
+        case "decimal":
+            (_, precision), (_, scale) = kind.children
+            return f"decimal({precision},{scale})"
+        case "list" | "array":
+            return f"array<{_spark_type(kind.children[0][1])}>"
+        case "map":
+            return f"map<{','.join(_spark_type(part) for _, part in kind.children)}>"
+        case "struct":
+            return f"struct<{','.join(f'{name}:{_spark_type(part)}' for name, part in kind.children)}>"
+    return SPARK_TYPES.get(kind.id, str(kind.id))
 
 
 def _with_bigint_sums(relation: Any) -> Any:
@@ -221,10 +260,3 @@ def _parquet(scan: Scan) -> str:
 def _no_rows(scan: Scan) -> str:
     nulls = ", ".join(f"CAST(NULL AS {duckdb_type(column.type)}) AS {_name(column.name)}" for column in scan.columns)
     return f"SELECT {nulls or '1'} WHERE false"
-
-
-def _files_read(profile: Any) -> int:
-    """The number of files that all scans of a profiled plan opened."""
-    own = str((profile.get("extra_info") or {}).get("Total Files Read", "0"))
-    number = int(own) if own.isdigit() else 0
-    return number + sum(_files_read(child) for child in profile.get("children", []))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,42 +18,32 @@ if TYPE_CHECKING:
 _EXTENSIONS = ("avro", "iceberg")
 
 
-class PendingConnection:
-    """A connection that opens in a background thread: 0.2 s, most of it without the interpreter lock."""
-
-    def __init__(self) -> None:
-        self._connection: duckdb.DuckDBPyConnection | None = None
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._open)
-        self._thread.start()
-
-    def result(self) -> duckdb.DuckDBPyConnection:
-        """Wait for the connection; raises the error that opening it raised."""
-        self._thread.join()
-        if self._failure is not None:
-            raise self._failure
-        assert self._connection is not None
-        return self._connection
-
-    def _open(self) -> None:
-        try:
-            self._connection = _connect()
-        except Exception as exc:  # noqa: BLE001 - raised by `result` in the caller's thread
-            self._failure = exc
-
-
-_preloaded: list[PendingConnection] = []
+_preloaded: list[Future[duckdb.DuckDBPyConnection]] = []
 
 
 def preload() -> None:
     """Open a connection before there is a lake: the command line does so while it parses its arguments."""
     if not _preloaded:
-        _preloaded.append(PendingConnection())
+        _preloaded.append(open_in_background())
 
 
-def pending_connection() -> PendingConnection:
-    """The preloaded connection, or a new one."""
-    return _preloaded.pop() if _preloaded else PendingConnection()
+def take_preloaded() -> Future[duckdb.DuckDBPyConnection] | None:
+    """The preloaded connection, for the first that takes it."""
+    return _preloaded.pop() if _preloaded else None
+
+
+def open_in_background() -> Future[duckdb.DuckDBPyConnection]:
+    """Open a connection in a background thread: 0.2 s, most of it without the interpreter lock."""
+    pending: Future[duckdb.DuckDBPyConnection] = Future()
+
+    def work() -> None:
+        try:
+            pending.set_result(_connect())
+        except Exception as exc:  # noqa: BLE001 - raised where the connection is used
+            pending.set_exception(exc)
+
+    threading.Thread(target=work).start()
+    return pending
 
 
 def load_extension(connection: duckdb.DuckDBPyConnection, name: str) -> None:

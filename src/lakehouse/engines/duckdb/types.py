@@ -1,8 +1,6 @@
-"""Column types of DuckDB and of Spark, translated both ways."""
+"""The names of column types in DuckDB and in Spark."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from lakehouse.core.type_arguments import split_arguments
 
@@ -47,21 +45,6 @@ def duckdb_type(spark_type: str) -> str:
             return f"STRUCT({', '.join(map(_field, parts))})"
     # Nested types of Parquet files are DuckDB types already; the names of their fields keep their case.
     return _TO_DUCKDB.get(kind) or (kind if kind[:1].isupper() else kind.upper())
-
-
-def spark_type(kind: Any) -> str:
-    """The Spark type of a `DuckDBPyType`, whose stubs do not describe its children."""
-    match kind.id:
-        case "decimal":
-            (_, precision), (_, scale) = kind.children
-            return f"decimal({precision},{scale})"
-        case "list" | "array":
-            return f"array<{spark_type(kind.children[0][1])}>"
-        case "map":
-            return f"map<{','.join(spark_type(part) for _, part in kind.children)}>"
-        case "struct":
-            return f"struct<{','.join(f'{name}:{spark_type(part)}' for name, part in kind.children)}>"
-    return SPARK_TYPES.get(kind.id, str(kind.id))
 
 
 def _field(part: str) -> str:

@@ -35,7 +35,10 @@ class IcebergTables:
 
     def __init__(self, catalog: Catalog, files: Files = LOCAL, pinned: Pointers | None = None) -> None:
         self._catalog, self._files, self._pinned = catalog, files, pinned or {}
-        self.spark = IcebergSpark(catalog.name, self._metadata)
+
+    @property
+    def spark(self) -> IcebergSpark:
+        return IcebergSpark(self._catalog.name, self._metadata)
 
     def on(self, branch: str) -> IcebergTables:
         return IcebergTables(self._catalog.on(branch), self._files)

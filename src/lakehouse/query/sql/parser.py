@@ -1,18 +1,29 @@
-"""Plain statements: those that mean the same in Spark and DuckDB, character by character.
+"""Parse a SQL statement just enough: its kind, the tables it uses, and their positions in the text.
 
-Only what the lists below contain is plain. Everything else goes to sqlglot, so an incomplete list costs time but never
-changes a result.
+The dialect is Spark's. Spark gets the user's text with only the table names replaced, so everything that Spark supports
+works. DuckDB gets sqlglot's translation, except for plain statements, which mean the same in both, character by
+character: those skip sqlglot, whose import takes as long as the rest of a cold query (bench/start.py). Only what the
+lists below contain is plain, so an incomplete list costs time but never changes a result.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from lakehouse.core.errors import QueryRejectedError
 from lakehouse.core.names import TableName
 from lakehouse.core.statement import Statement, TableUse
 from lakehouse.engines.duckdb import OWN_NAMESPACES
+from lakehouse.query.sql.errors import no_statement
 
+#: String literals, quoted names and comments, which stay as they are, or one of Spark's spellings of AS OF.
+_AS_OF = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/"""
+    r"|(?P<for>\bfor\s+)?\b(?P<what>(?:system_)?version|system_time|timestamp)(?=\s+as\s+of\b)",
+    re.IGNORECASE | re.DOTALL,
+)
 #: No comments, and no `<=>`, which is a distance operator in DuckDB.
 _TOKEN = re.compile(
     r"\s*(?:(?P<word>[a-z_][a-z0-9_]*)|(?P<number>\d+(?:\.\d+)?)(?![a-z0-9_.])|(?P<text>'[^'\\]*')"
@@ -48,6 +59,46 @@ _NOT_PLAIN = set(
 )
 _LONGEST_NUMBER = 18
 """Digits that fit into a BIGINT; a longer number is a decimal in Spark and a HUGEINT in DuckDB."""
+
+
+def parse(text: str, local: Collection[str] = (), dialect: str = "spark") -> Statement:
+    """Parse a statement.
+
+    Args:
+        local: names that are not tables of the lake.
+        dialect: any but Spark's is left to its engine, unparsed.
+    """
+    if dialect != "spark":
+        return Statement(text, "foreign")
+    text = _AS_OF.sub(_normalize_as_of, text.strip().removesuffix(";").rstrip())
+    if not text:
+        raise no_statement()
+    if plain := parse_plain(text):
+        return plain
+    from lakehouse.query.sql.parsed import parse_with_sqlglot
+
+    return parse_with_sqlglot(text, local)
+
+
+def parse_again(statement: Statement) -> Statement | None:
+    """A plain statement parsed with sqlglot; None if it was already, or if sqlglot rejects it too."""
+    if statement.tree is not None:
+        return None
+    from lakehouse.query.sql.parsed import parse_with_sqlglot
+
+    try:
+        return parse_with_sqlglot(statement.text)
+    except QueryRejectedError:
+        return None
+
+
+def _normalize_as_of(found: re.Match[str]) -> str:
+    """`VERSION` or `TIMESTAMP` without FOR, padded to the same length so that positions stay valid."""
+    what = found["what"]
+    if what is None:
+        return found[0]
+    word = "version" if what.lower().endswith("version") else "timestamp"
+    return re.sub(r"\S", " ", found["for"] or "") + word.rjust(len(what))
 
 
 @dataclass(frozen=True)
