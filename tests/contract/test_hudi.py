@@ -90,7 +90,10 @@ def test_a_bucket_without_a_metastore_has_no_place_for_them(stack: Stack, kind: 
     settings = settings_of(kind, stack, tmp_path)
     # A Spark of this process, which is never started: the table is refused before.
     in_process = replace(settings, spark=replace(settings.spark, master="local[1]"))
-    with assemble(in_process) as lake, pytest.raises(UnknownChoiceError, match="Invalid value for USING: 'hudi'") as refused:
+    with (
+        assemble(in_process) as lake,
+        pytest.raises(UnknownChoiceError, match="Invalid value for USING: 'hudi'") as refused,
+    ):
         OurLake(lake, tmp_path).create("contract.nowhere")
     assert "iceberg" in refused.value.hint
 

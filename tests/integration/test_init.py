@@ -82,5 +82,7 @@ def test_every_suggested_command_works(terminal: Terminal) -> None:
         printed[command] = terminal.type(command)
     assert "gold.sales_by_day" in printed["lake pipelines"]
     terminal.type("cp .env.example .env")
-    assert str(terminal.folder / "sales") in terminal.type("lake -o json config show"), "the copied .env changes nothing"
+    assert str(terminal.folder / "sales") in terminal.type("lake -o json config show"), (
+        "the copied .env changes nothing"
+    )
     assert (terminal.folder / ".lake").is_dir()
