@@ -29,3 +29,12 @@ def test_every_relative_link_leads_somewhere() -> None:
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_code_that_a_page_takes_from_a_file_is_in_that_file() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    taken = re.compile(r"(?:From|in)\s+`([\w./]+)`:\n\n```\w+\n(.*?)```", re.DOTALL)
+    blocks = [(page.name, file, code) for page in pages for file, code in taken.findall(page.read_text())]
+    assert len(blocks) >= 5
+    for page, file, code in blocks:
+        assert code in (ROOT / file).read_text(), f"{page} shows code that {file} does not have"

@@ -1,4 +1,4 @@
-"""A package outside of this repository's source adds an engine, a source and a pipeline, and users reach all three."""
+"""A package outside of this repository's source adds an engine, a catalog, a source and a pipeline, and users reach all four."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     stop_spark(folder)
 
 
-def lake(home: Path, site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def lake(home: Path, site: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     paths = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH", "")]))
-    environment = {**os.environ, "LAKE_HOME": str(home), "PYTHONPATH": paths}
+    environment = {**os.environ, "LAKE_HOME": str(home), "PYTHONPATH": paths, **variables}
     return subprocess.run([LAKE, *arguments], capture_output=True, text=True, env=environment, timeout=300)
 
 
@@ -62,3 +62,15 @@ def test_names_that_no_package_registers_list_the_installed_ones(home: Path, sit
     source = lake(home, site, "ingest", "ftp://host/file.csv", "--into", "t.numbers", "-o", "json")
     assert source.returncode == 2
     assert "range://" in json.loads(source.stderr)["hint"]
+
+
+def test_a_plugins_catalog_is_opened_by_its_kind(tmp_path: Path, site: Path) -> None:
+    database, register = tmp_path / "team.db", tmp_path / "address"
+    register.write_text(f"{database}\n")
+    catalog = {"LAKE_CATALOG__KIND": "registered", "LAKE_CATALOG__URI": str(register)}
+    listed = lake(tmp_path / "lake", site, "tables", "-o", "json", **catalog)
+    assert (listed.returncode, json.loads(listed.stdout)) == (0, []), listed.stderr
+    assert database.exists()
+    wrong = lake(tmp_path / "lake", site, "tables", "-o", "json", LAKE_CATALOG__KIND="registred")
+    assert wrong.returncode == 2
+    assert "registered" in wrong.stderr

@@ -1,1 +1,1 @@
-"""An engine, a source and a pipeline that extend lakehouse without changing it."""
+"""An engine, a catalog, a source and a pipeline that extend lakehouse without changing it."""
