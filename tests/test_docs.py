@@ -38,3 +38,62 @@ def test_code_that_a_page_takes_from_a_file_is_in_that_file() -> None:
     assert len(blocks) >= 5
     for page, file, code in blocks:
         assert code in (ROOT / file).read_text(), f"{page} shows code that {file} does not have"
+
+
+#: Where a path in a page or a comment may begin: in the checkout, in the package, or in the tests.
+BEGINNINGS = (ROOT, ROOT / "src" / "lakehouse", ROOT / "src", ROOT / "tests")
+PATHS = re.compile(
+    r"(?<![\w/.{}*$-])(?:"
+    r"(?P<path>(?:src|tests|docs|bench|tools|examples|deploy)/[\w./*-]*[\w*/]|[a-z_]\w*(?:/\w+)+\.py)"
+    r"|(?P<module>lakehouse(?:\.\w+)+))"
+)
+#: Entry point groups are written as modules are.
+GROUPS = {"lakehouse.catalogs", "lakehouse.engines", "lakehouse.formats", "lakehouse.pipelines", "lakehouse.sources"}
+
+
+def missing_paths(text: str) -> list[str]:
+    """The paths and modules in a text that are not there; the last part of a module's name may be one of its names."""
+    missing = []
+    for found in PATHS.finditer(text):
+        if path := found["path"]:
+            there = any((start / path).exists() or next(start.glob(path), None) for start in BEGINNINGS)
+        else:
+            parts = found["module"].split(".")
+            names = [ROOT / "src" / "/".join(parts[:count]) for count in (len(parts), len(parts) - 1) if count > 1]
+            there = found["module"] in GROUPS or any(
+                name.is_dir() or name.with_suffix(".py").exists() for name in names
+            )
+        if not there:
+            missing.append(found[0])
+    return missing
+
+
+def test_every_path_in_the_docs_exists() -> None:
+    pages = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    pages += (ROOT / "docs").rglob("*.md")
+    # Decisions describe the past: what they name as the earlier tree is not there any more.
+    past = {"docs/decisions/0017-one-tree-registries-and-typed-requests.md": {"lake/requests.py"}}
+    for page in pages:
+        name = str(page.relative_to(ROOT))
+        missing = set(missing_paths(page.read_text())) - past.get(name, set())
+        assert not missing, f"{name} names {', '.join(sorted(missing))}"
+
+
+def test_every_path_in_a_comment_of_the_code_exists() -> None:
+    for file in (ROOT / "src").rglob("*.py"):
+        comments = re.findall(r"#[^\n]*|\"\"\".*?\"\"\"", file.read_text(), re.DOTALL)
+        missing = missing_paths("\n".join(comments))
+        assert not missing, f"{file.relative_to(ROOT)} names {', '.join(missing)}"
+
+
+def test_a_path_that_is_gone_is_found() -> None:
+    text = "See `src/lakehouse/core/ports.py`, `serve/query.py`, lakehouse.api.daemon and `tests/serve`."
+    assert missing_paths(text) == [
+        "src/lakehouse/core/ports.py",
+        "serve/query.py",
+        "lakehouse.api.daemon",
+        "tests/serve",
+    ]
+    assert not missing_paths(
+        "`core/names.py`, lakehouse.core.names.TableName, `bench/results/*.json`, lakehouse.sources"
+    )

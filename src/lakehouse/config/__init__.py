@@ -1,1 +1,1 @@
-"""Settings: lake.toml < .env < LAKE_* < flags, checked once at the door."""
+"""Settings: lake.toml < .env < LAKE_* < flags, validated once, on loading."""

@@ -1,1 +1,1 @@
-"""What every room agrees on: names, times, errors, interfaces. Standard library only."""
+"""What all packages share: protocols, requests, names, times, errors and results. Standard library only."""

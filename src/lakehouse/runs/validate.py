@@ -32,7 +32,7 @@ MAX_SUSPECTS = 1_000_000
 MAX_COLLECTED_HASHES = 20_000_000
 #: Size of the hash filter per suspect key. Each key sets two slots: of the rows that are not suspect, at most one in sixty finds both set.
 _FILTER_SLOTS_PER_KEY = 16
-#: For the session that validates rows. Java does not compile the generated code of a projection with more columns than this (lake/assemble.py),
+#: For the session that validates rows. Java does not compile the generated code of a projection with more columns than this,
 #: and that code would include the filter before it: every row would be copied before most are dropped. With the limit, the filter is compiled
 #: with the scan. Other sessions keep Spark's default, with which a filter of a wide table is faster.
 SESSION = {"spark.sql.codegen.maxFields": "25"}

@@ -1,4 +1,4 @@
-"""The local folder of an embedded lake: made once, checked at the door, private to its owner."""
+"""The local folder of an embedded lake: created once, checked on opening, private to its owner."""
 
 from __future__ import annotations
 
