@@ -13,19 +13,19 @@ from lakehouse.lake import Lake
 from lakehouse.lake.backend import open_backend
 
 TEXT = """\
-Where Hudi's tables are is a matter of the warehouse. In a local one (the embedded lake, and any other catalog with such a warehouse) each is a folder,
-`warehouse/NAMESPACE/TABLE`; the profile `hive` keeps them in the metastore and the bucket; the profiles `sql`, `rest` and `stack`, whose warehouse is a bucket, have
-no place for them. `lake` is the lake itself: `lake sql` reads with hudi-rs and DuckDB, `lake ingest` writes.
+The warehouse determines where Hudi tables are. In a local warehouse, such as that of the embedded lake, each table is a folder,
+`warehouse/NAMESPACE/TABLE`. The profile `hive` has them in the metastore and the bucket. The profiles `sql`, `rest` and `stack`, whose warehouse is a bucket, do
+not support Hudi. The engine `lake` is the lake itself: `lake sql` reads with hudi-rs and DuckDB, `lake ingest` writes.
 
-- Spark on a folder: DataFrames by path. Hudi's writer does not look at the session's settings, so give it those that are printed as options
-  (`.write.format("hudi").options(**hudi)`). Without them it deletes what is older than ten commits, and `lake` can read the table that it makes but not write to it.
-  What drops a folder is SQL: `create table spark_catalog.default.T using hudi location '…'`, then `drop table … purge`, which no `lake undrop` brings back.
-- Spark on the metastore: SQL, the tables are `NAMESPACE.TABLE`, and Iceberg's `lake.NAMESPACE.TABLE`.
-- Trino reads a table that has rows; one that nothing was ever written to it cannot open.
+- Spark on a folder uses DataFrames by path. Hudi's writer ignores the settings of the session, so pass the printed ones as options
+  (`.write.format("hudi").options(**hudi)`). Without them it deletes file versions older than ten commits, and `lake` can read the table but not write to it.
+  To drop a folder, use SQL: `create table spark_catalog.default.T using hudi location '…'`, then `drop table … purge`, which `lake undrop` cannot restore.
+- Spark on the metastore uses SQL: Hudi tables are `NAMESPACE.TABLE`, Iceberg tables are `lake.NAMESPACE.TABLE`.
+- Trino cannot open a table to which nothing was ever written.
 """
-_NO_FOLDER = "Trino finds Hudi tables through a Hive Metastore alone"
-_NO_PLACE = "the lake keeps no Hudi in a bucket without a metastore: use the profile `hive` or a local warehouse"
-_ITS_NAME = "a table's name is its folder: copy it (`create table NEW using hudi … as select`) and drop the old one"
+_NO_FOLDER = "Trino finds Hudi tables only through a Hive Metastore"
+_NO_PLACE = "Hudi in a bucket needs a metastore: use the profile `hive` or a local warehouse"
+_ITS_NAME = "the name of a table is its folder: copy it (`create table NEW using hudi … as select`) and drop the old one"
 HUDI = Section(
     format="Hudi",
     text=TEXT,
@@ -41,16 +41,16 @@ HUDI = Section(
             (kind, "duckdb", "*"): "DuckDB has no reader for Hudi; `lake sql` reads Hudi with DuckDB"
             for kind in ("folder", "bucket", "hive")
         },
-        **{(kind, "pyiceberg", "*"): "PyIceberg is for Iceberg" for kind in ("folder", "bucket", "hive")},
+        **{(kind, "pyiceberg", "*"): "PyIceberg supports Iceberg only" for kind in ("folder", "bucket", "hive")},
         ("folder", "trino", "*"): _NO_FOLDER,
         ("folder", "lake", "renames"): _ITS_NAME,
         ("folder", "spark", "renames"): _ITS_NAME,
         ("bucket", "lake", "*"): _NO_PLACE,
         ("bucket", "spark", "*"): _NO_PLACE,
         ("bucket", "trino", "*"): _NO_FOLDER,
-        ("hive", "lake", "renames"): "`lake` renames no Hudi table, wherever it is; Spark does here",
+        ("hive", "lake", "renames"): "`lake` does not rename Hudi tables; Spark does here",
         **{("hive", "trino", each): "Trino's Hudi connector only reads" for each in CHANGES},
-        ("hive", "trino", "travels"): "Trino's Hudi connector only reads the present",
+        ("hive", "trino", "travels"): "Trino's Hudi connector reads only the current snapshot",
     },
 )
 

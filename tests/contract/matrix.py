@@ -15,8 +15,8 @@ ABILITIES = ("creates", "writes", "reads", "adds a column", "travels", "renames"
 HEAD = """\
 # Engines, catalogs, formats
 
-Made by `tests/contract/test_engines.py` and `test_hudi.py` from what they saw (`make matrix`): every engine is plain, set up by what
-`lake connect` prints; what one writes all the others read. `lake` itself (ingest, runs, branches) works on every catalog: [catalogs.md](catalogs.md).
+`make matrix` writes this page from the results of `tests/contract/test_engines.py` and `tests/contract/test_hudi.py`. Every engine is a plain installation, configured with the
+output of `lake connect`; every other engine reads what it writes. `lake` itself (ingest, runs, branches) works on every catalog: [catalogs.md](catalogs.md).
 """
 
 
@@ -159,14 +159,14 @@ ICEBERG = Section(
     engines=("spark", "pyiceberg", "duckdb", "trino"),
     gaps={
         ("sqlite", "trino", "*"): "Trino has no driver for SQLite: serve the lake over REST (`lake up rest`)",
-        ("hive", "duckdb", "*"): "DuckDB cannot ask a metastore; `lake sql --engine duckdb` reads there",
+        ("hive", "duckdb", "*"): "DuckDB has no client for a metastore; `lake sql --engine duckdb` reads these tables",
         **{
-            (kind, "duckdb", ability): "DuckDB writes Iceberg through a REST catalog alone"
+            (kind, "duckdb", ability): "DuckDB writes Iceberg only through a REST catalog"
             for kind in ("sqlite", "postgres")
             for ability in CHANGES
         },
         **{
-            (kind, "duckdb", "travels"): "what is printed reads the present; `lake sql --as-of` travels"
+            (kind, "duckdb", "travels"): "the printed configuration reads the current snapshot; `lake sql --as-of` reads earlier ones"
             for kind in ("sqlite", "postgres")
         },
         **{
@@ -174,9 +174,9 @@ ICEBERG = Section(
                 "nessie",
                 "duckdb",
                 each,
-            ): "Nessie's REST endpoint loses history and first rows (docs/catalogs.md): read only"
+            ): "Nessie's REST endpoint loses history and first rows (docs/catalogs.md): use it for reading only"
             for each in CHANGES
         },
-        ("nessie", "duckdb", "travels"): "Nessie's REST endpoint tells of the newest snapshot alone",
+        ("nessie", "duckdb", "travels"): "Nessie's REST endpoint returns only the newest snapshot",
     },
 )
