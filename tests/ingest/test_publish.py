@@ -1,4 +1,4 @@
-"""Publishing: all of a branch's tables become everybody's, or none does; what became one snapshot carries its notes."""
+"""Publishing makes all tables of a branch visible or none, and stamps the notes into one snapshot."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ def catalog(home: Path) -> SqlCatalog:
 
 
 def other_writer(catalog: SqlCatalog, name: str = "lake") -> PyIceberg:
-    """PyIceberg on the lake, or on a branch of it."""
+    """PyIceberg on the lake, or on one of its branches."""
     return PyIceberg(name, **catalog.pyiceberg_properties())
 
 
 @pytest.fixture
 def main(catalog: SqlCatalog) -> Iterator[PyIceberg]:
     catalog.ensure_namespace("crm")
-    theirs = other_writer(catalog)
-    theirs.create_table("crm.leads", schema=ROWS.schema).append(ROWS)
-    yield theirs
-    theirs.close()
+    writer = other_writer(catalog)
+    writer.create_table("crm.leads", schema=ROWS.schema).append(ROWS)
+    yield writer
+    writer.close()
 
 
 @pytest.fixture
 def branch(catalog: SqlCatalog, main: PyIceberg) -> Iterator[PyIceberg]:
-    theirs = other_writer(catalog, "work")
-    yield theirs
-    theirs.close()
+    writer = other_writer(catalog, "work")
+    yield writer
+    writer.close()
 
 
-def rows_in(theirs: PyIceberg, name: str = "crm.leads") -> int:
-    return int(theirs.load_table(name).scan().to_arrow().num_rows)
+def rows_in(writer: PyIceberg, name: str = "crm.leads") -> int:
+    return int(writer.load_table(name).scan().to_arrow().num_rows)
 
 
 def test_what_a_branch_writes_is_not_seen_before_it_is_published(
@@ -64,14 +64,14 @@ def test_what_a_branch_writes_is_not_seen_before_it_is_published(
     assert list(catalog.on("work").tables()) == []
 
 
-def test_a_table_that_moved_meanwhile_is_left_alone(catalog: SqlCatalog, main: PyIceberg, branch: PyIceberg) -> None:
+def test_a_table_that_changed_meanwhile_is_left_alone(catalog: SqlCatalog, main: PyIceberg, branch: PyIceberg) -> None:
     catalog.fork("work", [LEADS, REJECTED])
     branch.create_table("crm.leads__rejected", schema=ROWS.schema)
     branch.load_table("crm.leads").append(ROWS)
     main.load_table("crm.leads").append(ROWS.slice(0, 1))
-    moved = catalog.pointer(LEADS)
+    changed = catalog.pointer(LEADS)
     assert not catalog.publish("work")
-    assert catalog.pointer(LEADS) == moved
+    assert catalog.pointer(LEADS) == changed
     assert catalog.pointer(REJECTED) is None, "the other table of the branch is not published alone"
     assert rows_in(branch) == 4, "the branch is still there"
     catalog.drop_branch("work")
@@ -85,9 +85,9 @@ def test_a_table_that_somebody_else_made_meanwhile_is_not_replaced(
     catalog.fork("work", [REJECTED])
     branch.create_table("crm.leads__rejected", schema=ROWS.schema)
     main.create_table("crm.leads__rejected", schema=ROWS.schema).append(ROWS)
-    theirs = catalog.pointer(REJECTED)
+    writer = catalog.pointer(REJECTED)
     assert not catalog.publish("work")
-    assert catalog.pointer(REJECTED) == theirs
+    assert catalog.pointer(REJECTED) == writer
 
 
 def test_a_table_that_was_dropped_meanwhile_does_not_come_back(
@@ -100,7 +100,9 @@ def test_a_table_that_was_dropped_meanwhile_does_not_come_back(
     assert catalog.pointer(LEADS) is None
 
 
-def test_a_branch_that_did_nothing_publishes_nothing_and_minds_nobody(catalog: SqlCatalog, main: PyIceberg) -> None:
+def test_a_branch_without_changes_publishes_nothing_and_conflicts_with_nobody(
+    catalog: SqlCatalog, main: PyIceberg
+) -> None:
     catalog.fork("work", [LEADS])
     main.load_table("crm.leads").append(ROWS)
     assert catalog.publish("work")
@@ -128,7 +130,7 @@ def test_a_stamp_makes_one_snapshot_of_several_and_writes_notes_into_it(
     assert snapshots[1].summary is not None and snapshots[1].summary["lake.source"] == "leads.csv"
     assert snapshots[0].summary is not None and snapshots[0].summary.get("lake.source") is None
     assert rows_in(main) == 8
-    main.load_table("crm.leads").append(ROWS)  # others can go on from there
+    main.load_table("crm.leads").append(ROWS)  # other writers can append to it
     assert rows_in(main) == 10
 
 

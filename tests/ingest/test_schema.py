@@ -1,4 +1,4 @@
-"""What has to change in a table for files to fit, and what may."""
+"""The schema changes that a table needs for its files, and which of them the contract allows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ import pytest
 from lakehouse.core.tables import Column
 from lakehouse.ingest.errors import ContractError
 from lakehouse.ingest.files import PlannedColumn, RecordedColumn
-from lakehouse.ingest.schema import Evolution, as_kept, evolution, evolved, without_times_of_no_zone
+from lakehouse.ingest.schema import (
+    SchemaChanges,
+    columns_after,
+    merge_recorded,
+    plan_schema_changes,
+    with_utc_timestamps,
+)
 
 
-def kind_of(found: Evolution) -> str:
+def kind_of(found: SchemaChanges) -> str:
     parts = {"added": found.added, "widened": found.widened, "rewritten": found.rewritten}
     return ", ".join(name for name, columns in parts.items() if columns)
 
 
 @pytest.mark.parametrize(
-    ("held", "planned", "what"),
+    ("existing", "planned", "what"),
     [
         ("bigint", "bigint", ""),
         ("string", "bigint", ""),
@@ -35,21 +41,25 @@ def kind_of(found: Evolution) -> str:
     ],
     ids=lambda value: value or "fits",
 )
-def test_a_column_fits_widens_or_is_rewritten(held: str, planned: str, what: str) -> None:
-    found = evolution([PlannedColumn("n", "N", planned, recorded=held)], [Column("n", held)], "evolve")
+def test_a_column_fits_widens_or_is_rewritten(existing: str, planned: str, what: str) -> None:
+    found = plan_schema_changes(
+        [PlannedColumn("n", "N", planned, recorded=existing)], [Column("n", existing)], "evolve"
+    )
     assert kind_of(found) == what
     assert bool(found) == bool(what)
 
 
 def test_new_columns_are_added_in_the_order_of_the_files() -> None:
     planned = [PlannedColumn("id", "id", "bigint"), PlannedColumn("b", "B", "string"), PlannedColumn("a", "A", "date")]
-    found = evolution(planned, [Column("id", "bigint")], "evolve")
+    found = plan_schema_changes(planned, [Column("id", "bigint")], "evolve")
     assert [column.name for column in found.added] == ["b", "a"]
-    assert found.words() == ("column added: b string", "column added: a date")
+    assert found.describe() == ("column added: b string", "column added: a date")
 
 
 def test_a_column_that_the_files_lack_changes_nothing() -> None:
-    assert not evolution([PlannedColumn("id", "id", "bigint")], [Column("id", "bigint"), Column("v", "date")], "freeze")
+    assert not plan_schema_changes(
+        [PlannedColumn("id", "id", "bigint")], [Column("id", "bigint"), Column("v", "date")], "freeze"
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,33 +67,35 @@ def test_a_column_that_the_files_lack_changes_nothing() -> None:
 )
 def test_a_frozen_table_names_what_would_have_to_change(planned: PlannedColumn) -> None:
     with pytest.raises(ContractError) as caught:
-        evolution([planned], [Column("id", "bigint")], "freeze")
+        plan_schema_changes([planned], [Column("id", "bigint")], "freeze")
     assert planned.name in caught.value.message and "--contract evolve" in caught.value.hint
     assert caught.value.is_user_error
 
 
 def test_the_columns_of_an_evolved_table_end_with_those_that_partition_it() -> None:
-    changes = Evolution(added=(PlannedColumn("v", "The V", "date"),), rewritten=(PlannedColumn("n", "N", "string"),))
+    changes = SchemaChanges(
+        added=(PlannedColumn("v", "The V", "date"),), rewritten=(PlannedColumn("n", "N", "string"),)
+    )
     columns = [Column("p", "string"), Column("n", "bigint", comment="N")]
-    assert evolved(columns, changes, last=["p"]) == (
+    assert columns_after(columns, changes, last=["p"]) == (
         Column("n", "string", comment="N"),
         Column("v", "date", comment="The V"),
         Column("p", "string"),
     )
 
 
-def test_a_time_without_a_zone_that_is_kept_as_utc_is_read_as_before_and_fits() -> None:
-    """A table that stands in a metastore: it has no word for such a type."""
-    (kept,) = without_times_of_no_zone([PlannedColumn("at", "At", "timestamp_ntz")])
-    assert kept.type == "timestamp"
-    recorded = as_kept(RecordedColumn("at", "timestamp_ntz", "At"), kept.type)
+def test_a_timestamp_without_zone_that_is_stored_as_utc_is_read_as_before_and_fits() -> None:
+    """The Hive Metastore has no such type."""
+    (stored,) = with_utc_timestamps([PlannedColumn("at", "At", "timestamp_ntz")])
+    assert stored.type == "timestamp"
+    recorded = merge_recorded(RecordedColumn("at", "timestamp_ntz", "At"), stored.type)
     assert recorded.type == "timestamp_ntz"
     again = PlannedColumn("at", "At", "timestamp_ntz", recorded=recorded.type)
-    assert not evolution([again], [Column("at", kept.type)], "freeze")
+    assert not plan_schema_changes([again], [Column("at", stored.type)], "freeze")
 
 
-def test_anywhere_else_the_tables_own_type_goes_before_what_was_written_down() -> None:
-    assert as_kept(RecordedColumn("n", "bigint"), "string").type == "string"
-    assert as_kept(RecordedColumn("at", "timestamp"), "timestamp_ntz").type == "timestamp_ntz"
+def test_otherwise_the_type_of_the_table_takes_precedence_over_the_recorded_one() -> None:
+    assert merge_recorded(RecordedColumn("n", "bigint"), "string").type == "string"
+    assert merge_recorded(RecordedColumn("at", "timestamp"), "timestamp_ntz").type == "timestamp_ntz"
     other = PlannedColumn("at", "At", "timestamp_ntz", recorded="timestamp")
-    assert kind_of(evolution([other], [Column("at", "timestamp")], "evolve")) == "rewritten"
+    assert kind_of(plan_schema_changes([other], [Column("at", "timestamp")], "evolve")) == "rewritten"

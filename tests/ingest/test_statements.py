@@ -1,4 +1,4 @@
-"""The Spark statements of an ingest, as texts that Spark's grammar takes."""
+"""The Spark statements of an ingest are valid Spark SQL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lakehouse.core.names import TableName
 from lakehouse.core.tables import Column
 from lakehouse.ingest import statements
 from lakehouse.ingest.files import PlannedColumn, RecordedColumn
-from lakehouse.ingest.schema import Evolution
+from lakehouse.ingest.schema import SchemaChanges
 
 LEADS = TableName("crm", "leads")
 ID, NAME = PlannedColumn("id", "ID", "bigint"), PlannedColumn("name", "O'Brien\\s", "string")
@@ -23,26 +23,26 @@ def test_a_text_comes_back_as_it_was(value: str) -> None:
 
 
 def test_a_table_is_created_with_its_headers_as_comments() -> None:
-    told = statements.create(LEADS, [ID, NAME], "iceberg", "days(ts), bucket(4, id)", {"lake.key": "id"})
-    assert told == (
+    sql = statements.create(LEADS, [ID, NAME], "iceberg", "days(ts), bucket(4, id)", {"lake.key": "id"})
+    assert sql == (
         "CREATE TABLE crm.leads (`id` bigint COMMENT 'ID', `name` string COMMENT 'O\\'Brien\\\\s') USING iceberg"
         " PARTITIONED BY (days(ts), bucket(4, id)) TBLPROPERTIES ('lake.key' = 'id')"
     )
 
 
-def test_a_rewritten_column_takes_its_old_place() -> None:
+def test_a_rewritten_column_keeps_its_position() -> None:
     changed = PlannedColumn("name", "Name", "string", recorded="bigint")
-    told = list(statements.evolve(LEADS, Evolution(rewritten=(changed,)), ["id", "name"]))
-    assert [each.split(" ", 3)[0] for each in told] == ["ALTER", "UPDATE", "ALTER", "ALTER", "ALTER"]
-    assert told[-1] == "ALTER TABLE crm.leads ALTER COLUMN `name` AFTER `id`"
-    first = list(statements.evolve(LEADS, Evolution(rewritten=(changed,)), ["name", "id"]))
+    sql = list(statements.evolve(LEADS, SchemaChanges(rewritten=(changed,)), ["id", "name"]))
+    assert [each.split(" ", 3)[0] for each in sql] == ["ALTER", "UPDATE", "ALTER", "ALTER", "ALTER"]
+    assert sql[-1] == "ALTER TABLE crm.leads ALTER COLUMN `name` AFTER `id`"
+    first = list(statements.evolve(LEADS, SchemaChanges(rewritten=(changed,)), ["name", "id"]))
     assert first[-1].endswith("FIRST")
 
 
 def test_a_rewritten_column_does_not_collide_with_another() -> None:
     changed = PlannedColumn("a", "a", "string", recorded="bigint")
-    told = list(statements.evolve(LEADS, Evolution(rewritten=(changed,)), ["a", "a__new"]))
-    assert "`a__new`" not in told[0]
+    sql = list(statements.evolve(LEADS, SchemaChanges(rewritten=(changed,)), ["a", "a__new"]))
+    assert "`a__new`" not in sql[0]
 
 
 def test_a_column_that_did_not_come_is_inserted_as_null() -> None:
@@ -53,23 +53,23 @@ def test_a_column_that_did_not_come_is_inserted_as_null() -> None:
 
 
 def test_a_merge_joins_by_every_column_of_the_key() -> None:
-    told = statements.merge(LEADS, COLUMNS, ["id", "name"])
-    assert "ON t.`id` = s.`id` AND t.`name` = s.`name` WHEN MATCHED" in told
+    sql = statements.merge(LEADS, COLUMNS, ["id", "name"])
+    assert "ON t.`id` = s.`id` AND t.`name` = s.`name` WHEN MATCHED" in sql
 
 
-def test_how_files_are_read_survives_being_written_down() -> None:
+def test_how_files_are_read_survives_serialization() -> None:
     columns = [ID, PlannedColumn("day", 'Tag "d\'"', "date", format="%d.%m.%Y")]
-    assert statements.recorded_from(statements.recorded_text(columns)) == (
+    assert statements.parse_columns(statements.dump_columns(columns)) == (
         RecordedColumn("id", "bigint", "ID"),
         RecordedColumn("day", "date", 'Tag "d\'"', "%d.%m.%Y"),
     )
 
 
-def test_kept_rows_come_in_the_new_types_without_those_that_are_replaced() -> None:
-    told = statements.rows_with_kept(LEADS, COLUMNS, ["id"], ["id", "name"], ["id"])
-    assert told == (
+def test_existing_rows_come_in_the_new_types_without_those_that_are_replaced() -> None:
+    sql = statements.rows_with_existing(LEADS, COLUMNS, ["id"], ["id", "name"], ["id"])
+    assert sql == (
         "SELECT CAST(`id` AS bigint) AS `id`, CAST(NULL AS string) AS `name` FROM crm.leads t"
         " LEFT ANTI JOIN lake_staged s ON CAST(t.`id` AS bigint) = s.`id`"
         " UNION ALL SELECT CAST(`id` AS bigint) AS `id`, CAST(`name` AS string) AS `name` FROM lake_staged"
     )
-    assert "JOIN" not in statements.rows_with_kept(LEADS, COLUMNS, ["id"], ["id"], [])
+    assert "JOIN" not in statements.rows_with_existing(LEADS, COLUMNS, ["id"], ["id"], [])

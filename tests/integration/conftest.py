@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Command, command_for
-from tests.desk import Desk
+from tests.ingest_fixture import IngestFixture
 
 from lakehouse.config.settings import Settings
 from lakehouse.lake import Lake
 
 
 @pytest.fixture
-def desk(shared_lake: Lake, namespace: str, tmp_path: Path) -> Desk:
-    return Desk(shared_lake, f"{namespace}.things", tmp_path / "files")
+def fixture(shared_lake: Lake, namespace: str, tmp_path: Path) -> IngestFixture:
+    return IngestFixture(shared_lake, f"{namespace}.things", tmp_path / "files")
 
 
 @pytest.fixture

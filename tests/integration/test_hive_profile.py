@@ -17,7 +17,7 @@ from lakehouse.config.profiles import resolve_profile
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import TableName
-from lakehouse.ingest.model import Report
+from lakehouse.ingest.report import IngestReport
 from lakehouse.lake import Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.stretch("hive")]
@@ -41,7 +41,7 @@ class Desk:
     lake: Lake
     folder: Path
 
-    def bring(self, table: str, text: str, **options: Any) -> Report:
+    def bring(self, table: str, text: str, **options: Any) -> IngestReport:
         file = self.folder / "brought.csv"
         file.write_text(text)
         return self.lake.ingest(file, into=table, **options)
@@ -104,7 +104,7 @@ def test_the_metastore_has_a_new_column_with_the_commit_that_brought_it(
 
 @pytest.mark.parametrize("table", ["crm.visits", "crm.visits_by_country"])
 def test_bad_rows_of_a_hudi_table_are_kept_beside_it(lake: Lake, desk: Desk, table: str) -> None:
-    assert asked(lake, f"select line, reason from {table}__rejected") == [(4, "id: 'x' is no bigint")]
+    assert asked(lake, f"select line, reason from {table}__rejected") == [(4, "id: 'x' is not a valid bigint")]
 
 
 def test_bad_rows_of_an_iceberg_table_are_published_after_the_good_ones(lake: Lake, desk: Desk) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Command
-from tests.desk import Desk
+from tests.ingest_fixture import IngestFixture
 from tests.runs.conftest import lake_with
 
 from lakehouse.core.errors import NotSupportedError
@@ -120,26 +120,26 @@ def test_spark_joins_tables_of_one_moment(local_lake: Lake, orders: str) -> None
     local_lake.refs.branches.drop_tag("t_joins")
 
 
-def test_the_command_line_from_a_branch_to_a_revert(desk: Desk, command: Command, namespace: str) -> None:
-    desk.ingest("id,n\n1,10\n", "one.csv", key=("id",))
+def test_the_command_line_from_a_branch_to_a_revert(fixture: IngestFixture, command: Command, namespace: str) -> None:
+    fixture.ingest("id,n\n1,10\n", "one.csv", key=("id",))
     name = f"c_{namespace[-30:]}"
     assert command("branch", "create", name, "-m", "try").returncode == 0
-    done = command("--branch", name, "sql", f"insert into {desk.table} values (2, 20)")
+    done = command("--branch", name, "sql", f"insert into {fixture.table} values (2, 20)")
     assert done.returncode == 0, done.stderr
-    file = desk.file("more.csv", "id,n\n3,30\n")
-    assert command("ingest", str(file), "--into", desk.table, "--branch", name).returncode == 0
-    assert desk.rows() == [(1, 10)]
+    file = fixture.file("more.csv", "id,n\n3,30\n")
+    assert command("ingest", str(file), "--into", fixture.table, "--branch", name).returncode == 0
+    assert fixture.rows() == [(1, 10)]
     told = command("branch", "diff", name)
-    assert desk.table in told.stdout and "2" in told.stdout
-    assert "30" in command("branch", "diff", name, desk.table).stdout
+    assert fixture.table in told.stdout and "2" in told.stdout
+    assert "30" in command("branch", "diff", name, fixture.table).stdout
     assert name in command("branch", "list", "-o", "json").stdout
     merged = command("branch", "merge", name, "-m", "done")
     assert merged.returncode == 0, merged.stderr
-    assert desk.rows() == [(1, 10), (2, 20), (3, 30)]
+    assert fixture.rows() == [(1, 10), (2, 20), (3, 30)]
     commit = merged.stderr.rstrip(".\n").rpartition(" ")[2]
-    assert "done" in command("log", desk.table).stdout
+    assert "done" in command("log", fixture.table).stdout
     assert command("revert", commit).returncode == 0
-    assert desk.rows() == [(1, 10)]
+    assert fixture.rows() == [(1, 10)]
     assert command("branch", "merge", name).returncode == 2
     assert command("revert", "nothing").returncode == 2
 

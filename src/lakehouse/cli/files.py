@@ -14,7 +14,7 @@ from lakehouse.cli.show import note, relative_paths, show_rows, show_status
 from lakehouse.core.names import TableName
 
 if TYPE_CHECKING:
-    from lakehouse.ingest.model import Report
+    from lakehouse.ingest.report import IngestReport
 
 
 @command("""lake ingest leads.csv --into crm.leads --key id
@@ -104,7 +104,7 @@ def ingest(context: Context, sources: tuple[str, ...], dry_run: bool, **options:
     _show_report(report, context.output)
 
 
-def _show_report(report: Report, output: str) -> None:
+def _show_report(report: IngestReport, output: str) -> None:
     if report.dry_run or output == "table":
         for line in (*report.notes, *report.changes):
             note(line)
@@ -122,7 +122,8 @@ def _show_report(report: Report, output: str) -> None:
         names += ["files", "skipped", "changes", "notes", "dry_run"]
     show_rows(names, [tuple(values[name] for name in names)], output)
     if report.rejected and output == "table":
-        note(f"{report.rejected} rows were rejected: select * from {report.table}__rejected")
+        rejected = "1 row was" if report.rejected == 1 else f"{report.rejected} rows were"
+        note(f"{rejected} rejected: select * from {report.table}__rejected")
 
 
 @command("lake export crm.leads leads.parquet\nlake export crm.leads leads.csv.gz --as-of yesterday")
@@ -141,4 +142,4 @@ def export(context: Context, table: str, file: Path, as_of: str) -> None:
     """
     with show_status("Writing"):
         rows = context.lake.export(table, file, as_of)
-    note(f"{rows} rows written to {file}.")
+    note(f"{rows} {'row' if rows == 1 else 'rows'} written to {file}.")

@@ -1,1 +1,1 @@
-"""Files into a table: one atomic commit, each file once, nothing lost."""
+"""Ingest files into a table: one atomic commit, each file once."""

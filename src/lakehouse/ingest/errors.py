@@ -1,4 +1,4 @@
-"""What can go wrong with an ingest beyond its files."""
+"""Errors of an ingest other than those of its source files (files/errors.py)."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from lakehouse.core.errors import Retryable, TableError
 
 
 class ContractError(TableError):
-    """A file does not keep to the table's schema, and the contract does not let the table give way."""
+    """A file does not match the table's schema, and the contract forbids changing the table."""
 
     code = "contract_broken"
     is_user_error = True
 
 
 class CommitConflictError(Retryable, TableError):
-    """Somebody else changed the table again and again while it was being written to."""
+    """Other writers changed the table during every attempt to commit."""
 
     code = "commit_conflict"
 
 
 class NoSuchColumnError(TableError):
-    """A column was named that neither the files nor the table have."""
+    """An option names a column that neither the files nor the table have."""
 
     code = "no_such_column"
     is_user_error = True
 
 
-class NothingToLearnFromError(TableError):
-    """A table is to be made from files without a row."""
+class NoRowsError(TableError):
+    """A new table cannot be created because the files have no valid row to infer types from."""
 
     code = "no_rows"
     is_user_error = True

@@ -1,7 +1,7 @@
-"""Partitioning and sort order of a table whose columns change their type.
+"""Partitioning and sort order of a table: validation, and changes when a column changes its type.
 
-Iceberg lets no column go that its layout is made of: the layout is taken off first and put back afterwards, as far as
-it makes sense for the new type.
+Iceberg cannot drop a column that the layout uses, so the layout is dropped first and restored afterwards where the new
+type allows it.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from lakehouse.core.errors import BadSettingError, UnknownChoiceError
 from lakehouse.core.names import TableName
 from lakehouse.core.tables import TableInfo
+from lakehouse.ingest.errors import NoSuchColumnError
 
 _FIELD = re.compile(r"(?:(?P<transform>\w+)\((?:(?P<width>\d+), )?(?P<inner>.+)\)|(?P<plain>\S+))(?P<order> .+)?")
 _TIMES = {"timestamp", "timestamp_ntz"}
 _DAYS = {"date", *_TIMES}
-#: What each transform can be made of; the others, plain columns among them, of anything.
-_TAKES: Mapping[str, set[str]] = {
+#: Column types that each transform accepts; a transform that is not listed, identity among them, accepts all.
+_ACCEPTED_TYPES: Mapping[str, set[str]] = {
     "truncate": {"int", "bigint", "decimal", "string", "binary"},
     "bucket": {"int", "bigint", "decimal", "string", "binary", *_DAYS},
     "hours": _TIMES,
@@ -26,10 +28,21 @@ _TAKES: Mapping[str, set[str]] = {
     "years": _DAYS,
 }
 
+#: Partition transforms of Iceberg in Spark SQL.
+_TRANSFORMS = (
+    *("bucket", "truncate", "identity"),
+    *("year", "years", "month", "months", "day", "days", "date", "hour", "hours", "date_hour"),
+)
+_REQUESTED_FIELD = re.compile(
+    r"(?:(?P<transform>\w+)\s*\(\s*(?:\d+\s*,\s*)?)?(?P<column>\w+|`[^`]+`)(?:\s*,\s*\d+)?(?(transform)\s*\))"
+    r"(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True)
-class Field:
-    """One part of a partitioning or a sort order: a column, perhaps transformed, perhaps with a direction."""
+class LayoutField:
+    """One field of a partitioning or sort order: a column with an optional transform and direction."""
 
     column: str
     transform: str = ""
@@ -37,9 +50,9 @@ class Field:
     order: str = ""
 
     @classmethod
-    def read(cls, told: str) -> Field:
-        """From the words that `lake describe` has for it."""
-        found = _FIELD.fullmatch(told)
+    def parse(cls, text: str) -> LayoutField:
+        """Parse a field as `lake describe` prints it."""
+        found = _FIELD.fullmatch(text)
         assert found is not None
         column = found["plain"] or found["inner"]
         return cls(column, found["transform"] or "", found["width"] or "", found["order"] or "")
@@ -48,39 +61,57 @@ class Field:
         inner = ", ".join(filter(None, (self.width, f"`{self.column}`")))
         return (f"{self.transform}({inner})" if self.transform else inner) + self.order
 
-    def takes(self, kind: str) -> bool:
-        """Whether the column may be of such a type."""
-        return self.transform not in _TAKES or kind.partition("(")[0] in _TAKES[self.transform]
+    def accepts(self, kind: str) -> bool:
+        """Whether the column may have this type."""
+        return self.transform not in _ACCEPTED_TYPES or kind.partition("(")[0] in _ACCEPTED_TYPES[self.transform]
 
 
-def lost(told: Sequence[str], types: Mapping[str, str]) -> tuple[str, ...]:
-    """What of a partitioning or a sort order makes no sense once columns have these types."""
-    return tuple(each for each in told if not _stays(Field.read(each), types))
+def check_layout(option: str, layout: str, columns: Sequence[str]) -> None:
+    """Reject a partitioning or sort order of a new table that names an unknown column or transform."""
+    for field in filter(None, map(str.strip, re.split(r",(?![^(]*\))", layout))):
+        found = _REQUESTED_FIELD.fullmatch(field)
+        if found is None:
+            raise BadSettingError(
+                f"Invalid field in {option}: {field!r}.",
+                'Write columns and transforms as in "days(ts), bucket(16, id)".',
+            )
+        transform, column = found["transform"], found["column"].strip("`")
+        if transform and transform.lower() not in _TRANSFORMS:
+            raise UnknownChoiceError(f"a transform in {option}", transform, _TRANSFORMS)
+        if column.lower() not in columns:
+            raise NoSuchColumnError(
+                f"There is no column {column}, which {option} names.", f"Columns: {', '.join(columns)}."
+            )
 
 
-def taken_off(table: TableName, info: TableInfo, types: Mapping[str, str]) -> Iterator[str]:
-    """Statements that free the columns which get these types."""
-    for field in _touched(info.partitioning, types):
+def incompatible_fields(fields: Sequence[str], types: Mapping[str, str]) -> tuple[str, ...]:
+    """The fields of a partitioning or sort order that the new types of columns do not allow."""
+    return tuple(each for each in fields if not _is_compatible(LayoutField.parse(each), types))
+
+
+def drop_statements(table: TableName, info: TableInfo, types: Mapping[str, str]) -> Iterator[str]:
+    """Statements that drop the fields of the columns which get new types."""
+    for field in _affected(info.partitioning, types):
         yield f"ALTER TABLE {table} DROP PARTITION FIELD {field}"
-    if _touched(info.sorting, types):
+    if _affected(info.sorting, types):
         yield f"ALTER TABLE {table} WRITE UNORDERED"
 
 
-def put_back(table: TableName, info: TableInfo, types: Mapping[str, str]) -> Iterator[str]:
-    """Statements that bring back what was taken off, where the columns' new types allow it."""
-    for field in _touched(info.partitioning, types):
-        if _stays(field, types):
+def restore_statements(table: TableName, info: TableInfo, types: Mapping[str, str]) -> Iterator[str]:
+    """Statements that restore the dropped fields which the new types allow."""
+    for field in _affected(info.partitioning, types):
+        if _is_compatible(field, types):
             yield f"ALTER TABLE {table} ADD PARTITION FIELD {field}"
-    stays = [str(field) for field in map(Field.read, info.sorting) if _stays(field, types)]
-    if _touched(info.sorting, types) and stays:
-        how = {"range": "", "hash": "DISTRIBUTED BY PARTITION "}
-        distributed = how.get(info.properties.get("write.distribution-mode", ""), "LOCALLY ")
-        yield f"ALTER TABLE {table} WRITE {distributed}ORDERED BY {', '.join(stays)}"
+    remaining = [str(field) for field in map(LayoutField.parse, info.sorting) if _is_compatible(field, types)]
+    if _affected(info.sorting, types) and remaining:
+        clauses = {"range": "", "hash": "DISTRIBUTED BY PARTITION "}
+        distributed = clauses.get(info.properties.get("write.distribution-mode", ""), "LOCALLY ")
+        yield f"ALTER TABLE {table} WRITE {distributed}ORDERED BY {', '.join(remaining)}"
 
 
-def _touched(told: Sequence[str], types: Mapping[str, str]) -> list[Field]:
-    return [field for field in map(Field.read, told) if field.column in types]
+def _affected(fields: Sequence[str], types: Mapping[str, str]) -> list[LayoutField]:
+    return [field for field in map(LayoutField.parse, fields) if field.column in types]
 
 
-def _stays(field: Field, types: Mapping[str, str]) -> bool:
-    return field.column not in types or field.takes(types[field.column])
+def _is_compatible(field: LayoutField, types: Mapping[str, str]) -> bool:
+    return field.column not in types or field.accepts(types[field.column])

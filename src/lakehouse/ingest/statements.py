@@ -1,4 +1,4 @@
-"""The Spark statements of an ingest."""
+"""Spark SQL statements of an ingest."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text as text
 from lakehouse.core.tables import Column
 from lakehouse.ingest.files import PlannedColumn, RecordedColumn
-from lakehouse.ingest.schema import Evolution
+from lakehouse.ingest.schema import SchemaChanges
 
-#: Where a table keeps how its files are read.
+#: The table property that records how files are read (see `dump_columns`).
 COLUMNS_PROPERTY = "lake.columns"
+#: The view of the staged rows.
 STAGED = "lake_staged"
 
 
@@ -23,7 +24,7 @@ def create(
     partition_by: str,
     properties: Mapping[str, str],
 ) -> str:
-    """CREATE TABLE, with the files' own headers as comments."""
+    """CREATE TABLE, with the headers of the files as column comments."""
     listed = ", ".join(
         f"`{column.name}` {column.type}" + (f" COMMENT {text(column.header)}" if column.header else "")
         for column in columns
@@ -33,15 +34,15 @@ def create(
     return f"CREATE TABLE {table} ({listed}) USING {table_format}{parts} TBLPROPERTIES ({props})"
 
 
-def evolve(table: TableName, changes: Evolution, order: Sequence[str], keep_rows: bool = True) -> Iterator[str]:
-    """ALTER TABLE, as often as it takes; `keep_rows` is False where all rows are about to be replaced."""
+def evolve(table: TableName, changes: SchemaChanges, order: Sequence[str], keep_rows: bool = True) -> Iterator[str]:
+    """ALTER TABLE statements for the changes; `keep_rows` is False if the ingest replaces all rows."""
     if changes.added:
         listed = ", ".join(f"`{column.name}` {column.type} COMMENT {text(column.header)}" for column in changes.added)
         yield f"ALTER TABLE {table} ADD COLUMNS ({listed})"
     for column in changes.widened:
         yield f"ALTER TABLE {table} ALTER COLUMN `{column.name}` TYPE {column.type}"
     for column in changes.rewritten:
-        # Iceberg converts no values in place: fill a second column, then let it take the first one's name and place.
+        # Iceberg cannot convert values in place: fill a second column, then give it the name and position of the first.
         other = f"{column.name}__new"
         while other in order:
             other += "_"
@@ -50,54 +51,54 @@ def evolve(table: TableName, changes: Evolution, order: Sequence[str], keep_rows
             yield f"UPDATE {table} SET `{other}` = CAST(`{column.name}` AS {column.type})"
         yield f"ALTER TABLE {table} DROP COLUMN `{column.name}`"
         yield f"ALTER TABLE {table} RENAME COLUMN `{other}` TO `{column.name}`"
-        place = order.index(column.name)
-        where = f"AFTER `{order[place - 1]}`" if place else "FIRST"
-        yield f"ALTER TABLE {table} ALTER COLUMN `{column.name}` {where}"
+        index = order.index(column.name)
+        position = f"AFTER `{order[index - 1]}`" if index else "FIRST"
+        yield f"ALTER TABLE {table} ALTER COLUMN `{column.name}` {position}"
 
 
-def insert(table: TableName, columns: Sequence[Column], brought: Sequence[str], overwrite: bool = False) -> str:
-    """INSERT of the staged rows; columns that they do not have become null."""
+def insert(table: TableName, columns: Sequence[Column], provided: Sequence[str], overwrite: bool = False) -> str:
+    """INSERT the staged rows; columns that they lack become NULL."""
     verb = "INSERT OVERWRITE TABLE" if overwrite else "INSERT INTO"
-    return f"{verb} {table} {rows(columns, brought)}"
+    return f"{verb} {table} {rows(columns, provided)}"
 
 
-def rows(columns: Sequence[Column], brought: Sequence[str]) -> str:
-    """The staged rows, in the table's types; columns that they do not have are null."""
-    return f"SELECT {_picked(columns, brought)} FROM {STAGED}"
+def rows(columns: Sequence[Column], provided: Sequence[str]) -> str:
+    """SELECT the staged rows in the types of the table; columns that they lack are NULL."""
+    return f"SELECT {_select_list(columns, provided)} FROM {STAGED}"
 
 
-def rows_with_kept(
-    table: TableName, columns: Sequence[Column], held: Sequence[str], brought: Sequence[str], key: Sequence[str]
+def rows_with_existing(
+    table: TableName, columns: Sequence[Column], existing: Sequence[str], provided: Sequence[str], key: Sequence[str]
 ) -> str:
-    """The staged rows and those that the table has, in its new types, except for those that the staged ones replace."""
+    """SELECT the staged rows and, in the new types, the rows of the table that they do not replace."""
     types = {column.name: column.type for column in columns}
-    same = " AND ".join(f"CAST(t.`{name}` AS {types[name]}) = s.`{name}`" for name in key)
-    replaced = f" LEFT ANTI JOIN {STAGED} s ON {same}" if key else ""
-    return f"SELECT {_picked(columns, held)} FROM {table} t{replaced} UNION ALL {rows(columns, brought)}"
+    same_key = " AND ".join(f"CAST(t.`{name}` AS {types[name]}) = s.`{name}`" for name in key)
+    anti_join = f" LEFT ANTI JOIN {STAGED} s ON {same_key}" if key else ""
+    return f"SELECT {_select_list(columns, existing)} FROM {table} t{anti_join} UNION ALL {rows(columns, provided)}"
 
 
 def merge(table: TableName, columns: Sequence[Column], key: Sequence[str]) -> str:
-    """MERGE of rows that are known to be new or different."""
+    """MERGE of staged rows, all of which are new or changed."""
     names = [column.name for column in columns]
-    same = " AND ".join(f"t.`{name}` = s.`{name}`" for name in key)
+    same_key = " AND ".join(f"t.`{name}` = s.`{name}`" for name in key)
     return (
-        f"MERGE INTO {table} t USING (SELECT {_picked(columns, names)} FROM {STAGED}) s ON {same}"
+        f"MERGE INTO {table} t USING (SELECT {_select_list(columns, names)} FROM {STAGED}) s ON {same_key}"
         " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     )
 
 
-def _picked(columns: Sequence[Column], brought: Sequence[str]) -> str:
+def _select_list(columns: Sequence[Column], provided: Sequence[str]) -> str:
     return ", ".join(
-        f"CAST({f'`{column.name}`' if column.name in brought else 'NULL'} AS {column.type}) AS `{column.name}`"
+        f"CAST({f'`{column.name}`' if column.name in provided else 'NULL'} AS {column.type}) AS `{column.name}`"
         for column in columns
     )
 
 
-def recorded_text(columns: Sequence[PlannedColumn]) -> str:
-    """How the files are read, to be kept with the table."""
+def dump_columns(columns: Sequence[PlannedColumn]) -> str:
+    """Serialize how the files are read, to store it with the table."""
     return json.dumps([[column.name, column.type, column.header, column.format] for column in columns])
 
 
-def recorded_from(told: str) -> tuple[RecordedColumn, ...]:
-    """What `recorded_text` wrote."""
-    return tuple(RecordedColumn(*each) for each in json.loads(told))
+def parse_columns(serialized: str) -> tuple[RecordedColumn, ...]:
+    """Read what `dump_columns` wrote."""
+    return tuple(RecordedColumn(*each) for each in json.loads(serialized))

@@ -14,7 +14,7 @@ from lakehouse.lake.tables import TableMethods
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lakehouse.ingest.model import Report
+    from lakehouse.ingest.report import IngestReport
     from lakehouse.pipelines import Pipeline
     from lakehouse.runs.branches import RunBranches
     from lakehouse.runs.model import RunRecord
@@ -60,7 +60,7 @@ class Lake(TableMethods):
         read: ReadOptions | None = None,
         dry_run: bool = False,
         branch: str = "",
-    ) -> Report:
+    ) -> IngestReport:
         """Ingest files into a table: one atomic commit, each file once.
 
         Args:
@@ -96,7 +96,7 @@ class Lake(TableMethods):
             )
         )
 
-    def ingest_files(self, request: IngestRequest) -> Report:
+    def ingest_files(self, request: IngestRequest) -> IngestReport:
         """Run a typed request; `ingest` builds one."""
         tables = self._tables(request.branch)
         if not request.dry_run:

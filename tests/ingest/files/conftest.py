@@ -1,4 +1,4 @@
-"""Small files, read the way `lake ingest` will read them."""
+"""ReadResult small files as `lake ingest` does."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ SMALL = StageOptions(memory_limit=400 << 20, threads=2)
 
 
 @dataclass(frozen=True)
-class Read:
-    """What came out of reading some files."""
+class ReadResult:
+    """The staged rows and rejects of some files."""
 
     staged: StagedFiles
     rows: list[tuple[Any, ...]]
@@ -43,8 +43,8 @@ class Read:
         return {column.name: column.type for column in self.plan.columns}
 
     def values(self, name: str) -> list[Any]:
-        place = [column.name for column in self.plan.columns].index(name)
-        return [row[place] for row in self.rows]
+        index = [column.name for column in self.plan.columns].index(name)
+        return [row[index] for row in self.rows]
 
 
 def read_back(staged: StagedFiles) -> list[tuple[Any, ...]]:
@@ -62,17 +62,17 @@ def read_paths(
     widen: bool = False,
     options: StageOptions = SMALL,
     **settings: Any,
-) -> Read:
+) -> ReadResult:
     plan = plan_files(discover([str(path) for path in paths]), ReadOptions(**settings), recorded, widen)
     staged = stage_files(plan, into, options)
-    return Read(staged, read_back(staged), list(read_rejects(staged)))
+    return ReadResult(staged, read_back(staged), list(read_rejects(staged)))
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Callable[..., Read]:
+def read(tmp_path: Path) -> Callable[..., ReadResult]:
     """Write bytes or text under a name and read them."""
 
-    def write_and_read(content: bytes | str, name: str = "in.csv", **more: Any) -> Read:
+    def write_and_read(content: bytes | str, name: str = "in.csv", **more: Any) -> ReadResult:
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return read_paths([path], tmp_path / "staged", **more)
@@ -81,18 +81,18 @@ def read(tmp_path: Path) -> Callable[..., Read]:
 
 
 @pytest.fixture
-def column(read: Callable[..., Read]) -> Callable[..., tuple[str, list[Any]]]:
-    """The type and the values of one column of texts, beside a second one so that blank values are no blank lines."""
+def column(read: Callable[..., ReadResult]) -> Callable[..., tuple[str, list[Any]]]:
+    """The type and values of a column; a second column prevents blank lines for blank values."""
 
     def typed(*values: str) -> tuple[str, list[Any]]:
-        told = read("v;other\n" + "".join(f"{value};x\n" for value in values), delimiter=";")
-        assert told.rejects == []
-        return told.types["v"], told.values("v")
+        result = read("v;other\n" + "".join(f"{value};x\n" for value in values), delimiter=";")
+        assert result.rejects == []
+        return result.types["v"], result.values("v")
 
     return typed
 
 
 @pytest.fixture
 def tiny_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Types are guessed from ten rows, so that a small file has rows that come late."""
-    monkeypatch.setattr("lakehouse.ingest.files.infer._CELLS", 0)
+    """Infer types from ten rows, so that a small file has later rows too."""
+    monkeypatch.setattr("lakehouse.ingest.files.inference._SAMPLED_CELLS", 0)

@@ -1,4 +1,4 @@
-"""Delimiter, quote, escape, line end, encoding and header are found by looking."""
+"""Delimiter, quote, escape, line end, encoding and header are detected."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ NAMES = ["Zoë", "Ødegård"]
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_the_delimiter_is_found(read: Reader, delimiter: str) -> None:
-    told = read("id;remark;price\n1;a, b;2.5\n2;c, d;3.5\n3;e, f;1\n".replace(";", delimiter).replace(", ", " "))
-    assert told.plan.files[0].dialect.delimiter == delimiter
-    assert told.types == {"id": "bigint", "remark": "string", "price": "double"}
+    result = read("id;remark;price\n1;a, b;2.5\n2;c, d;3.5\n3;e, f;1\n".replace(";", delimiter).replace(", ", " "))
+    assert result.plan.files[0].dialect.delimiter == delimiter
+    assert result.types == {"id": "bigint", "remark": "string", "price": "double"}
 
 
 def test_commas_in_sentences_are_no_delimiter(read: Reader) -> None:
-    told = read("id;remark\n1;well, then, so\n2;yes, no, maybe\n3;ah, oh, eh\n")
-    assert told.rows[0] == (1, "well, then, so")
+    result = read("id;remark\n1;well, then, so\n2;yes, no, maybe\n3;ah, oh, eh\n")
+    assert result.rows[0] == (1, "well, then, so")
 
 
 def test_one_column_of_sentences_stays_one_column(read: Reader) -> None:
-    told = read("remark\nwell, then\nyes\nno, no; no\n")
-    assert told.rows == [("well, then",), ("yes",), ("no, no; no",)]
+    result = read("remark\nwell, then\nyes\nno, no; no\n")
+    assert result.rows == [("well, then",), ("yes",), ("no, no; no",)]
 
 
-def test_another_delimiter_can_be_asked_for(read: Reader) -> None:
+def test_another_delimiter_can_be_requested(read: Reader) -> None:
     assert read("a^b\n1^2\n", delimiter="^").rows == [(1, 2)]
 
 
@@ -53,9 +53,9 @@ def test_doubled_quotes_are_found(read: Reader) -> None:
 
 
 def test_a_backslash_before_a_quote_is_found(read: Reader) -> None:
-    told = read('a,b\n"say \\"hi\\", ok",1\n"x",2\n"y\\\\",3\n')
-    assert told.plan.files[0].dialect.escape == "\\"
-    assert told.rows == [('say "hi", ok', 1), ("x", 2), ("y\\", 3)]
+    result = read('a,b\n"say \\"hi\\", ok",1\n"x",2\n"y\\\\",3\n')
+    assert result.plan.files[0].dialect.escape == "\\"
+    assert result.rows == [('say "hi", ok', 1), ("x", 2), ("y\\", 3)]
 
 
 def test_a_file_that_quotes_nothing_can_be_read(read: Reader) -> None:
@@ -64,15 +64,15 @@ def test_a_file_that_quotes_nothing_can_be_read(read: Reader) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
 def test_every_line_end_is_known(read: Reader, end: str) -> None:
-    told = read(f'a,b{end}1,"x{end}y"{end}2,z{end}')
-    assert told.rows == [(1, f"x{end}y"), (2, "z")]
-    assert told.rejects == []
+    result = read(f'a,b{end}1,"x{end}y"{end}2,z{end}')
+    assert result.rows == [(1, f"x{end}y"), (2, "z")]
+    assert result.rejects == []
 
 
 def test_mixed_line_ends_are_read(read: Reader) -> None:
-    told = read('a,b\r\n1,x\n2,"y\r\nz"\r\n3,w\n')
-    assert told.rows == [(1, "x"), (2, "y\r\nz"), (3, "w")]
-    assert told.rejects == []
+    result = read('a,b\r\n1,x\n2,"y\r\nz"\r\n3,w\n')
+    assert result.rows == [(1, "x"), (2, "y\r\nz"), (3, "w")]
+    assert result.rejects == []
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_mixed_line_ends_are_read(read: Reader) -> None:
     ],
 )
 def test_the_encoding_is_found(read: Reader, encoding: str, found: str) -> None:
-    told = read(TEXT.encode(encoding))
-    assert list(told.types) == ["id", "name"]
-    assert told.values("name") == NAMES
-    assert told.plan.files[0].dialect.encoding == found
+    result = read(TEXT.encode(encoding))
+    assert list(result.types) == ["id", "name"]
+    assert result.values("name") == NAMES
+    assert result.plan.files[0].dialect.encoding == found
 
 
 def test_a_big_endian_file_with_its_mark_is_read(read: Reader) -> None:
@@ -98,27 +98,27 @@ def test_a_big_endian_file_with_its_mark_is_read(read: Reader) -> None:
 
 
 def test_curly_quotes_and_the_euro_are_windows_latin(read: Reader) -> None:
-    told = read("id,name\n1,“5 €”\n".encode("cp1252"))
-    assert told.values("name") == ["“5 €”"]
-    assert "cp1252" in told.plan.notes[0]
+    result = read("id,name\n1,“5 €”\n".encode("cp1252"))
+    assert result.values("name") == ["“5 €”"]
+    assert "cp1252" in result.plan.notes[0]
 
 
 def test_latin_letters_that_come_late_are_still_latin(read: Reader) -> None:
     rows = b"".join(b"%d,plain name\n" % number for number in range(100_000))
-    told = read(b"id,name\n" + rows + "100000,Zoë\n".encode("latin-1"))
-    assert told.rows[-1] == (100_000, "Zoë")
-    assert "latin-1" in told.plan.notes[0]
+    result = read(b"id,name\n" + rows + "100000,Zoë\n".encode("latin-1"))
+    assert result.rows[-1] == (100_000, "Zoë")
+    assert "latin-1" in result.plan.notes[0]
 
 
 def test_one_bad_byte_in_a_utf8_file_rejects_its_row_only(read: Reader) -> None:
-    told = read("id,name\n1,Zoë\n2,".encode() + b"\xff\xfe" + b",x\n3,b\xe9\n4,ok\n")
-    assert told.values("name") == ["Zoë", "ok"]
-    assert [reject.line for reject in told.rejects] == [3, 4]
-    assert "not valid" in told.rejects[1].reason
-    assert told.rejects[1].raw == "3,b\\xe9"
+    result = read("id,name\n1,Zoë\n2,".encode() + b"\xff\xfe" + b",x\n3,b\xe9\n4,ok\n")
+    assert result.values("name") == ["Zoë", "ok"]
+    assert [reject.line for reject in result.rejects] == [3, 4]
+    assert "not valid" in result.rejects[1].reason
+    assert result.rejects[1].raw == "3,b\\xe9"
 
 
-def test_an_encoding_can_be_asked_for(read: Reader) -> None:
+def test_an_encoding_can_be_requested(read: Reader) -> None:
     assert read("id,name\n1,Привет\n".encode("koi8-r"), encoding="koi8-r").values("name") == ["Привет"]
 
 
@@ -141,24 +141,24 @@ def test_an_unknown_encoding_is_named(read: Reader) -> None:
     ],
     ids=["names", "values", "all text", "years", "dates", "only names", "only values", "a nameless column"],
 )
-def test_a_header_is_told_from_values(read: Reader, text: str, header: bool) -> None:
-    told = read(text)
-    assert told.plan.files[0].dialect.header is header
-    assert len(told.rows) == text.count("\n") - header
+def test_a_header_is_distinguished_from_values(read: Reader, text: str, header: bool) -> None:
+    result = read(text)
+    assert result.plan.files[0].dialect.header is header
+    assert len(result.rows) == text.count("\n") - header
 
 
 def test_without_a_header_columns_are_numbered(read: Reader) -> None:
     assert read("1,ann\n2,bob\n").types == {"column_1": "bigint", "column_2": "string"}
 
 
-def test_the_header_can_be_denied(read: Reader) -> None:
+def test_the_header_can_be_switched_off(read: Reader) -> None:
     assert read("id,name\n1,ann\n", header=False).rows == [("id", "name"), ("1", "ann")]
 
 
 def test_a_header_alone_makes_no_rows_of_text_columns(read: Reader) -> None:
-    told = read("Id,Full Name\n")
-    assert told.rows == []
-    assert told.types == {"id": "string", "full_name": "string"}
+    result = read("Id,Full Name\n")
+    assert result.rows == []
+    assert result.types == {"id": "string", "full_name": "string"}
 
 
 def test_rows_that_are_all_longer_than_the_header_get_more_columns(read: Reader) -> None:

@@ -1,4 +1,4 @@
-"""Files, patterns and folders, and what is said when there is nothing to read."""
+"""Files, patterns and folders are found, and errors name what is missing."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def test_a_file_knows_its_size_and_its_hash(tmp_path: Path) -> None:
     assert content_hash(file) == hashlib.sha256(b"abc").hexdigest()
 
 
-def test_a_missing_file_is_named_with_its_likeness(tmp_path: Path) -> None:
+def test_a_missing_file_is_named_with_similar_ones(tmp_path: Path) -> None:
     (tmp_path / "leads.csv").write_text("a\n")
-    with pytest.raises(NoSuchFileError, match=r"lead\.csv") as told:
+    with pytest.raises(NoSuchFileError, match=r"lead\.csv") as error:
         discover([str(tmp_path / "lead.csv")])
-    assert "leads.csv" in told.value.hint
+    assert "leads.csv" in error.value.hint
 
 
 def test_a_pattern_that_matches_nothing_says_so(tmp_path: Path) -> None:
@@ -75,13 +75,13 @@ def test_a_folder_without_data_says_so(tmp_path: Path) -> None:
 
 def test_a_dangling_link_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.csv").symlink_to(tmp_path / "gone.csv")
-    with pytest.raises(NoSuchFileError, match="not there"):
+    with pytest.raises(NoSuchFileError, match="does not exist"):
         discover([str(tmp_path / "a.csv")])
 
 
-def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+def test_a_pipe_is_not_a_regular_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
-    with pytest.raises(UnreadableFileError, match="not a plain file"):
+    with pytest.raises(UnreadableFileError, match="not a regular file"):
         discover([str(tmp_path / "pipe.csv")])
 
 
@@ -89,24 +89,24 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest
     path = tmp_path / "secret.csv"
     path.write_text("a\n")
     path.chmod(0)
-    if os.access(path, os.R_OK):  # root may read everything, so the refusal is played
-        monkeypatch.setattr("builtins.open", _refused)
-    with pytest.raises(UnreadableFileError, match="may not read"):
+    if os.access(path, os.R_OK):  # root may read everything
+        monkeypatch.setattr("builtins.open", _permission_denied)
+    with pytest.raises(UnreadableFileError, match="permission denied"):
         discover([str(path)])
 
 
 @pytest.mark.parametrize("source", ["gs://bucket/leads.csv", "https://host/leads.csv", "s3://bucket/leads.csv"])
-def test_what_lies_elsewhere_needs_a_store_that_knows_it(source: str) -> None:
+def test_a_url_needs_a_source_for_its_scheme(source: str) -> None:
     with pytest.raises(NotSupportedError, match=source):
         discover([source])
 
 
 def test_every_error_has_one_shape(tmp_path: Path) -> None:
-    with pytest.raises(LakeError) as told:
+    with pytest.raises(LakeError) as error:
         discover([str(tmp_path / "no.csv")])
-    assert told.value.as_dict()["error"] == "no_such_file"
-    assert told.value.is_user_error
+    assert error.value.as_dict()["error"] == "no_such_file"
+    assert error.value.is_user_error
 
 
-def _refused(*_: object, **__: object) -> None:
+def _permission_denied(*_: object, **__: object) -> None:
     raise PermissionError(13, "Permission denied")

@@ -1,4 +1,4 @@
-"""What Python's csv module reads is what the staged file holds, and no type loses anything of a value."""
+"""The staged file has what Python's csv module reads, and no type loses part of a value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.repetitions import repetitions
 
-from .conftest import Read, read_paths
+from .conftest import ReadResult, read_paths
 
 pytestmark = pytest.mark.faults
 
@@ -26,7 +26,7 @@ FEW = settings(
 )
 MORE = settings(FEW, max_examples=repetitions(20, 200))
 
-#: Cells that make trouble: delimiters, quotes, line ends, blanks, words for null, letters from everywhere.
+#: Difficult cells: delimiters, quotes, line ends, blanks, null words, non-ASCII letters.
 CELLS = st.text(
     st.sampled_from(list(",;\t|\"'\n\\ax 1é🙂")) | st.characters(codec="utf-8", exclude_characters="\x00\r"), max_size=8
 ) | st.sampled_from(["", "NA", "null", '"', '""', "\n", "a\nb", " ", "\\N", '"x"', "\\"])
@@ -54,7 +54,7 @@ DIALECTS = [
 ]
 
 
-def read_text(text: str, **settings: Any) -> Read:
+def read_text(text: str, **settings: Any) -> ReadResult:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "in.csv"
         path.write_bytes(text.encode())
@@ -71,7 +71,7 @@ def test_what_python_reads_is_what_is_staged(dialect: dict[str, Any], table: lis
     csv.writer(out, **dialect).writerows(table)
     text = out.getvalue()
     expected = [tuple(row) for row in csv.reader(io.StringIO(text, newline=""), **dialect) if row]
-    told = read_text(
+    result = read_text(
         text,
         delimiter=dialect["delimiter"],
         quote=dialect["quotechar"],
@@ -81,8 +81,8 @@ def test_what_python_reads_is_what_is_staged(dialect: dict[str, Any], table: lis
         all_text=True,
         null_words=(),
     )
-    assert told.rejects == []
-    assert told.rows == expected
+    assert result.rejects == []
+    assert result.rows == expected
 
 
 VALUES = (
@@ -100,7 +100,7 @@ COLUMNS = st.lists(VALUES, min_size=1, max_size=6) | st.lists(st.integers(-(10**
 
 
 def means_the_same(text: str, value: Any, type: str, format: str) -> bool:
-    """Whether a staged value still says all that its text said."""
+    """Whether a staged value represents its text exactly."""
     if type == "string":
         return bool(value == text)
     if type == "boolean":
@@ -110,7 +110,7 @@ def means_the_same(text: str, value: Any, type: str, format: str) -> bool:
     if type == "bigint" or type.startswith("decimal"):
         return same_number(text, str(value))
     if format:
-        return bool(datetime.strptime(text.strip(), format) == datetime.combine(value, datetime.min.time()))
+        return bool(datetime.strptime(text.strip(), format) == datetime.combine_types(value, datetime.min.time()))
     if type == "date":
         return bool(date.fromisoformat(text.strip()) == value)
     return bool(datetime.fromisoformat(text.strip()) == value)
@@ -127,10 +127,10 @@ def same_number(one: str, other: str) -> bool:
 @given(values=COLUMNS)
 @MORE
 def test_no_value_loses_anything_by_its_type(values: list[str]) -> None:
-    told = read_text("v;w\n" + "".join(f"{value};x\n" for value in values), delimiter=";", header=True)
-    assert told.rejects == []
-    column = told.plan.column("v")
-    staged = told.values("v")
+    result = read_text("v;w\n" + "".join(f"{value};x\n" for value in values), delimiter=";", header=True)
+    assert result.rejects == []
+    column = result.plan.column("v")
+    staged = result.values("v")
     assert len(staged) == len(values)
     for text, value in zip(values, staged, strict=True):
         if text in ("", "NA"):
@@ -154,7 +154,7 @@ ROUGH = st.text(st.sampled_from(list('a1,"\n')), max_size=60)
 @given(text=ROUGH)
 @MORE
 def test_of_any_text_every_line_is_in_a_row_or_among_the_rejects(text: str) -> None:
-    told = read_text("h1,h2\n1,2\n" + text, delimiter=",", quote='"', escape='"', header=True, all_text=True)
-    kept = "".join(cell or "" for row in told.rows for cell in row) + "".join(reject.raw for reject in told.rejects)
+    result = read_text("h1,h2\n1,2\n" + text, delimiter=",", quote='"', escape='"', header=True, all_text=True)
+    kept = "".join(cell or "" for row in result.rows for cell in row) + "".join(reject.raw for reject in result.rejects)
     for letter in "a1":
         assert kept.count(letter) == ("1,2" + text).count(letter)

@@ -1,4 +1,4 @@
-"""Staged files hold every row of the source, typed, in order, in bounded memory."""
+"""Staged files have every row of the source, typed, in order, in bounded memory."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ def test_staging_leaves_nothing_but_the_staged_file(read: Reader, tmp_path: Path
 
 def test_rows_keep_their_order_and_get_their_number(read: Reader) -> None:
     text = "a,b\n" + "".join(f"{number},x\n" for number in range(300_000))
-    told = read(text, options=StageOptions(400 << 20, 2, with_line=True))
-    assert told.rows == [(number, "x", number + 1) for number in range(300_000)]
+    result = read(text, options=StageOptions(400 << 20, 2, with_line=True))
+    assert result.rows == [(number, "x", number + 1) for number in range(300_000)]
 
 
 @pytest.mark.slow
 def test_ten_thousand_columns_are_read(read: Reader) -> None:
     headers = ",".join(f"Column {number}" for number in range(10_000))
-    told = read(f"{headers}\n" + (",".join(["1"] * 9_999) + ",x\n") * 3)
-    assert len(told.types) == 10_000
-    assert told.types["column_0"] == "bigint"
-    assert told.rows == [(*[1] * 9_999, "x")] * 3
+    result = read(f"{headers}\n" + (",".join(["1"] * 9_999) + ",x\n") * 3)
+    assert len(result.types) == 10_000
+    assert result.types["column_0"] == "bigint"
+    assert result.rows == [(*[1] * 9_999, "x")] * 3
 
 
 @pytest.mark.parametrize("size", [1_000_000, pytest.param(5_000_000, marks=pytest.mark.slow)])
 def test_huge_cells_are_read(read: Reader, size: int) -> None:
     wide, long = "x" * size, "y\n" * (size // 2)
-    told = read(f'id,text\n1,{wide}\n2,"{long}"\n3,z\n')
-    assert told.rows == [(1, wide), (2, long), (3, "z")]
-    assert told.rejects == []
+    result = read(f'id,text\n1,{wide}\n2,"{long}"\n3,z\n')
+    assert result.rows == [(1, wide), (2, long), (3, "z")]
+    assert result.rejects == []
 
 
 def test_a_huge_cell_that_comes_late_is_read(read: Reader) -> None:
-    told = read("id,text\n" + "1,x\n" * 300_000 + f"2,{'y' * 3_000_000}\n")
-    assert told.values("text")[-1] == "y" * 3_000_000
-    assert told.rejects == []
+    result = read("id,text\n" + "1,x\n" * 300_000 + f"2,{'y' * 3_000_000}\n")
+    assert result.values("text")[-1] == "y" * 3_000_000
+    assert result.rejects == []
 
 
 @pytest.mark.slow
@@ -75,12 +75,12 @@ def test_a_file_of_ten_times_the_memory_is_staged(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_rows_inside_a_quoted_value_are_not_taken_for_rows(read: Reader) -> None:
-    # DuckDB's threads start in the middle of the file: there, each line of the long value looks like a row.
+    # DuckDB's threads start in the middle of the file, where each line of the long value looks like a row.
     value = "\n".join(["7,plain"] * 100_000)
     text = "a,b\n" + "".join(f'{number},"{value}"\n' for number in range(30))
-    told = read(text)
-    assert told.rows == [(number, value) for number in range(30)]
-    assert told.rejects == []
+    result = read(text)
+    assert result.rows == [(number, value) for number in range(30)]
+    assert result.rejects == []
 
 
 def test_files_of_one_plan_share_their_types_and_columns(tmp_path: Path) -> None:
@@ -88,17 +88,17 @@ def test_files_of_one_plan_share_their_types_and_columns(tmp_path: Path) -> None
     (tmp_path / "2.csv").write_text("name;id;extra\nb;2.5;x\n")
     (tmp_path / "3.jsonl").write_text('{"id": 3, "extra": {"k": [1]}}\n')
     pyarrow.parquet.write_table(pyarrow.table({"Id": pyarrow.array([4], "int32")}), tmp_path / "4.parquet")
-    told = read_paths([tmp_path / name for name in ("1.csv", "2.csv", "3.jsonl", "4.parquet")], tmp_path / "staged")
-    assert told.types == {"id": "double", "name": "string", "extra": "string"}
-    assert told.rows == [(1.0, "a", None), (2.5, "b", "x"), (3.0, None, '{"k":[1]}'), (4.0, None, None)]
+    result = read_paths([tmp_path / name for name in ("1.csv", "2.csv", "3.jsonl", "4.parquet")], tmp_path / "staged")
+    assert result.types == {"id": "double", "name": "string", "extra": "string"}
+    assert result.rows == [(1.0, "a", None), (2.5, "b", "x"), (3.0, None, '{"k":[1]}'), (4.0, None, None)]
 
 
-def test_a_late_surprise_in_the_second_file_changes_the_first(tmp_path: Path) -> None:
+def test_a_late_value_in_the_second_file_changes_the_type_in_the_first(tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_text("v,w\n1.50,1\n")
     (tmp_path / "2.csv").write_text("v,w\n" + "1,1\n" * 40_000 + "oops,2\n")
-    told = read_paths([tmp_path / "1.csv", tmp_path / "2.csv"], tmp_path / "staged")
-    assert told.rows[0] == ("1.50", 1)
-    assert told.rows[-1] == ("oops", 2)
+    result = read_paths([tmp_path / "1.csv", tmp_path / "2.csv"], tmp_path / "staged")
+    assert result.rows[0] == ("1.50", 1)
+    assert result.rows[-1] == ("oops", 2)
 
 
 def test_a_name_that_looks_like_a_pattern_is_read(read: Reader) -> None:
@@ -108,7 +108,7 @@ def test_a_name_that_looks_like_a_pattern_is_read(read: Reader) -> None:
 def test_a_whole_plan_says_at_once_what_staging_finds(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("v,w\n" + "1,\n" * 40_000 + "x,5\n")
     plan = plan_files(discover([str(tmp_path / "a.csv")]), whole=True)
-    assert plan.settled
+    assert plan.confirmed
     assert [column.type for column in plan.columns] == ["string", "bigint"]
     assert [column.type for column in stage_files(plan, tmp_path / "staged", SMALL).plan.columns] == [
         "string",
@@ -124,8 +124,8 @@ JSON_ROWS = [
 
 
 def test_json_strings_stay_strings_and_nested_values_are_json(read: Reader) -> None:
-    told = read("\n".join(json.dumps(row) for row in JSON_ROWS), "a.jsonl")
-    assert told.types == {
+    result = read("\n".join(json.dumps(row) for row in JSON_ROWS), "a.jsonl")
+    assert result.types == {
         "id": "decimal(38,0)",
         "zip": "string",
         "n": "string",
@@ -135,7 +135,7 @@ def test_json_strings_stay_strings_and_nested_values_are_json(read: Reader) -> N
         "x_y": "string",
         "o_dd": "double",
     }
-    assert told.rows == [
+    assert result.rows == [
         (Decimal(1), "007", "5", datetime(2024, 1, 1, 10), True, '["a",1]', None, None),
         (Decimal(2), "", "6", None, False, None, 'q"z', None),
         (Decimal("12345678901234567890123"), "NA", None, None, None, None, None, 1.5),
@@ -143,15 +143,15 @@ def test_json_strings_stay_strings_and_nested_values_are_json(read: Reader) -> N
 
 
 def test_a_key_that_comes_late_is_a_column(read: Reader) -> None:
-    told = read('{"a": 1}\n' * 50_000 + '{"b": 2}\n', "a.jsonl")
-    assert told.types == {"a": "bigint", "b": "bigint"}
-    assert told.rows[-1] == (None, 2)
+    result = read('{"a": 1}\n' * 50_000 + '{"b": 2}\n', "a.jsonl")
+    assert result.types == {"a": "bigint", "b": "bigint"}
+    assert result.rows[-1] == (None, 2)
 
 
 def test_lines_that_are_no_object_are_rejected_with_their_line(read: Reader) -> None:
-    told = read('{"a": 1}\n\n{"a": \n[1]\n{"a": 2}\n', "a.jsonl")
-    assert told.rows == [(1,), (2,)]
-    assert [(reject.line, reject.raw) for reject in told.rejects] == [(3, '{"a": '), (4, "[1]")]
+    result = read('{"a": 1}\n\n{"a": \n[1]\n{"a": 2}\n', "a.jsonl")
+    assert result.rows == [(1,), (2,)]
+    assert [(reject.line, reject.raw) for reject in result.rejects] == [(3, '{"a": '), (4, "[1]")]
 
 
 def test_parquet_keeps_its_types_where_spark_has_them(tmp_path: Path) -> None:
@@ -166,8 +166,8 @@ def test_parquet_keeps_its_types_where_spark_has_them(tmp_path: Path) -> None:
         }
     )
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
-    told = read_paths([tmp_path / "a.parquet"], tmp_path / "staged")
-    assert told.types == {
+    result = read_paths([tmp_path / "a.parquet"], tmp_path / "staged")
+    assert result.types == {
         "small": "smallint",
         "big_unsigned": "decimal(20,0)",
         "nanos": "timestamp_ntz",
@@ -176,8 +176,8 @@ def test_parquet_keeps_its_types_where_spark_has_them(tmp_path: Path) -> None:
         "day": "date",
     }
     nanos = datetime(2023, 11, 14, 22, 13, 20, 123456)
-    assert told.rows == [(1, Decimal(2**64 - 1), nanos, [1, 2], Decimal("1.25"), date(2024, 1, 1))]
-    assert "TIMESTAMP_NS" in told.plan.notes[0]
+    assert result.rows == [(1, Decimal(2**64 - 1), nanos, [1, 2], Decimal("1.25"), date(2024, 1, 1))]
+    assert "TIMESTAMP_NS" in result.plan.notes[0]
 
 
 RECORDED = [
@@ -189,17 +189,17 @@ RECORDED = [
 
 
 def test_a_later_file_is_read_by_the_recorded_columns(read: Reader) -> None:
-    told = read("day,AMOUNT €,id,Extra\n31/12/2024,5,1,x\n2024-01-02,1.1234567890123456789,2,y\n", recorded=RECORDED)
-    assert told.types == {"id": "bigint", "amount": "double", "day": "date", "gone": "string", "extra": "string"}
-    assert told.rows == [(2, 1.1234567890123457, date(2024, 1, 2), None, "y")]
-    assert [column.name for column in told.plan.columns if column.new] == ["extra"]
-    assert [column.name for column in told.plan.columns if column.missing] == ["gone"]
-    assert told.rejects[0].reason == "day: '31/12/2024' is no date"
+    result = read("day,AMOUNT €,id,Extra\n31/12/2024,5,1,x\n2024-01-02,1.1234567890123456789,2,y\n", recorded=RECORDED)
+    assert result.types == {"id": "bigint", "amount": "double", "day": "date", "gone": "string", "extra": "string"}
+    assert result.rows == [(2, 1.1234567890123457, date(2024, 1, 2), None, "y")]
+    assert [column.name for column in result.plan.columns if column.new] == ["extra"]
+    assert [column.name for column in result.plan.columns if column.missing] == ["gone"]
+    assert result.rejects[0].reason == "day: '31/12/2024' is not a valid date"
 
 
 def test_a_recorded_date_may_come_in_the_local_order(read: Reader) -> None:
-    told = read("id,day\n1,31/12/2024\n2,01/02/2024\n", recorded=RECORDED)
-    assert told.values("day") == [date(2024, 12, 31), date(2024, 2, 1)]
+    result = read("id,day\n1,31/12/2024\n2,01/02/2024\n", recorded=RECORDED)
+    assert result.values("day") == [date(2024, 12, 31), date(2024, 2, 1)]
     kept = [RecordedColumn("day", "date", "day", "%d/%m/%Y")]
     assert read("day,x\n01/02/2024,1\n2024-03-04,2\n", recorded=kept).values("day") == [
         date(2024, 2, 1),
@@ -214,22 +214,22 @@ def test_a_file_without_header_takes_the_recorded_names(read: Reader) -> None:
 
 def test_values_that_do_not_fit_a_recorded_type_are_rejected_rows(read: Reader) -> None:
     text = 'id,amount\n1,5\n2,"a\nb"\n\n007,1\n3\n4,x\n5,6\n'
-    told = read(text, recorded=RECORDED[:2])
-    assert told.values("id") == [1, 5]
-    assert {(reject.line, reject.reason, reject.raw) for reject in told.rejects} == {
-        (3, "amount: 'a\nb' is no double", '2,"a\nb"'),
-        (6, "id: '007' is no bigint", "007,1"),
-        (7, "has 1 fields instead of 2", "3"),
-        (8, "amount: 'x' is no double", "4,x"),
+    result = read(text, recorded=RECORDED[:2])
+    assert result.values("id") == [1, 5]
+    assert {(reject.line, reject.reason, reject.raw) for reject in result.rejects} == {
+        (3, "amount: 'a\nb' is not a valid double", '2,"a\nb"'),
+        (6, "id: '007' is not a valid bigint", "007,1"),
+        (7, "has 1 field instead of 2", "3"),
+        (8, "amount: 'x' is not a valid double", "4,x"),
     }
 
 
 def test_recorded_types_widen_if_they_may(read: Reader) -> None:
     recorded = [RecordedColumn("a", "bigint"), RecordedColumn("b", "date"), RecordedColumn("c", "string")]
-    told = read("a,b,c\n1.5,x,5\n2,2024-01-01,6\n", recorded=recorded, widen=True)
-    assert told.types == {"a": "double", "b": "string", "c": "string"}
-    assert told.rows == [(1.5, "x", "5"), (2.0, "2024-01-01", "6")]
-    assert [column.recorded for column in told.plan.columns] == ["bigint", "date", "string"]
+    result = read("a,b,c\n1.5,x,5\n2,2024-01-01,6\n", recorded=recorded, widen=True)
+    assert result.types == {"a": "double", "b": "string", "c": "string"}
+    assert result.rows == [(1.5, "x", "5"), (2.0, "2024-01-01", "6")]
+    assert [column.recorded for column in result.plan.columns] == ["bigint", "date", "string"]
 
 
 def test_recorded_types_stay_if_everything_fits(read: Reader) -> None:
@@ -239,7 +239,7 @@ def test_recorded_types_stay_if_everything_fits(read: Reader) -> None:
 
 def test_parquet_values_that_do_not_fit_are_rejected_too(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({"id": ["1", "x"], "n": [1, 2]}), tmp_path / "a.parquet")
-    told = read_paths([tmp_path / "a.parquet"], tmp_path / "staged", recorded=[RecordedColumn("id", "bigint")])
-    assert told.rows == [(1, 1)]
-    assert (told.rejects[0].line, told.rejects[0].reason) == (2, "id: 'x' is no bigint")
-    assert read_back(told.staged) == told.rows
+    result = read_paths([tmp_path / "a.parquet"], tmp_path / "staged", recorded=[RecordedColumn("id", "bigint")])
+    assert result.rows == [(1, 1)]
+    assert (result.rejects[0].line, result.rejects[0].reason) == (2, "id: 'x' is not a valid bigint")
+    assert read_back(result.staged) == result.rows

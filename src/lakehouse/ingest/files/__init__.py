@@ -1,11 +1,11 @@
-"""Reading users' files without Spark: find them, plan how to read them, stage them as typed Parquet.
+"""Read source files without Spark: find them, plan how to read them, stage them as typed Parquet.
 
 files = discover(["leads.csv"])
 plan = plan_files(files)
-staged = stage_files(plan, into=Path("..."))     # staged.plan has the final types
+staged = stage_files(plan, into=Path("..."))     # staged.plan has the confirmed types
 """
 
-from lakehouse.ingest.files.discover import SourceFile, content_hash, discover, fetched
+from lakehouse.ingest.files.discover import SourceFile, content_hash, discover, fetch_remote
 from lakehouse.ingest.files.model import (
     LINE_COLUMN,
     Dialect,
@@ -14,7 +14,7 @@ from lakehouse.ingest.files.model import (
     ReadPlan,
     RecordedColumn,
     Reject,
-    Staged,
+    StagedFile,
     StagedFiles,
     StageOptions,
 )
@@ -32,12 +32,12 @@ __all__ = [
     "Reject",
     "SourceFile",
     "StageOptions",
-    "Staged",
+    "StagedFile",
     "StagedFiles",
     "clean_names",
     "content_hash",
     "discover",
-    "fetched",
+    "fetch_remote",
     "plan_files",
     "read_rejects",
     "stage_files",

@@ -1,4 +1,4 @@
-"""SQL that turns the text of a value into its type, or says that it does not fit."""
+"""SQL that casts strings to the type of a column and detects values that do not match it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 
 from lakehouse.engines.duckdb.types import SPARK_TYPES, duckdb_type
-from lakehouse.ingest.files import features
+from lakehouse.ingest.files import column_stats
 from lakehouse.ingest.files.model import PlannedColumn
 
-#: What a query fails with where a value does not fit and every value must.
-MISFIT = "lake misfit"
+#: The error message of a query in which a value does not match its type.
+MISMATCH = "lake type mismatch"
 
 _SAME_IN_BOTH = ("BOOLEAN", "TINYINT", "SMALLINT", "BIGINT", "FLOAT", "DOUBLE", "DATE")
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
@@ -19,28 +19,28 @@ _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 
 @dataclass(frozen=True)
 class Cast:
-    """How one value becomes its type: SQL for "it fits" (never null for a text) and for the value."""
+    """SQL for whether a string matches the type (never NULL for a string), and for the typed value."""
 
-    fits: str
+    matches_type: str
     value: str
 
-    def misfit(self, text: str) -> str:
-        return f"({text} IS NOT NULL AND NOT coalesce({self.fits}, false))"
+    def mismatch(self, text: str) -> str:
+        return f"({text} IS NOT NULL AND NOT coalesce({self.matches_type}, false))"
 
 
 def cast_of(column: PlannedColumn, raw: str, text: str) -> Cast | None:
-    """The cast for a column, or None where every text fits. `raw` and `text` are SQL (see `features.features_sql`)."""
+    """The cast of a column, or None for strings, which all match. `raw` and `text` are SQL (see `column_stats.stats_sql`)."""
     if column.type == "string":
         return None
     if column.format:
-        return _local(column, text)
+        return _local_datetime(column, text)
     if column.type in ("date", "timestamp", "timestamp_ntz"):
-        return _dated(column, text)
+        return _iso_datetime(column, text)
     return _plain(column, raw)
 
 
 def spark_type(duckdb: str) -> str:
-    """A DuckDB type in Spark's words; what Spark has no word for is kept as text."""
+    """The Spark type of a DuckDB type; string if Spark has no such type."""
     if duckdb.lower() in SPARK_TYPES:
         return SPARK_TYPES[duckdb.lower()]
     if duckdb in _SAME_IN_BOTH or duckdb.startswith("DECIMAL"):
@@ -49,12 +49,12 @@ def spark_type(duckdb: str) -> str:
 
 
 def is_nested(type: str) -> bool:
-    """A list, struct or map, which only Parquet files have; its type stays in DuckDB's words."""
+    """Whether a type is a list, struct or map; only Parquet files have them, and they keep DuckDB's name."""
     return type.endswith("]") or type.startswith(("STRUCT", "MAP"))
 
 
 def common_type(one: str, other: str) -> str:
-    """The type that holds the values of both; text holds everything."""
+    """The narrowest type for the values of both types; string in doubt."""
     if one == other:
         return one
     pair = {one, other}
@@ -67,12 +67,12 @@ def common_type(one: str, other: str) -> str:
     sized = [_size(type) for type in (one, other)]
     if None in sized:
         return "string"
-    digits, scale = (max(size[place] for size in sized if size) for place in (0, 1))
+    digits, scale = (max(size[index] for size in sized if size) for index in (0, 1))
     return f"decimal(38,{scale})" if digits + scale <= 38 else "string"
 
 
 def _size(type: str) -> tuple[int, int] | None:
-    """Digits before and after the point."""
+    """Digits before and after the decimal point."""
     if type in _INTEGERS:
         return (3, 5, 10, 19)[_INTEGERS.index(type)], 0
     found = _DECIMAL.fullmatch(type)
@@ -83,55 +83,55 @@ def _plain(column: PlannedColumn, raw: str) -> Cast:
     kind, target = column.type, duckdb_type(column.type)
     value = f"TRY_CAST({raw} AS {target})"
     if kind == "boolean":
-        return Cast(features.matches(raw, features.BOOLEAN), f"CAST(trim({raw}) AS BOOLEAN)")
+        return Cast(column_stats.matches(raw, column_stats.BOOLEAN), f"CAST(trim({raw}) AS BOOLEAN)")
     if kind in _INTEGERS:
-        # The shape comes first: a cast alone would take 007, 1_000, 1e3 and 1.5 for whole numbers.
-        return Cast(f"({features.matches(raw, features.INTEGER)} AND {value} IS NOT NULL)", value)
+        # The pattern comes first: a cast alone would accept 007, 1_000, 1e3 and 1.5 as integers.
+        return Cast(f"({column_stats.matches(raw, column_stats.INTEGER)} AND {value} IS NOT NULL)", value)
     if kind in ("double", "float"):
         return _double(column, raw, value)
     if found := _DECIMAL.fullmatch(kind):
-        return Cast(f"({_fits_decimal(raw, int(found[1]), int(found[2]))} AND {value} IS NOT NULL)", value)
+        return Cast(f"({_matches_decimal(raw, int(found[1]), int(found[2]))} AND {value} IS NOT NULL)", value)
     return Cast(f"({value} IS NOT NULL)", value)
 
 
 def _double(column: PlannedColumn, raw: str, value: str) -> Cast:
-    number = "|".join((features.INTEGER, features.FRACTION, features.EXPONENT, features.NOT_FINITE))
-    # A table whose column already is a double wants doubles; a first file must not lose digits by becoming one.
-    finite = f"NOT isinf({value})" if column.recorded else features.double_keeps(raw)
-    not_finite = features.matches(raw, features.NOT_FINITE)
-    quick = f"(length({raw}) <= 16 AND {features.matches(raw, features.FRACTION)})"
-    slow = f"({features.matches(raw, number)} AND ({not_finite} OR {finite}))"
-    return Cast(f"CASE WHEN {quick} THEN true ELSE {slow} END", value)
+    number = "|".join((column_stats.INTEGER, column_stats.FRACTION, column_stats.EXPONENT, column_stats.NOT_FINITE))
+    # A column that is already a double takes any number; for a new column, no digit may be lost.
+    finite = f"NOT isinf({value})" if column.recorded else column_stats.double_preserves(raw)
+    not_finite = column_stats.matches(raw, column_stats.NOT_FINITE)
+    short = f"(length({raw}) <= 16 AND {column_stats.matches(raw, column_stats.FRACTION)})"
+    exact = f"({column_stats.matches(raw, number)} AND ({not_finite} OR {finite}))"
+    return Cast(f"CASE WHEN {short} THEN true ELSE {exact} END", value)
 
 
-def _fits_decimal(raw: str, precision: int, scale: int) -> str:
+def _matches_decimal(raw: str, precision: int, scale: int) -> str:
     whole = f"(?:0|[1-9][0-9]{{0,{precision - scale - 1}}})" if precision > scale else "0"
-    # RE2 counts to 1000 at most, far beyond 38.
+    # RE2 limits repetition to 1000; the maximum precision is 38.
     fraction = rf"(?:\.[0-9]{{1,{scale}}})?" if scale else ""
-    return features.matches(raw, rf" *-?{whole}?{fraction} *")
+    return column_stats.matches(raw, rf" *-?{whole}?{fraction} *")
 
 
-def _dated(column: PlannedColumn, text: str) -> Cast:
+def _iso_datetime(column: PlannedColumn, text: str) -> Cast:
     value = f"TRY_CAST({text} AS {duckdb_type(column.type)})"
     shape = {
-        "date": features.DATE,
-        "timestamp": features.TIMESTAMP,
-        "timestamp_ntz": f"{features.TIMESTAMP_NTZ}|{features.DATE}",
+        "date": column_stats.DATE,
+        "timestamp": column_stats.TIMESTAMP,
+        "timestamp_ntz": f"{column_stats.TIMESTAMP_NTZ}|{column_stats.DATE}",
     }[column.type]
-    if not (column.cut or column.recorded):
-        # So that no time is cut before the plan says so.
-        shape = shape.replace(features.NINE_DIGITS, features.SIX_DIGITS)
-    return Cast(f"({features.matches(text, shape)} AND {value} IS NOT NULL)", value)
+    if not (column.truncated or column.recorded):
+        # Nanoseconds match only once the plan truncates them.
+        shape = shape.replace(column_stats.NINE_DIGITS, column_stats.SIX_DIGITS)
+    return Cast(f"({column_stats.matches(text, shape)} AND {value} IS NOT NULL)", value)
 
 
-def _local(column: PlannedColumn, text: str) -> Cast:
+def _local_datetime(column: PlannedColumn, text: str) -> Cast:
     parsed = f"try_strptime(trim({text}), '{column.format}')"
     value = f"CAST({parsed} AS {duckdb_type(column.type)})"
-    shaped = features.matches(text, features.LOCAL)
+    shaped = column_stats.matches(text, column_stats.LOCAL)
     if not column.recorded:
         return Cast(f"({shaped} AND {parsed} IS NOT NULL)", value)
-    iso = _dated(column, text)  # a later file may well write the same column the ISO way
+    iso = _iso_datetime(column, text)  # a later file may write the same column in ISO format
     return Cast(
-        f"(({shaped} AND {parsed} IS NOT NULL) OR {iso.fits})",
+        f"(({shaped} AND {parsed} IS NOT NULL) OR {iso.matches_type})",
         f"CASE WHEN {shaped} THEN {value} ELSE {iso.value} END",
     )

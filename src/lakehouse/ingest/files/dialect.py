@@ -1,4 +1,4 @@
-"""How a CSV file is written, found by trying the usual ways on its first rows."""
+"""Detect the dialect of a CSV file by trying the usual ones on its first rows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files.model import Dialect
 
 _DELIMITERS = (",", ";", "\t", "|")
-#: The delimiter of files with one column: the unit separator, which no text has.
+#: The delimiter of files with one column: the unit separator, which does not occur in text.
 NO_DELIMITER = "\x1f"
 _QUOTES = ('"', "'")
-_MOST_ROWS = 500
+_MAX_ROWS = 500
 _YEAR = re.compile(r"(19|20)[0-9]{2}")
 _VALUE = re.compile(
     r"[-+]?[0-9.]*[0-9](e[-+]?[0-9]+)?|true|false|[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}([ T][0-9:.]+.*)?",
@@ -25,8 +25,8 @@ _VALUE = re.compile(
 
 
 @dataclass(frozen=True)
-class Guess:
-    """A way to read the first rows, and what they are when read so."""
+class InferredDialect:
+    """A dialect and the first rows as it reads them."""
 
     delimiter: str
     quote: str
@@ -34,58 +34,57 @@ class Guess:
     rows: list[list[str]]
 
 
-def find_dialect(text: str, whole: bool, settings: ReadOptions) -> Guess:
-    """The dialect that cuts the first rows most evenly into columns."""
+def detect_dialect(text: str, whole: bool, settings: ReadOptions) -> InferredDialect:
+    """Detect the dialect that splits the first rows into columns most evenly."""
     for name in ("delimiter", "quote", "escape"):
         if len(getattr(settings, name) or "") > 1:
-            raise BadSettingError(f"{name}={getattr(settings, name)!r} is more than one character.", "Give just one.")
-    tried = [
-        (_score(guess), -place, guess) for place, guess in enumerate(_guesses(text, whole, settings)) if guess.rows
+            raise BadSettingError(
+                f"{name}={getattr(settings, name)!r} has more than one character.", "Use a single character."
+            )
+    scored = [
+        (_score(candidate), -index, candidate)
+        for index, candidate in enumerate(_candidates(text, whole, settings))
+        if candidate.rows
     ]
-    if not tried:
-        return Guess(settings.delimiter or ",", '"', '"', [])
-    (even, *_), _, best = max(tried, key=lambda one: one[:2])
-    if even > 0 or settings.delimiter or len(best.rows[0]) > 1:
+    if not scored:
+        return InferredDialect(settings.delimiter or ",", '"', '"', [])
+    (evenness, *_), _, best = max(scored, key=lambda one: one[:2])
+    if evenness > 0 or settings.delimiter or len(best.rows[0]) > 1:
         return best
-    # One column: whatever delimiter later rows may hold, it is part of their text.
+    # One column: a delimiter in later rows is part of their text.
     rows = _read(text, whole, NO_DELIMITER, best.quote, best.escape)
-    return Guess(NO_DELIMITER, best.quote, best.escape, rows)
+    return InferredDialect(NO_DELIMITER, best.quote, best.escape, rows)
 
 
 def has_header(
     rows: Sequence[Sequence[str]], known: frozenset[str], clean: Sequence[str], nulls: Sequence[str]
 ) -> bool:
-    """Whether the first row names the columns.
+    """Whether the first row is a header.
 
-    It does where it has text above columns of numbers or dates. It does not where it holds such values itself. Rows
-    of nothing but text start with a header, as almost all files do.
+    It is where it has text above a column of numbers or dates. It is not where it has such values itself. If all
+    columns are text it is, because almost all files have a header.
     """
     first, rest = rows[0], rows[1:]
     if known and sum(name in known for name in clean) * 2 >= len(clean):
         return True
-    votes = [_vote(cell, [row[place] for row in rest if place < len(row)], nulls) for place, cell in enumerate(first)]
+    votes = [_vote(cell, [row[index] for row in rest if index < len(row)], nulls) for index, cell in enumerate(first)]
     return 1 in votes or -1 not in votes
 
 
-def dialect_of(guess: Guess, encoding: str, header: bool, row_bytes: int) -> Dialect:
-    return Dialect(guess.delimiter, guess.quote, guess.escape, encoding, header, row_bytes)
-
-
 def _vote(cell: str, below: list[str], nulls: Sequence[str]) -> int:
-    """1: a name above values; -1: a value itself; 0: says nothing."""
+    """1: a name above values; -1: a value; 0: undecided."""
     values = [value.strip() for value in below if value not in nulls]
     typed_below = bool(values) and all(_VALUE.fullmatch(value) for value in values)
     if cell in nulls:
         return 0
     if _YEAR.fullmatch(cell.strip()):
-        return 0  # tables with one column per year are common
+        return 0  # a header may have one column per year
     if _VALUE.fullmatch(cell.strip()):
         return -1
     return 1 if typed_below else 0
 
 
-def _guesses(text: str, whole: bool, settings: ReadOptions) -> list[Guess]:
-    # Where a line is blank or cut off in the middle, it says nothing about the dialect.
+def _candidates(text: str, whole: bool, settings: ReadOptions) -> list[InferredDialect]:
     delimiters = [settings.delimiter] if settings.delimiter else _DELIMITERS
     quotes = [settings.quote] if settings.quote is not None else [quote for quote in _QUOTES if quote in text] or ['"']
     found = []
@@ -93,7 +92,7 @@ def _guesses(text: str, whole: bool, settings: ReadOptions) -> list[Guess]:
         for quote in quotes:
             for escape in _escapes(text, quote, settings):
                 rows = _read(text, whole, delimiter, quote, escape)
-                found.append(Guess(delimiter, quote, escape, rows))
+                found.append(InferredDialect(delimiter, quote, escape, rows))
     return found
 
 
@@ -106,7 +105,7 @@ def _escapes(text: str, quote: str, settings: ReadOptions) -> list[str]:
 
 
 def csv_rows(lines: Iterable[str], dialect: Dialect) -> Iterator[list[str]]:
-    """What Python's reader makes of some lines."""
+    """Read lines with Python's csv module."""
     csv.field_size_limit(1 << 30)
     doubled = dialect.escape == dialect.quote
     return csv.reader(
@@ -124,32 +123,32 @@ def _read(text: str, whole: bool, delimiter: str, quote: str, escape: str) -> li
     try:
         for row in csv_rows(_lines(text), Dialect(delimiter, quote, escape)):
             rows.append(row)
-            if len(rows) > _MOST_ROWS:
-                return [kept for kept in rows if kept]
+            if len(rows) > _MAX_ROWS:
+                return [row for row in rows if row]
     except csv.Error:
         return []
     if not whole and len(rows) > 1:
-        rows.pop()  # the last one is cut off
-    return [kept for kept in rows if kept]
+        rows.pop()  # the last row is incomplete
+    return [row for row in rows if row]
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Lines with their ends; a lone CR ends one too."""
+    """Lines with their line ends; a single CR is a line end too."""
     return (line[0] for line in re.finditer(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", text))
 
 
-def _score(guess: Guess) -> tuple[float, int, int]:
-    """More columns are better, if the rows agree on them; a quote left over in a value counts against the quoting."""
-    widths = Counter(len(row) for row in guess.rows)
-    width, often = widths.most_common(1)[0]
-    stray = sum(_stray(cell) for row in guess.rows for cell in row)
-    # A delimiter that the first row lacks is one that stands in somebody's sentences.
-    even = often / len(guess.rows) if width > 1 and len(guess.rows[0]) > 1 else 0.0
-    return (round(even, 1) - (0.5 if stray else 0.0), width if even else 1, -stray)
+def _score(candidate: InferredDialect) -> tuple[float, int, int]:
+    """Prefer more columns if the rows agree on their number; an unpaired quote in a value counts against a dialect."""
+    widths = Counter(len(row) for row in candidate.rows)
+    width, count = widths.most_common(1)[0]
+    unpaired = sum(_has_unpaired_quote(cell) for row in candidate.rows for cell in row)
+    # A delimiter that the first row lacks is punctuation in the text of other rows.
+    evenness = count / len(candidate.rows) if width > 1 and len(candidate.rows[0]) > 1 else 0.0
+    return (round(evenness, 1) - (0.5 if unpaired else 0.0), width if evenness else 1, -unpaired)
 
 
-def _stray(cell: str) -> bool:
-    """A quote at only one end of a value: it was cut in the middle, or its quotes were not seen as such."""
+def _has_unpaired_quote(cell: str) -> bool:
+    """Whether a value has a quote at one end only, or still has its quotes: the dialect does not fit."""
     return bool(cell) and (
         (cell[0] in _QUOTES) != (cell[-1] in _QUOTES) or (len(cell) > 1 and cell[0] == cell[-1] == '"')
     )

@@ -1,13 +1,13 @@
-"""What can be wrong with a user's file, one error each.
+"""Errors of source files.
 
 SourceError
 ├── NoSuchFileError       EmptyGlobError, NoDataFilesError
 ├── UnreadableFileError
 ├── EmptyFileError
 ├── BinaryFileError       NulBytesError
-├── DamagedFileError      (cut-off gzip, broken Parquet)
+├── DamagedFileError      (truncated gzip, invalid Parquet)
 ├── JsonArrayError
-└── BadRowError           (only where bad rows are not to be set aside)
+└── BadRowError           (only with on_bad="fail")
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lakehouse.core.errors import LakeError
 
 
 class SourceError(LakeError):
-    """A file that was given to be read cannot be read."""
+    """A source file cannot be read."""
 
     code = "bad_source"
     is_user_error = True
@@ -28,12 +28,12 @@ class SourceError(LakeError):
         super().__init__(message, hint)
 
     def as_dict(self) -> dict[str, object]:
-        place = {key: value for key, value in (("file", self.file), ("line", self.line)) if value}
-        return {**super().as_dict(), **place}
+        location = {key: value for key, value in (("file", self.file), ("line", self.line)) if value}
+        return {**super().as_dict(), **location}
 
 
 class NoSuchFileError(SourceError):
-    """There is no file or folder of that name."""
+    """There is no file or folder with this name."""
 
     code = "no_such_file"
 
@@ -45,48 +45,48 @@ class EmptyGlobError(NoSuchFileError):
 
 
 class NoDataFilesError(NoSuchFileError):
-    """A folder holds no file that could be data."""
+    """A folder has no data file."""
 
     code = "no_data_files"
 
 
 class UnreadableFileError(SourceError):
-    """The file is there, but we may not read it, or it is not a plain file."""
+    """The file exists, but reading is not permitted or it is not a regular file."""
 
     code = "unreadable_file"
 
 
 class EmptyFileError(SourceError):
-    """The file has no bytes, or nothing but blank lines."""
+    """The file has no bytes or only blank lines."""
 
     code = "empty_file"
 
 
 class BinaryFileError(SourceError):
-    """The file is no text and no Parquet."""
+    """The file is neither text nor Parquet."""
 
     code = "binary_file"
 
 
 class NulBytesError(BinaryFileError):
-    """A text file holds NUL bytes, which means that it was damaged or is not what it seems."""
+    """A text file contains NUL bytes, so it is damaged or not text."""
 
     code = "nul_bytes"
 
 
 class DamagedFileError(SourceError):
-    """The file starts like what it should be, and then breaks off or makes no sense."""
+    """The file is truncated or its content is invalid."""
 
     code = "damaged_file"
 
 
 class JsonArrayError(SourceError):
-    """The file is one big JSON array or value instead of one object per line."""
+    """The file is one JSON array or value instead of one object per line."""
 
     code = "json_array"
 
 
 class BadRowError(SourceError):
-    """A row cannot be read, and bad rows were not to be set aside."""
+    """A row is invalid and the contract does not allow to quarantine it."""
 
     code = "bad_row"

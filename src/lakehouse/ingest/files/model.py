@@ -1,4 +1,4 @@
-"""The plain facts that pass between looking at files, planning how to read them, and staging them."""
+"""Data that inspection, planning and staging of files share."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Literal
 from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files.discover import SourceFile
 
-Kind = Literal["csv", "json", "parquet"]
+FileKind = Literal["csv", "json", "parquet"]
 Compression = Literal["", "gzip", "zstd", "bzip2"]
 OnBad = Literal["reject", "fail"]
 
 
-#: Added to staged files on request: the number of the row, counted from 1, among the rows that could be read.
+#: Optional column of staged files: the number of the row, from 1, among the valid rows.
 LINE_COLUMN = "_lake_line"
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a CSV file is written."""
+    """The format of a CSV file."""
 
     delimiter: str = ","
     quote: str = '"'
@@ -28,12 +28,12 @@ class Dialect:
     encoding: str = "utf-8"
     header: bool = True
     row_bytes: int = 100
-    """About how long a row is, for choosing the size of row groups."""
+    """Approximate size of a row, which decides the size of row groups."""
 
 
 @dataclass(frozen=True)
 class RecordedColumn:
-    """A column as it was recorded with the table: the name, the header it came from, and the type in Spark's words."""
+    """A column as recorded with the table: name, header in the file, and Spark type."""
 
     name: str
     type: str
@@ -43,45 +43,45 @@ class RecordedColumn:
 
 @dataclass(frozen=True)
 class PlannedColumn:
-    """A column that will be staged."""
+    """A column to stage."""
 
     name: str
     header: str
     type: str
     format: str = ""
-    """How dates are written where they are not ISO, for strptime."""
-    cut: bool = False
-    """Some times are finer than a microsecond; what is finer is cut off."""
+    """The strptime format of dates that are not ISO."""
+    truncated: bool = False
+    """Some times have nanoseconds; they are truncated to microseconds."""
     recorded: str = ""
-    """The type recorded with the table; empty if the table does not have the column yet."""
+    """The type recorded with the table; empty for a new column."""
     new: bool = False
     missing: bool = False
-    """The table has it, but no file does: it is staged as null."""
-    settled: bool = True
-    """False while the type is a guess from the first rows."""
-    open: bool = False
-    """The first rows say nothing (no value, or dates of unclear order): it is text until all rows were seen."""
+    """The table has the column, but no file does: it is staged as NULL."""
+    confirmed: bool = True
+    """False while the type is inferred from the first rows only."""
+    undetermined: bool = False
+    """The first rows do not determine a type (no value, or ambiguous dates): string until all rows are read."""
     fixed: bool = False
-    """The type is not to change: a value that does not fit makes a rejected row."""
+    """The type must not change: a row with a value of another type is rejected."""
 
 
 @dataclass(frozen=True)
 class FilePlan:
-    """How one file is read: `fields` are its columns in the file's own order, `names` what they are called."""
+    """How to read one file: its headers (`fields`) in file order, and the column name of each (`names`)."""
 
     file: SourceFile
-    kind: Kind
+    kind: FileKind
     compression: Compression
     dialect: Dialect
     fields: tuple[str, ...]
     names: tuple[str, ...]
     types: tuple[str, ...] = ()
-    """Of a Parquet file, which knows them."""
+    """Types of a Parquet file; empty for other files."""
 
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """What was decided about a set of files."""
+    """How to read a set of files, and the columns they have in common."""
 
     columns: tuple[PlannedColumn, ...]
     files: tuple[FilePlan, ...]
@@ -89,36 +89,36 @@ class ReadPlan:
     notes: tuple[str, ...] = ()
 
     @property
-    def settled(self) -> bool:
-        """Whether every type was checked against all the data."""
-        return all(column.settled for column in self.columns)
+    def confirmed(self) -> bool:
+        """Whether every type was checked against all rows."""
+        return all(column.confirmed for column in self.columns)
 
     def column(self, name: str) -> PlannedColumn:
         return next(column for column in self.columns if column.name == name)
 
     def same_types(self, other: ReadPlan) -> bool:
-        """Whether files staged by the one are as if staged by the other."""
+        """Whether both plans stage files with the same types."""
         return all((a.type, a.format) == (b.type, b.format) for a, b in zip(self.columns, other.columns, strict=True))
 
 
 @dataclass(frozen=True)
 class StageOptions:
-    """How files are staged."""
+    """Options of staging."""
 
     memory_limit: int = 1 << 30
     threads: int = 0
-    """0: as many as the machine has."""
+    """0: one per core."""
     on_bad: OnBad = "reject"
     with_line: bool = False
-    """Adds `_lake_line`. It costs about half the speed: a reader that knows its row's number in the Parquet file
-    (Spark's `_metadata.row_index`, DuckDB's `file_row_number`) has the same number, less one, for nothing."""
+    """Add the column `_lake_line`, at half the speed. Where the reader provides the row number of a Parquet file
+    (Spark's `_metadata.row_index`, DuckDB's `file_row_number`), that is the same number less one, at no cost."""
     scratch: Path | None = None
-    """Where decompressed copies and spills go for a while; next to the staged files if not said."""
+    """Folder of decompressed copies and spilled data (default: beside the staged files)."""
 
 
 @dataclass(frozen=True)
 class Reject:
-    """A row that could not be read: where it stands (line counted from 1), why, and its text."""
+    """A row that could not be read: file, line (from 1), reason and text."""
 
     file: str
     line: int
@@ -127,8 +127,8 @@ class Reject:
 
 
 @dataclass(frozen=True)
-class Staged:
-    """One file as typed Parquet; the rejected rows, if there are any, lie in a Parquet file of their own."""
+class StagedFile:
+    """One file staged as typed Parquet; rejected rows are in a second Parquet file."""
 
     file: SourceFile
     path: Path
@@ -139,10 +139,10 @@ class Staged:
 
 @dataclass(frozen=True)
 class StagedFiles:
-    """All files of a plan, and the plan as it finally was: every type holds for all the data."""
+    """All staged files of a plan, and the plan with its confirmed types."""
 
     plan: ReadPlan
-    files: tuple[Staged, ...]
+    files: tuple[StagedFile, ...]
 
     @property
     def rows(self) -> int:

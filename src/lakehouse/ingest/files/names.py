@@ -1,4 +1,4 @@
-"""Column names out of headers: the same header always becomes the same name."""
+"""Clean column names from headers; the same header always gives the same name."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-LONGEST = 128
+MAX_LENGTH = 128
 
-#: Words that cannot stand as a column without quotes in Spark's ANSI mode or in DuckDB, and that people do use.
-#: Longer lists rename columns that never hurt (`date`, `name`, `type`, `value` work everywhere).
+#: Common words that Spark in ANSI mode or DuckDB does not accept as a column without quotes.
+#: The list leaves out reserved words that work everywhere, such as `date`, `name`, `type` and `value`.
 RESERVED = frozenset(
     """all analyse analyze and any array as asc asymmetric authorization both case cast check collate column constraint
     create cross current_date current_time current_timestamp current_user default deferrable desc describe distinct do
@@ -19,22 +19,22 @@ RESERVED = frozenset(
     union unique unpivot user using variadic when where window with""".split()
 )
 
-#: Columns that belong to Hudi and to us.
-_OWNED = ("_hoodie_", "_lake_")
+#: Prefixes of columns that Hudi and the lake add.
+_RESERVED_PREFIXES = ("_hoodie_", "_lake_")
 
 _NOT_PLAIN = re.compile(r"[^a-z0-9]+")
-#: Letters that Unicode does not take apart into a base and an accent.
+#: Letters that Unicode does not decompose into a base letter and an accent.
 _FOLDED = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ł": "l", "ı": "i", "þ": "th", "ð": "d"})
 
 
 def clean_names(headers: Iterable[str]) -> list[str]:
-    """One name per header, all different, each fit for Spark, DuckDB and Hudi; clean names stay as they are.
+    """One unique name per header that is valid in Spark, DuckDB and Hudi; clean names stay the same.
 
-    Lower case, accents folded, every run of other characters one `_`; a leading digit gets `c_` before it, nothing
-    left becomes `column_N`, a reserved word gets `_` after it, and the second `name` is `name_2`.
+    Names are lower case without accents, and other characters become `_`. A leading digit gets the prefix `c_`, a
+    reserved word the suffix `_`. An empty name becomes `column_N`, and the second `name` becomes `name_2`.
     """
     singles = [_clean(header) or f"column_{number}" for number, header in enumerate(headers, start=1)]
-    # Headers that need no number keep their name, so that cleaning a clean list changes nothing.
+    # The first header of a name keeps it, so that clean names do not change.
     first_of = {name: position for position, name in reversed(list(enumerate(singles)))}
     taken, names = set(first_of), []
     counts: dict[str, int] = {}
@@ -46,14 +46,14 @@ def clean_names(headers: Iterable[str]) -> list[str]:
 def _clean(header: str) -> str:
     text = header.strip().lower().translate(_FOLDED)
     plain = "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
-    # A clean name may start or end with `_`; of a header, only what stands between the punctuation counts.
+    # Only a name that is clean already may start or end with `_`.
     name = text if re.fullmatch(r"[a-z_][a-z0-9_]*", text) else _NOT_PLAIN.sub("_", plain.lower()).strip("_")
     name = name if name.strip("_") else ""
     if name[:1].isdigit():
         name = f"c_{name}"
-    if name.startswith(_OWNED):
+    if name.startswith(_RESERVED_PREFIXES):
         name = f"c{name}"
-    return _unreserved(name[:LONGEST])
+    return _unreserved(name[:MAX_LENGTH])
 
 
 def _unreserved(name: str) -> str:
@@ -61,9 +61,9 @@ def _unreserved(name: str) -> str:
 
 
 def _numbered(name: str, taken: set[str], counts: dict[str, int]) -> str:
-    """`name_2`, `name_3`, ...: the first that no other header has."""
+    """The first of `name_2`, `name_3`, … that no other header has."""
     number = counts.get(name, 1) + 1
-    while (candidate := f"{name[: LONGEST - len(str(number)) - 1]}_{number}") in taken:
+    while (candidate := f"{name[: MAX_LENGTH - len(str(number)) - 1]}_{number}") in taken:
         number += 1
     counts[name] = number
     taken.add(candidate)

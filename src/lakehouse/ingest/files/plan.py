@@ -1,14 +1,14 @@
-"""How a set of files will be read: their dialects, one list of clean columns, and types."""
+"""Plan how to read a set of files: their dialects, common columns and types."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from lakehouse.core.requests import ReadOptions
+from lakehouse.ingest.files.column_stats import ColumnStats, InferredType
 from lakehouse.ingest.files.discover import SourceFile
-from lakehouse.ingest.files.features import Decision, Features
-from lakehouse.ingest.files.infer import combine, cut_notes, parquet_types, settle
-from lakehouse.ingest.files.look import Looked, look_at
+from lakehouse.ingest.files.inference import combine_types, confirm_types, parquet_types, truncation_notes
+from lakehouse.ingest.files.inspection import FileInspection, inspect_file
 from lakehouse.ingest.files.model import PlannedColumn, ReadPlan, RecordedColumn, StageOptions
 from lakehouse.ingest.files.workspace import workspace
 
@@ -21,37 +21,37 @@ def plan_files(
     whole: bool = False,
     options: StageOptions | None = None,
 ) -> ReadPlan:
-    """Look at the files and decide how to read them.
+    """Inspect the files and plan how to read them.
 
-    Types are a guess from the first rows, which staging proves or corrects, unless `whole` asks for certainty now
-    (for a dry run). With `recorded` columns the files are read by those: a value that does not fit makes a rejected
-    row, or with `widen` a wider type.
+    Types come from the first rows, and staging confirms or corrects them; with `whole` (for a dry run) they come from
+    all rows. A value that does not match the type of a `recorded` column rejects its row, or with `widen` widens the
+    type.
     """
     settings, known = settings or ReadOptions(), tuple(recorded or ())
     with workspace(options or StageOptions(), settings) as space:
-        looked = [look_at(space, file, known) for file in files]
-        columns = _columns(looked, known, widen, settings.all_text)
-        notes = [*(note for one in looked for note in one.notes), *cut_notes(columns)]
-        plan = ReadPlan(columns, tuple(one.plan for one in looked), settings, tuple(notes))
-        if whole and not plan.settled:
-            plan = settle(space, plan, [column.name for column in plan.columns if not column.settled])
+        inspections = [inspect_file(space, file, known) for file in files]
+        columns = _columns(inspections, known, widen, settings.all_text)
+        notes = [*(note for one in inspections for note in one.notes), *truncation_notes(columns)]
+        plan = ReadPlan(columns, tuple(one.plan for one in inspections), settings, tuple(notes))
+        if whole and not plan.confirmed:
+            plan = confirm_types(space, plan, [column.name for column in plan.columns if not column.confirmed])
         return plan
 
 
 def _columns(
-    looked: Sequence[Looked], known: Sequence[RecordedColumn], widen: bool, all_text: bool
+    inspections: Sequence[FileInspection], known: Sequence[RecordedColumn], widen: bool, all_text: bool
 ) -> tuple[PlannedColumn, ...]:
-    """The table's columns in its order, then those that it does not have yet in the order of the files."""
+    """The columns of the table in its order, then new columns in file order."""
     headers: dict[str, str] = {}
-    for one in looked:
+    for one in inspections:
         for name, header in zip(one.plan.names, one.plan.fields, strict=True):
             headers.setdefault(name, header)
     table = [
-        _recorded(column, headers[column.name], looked, widen) if column.name in headers else _missing(column)
+        _recorded(column, headers[column.name], inspections, widen) if column.name in headers else _missing(column)
         for column in known
     ]
     names = {column.name for column in known}
-    new = [_new(name, headers[name], looked, all_text, bool(known)) for name in headers if name not in names]
+    new = [_new(name, headers[name], inspections, all_text, bool(known)) for name in headers if name not in names]
     return (*table, *new)
 
 
@@ -59,28 +59,36 @@ def _missing(known: RecordedColumn) -> PlannedColumn:
     return PlannedColumn(known.name, known.header, known.type, known.format, recorded=known.type, missing=True)
 
 
-def _recorded(known: RecordedColumn, header: str, looked: Sequence[Looked], widen: bool) -> PlannedColumn:
-    guess = _guess(known.name, looked)
+def _recorded(known: RecordedColumn, header: str, inspections: Sequence[FileInspection], widen: bool) -> PlannedColumn:
+    inferred = _infer(known.name, inspections)
     return PlannedColumn(
         known.name,
         known.header or header,
         known.type,
-        format=known.format or (guess.format if guess.type == known.type else ""),
+        format=known.format or (inferred.format if inferred.type == known.type else ""),
         recorded=known.type,
-        settled=not widen,
+        confirmed=not widen,
         fixed=not widen,
     )
 
 
-def _new(name: str, header: str, looked: Sequence[Looked], all_text: bool, new: bool) -> PlannedColumn:
+def _new(name: str, header: str, inspections: Sequence[FileInspection], all_text: bool, new: bool) -> PlannedColumn:
     if all_text:
         return PlannedColumn(name, header, "string", new=new)
-    guess = _guess(name, looked)
-    sure = all(one.whole for one in looked if name in one.plan.names)
-    is_open = guess.open and not sure
-    return PlannedColumn(name, header, guess.type, guess.format, guess.cut, new=new, settled=sure, open=is_open)
+    inferred = _infer(name, inspections)
+    confirmed = all(one.whole for one in inspections if name in one.plan.names)
+    return PlannedColumn(
+        name,
+        header,
+        inferred.type,
+        inferred.format,
+        inferred.truncated,
+        new=new,
+        confirmed=confirmed,
+        undetermined=inferred.undetermined and not confirmed,
+    )
 
 
-def _guess(name: str, looked: Sequence[Looked]) -> Decision:
-    seen = sum((one.features[name] for one in looked if name in one.features), Features())
-    return combine(seen, parquet_types([one.plan for one in looked], name))
+def _infer(name: str, inspections: Sequence[FileInspection]) -> InferredType:
+    stats = sum((one.stats[name] for one in inspections if name in one.stats), ColumnStats())
+    return combine_types(stats, parquet_types([one.plan for one in inspections], name))

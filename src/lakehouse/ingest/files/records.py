@@ -1,7 +1,7 @@
-"""Records of a CSV file cut out one by one, for the rare file that DuckDB's parser cannot be trusted with.
+"""Split a CSV file into records, for the rare files that DuckDB's reader does not read correctly.
 
-DuckDB's reader is fast, but after a quote that is never closed it drops rows without a word, it refuses files with
-mixed line ends, and it cannot tell in which line a row stood. This is slower and knows all of that.
+DuckDB's reader is fast, but it silently drops rows after a quote that is never closed, refuses files with mixed line
+ends, and does not report the line of a row. This parser is slower and handles all three.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from lakehouse.ingest.files.model import Dialect
 
 _CHUNK = 4 << 20
 _BOM = b"\xef\xbb\xbf"
-#: A quoted value longer than this is taken for a quote that was never closed.
-LONGEST_RECORD = 64 << 20
+#: A longer quoted value counts as a quote that is never closed.
+_MAX_RECORD = 64 << 20
 
 
 @dataclass(frozen=True)
 class Record:
-    """One record: its first line (from 1), its first byte (from 0), its bytes with the line end, whether it is sound."""
+    """One record: first line (from 1), first byte (from 0), bytes with line end, and whether its quotes are valid."""
 
     line: int
     offset: int
     raw: bytes
-    sound: bool
+    valid: bool
 
     @property
     def blank(self) -> bool:
@@ -39,7 +39,7 @@ class Record:
 
 
 def records(stream: IO[bytes], dialect: Dialect) -> Iterator[Record]:
-    """Every record; where the quotes do not make sense, the one line is a record that is not sound."""
+    """All records; a line with invalid quotes is a record of its own that is not valid."""
     match_record = _pattern(dialect).match
     start, ended = 0, False
     buffer = stream.read(3)
@@ -48,30 +48,30 @@ def records(stream: IO[bytes], dialect: Dialect) -> Iterator[Record]:
     while True:
         found = match_record(buffer, start)
         end = found.end() if found else -1
-        # What touches the end of what was read so far may go on after it, be it sound or not.
-        if not ended and end in (-1, len(buffer)) and len(buffer) - start < LONGEST_RECORD:
+        # A record that reaches the end of the buffer may continue after it.
+        if not ended and end in (-1, len(buffer)) and len(buffer) - start < _MAX_RECORD:
             more = stream.read(_CHUNK)
             offset, buffer, start, ended = offset + start, buffer[start:] + more, 0, not more
             continue
         if start == len(buffer):
             return
-        sound = end > start
-        end = end if sound else _line_end(buffer, start)
+        valid = end > start
+        end = end if valid else _line_end(buffer, start)
         raw = buffer[start:end]
-        yield Record(line, offset + start, raw, sound)
+        yield Record(line, offset + start, raw, valid)
         line += raw.count(b"\n") or raw.count(b"\r")
         start = end
 
 
-def mend(path: Path, dialect: Dialect, into: Path, reject: Callable[[Record], None]) -> int:
-    """Write a copy that DuckDB reads rightly, with one kind of line end; how many records it has.
+def repair(path: Path, dialect: Dialect, into: Path, reject: Callable[[Record], None]) -> int:
+    """Write a copy that DuckDB reads correctly, with uniform line ends; returns its number of records.
 
-    A line that makes no sense becomes a blank one: the reader skips those, and the lines after it keep their numbers.
+    An invalid line becomes a blank line, which the reader skips, so later lines keep their numbers.
     """
     count = 0
     with open(path, "rb") as stream, open(into, "wb") as out:
         for record in records(stream, dialect):
-            if record.sound:
+            if record.valid:
                 out.write(record.raw.rstrip(b"\r\n") + b"\n")
                 count += not record.blank
             else:
@@ -81,7 +81,7 @@ def mend(path: Path, dialect: Dialect, into: Path, reject: Callable[[Record], No
 
 
 def count_lines(path: Path) -> int:
-    """The lines of a file that are not blank."""
+    """Count the lines of a file that are not blank."""
     with open(path, "rb") as stream:
         if b"\n" in stream.read(_CHUNK):
             stream.seek(0)
@@ -96,7 +96,7 @@ def _line_end(buffer: bytes, start: int) -> int:
 
 
 def _pattern(dialect: Dialect) -> re.Pattern[bytes]:
-    """One whole, sound record with its line end. Possessive, so that a bad record costs one look, not many."""
+    """A pattern for a valid record with its line end; possessive, so that an invalid record causes no backtracking."""
     delimiter = re.escape(dialect.delimiter.encode())
     bare = rb"[^\r\n%s]*+" % delimiter
     value = bare

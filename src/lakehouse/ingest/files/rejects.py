@@ -1,4 +1,4 @@
-"""The rows that could not be read, each with its place, reason and text, in a Parquet file of their own."""
+"""Rejected rows with line, reason and text, written to a Parquet file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.ingest.files.dialect import csv_rows
 from lakehouse.ingest.files.errors import BadRowError
 from lakehouse.ingest.files.model import Dialect, FilePlan, OnBad, Reject
 from lakehouse.ingest.files.records import Record, records
@@ -19,8 +20,8 @@ _CHUNK = 4 << 20
 _COUNTS = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
 
 
-class RejectsFile:
-    """Takes rejected rows and writes them out in batches; with `on_bad="fail"` the first one is an error instead."""
+class RejectsWriter:
+    """Writes rejected rows in batches; with `on_bad="fail"` the first one raises BadRowError."""
 
     def __init__(self, path: Path, on_bad: OnBad) -> None:
         self.path, self.on_bad, self.count = path, on_bad, 0
@@ -32,7 +33,7 @@ class RejectsFile:
             if self.on_bad == "fail":
                 raise BadRowError(
                     f"{reject.file}, line {reject.line}: {reject.reason}.",
-                    "Mend the file, or let bad rows be set aside.",
+                    "Correct the file, or quarantine invalid rows with --contract evolve or quarantine.",
                     file=reject.file,
                     line=reject.line,
                 )
@@ -42,7 +43,7 @@ class RejectsFile:
                 self._flush()
 
     def close(self) -> Path | None:
-        """The file, or None if there was nothing to put into it."""
+        """Close the file; returns its path, or None if no row was rejected."""
         if self._batch:
             self._flush()
         if self._writer is None:
@@ -62,13 +63,15 @@ class RejectsFile:
 
 
 def has_rejects(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the last scan was one that sets rows aside, and came far enough to have a table for them."""
+    """Whether the last scan stored rejected rows."""
     query = "SELECT 1 FROM duckdb_tables() WHERE table_name = 'reject_errors'"
     return connection.execute(query).fetchone() is not None
 
 
-def unparsed(connection: duckdb.DuckDBPyConnection, plan: FilePlan, path: Path) -> tuple[list[Reject], frozenset[int]]:
-    """The rows that DuckDB could not parse in its last scan, in the file's order, and the first byte of each."""
+def parse_rejects(
+    connection: duckdb.DuckDBPyConnection, plan: FilePlan, path: Path
+) -> tuple[list[Reject], frozenset[int]]:
+    """The rows that DuckDB could not parse in its last scan, in file order, and the first byte of each."""
     if not has_rejects(connection):
         return [], frozenset()
     found = connection.execute(
@@ -76,55 +79,57 @@ def unparsed(connection: duckdb.DuckDBPyConnection, plan: FilePlan, path: Path) 
         QUALIFY row_number() OVER (PARTITION BY line_byte_position ORDER BY column_idx) = 1 ORDER BY 1"""
     ).fetchall()
     offsets = [offset for offset, *_ in found]
-    rejects = [
-        Reject(
-            plan.file.name, line, _reason(kind, message), _line_of(path, offset) if "ENCODING" in kind else raw or ""
-        )
-        for (offset, kind, raw, message), line in zip(found, _lines_at(path, offsets), strict=True)
-    ]
+    rejects = []
+    for (offset, kind, csv_line, message), line in zip(found, _lines_at(path, offsets), strict=True):
+        raw = _line_at(path, offset) if "ENCODING" in kind else csv_line or ""
+        rejects.append(Reject(plan.file.name, line, _reason(kind, message or "", raw, plan.dialect), raw))
     return rejects, frozenset(offsets)
 
 
-def placed(path: Path, plan: FilePlan, bad: Iterable[tuple[int, str]], gone: frozenset[int]) -> Iterator[Reject]:
-    """Rejects for rows known by their number (from 1, in rising order), found again in the file for their line and text.
+def locate_rejects(
+    path: Path, plan: FilePlan, bad: Iterable[tuple[int, str]], skipped: frozenset[int]
+) -> Iterator[Reject]:
+    """Find the line and text of rows that are given by number, from 1 and ascending, with their reasons.
 
-    `gone` are the first bytes of records that never became rows.
+    `skipped` has the first byte of each record that DuckDB did not read as a row.
     """
-    wanted = iter(bad)
-    number, reason = next(wanted, (0, ""))
-    for row, record in enumerate(_row_records(path, plan.dialect, gone), start=1):
+    remaining = iter(bad)
+    number, reason = next(remaining, (0, ""))
+    for row, record in enumerate(_row_records(path, plan.dialect, skipped), start=1):
         if not number:
             return
         if row == number:
             yield Reject(plan.file.name, record.line, reason, record.text)
-            number, reason = next(wanted, (0, ""))
+            number, reason = next(remaining, (0, ""))
 
 
-def _row_records(path: Path, dialect: Dialect, gone: frozenset[int]) -> Iterator[Record]:
-    header_to_come = dialect.header
+def _row_records(path: Path, dialect: Dialect, skipped: frozenset[int]) -> Iterator[Record]:
+    expect_header = dialect.header
     with open(path, "rb") as stream:
         for record in records(stream, dialect):
             if record.blank:
                 continue
-            if header_to_come:
-                header_to_come = False
-            elif record.offset not in gone:
+            if expect_header:
+                expect_header = False
+            elif record.offset not in skipped:
                 yield record
 
 
-def _reason(kind: str, message: str) -> str:
-    if found := _COUNTS.search(message or ""):
-        return f"has {found[2]} fields instead of {found[1]}"
+def _reason(kind: str, message: str, raw: str, dialect: Dialect) -> str:
+    if found := _COUNTS.search(message):
+        # DuckDB reports an error for every missing or extra field, each with a count of its own.
+        count = len(next(csv_rows(raw.splitlines(keepends=True), dialect), [])) or int(found[2])
+        return f"has {count} {'field' if count == 1 else 'fields'} instead of {found[1]}"
     known = {
-        "INVALID ENCODING": "holds bytes that are not valid in the file's encoding",
+        "INVALID ENCODING": "has bytes that are not valid in the encoding of the file",
         "UNQUOTED VALUE": "a quote is not closed, or text follows it",
-        "LINE SIZE OVER MAXIMUM": "is longer than a row may be",
+        "LINE SIZE OVER MAXIMUM": "is longer than the maximum row size",
     }
     return known.get(kind, kind.lower())
 
 
 def _lines_at(path: Path, offsets: list[int]) -> Iterator[int]:
-    """The line, counted from 1, of each byte; `offsets` rise."""
+    """The line, from 1, of each byte offset; `offsets` must ascend."""
     if not offsets:
         return
     with open(path, "rb") as stream:
@@ -133,12 +138,12 @@ def _lines_at(path: Path, offsets: list[int]) -> Iterator[int]:
         line, at = 1, 0
         for offset in offsets:
             while at < offset:
-                piece = stream.read(min(_CHUNK, offset - at))
-                line, at = line + piece.count(ending), at + len(piece)
+                chunk = stream.read(min(_CHUNK, offset - at))
+                line, at = line + chunk.count(ending), at + len(chunk)
             yield line
 
 
-def _line_of(path: Path, offset: int) -> str:
+def _line_at(path: Path, offset: int) -> str:
     with open(path, "rb") as stream:
         stream.seek(offset)
         return stream.readline(_CHUNK).rstrip(b"\r\n").decode("utf-8", errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""Files in an object store: single ones, patterns and folders mean there what they mean on a disk."""
+"""Find and fetch remote files; single files, patterns and folders mean the same as for local files."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lakehouse.ingest.files.errors import EmptyGlobError, NoDataFilesError, NoSu
 
 #: The entry point group in which other packages register sources by URL scheme.
 SOURCES = "lakehouse.sources"
-#: Concurrent requests.
-_AT_ONCE = 8
+#: Maximum number of concurrent requests.
+_MAX_CONCURRENT = 8
 _MB = 1 << 20
 
 
 class SchemeRouter:
-    """Source files by URL scheme: s3 is built in, other packages register theirs under `lakehouse.sources`."""
+    """Routes source files by URL scheme: s3 is built in, other packages register theirs under `lakehouse.sources`."""
 
     def __init__(self, builtin: Mapping[str, Callable[[], RemoteFiles]]) -> None:
         self._builtin = builtin
@@ -53,35 +53,35 @@ class SchemeRouter:
 
 
 def is_url(source: str) -> bool:
-    """Whether a source is a URL of an object store rather than a local path."""
+    """Whether a source is a URL rather than a local path."""
     return "://" in source and not source.startswith("file://")
 
 
-def find(source: str, store: RemoteFiles) -> list[RemoteFile]:
-    """The files that a source names: it is tried as one file first, then as a pattern or a folder."""
+def find_files(source: str, store: RemoteFiles) -> list[RemoteFile]:
+    """Find the files that a source names: one file, else a pattern or a folder."""
     is_folder = source.endswith("/")
-    if not is_folder and (file := store.stat(source)):  # first as it is written: [x].csv is a name too
+    if not is_folder and (file := store.stat(source)):  # before patterns: [x].csv is a valid name
         return [file]
     names = _matching(source, store) if glob.has_magic(source) and not is_folder else _in_folder(source, store)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_MAX_CONCURRENT) as pool:
         return [file for file in pool.map(store.stat, names) if file]
 
 
-def fetch_all(store: RemoteFiles, wanted: Sequence[tuple[RemoteFile, Path]], into: Path) -> None:
-    """Copy files into a folder, several at once; the first that fails, or a Ctrl-C, stops the others."""
-    needed, free = sum(file.size for file, _ in wanted), shutil.disk_usage(into).free
+def fetch_all(store: RemoteFiles, requested: Sequence[tuple[RemoteFile, Path]], into: Path) -> None:
+    """Copy files into a folder concurrently; the first failure, or Ctrl-C, stops the others."""
+    needed, free = sum(file.size for file, _ in requested), shutil.disk_usage(into).free
     if needed > free:
         raise DiskFullError(
-            f"The files to fetch have {needed // _MB} MB, and only {free // _MB} are free in {into}.",
-            "Free some space, move the lake (LAKE_HOME), or bring them in one by one.",
+            f"The files to fetch need {needed // _MB} MB, but {into} has only {free // _MB} MB free.",
+            "Free some space, move the lake (LAKE_HOME), or ingest fewer files at a time.",
         )
     stop = Event()
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        copies = [pool.submit(store.fetch, file, path, stop.is_set) for file, path in wanted]
+    with ThreadPoolExecutor(_MAX_CONCURRENT) as pool:
+        fetches = [pool.submit(store.fetch, file, path, stop.is_set) for file, path in requested]
         try:
-            ended, _ = wait(copies, return_when=FIRST_EXCEPTION)
-            for copy in ended:
-                copy.result()
+            done, _ = wait(fetches, return_when=FIRST_EXCEPTION)
+            for fetch in done:
+                fetch.result()
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)
@@ -92,12 +92,12 @@ def _in_folder(source: str, store: RemoteFiles) -> list[str]:
     folder = f"{scheme}://{path.rstrip('/')}"
     below = store.list(folder, deep=True)
     if not below:
-        raise NoSuchFileError(f"There is no file or folder {source}.", "S3 tells upper from lower case.", file=source)
+        raise NoSuchFileError(f"There is no file or folder {source}.", "Names in S3 are case-sensitive.", file=source)
     names = [name for name in below if not any(part.startswith((".", "_")) for part in _parts(name, folder))]
     if not names:
         raise NoDataFilesError(
-            f"The folder {source} holds no data files.",
-            "Hidden files and names that start with _ do not count.",
+            f"There are no data files in the folder {source}.",
+            "Hidden files and names that start with _ are skipped.",
             file=source,
         )
     return names
@@ -107,16 +107,24 @@ def _matching(pattern: str, store: RemoteFiles) -> list[str]:
     scheme, _, path = pattern.partition("://")
     bucket, _, keys = path.partition("/")
     if glob.has_magic(bucket):
-        raise NoSuchFileError(f"{pattern} leaves the bucket open.", f"Name it: {scheme}://bucket/*.csv", file=pattern)
+        raise NoSuchFileError(
+            f"{pattern} has a pattern as its bucket.", f"Name the bucket: {scheme}://bucket/*.csv", file=pattern
+        )
     parts = keys.split("/")
     first = next(at for at, part in enumerate(parts) if glob.has_magic(part))
     folder = f"{scheme}://" + "/".join([bucket, *parts[:first]])
-    wanted = parts[first:]
-    if wanted[-1] == "**":
-        wanted.append("*")
-    names = [name for name in store.list(folder, deep=len(wanted) > 1) if _fits(_parts(name, folder), wanted)]
+    pattern_parts = parts[first:]
+    if pattern_parts[-1] == "**":
+        pattern_parts.append("*")
+    names = [
+        name
+        for name in store.list(folder, deep=len(pattern_parts) > 1)
+        if _matches(_parts(name, folder), pattern_parts)
+    ]
     if not names:
-        raise EmptyGlobError(f"No file matches {pattern}.", "* and ? stay within a folder, ** does not.", file=pattern)
+        raise EmptyGlobError(
+            f"No file matches {pattern}.", "* and ? match within a folder, ** across folders.", file=pattern
+        )
     return names
 
 
@@ -124,12 +132,12 @@ def _parts(name: str, folder: str) -> list[str]:
     return name.removeprefix(folder + "/").split("/")
 
 
-def _fits(parts: list[str], pattern: list[str]) -> bool:
-    """As Python's glob: wildcards stay within a folder and leave hidden names out, `**` goes through folders."""
+def _matches(parts: list[str], pattern: list[str]) -> bool:
+    """Match like Python's glob: wildcards stay within a folder and skip hidden names, `**` crosses folders."""
     if not parts or not pattern:
         return parts == pattern
     hidden = parts[0].startswith(".")
     if pattern[0] == "**":
-        return (not hidden and _fits(parts[1:], pattern)) or _fits(parts, pattern[1:])
-    seen = not hidden or pattern[0].startswith(".")
-    return seen and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
+        return (not hidden and _matches(parts[1:], pattern)) or _matches(parts, pattern[1:])
+    visible = not hidden or pattern[0].startswith(".")
+    return visible and fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])

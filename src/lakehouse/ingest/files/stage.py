@@ -1,4 +1,4 @@
-"""Files into typed Parquet: once through the data if the plan's guesses hold, again only where they do not."""
+"""Stage files as typed Parquet: one pass if the inferred types hold, another where they do not."""
 
 from __future__ import annotations
 
@@ -6,41 +6,43 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from lakehouse.ingest.files import duck
-from lakehouse.ingest.files.copying import TypeMismatch, copy_parquet, copy_text
-from lakehouse.ingest.files.infer import settle, settle_open
-from lakehouse.ingest.files.model import FilePlan, ReadPlan, Reject, Staged, StagedFiles, StageOptions
-from lakehouse.ingest.files.rejects import RejectsFile
+from lakehouse.ingest.files import duckdb_scan
+from lakehouse.ingest.files.convert import TypeMismatch, convert_parquet, convert_text
+from lakehouse.ingest.files.inference import confirm_types, confirm_undetermined
+from lakehouse.ingest.files.model import FilePlan, ReadPlan, Reject, StagedFile, StagedFiles, StageOptions
+from lakehouse.ingest.files.rejects import RejectsWriter
 from lakehouse.ingest.files.workspace import Workspace, workspace
 
 
 def stage_files(plan: ReadPlan, into: Path, options: StageOptions | None = None) -> StagedFiles:
-    """Every file of the plan as Parquet in `into`, with the types that hold for all of the data.
+    """Write every file of the plan as Parquet to `into`, with types that all values match.
 
-    Guesses that some value contradicts are settled by a look at all values, and everything is staged again.
+    If a value does not match an inferred type, the type is inferred from all values and the files are staged again.
     """
     into.mkdir(parents=True, exist_ok=True)
-    with workspace(options or StageOptions(), plan.settings, near=into) as space:
+    with workspace(options or StageOptions(), plan.settings, beside=into) as space:
         while True:
             try:
                 staged = tuple(_stage(space, file, plan, into / f"{at:05}") for at, file in enumerate(plan.files))
-            except TypeMismatch as misfit:
-                # One file knows all its misfits; of several, the next may bring others, so all guesses are settled.
+            except TypeMismatch as mismatch:
+                # A later file may have other mismatches, so with several files all inferred types are checked.
                 single = len(plan.files) == 1
-                plan = settle(space, plan, misfit.names if single else [c.name for c in plan.columns if not c.settled])
+                plan = confirm_types(
+                    space, plan, mismatch.names if single else [c.name for c in plan.columns if not c.confirmed]
+                )
                 continue
-            settled = settle_open(space, plan, [file.path for file in staged])
-            if settled.same_types(plan):
-                columns = tuple(replace(column, settled=True, open=False) for column in settled.columns)
-                return StagedFiles(replace(settled, columns=columns, notes=_notes(space, settled)), staged)
-            plan = settled
+            confirmed = confirm_undetermined(space, plan, [file.path for file in staged])
+            if confirmed.same_types(plan):
+                columns = tuple(replace(column, confirmed=True, undetermined=False) for column in confirmed.columns)
+                return StagedFiles(replace(confirmed, columns=columns, notes=_notes(space, confirmed)), staged)
+            plan = confirmed
 
 
-def read_rejects(staged: StagedFiles, most: int | None = None) -> Iterator[Reject]:
-    """The rejected rows, file by file; not more than `most`."""
+def read_rejects(staged: StagedFiles, limit: int | None = None) -> Iterator[Reject]:
+    """The rejected rows of all files, at most `limit` of them."""
     from itertools import islice
 
-    return islice(_all_rejects(staged), most)
+    return islice(_all_rejects(staged), limit)
 
 
 def _all_rejects(staged: StagedFiles) -> Iterator[Reject]:
@@ -53,23 +55,23 @@ def _all_rejects(staged: StagedFiles) -> Iterator[Reject]:
                     yield from (Reject(**row) for row in batch.to_pylist())
 
 
-def _stage(space: Workspace, file: FilePlan, plan: ReadPlan, stem: Path) -> Staged:
+def _stage(space: Workspace, file: FilePlan, plan: ReadPlan, stem: Path) -> StagedFile:
     path = stem.with_suffix(".parquet")
-    rejects = RejectsFile(stem.with_suffix(".rejects.parquet"), space.options.on_bad)
-    copy = copy_parquet if file.kind == "parquet" else copy_text
+    rejects = RejectsWriter(stem.with_suffix(".rejects.parquet"), space.options.on_bad)
+    convert = convert_parquet if file.kind == "parquet" else convert_text
     try:
-        with duck.translated(file.file):
-            rows = copy(space, file, plan, path, rejects)
+        with duckdb_scan.translate_errors(file.file):
+            rows = convert(space, file, plan, path, rejects)
     finally:
         rejects_path = rejects.close()
-    return Staged(file.file, path, rows, rejects.count, rejects_path)
+    return StagedFile(file.file, path, rows, rejects.count, rejects_path)
 
 
 def _notes(space: Workspace, plan: ReadPlan) -> tuple[str, ...]:
-    """What was only seen on the way through the whole file."""
+    """Notes of the plan, and those that only a scan of the whole file gives."""
     late = [
-        f"{file.file.name}: its encoding is {seen}."
+        f"{file.file.name}: its encoding is {encoding}."
         for file in plan.files
-        if (seen := space.encoding(file)) not in ("", file.dialect.encoding)
+        if (encoding := space.encoding(file)) not in ("", file.dialect.encoding)
     ]
     return (*plan.notes, *late)

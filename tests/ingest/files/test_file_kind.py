@@ -1,4 +1,4 @@
-"""Files are what their bytes say, plain or packed; the wrong ones are refused by name."""
+"""The content of a file decides its kind, compressed or not; unsupported kinds are refused by name."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def zstd(data: bytes) -> bytes:
         ("a.jsonl", b'{"id": 1, "name": "ann"}\n{"name": "bob", "id": 2}\n'),
         ("a.ndjson.gz", gzip.compress(b'{"id": 1, "name": "ann"}\n\n{"name": "bob", "id": 2}')),
     ],
-    ids=["csv", "tsv", "gzip", "gzip of two parts", "bzip2", "zstd", "json lines", "packed json lines"],
+    ids=["csv", "tsv", "gzip", "gzip of two parts", "bzip2", "zstd", "json lines", "compressed json lines"],
 )
-def test_a_file_is_read_whatever_it_is_packed_in(read: Reader, name: str, content: bytes) -> None:
-    told = read(content, name)
-    assert told.rows == ROWS
-    assert told.plan.notes == ()
+def test_a_file_is_read_whatever_its_compression(read: Reader, name: str, content: bytes) -> None:
+    result = read(content, name)
+    assert result.rows == ROWS
+    assert result.plan.notes == ()
 
 
 @pytest.mark.parametrize(
@@ -60,22 +60,22 @@ def test_a_file_is_read_whatever_it_is_packed_in(read: Reader, name: str, conten
     ids=["gzip named .csv", "plain named .gz", "bzip2 named .gz"],
 )
 def test_a_wrong_name_does_not_matter_and_is_noted(read: Reader, name: str, content: bytes) -> None:
-    told = read(content, name)
-    assert told.rows == ROWS
-    assert "name says" in told.plan.notes[0]
+    result = read(content, name)
+    assert result.rows == ROWS
+    assert "name says" in result.plan.notes[0]
 
 
 def test_a_parquet_file_named_csv_is_read_as_parquet_and_noted(read: Reader, tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({"Id": [1, 2], "Name": ["ann", "bob"]}), tmp_path / "real.parquet")
-    told = read((tmp_path / "real.parquet").read_bytes(), "liar.csv")
-    assert told.rows == ROWS
-    assert told.types == {"id": "bigint", "name": "string"}
-    assert "PARQUET" in told.plan.notes[0]
+    result = read((tmp_path / "real.parquet").read_bytes(), "misnamed.csv")
+    assert result.rows == ROWS
+    assert result.types == {"id": "bigint", "name": "string"}
+    assert "PARQUET" in result.plan.notes[0]
 
 
 def test_json_lines_named_csv_are_read_as_json(read: Reader) -> None:
-    told = read(b'{"id": 1, "name": "ann"}\n{"id": 2, "name": "bob"}\n', "liar.csv")
-    assert told.rows == ROWS
+    result = read(b'{"id": 1, "name": "ann"}\n{"id": 2, "name": "bob"}\n', "misnamed.csv")
+    assert result.rows == ROWS
 
 
 def refused(tmp_path: Path, name: str, content: bytes) -> None:
@@ -83,7 +83,7 @@ def refused(tmp_path: Path, name: str, content: bytes) -> None:
     plan_files(discover([str(tmp_path / name)]))
 
 
-@pytest.mark.parametrize("content", [b"", gzip.compress(b"")], ids=["plain", "packed"])
+@pytest.mark.parametrize("content", [b"", gzip.compress(b"")], ids=["plain", "compressed"])
 def test_an_empty_file_says_so(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(EmptyFileError, match="empty"):
         refused(tmp_path, "a.csv", content)
@@ -96,21 +96,21 @@ def test_a_file_of_blank_lines_says_so(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, zstd], ids=["gzip", "bzip2", "zstd"])
-def test_a_cut_off_file_says_so(read: Reader, pack: Callable[[bytes], bytes]) -> None:
+def test_a_truncated_file_says_so(read: Reader, pack: Callable[[bytes], bytes]) -> None:
     data = b"id,name\n" + b"".join(
         f"{n},{hashlib.sha256(str(n).encode()).hexdigest()}\n".encode() for n in range(30_000)
     )
-    packed = pack(data)
-    with pytest.raises(DamagedFileError, match="cut off|damaged") as told:
-        read(packed[: len(packed) * 2 // 3], "a.csv.gz")
-    assert told.value.file.endswith("a.csv.gz")
+    compressed = pack(data)
+    with pytest.raises(DamagedFileError, match="truncated|damaged") as error:
+        read(compressed[: len(compressed) * 2 // 3], "a.csv.gz")
+    assert error.value.file.endswith("a.csv.gz")
 
 
-def test_a_gzip_with_broken_bytes_says_so(read: Reader) -> None:
-    packed = bytearray(gzip.compress(CSV * 1000))
-    packed[-8] ^= 0xFF  # its checksum
+def test_a_gzip_with_damaged_bytes_says_so(read: Reader) -> None:
+    compressed = bytearray(gzip.compress(CSV * 1000))
+    compressed[-8] ^= 0xFF  # its checksum
     with pytest.raises(DamagedFileError, match="damaged"):
-        read(bytes(packed), "a.csv.gz")
+        read(bytes(compressed), "a.csv.gz")
 
 
 def test_a_broken_parquet_file_says_so(tmp_path: Path) -> None:
@@ -118,12 +118,12 @@ def test_a_broken_parquet_file_says_so(tmp_path: Path) -> None:
         refused(tmp_path, "a.parquet", b"PAR1" + b"x" * 100)
 
 
-def test_an_excel_workbook_is_told_to_become_csv(tmp_path: Path) -> None:
+def test_an_excel_workbook_gets_a_hint_to_save_it_as_csv(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "book.xlsx", "w") as book:
         book.writestr("sheet.xml", "x")
-    with pytest.raises(BinaryFileError, match="Excel") as told:
+    with pytest.raises(BinaryFileError, match="Excel") as error:
         plan_files(discover([str(tmp_path / "book.xlsx")]))
-    assert "CSV" in told.value.hint
+    assert "CSV" in error.value.hint
 
 
 def test_binary_garbage_is_refused(tmp_path: Path) -> None:
@@ -139,23 +139,49 @@ def test_a_header_that_begins_like_a_magic_number_is_still_csv(read: Reader) -> 
 def test_nul_bytes_are_refused_with_their_line(read: Reader, at: int) -> None:
     content = bytearray(b"id,name\n" + b"1,a\n" * 1_000_000)
     content[at] = 0
-    with pytest.raises(NulBytesError, match="NUL") as told:
+    with pytest.raises(NulBytesError, match="NUL") as error:
         read(bytes(content))
-    assert told.value.line == content[:at].count(b"\n") + 1
+    assert error.value.line == content[:at].count(b"\n") + 1
 
 
-def test_a_json_array_says_how_to_make_lines_of_it(tmp_path: Path) -> None:
-    with pytest.raises(JsonArrayError, match="one JSON array") as told:
+def test_a_json_array_says_how_to_convert_it_to_lines(tmp_path: Path) -> None:
+    with pytest.raises(JsonArrayError, match="one JSON array") as error:
         refused(tmp_path, "a.json", b'[\n{"id": 1}\n]')
-    assert "jq" in told.value.hint
+    assert "jq" in error.value.hint
 
 
-def test_a_json_object_over_many_lines_says_what_is_wanted(tmp_path: Path) -> None:
+def test_a_json_object_over_many_lines_is_refused_with_a_reason(tmp_path: Path) -> None:
     with pytest.raises(JsonArrayError, match="no line that is a JSON object"):
         refused(tmp_path, "a.json", b'{\n"id": 1\n}')
 
 
-def test_packed_parquet_is_told_to_be_unpacked(tmp_path: Path) -> None:
+def test_compressed_parquet_is_refused(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), tmp_path / "a.parquet")
     with pytest.raises(NotSupportedError, match="inside gzip"):
         refused(tmp_path, "a.parquet.gz", gzip.compress((tmp_path / "a.parquet").read_bytes()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{;";"\n', '{"a;b\n1;2\n', "{}\tb\n1\t2\n", '{"a": 1};b\n1;2\n', "{'x': 1}\n" + "{'y': 2}\n" * 1000],
+    ids=[
+        "brace and delimiter",
+        "open quote",
+        "empty object in a cell",
+        "object in a cell",
+        "not JSON, longer than the head",
+    ],
+)
+def test_a_csv_file_that_starts_with_a_brace_is_csv(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    assert plan_files(discover([str(tmp_path / "a.csv")])).files[0].kind == "csv"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": 1}\n', '{}\n{"a": 1}\n', '\ufeff {"a": "' + "x" * 10_000 + '"}\n', '{"a": {"b": "}"}}'],
+    ids=["one line", "empty object first", "longer than the head", "nested"],
+)
+def test_json_objects_are_json_whatever_the_name(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.txt").write_text(text)
+    assert plan_files(discover([str(tmp_path / "a.txt")])).files[0].kind == "json"

@@ -1,4 +1,4 @@
-"""Types hold for every value, and no value loses anything by its type."""
+"""A type matches every value, and represents it exactly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.ingest.files.features import Features, decide
+from lakehouse.ingest.files.column_stats import ColumnStats, infer_type
 
 Typed = Callable[..., tuple[str, list[Any]]]
 
@@ -73,7 +73,7 @@ Typed = Callable[..., tuple[str, list[Any]]]
         (["10:30"], "string"),
         (["1.2.3.4"], "string"),
     ],
-    ids=lambda told: "|".join(told)[:40] if isinstance(told, list) else told,
+    ids=lambda value: "|".join(value)[:40] if isinstance(value, list) else value,
 )
 def test_a_column_has_the_narrowest_type_that_holds_it(column: Typed, values: list[str], type: str) -> None:
     assert column(*values)[0] == type
@@ -104,20 +104,20 @@ def test_local_orders_are_read_as_they_are_meant(column: Typed) -> None:
     assert column("12/31/2024 01:30 PM")[1] == [datetime(2024, 12, 31, 13, 30)]
 
 
-def test_nanoseconds_are_cut_and_noted(read: Callable[..., Any]) -> None:
-    told = read("id,at\n1,2024-01-01T00:00:00.123456789\n")
-    assert told.values("at") == [datetime(2024, 1, 1, 0, 0, 0, 123456)]
-    assert "finer than a microsecond" in told.plan.notes[0]
+def test_nanoseconds_are_truncated_and_noted(read: Callable[..., Any]) -> None:
+    result = read("id,at\n1,2024-01-01T00:00:00.123456789\n")
+    assert result.values("at") == [datetime(2024, 1, 1, 0, 0, 0, 123456)]
+    assert "truncated to microseconds" in result.plan.notes[0]
 
 
 @pytest.mark.usefixtures("tiny_sample")
 def test_nanoseconds_that_come_late_are_noted_too(read: Callable[..., Any]) -> None:
     rows = "".join(f"{number},2024-01-01T00:00:00\n" for number in range(100))
-    told = read(f"id,at\n{rows}1,2024-01-01T00:00:00.123456789Z\n")
-    assert told.types["at"] == "string"
-    told = read(f"id,at\n{rows}1,2024-01-01T00:00:00.123456789\n")
-    assert told.types["at"] == "timestamp_ntz"
-    assert "finer than a microsecond" in told.plan.notes[0]
+    result = read(f"id,at\n{rows}1,2024-01-01T00:00:00.123456789Z\n")
+    assert result.types["at"] == "string"
+    result = read(f"id,at\n{rows}1,2024-01-01T00:00:00.123456789\n")
+    assert result.types["at"] == "timestamp_ntz"
+    assert "truncated to microseconds" in result.plan.notes[0]
 
 
 LATE = [
@@ -141,16 +141,16 @@ LATE = [
 def test_the_last_of_many_rows_counts_like_the_first(
     read: Callable[..., Any], usual: str, last: str, type: str
 ) -> None:
-    told = read("id;v\n" + f"1;{usual}\n" * 100 + f"2;{last}\n", delimiter=";")
-    assert told.types == {"id": "bigint", "v": type}
-    assert len(told.rows) == 101
-    assert told.plan.settled
+    result = read("id;v\n" + f"1;{usual}\n" * 100 + f"2;{last}\n", delimiter=";")
+    assert result.types == {"id": "bigint", "v": type}
+    assert len(result.rows) == 101
+    assert result.plan.confirmed
 
 
-def test_features_of_two_parts_are_those_of_the_whole() -> None:
-    one = Features(values=2, integers=2, most_digits=3)
-    two = Features(values=1, locals=1, not_day_first=1, most_digits=1, least_shape="9/9/9", most_shape="9/9/9")
+def test_the_sum_of_two_statistics_is_that_of_the_whole() -> None:
+    one = ColumnStats(values=2, integers=2, max_digits=3)
+    two = ColumnStats(values=1, locals=1, not_day_first=1, max_digits=1, min_shape="9/9/9", max_shape="9/9/9")
     both = one + two
-    assert (both.values, both.most_digits, both.least_shape, both.most_shape) == (3, 3, "9/9/9", "9/9/9")
-    assert decide(both).type == "string"
-    assert decide(two + Features()).format == "%m/%d/%Y"
+    assert (both.values, both.max_digits, both.min_shape, both.max_shape) == (3, 3, "9/9/9", "9/9/9")
+    assert infer_type(both).type == "string"
+    assert infer_type(two + ColumnStats()).format == "%m/%d/%Y"

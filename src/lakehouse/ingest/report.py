@@ -1,4 +1,4 @@
-"""What is asked of an ingest, and what it reports."""
+"""The result of an ingest."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from lakehouse.ingest.files import PlannedColumn
 
 
 @dataclass(frozen=True)
-class Report:
+class IngestReport:
     """What an ingest did, or with `dry_run` would do."""
 
     table: TableName
     mode: str
     files: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
-    """Files that are in the table already."""
+    """Files whose content is already in the table."""
     rows_read: int = 0
     inserted: int = 0
     updated: int = 0
@@ -25,6 +25,6 @@ class Report:
     snapshot: str = ""
     columns: tuple[PlannedColumn, ...] = ()
     changes: tuple[str, ...] = ()
-    """What happened to the schema, in words."""
+    """Schema changes, one sentence each."""
     notes: tuple[str, ...] = ()
     dry_run: bool = False

@@ -1,4 +1,4 @@
-"""Rows written by DuckDB and committed by PyIceberg: every engine must find them as if Spark had written them."""
+"""Every engine reads rows that DuckDB wrote and PyIceberg committed as if Spark had written them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BY_SPARK = {"bucket(4, id)": 3, "truncate(3, city)": 4}
 
 
 @pytest.mark.parametrize(("partition_by", "files"), [*NATIVE.items(), *BY_SPARK.items()])
-def test_rows_lie_in_their_partitions_and_all_engines_agree(
+def test_rows_are_in_their_partitions_and_all_engines_agree(
     shared_lake: Lake, tmp_path: Path, partition_by: str, files: int
 ) -> None:
     file, name = tmp_path / "rows.csv", f"native.t_{uuid.uuid4().hex}"
@@ -70,20 +70,20 @@ def test_spark_changes_what_was_written_natively(shared_lake: Lake, tmp_path: Pa
     assert [tuple(row) for row in rows] == [(1, -5), (2, 9), (3, None), (5, -5), (6, 3), (7, None), (8, -5)]
 
 
-def test_an_append_to_a_table_that_is_there_starts_no_spark(tmp_path: Path, shared_lake: Lake) -> None:
+def test_an_append_to_an_existing_table_starts_no_spark(tmp_path: Path, shared_lake: Lake) -> None:
     file, name = tmp_path / "rows.csv", f"native.t_{uuid.uuid4().hex}"
     file.write_text(ROWS)
     shared_lake.ingest(file, into=name)
     (tmp_path / "more.csv").write_text(ROWS.replace("city\n", "city\n9,1,true,1,2026-01-01,2026-01-01 00:00:00,Bern\n"))
 
-    class Refusing:
+    class UnusedSpark:
         def run(self, *_: object) -> None:
-            raise AssertionError("Spark was asked")
+            raise AssertionError("Spark was used")
 
         prepare = run
 
     ingester = shared_lake._components.ingester("")
-    object.__setattr__(ingester, "spark", Refusing())
+    object.__setattr__(ingester, "spark", UnusedSpark())
     from lakehouse.core.names import TableName
     from lakehouse.core.requests import IngestRequest
 
@@ -120,10 +120,10 @@ def test_an_upsert_changes_what_differs_whoever_writes_it(
     report = shared_lake.ingest(file, into=name)
     assert (report.inserted, report.updated, report.unchanged) == (1, 1, 1)
     assert len(shared_lake.history(name)) == 2
-    wanted = [(1, -5, "Zürich/é=x"), (2, 99, "moved"), (3, None, None), (4, -5, 'q"uote'), (9, 1, "new")]
+    expected = [(1, -5, "Zürich/é=x"), (2, 99, "moved"), (3, None, None), (4, -5, 'q"uote'), (9, 1, "new")]
     for engine in ("duckdb", "spark"):
         rows = shared_lake.sql(f"select id, n, city from {name} order by id", engine=engine).rows()
-        assert [tuple(row) for row in rows] == wanted, engine
+        assert [tuple(row) for row in rows] == expected, engine
         moved = shared_lake.sql(
             f"select id from {name} where ts >= timestamp '2026-01-14 23:00:00' order by id", engine=engine
         )

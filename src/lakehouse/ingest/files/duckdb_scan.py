@@ -1,4 +1,4 @@
-"""DuckDB as this room uses it: a connection with bounded memory, and the SQL that reads a file as texts."""
+"""DuckDB for reading source files: a connection with a memory limit, and SQL that reads files as strings."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from lakehouse.ingest.files.model import Dialect
 if TYPE_CHECKING:
     import duckdb
 
-#: How long a row may be; a file with a longer one is read again with the next size.
+#: Maximum row sizes; a file with a longer row is read again with the next size.
 LINE_SIZES = (2 << 20, 16 << 20, 128 << 20)
-#: Stands where DuckDB wants a null word and there is none; no text has these two in a row.
-_NO_WORD = "\x02\x03"
-#: JSON must escape control characters, so none can stand in a line of it.
+#: A null word for DuckDB that never occurs, because its list must not be empty.
+_UNUSED_WORD = "\x02\x03"
+#: JSON escapes control characters, so this never occurs in a line.
 _NO_DELIMITER = "\x01"
 
 
 def connect(memory_limit: int, threads: int, spill: Path) -> duckdb.DuckDBPyConnection:
-    """A database in memory that spills into a folder rather than use more than it may."""
+    """Open an in-memory database that spills to a folder when it reaches its memory limit."""
     try:
         import duckdb
     except ImportError as exc:
@@ -41,24 +41,28 @@ def connect(memory_limit: int, threads: int, spill: Path) -> duckdb.DuckDBPyConn
 
 
 @contextmanager
-def translated(file: SourceFile) -> Iterator[None]:
-    """Let no error of DuckDB out of this room."""
+def translate_errors(file: SourceFile) -> Iterator[None]:
+    """Translate errors of DuckDB into a LakeError about the file."""
     import duckdb
 
     try:
         yield
     except duckdb.OutOfMemoryException as exc:
-        raise EngineError(f"{file.name} needs more memory than it may use.", "Raise the memory limit.") from exc
+        raise EngineError(f"{file.name} needs more memory than the limit.", "Raise query.memory_limit.") from exc
     except duckdb.Error as exc:
         if "No space left" in str(exc):
-            raise DiskFullError("The disk is full.", "Free some space; files are staged before they go in.") from exc
+            raise DiskFullError(
+                "The disk is full.", "Free some space; files are staged on disk before they are written."
+            ) from exc
         first = str(exc).splitlines()[0] if str(exc) else type(exc).__name__
-        raise DamagedFileError(f"{file.name} cannot be read: {first}", "Fetch it again.", file=file.name) from exc
+        raise DamagedFileError(
+            f"{file.name} cannot be read: {first}", "Check the file, or copy it again.", file=file.name
+        ) from exc
 
 
-def reachable(path: str, folder: Path) -> str:
-    """The path, or a link to it in the folder if DuckDB would take its name for a pattern."""
-    if not any(mark in path for mark in "*?["):
+def literal_path(path: str, folder: Path) -> str:
+    """The path, or a symbolic link to it in the folder if DuckDB would treat its name as a pattern."""
+    if not any(character in path for character in "*?["):
         return path
     link = folder / f"link-{hashlib.sha256(path.encode()).hexdigest()[:16]}"
     if not link.is_symlink():
@@ -66,51 +70,53 @@ def reachable(path: str, folder: Path) -> str:
     return str(link)
 
 
-def field(place: int) -> str:
-    """The name of a file's column inside our SQL; headers never get that far."""
-    return f"f{place}"
+def field(index: int) -> str:
+    """The name of a column in our SQL; headers are never part of SQL."""
+    return f"f{index}"
 
 
 def csv_scan(path: Path, dialect: Dialect, width: int, nulls: Sequence[str], **options: object) -> str:
-    """The rows of a CSV file, every value a text."""
-    late = _late_words(dialect, width, nulls)
-    words = [word for word in nulls if word not in late] or [_NO_WORD]
+    """SQL for the rows of a CSV file, every value a string."""
+    replaced = _words_to_replace(dialect, width, nulls)
+    words = [word for word in nulls if word not in replaced] or [_UNUSED_WORD]
     settings = {
         "auto_detect": "false",
-        "compression": "'none'",  # else the file's name decides
+        "compression": "'none'",  # otherwise the name of the file decides
         "header": str(dialect.header).lower(),
         "delim": text(dialect.delimiter),
         "quote": text(dialect.quote),
         "escape": text(dialect.escape),
         "nullstr": "[" + ", ".join(map(text, words)) + "]",
-        "columns": "{" + ", ".join(f"'{field(place)}': 'VARCHAR'" for place in range(width)) + "}",
+        "columns": "{" + ", ".join(f"'{field(index)}': 'VARCHAR'" for index in range(width)) + "}",
         **{key: str(value).lower() for key, value in options.items()},
     }
     scan = f"read_csv({text(str(path))}, " + ", ".join(f"{key} = {value}" for key, value in settings.items()) + ")"
-    if not late:
+    if not replaced:
         return f"SELECT * FROM {scan}"
-    listed = ", ".join(map(text, late))
-    kept = (f"CASE WHEN {field(at)} IN ({listed}) THEN NULL ELSE {field(at)} END AS {field(at)}" for at in range(width))
-    return f"SELECT {', '.join(kept)} FROM {scan}"
+    listed = ", ".join(map(text, replaced))
+    selected = (
+        f"CASE WHEN {field(at)} IN ({listed}) THEN NULL ELSE {field(at)} END AS {field(at)}" for at in range(width)
+    )
+    return f"SELECT {', '.join(selected)} FROM {scan}"
 
 
-def _late_words(dialect: Dialect, width: int, nulls: Sequence[str]) -> list[str]:
-    """Null words that DuckDB's reader must not be given, so that they are taken out of what it read.
+def _words_to_replace(dialect: Dialect, width: int, nulls: Sequence[str]) -> list[str]:
+    """Null words that must be replaced after DuckDB's reader.
 
-    It refuses those with a delimiter or quote in them; and with "" it takes a blank line for a row if there is but one
-    column, though it is no row anywhere else.
+    The reader refuses words that contain a delimiter or quote. With the word "" it reads a blank line as a row if the
+    file has one column.
     """
     if width == 1:
         return list(nulls)
     special = {dialect.delimiter, dialect.quote, dialect.escape} - {""}
-    return [word for word in nulls if any(mark in word for mark in special)]
+    return [word for word in nulls if any(character in word for character in special)]
 
 
 def lines_scan(path: Path, **options: object) -> str:
-    """The lines of a file as f0, without the blank ones."""
+    """SQL for the lines of a file as column f0, without blank lines."""
     return csv_scan(path, Dialect(_NO_DELIMITER, "", "", header=False), 1, (), **options)
 
 
 def parquet(path: str) -> str:
-    """A Parquet file as a table; folders named `day=1` above it are no columns of it."""
+    """SQL that reads a Parquet file; folders named like `day=1` do not become columns."""
     return f"read_parquet({text(path)}, hive_partitioning = false)"

@@ -1,4 +1,4 @@
-"""What the tests of `lake ingest` share: a folder of files and a table to bring them into."""
+"""Shared by the tests of `lake ingest`: a folder of files and a table to ingest them into."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from lakehouse.ingest.model import Report
+from lakehouse.ingest.report import IngestReport
 from lakehouse.lake import Lake
 
 both_formats = pytest.mark.parametrize("table_format", ["iceberg", "hudi"])
 
 
 @dataclass(frozen=True)
-class Desk:
-    """A folder of files and one table to bring them into."""
+class IngestFixture:
+    """A folder of files and one table to ingest them into."""
 
     lake: Lake
     table: str
@@ -28,7 +28,7 @@ class Desk:
         path.write_text(content)
         return path
 
-    def ingest(self, content: str, name: str = "in.csv", **options: Any) -> Report:
+    def ingest(self, content: str, name: str = "in.csv", **options: Any) -> IngestReport:
         return self.lake.ingest(self.file(name, content), into=self.table, **options)
 
     def rows(self, columns: str = "*", table: str = "") -> list[tuple[Any, ...]]:
@@ -41,5 +41,5 @@ class Desk:
         return self.table + suffix in [str(info.name) for info in self.lake.tables()]
 
 
-def counts(report: Report) -> tuple[int, int, int, int, int]:
+def counts(report: IngestReport) -> tuple[int, int, int, int, int]:
     return (report.rows_read, report.inserted, report.updated, report.unchanged, report.rejected)

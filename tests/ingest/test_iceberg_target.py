@@ -1,4 +1,4 @@
-"""The branch that an ingest writes on is its own: no other ingest's, and not a killed one's."""
+"""Every ingest writes on a branch of its own, which is dropped when the ingest fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.config.load import load_settings
 from lakehouse.core.names import TableName
-from lakehouse.ingest.targets import IcebergTarget, Place
+from lakehouse.ingest.iceberg_target import IcebergTarget
+from lakehouse.ingest.target import TargetContext
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 
@@ -32,30 +33,32 @@ def catalog(lake: Lake, home: Path) -> SqlCatalog:
     return SqlCatalog(open_database(home / "catalog.db"), f"file://{home}/warehouse")
 
 
-def made(catalog: SqlCatalog, *names: str) -> None:
-    theirs = PyIceberg("lake", **catalog.pyiceberg_properties())
+def create_tables(catalog: SqlCatalog, *names: str) -> None:
+    writer = PyIceberg("lake", **catalog.pyiceberg_properties())
     for name in names:
-        theirs.create_namespace_if_not_exists(name.split(".")[0])
-        theirs.create_table(name, schema=ROWS.schema).append(ROWS)
-    theirs.close()
+        writer.create_namespace_if_not_exists(name.split(".")[0])
+        writer.create_table(name, schema=ROWS.schema).append(ROWS)
+    writer.close()
 
 
 def target(lake: Lake, catalog: SqlCatalog, name: str) -> IcebergTarget:
     table = TableName.parse(name)
     return IcebergTarget(
-        Place(lake._components.tables, catalog, NO_SPARK, lake._components.duckdb, table, lake.describe(name), "")
+        TargetContext(
+            lake._components.tables, catalog, NO_SPARK, lake._components.duckdb, table, lake.describe(name), ""
+        )
     )
 
 
 def test_two_tables_never_share_a_branch(lake: Lake, catalog: SqlCatalog) -> None:
-    made(catalog, "a__b.c", "a.b__c")
+    create_tables(catalog, "a__b.c", "a.b__c")
     first = target(lake, catalog, "a__b.c")
     target(lake, catalog, "a.b__c")
     assert [column.name for column in first.columns()] == ["id"], "the second one discarded the first one's branch"
 
 
 def test_what_a_killed_ingest_still_writes_stays_out_of_the_next_one(lake: Lake, catalog: SqlCatalog) -> None:
-    made(catalog, "crm.leads")
+    create_tables(catalog, "crm.leads")
     killed = target(lake, catalog, "crm.leads")
     spark = PyIceberg(killed._branch, **catalog.pyiceberg_properties())
     still_running = spark.load_table("crm.leads")
@@ -66,4 +69,4 @@ def test_what_a_killed_ingest_still_writes_stays_out_of_the_next_one(lake: Lake,
         pass
     finally:
         spark.close()
-    assert again._here.describe(TableName("crm", "leads")).current.rows_total == 2  # type: ignore[union-attr]
+    assert again._on_branch.describe(TableName("crm", "leads")).current.rows_total == 2  # type: ignore[union-attr]

@@ -1,0 +1,230 @@
+"""One attempt at an ingest, based on the current state of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lakehouse.core.errors import TableError
+from lakehouse.core.requests import IngestRequest
+from lakehouse.core.tables import TableInfo
+from lakehouse.ingest import layout, native_writer, statements
+from lakehouse.ingest.errors import NoRowsError, NoSuchColumnError
+from lakehouse.ingest.files import (
+    PlannedColumn,
+    ReadPlan,
+    RecordedColumn,
+    SourceFile,
+    StagedFiles,
+    StageOptions,
+    clean_names,
+    plan_files,
+    stage_files,
+)
+from lakehouse.ingest.hudi_target import HudiTarget
+from lakehouse.ingest.iceberg_target import IcebergTarget
+from lakehouse.ingest.report import IngestReport
+from lakehouse.ingest.schema import SchemaChanges, merge_recorded, plan_schema_changes, with_layout_changes
+from lakehouse.ingest.target import Target, TargetContext
+from lakehouse.ingest.upsert import UpsertChanges, UpsertInput, find_changes
+
+_MAX_LISTED_FILES = 5
+_FORMAT_NAMES = {"iceberg": "an Iceberg", "hudi": "a Hudi"}
+
+
+class IngestAttempt:
+    """Plans, stages, writes and publishes files; the caller starts a new attempt if the table changed meanwhile."""
+
+    def __init__(
+        self,
+        context: TargetContext,
+        request: IngestRequest,
+        files: Mapping[str, SourceFile],
+        work: Path,
+        memory_limit: int,
+    ) -> None:
+        self.context, self.request, self.work, self.memory_limit = context, request, work, memory_limit
+        self.hashes, self.files = list(files), list(files.values())
+        self.info: TableInfo | None = context.info
+        if self.info and request.format and request.format != self.info.format:
+            kind = _FORMAT_NAMES.get(self.info.format, f"of format {self.info.format}, not a {request.format}")
+            raise TableError(f"{request.table} is {kind} table.", "Omit --format, or choose another table name.")
+        self.format = self.info.format if self.info else request.format or "iceberg"
+
+    # ---- planning -----------------------------------------------------------------------------------------------
+
+    def plan(self) -> IngestReport:
+        """Report what the ingest would do; nothing is written."""
+        plan = self._read_plan(whole=True)
+        _, mode = self._validate(plan.columns)
+        changes = self._schema_changes(plan.columns)
+        return IngestReport(
+            self.request.table,
+            mode,
+            files=tuple(file.name for file in self.files),
+            columns=plan.columns,
+            changes=changes.describe(),
+            notes=plan.notes,
+            dry_run=True,
+        )
+
+    def default_mode(self) -> str:
+        """The mode as far as it can be known without reading a file."""
+        return self.request.mode or ("upsert" if self.request.key or (self.info and self.info.key) else "append")
+
+    def _read_plan(self, whole: bool = False) -> ReadPlan:
+        widen = self.request.contract == "evolve"
+        replaces_schema = self.request.mode == "replace" and widen
+        recorded = None if replaces_schema or not self.info else self._recorded_columns(self.info)
+        options = StageOptions(memory_limit=self.memory_limit)
+        return plan_files(self.files, self.request.read, recorded, widen=widen, whole=whole, options=options)
+
+    def _recorded_columns(self, info: TableInfo) -> Sequence[RecordedColumn]:
+        serialized = info.properties.get(statements.COLUMNS_PROPERTY) or self._columns_in_history()
+        recorded = {column.name: column for column in statements.parse_columns(serialized)} if serialized else {}
+        # The table's schema takes precedence: it may have been altered since the columns were recorded.
+        return [merge_recorded(recorded.get(c.name, RecordedColumn(c.name, c.type)), c.type) for c in info.columns]
+
+    def _columns_in_history(self) -> str:
+        history = self.context.tables.format_of(self.request.table).history(self.request.table)
+        return next((snapshot.notes["columns"] for snapshot in reversed(history) if "columns" in snapshot.notes), "")
+
+    def _key(self, columns: Sequence[PlannedColumn]) -> tuple[str, ...]:
+        """The key columns by their clean names: as requested, or those of the table."""
+        if not self.request.key:
+            return self.info.key if self.info and self.request.mode != "append" else ()
+        return tuple(_resolve_column(each, columns, "key") for each in self.request.key)
+
+    def _mode(self, key: Sequence[str]) -> str:
+        mode = self.request.mode or ("upsert" if key else "append")
+        if mode == "upsert" and not key:
+            raise NoSuchColumnError("An upsert needs a key.", "Name the columns that identify a row: --key id")
+        return mode
+
+    def _schema_changes(self, columns: Sequence[PlannedColumn]) -> SchemaChanges:
+        if self.info is None:
+            return SchemaChanges()
+        return with_layout_changes(plan_schema_changes(columns, self.info.columns, self.request.contract), self.info)
+
+    def _validate(self, columns: Sequence[PlannedColumn]) -> tuple[tuple[str, ...], str]:
+        """Check the options that name columns; returns the key and the mode."""
+        if self.info is None:
+            names = [column.name for column in columns]
+            layout.check_layout("--partition-by", self.request.partition_by, names)
+            layout.check_layout("--sort-by", self.request.sort_by, names)
+        if self.request.order_by:
+            _resolve_column(self.request.order_by, columns, "order")
+        key = self._key(columns)
+        return key, self._mode(key)
+
+    # ---- loading ------------------------------------------------------------------------------------------------
+
+    def load(self) -> IngestReport | None:
+        """Stage, write and publish the files; None if another writer changed the table meanwhile."""
+        if self.info is None or self.format == "hudi" or self.request.mode == "replace":
+            self.context.spark.prepare()  # Spark starts while DuckDB reads the files
+        else:
+            native_writer.preload()
+        staged = self._stage()
+        columns = staged.plan.columns
+        key, mode = self._validate(columns)
+        changes = self._schema_changes(columns)
+        target: Target = HudiTarget(self.context) if self.format == "hudi" else IcebergTarget(self.context)
+        try:
+            target.open(columns, key, self.request, changes, replace_all=mode == "replace")
+            upserted = self._write(target, staged, mode, key)
+            snapshot = target.publish(self._notes(staged, mode))
+        finally:
+            target.discard()
+        if snapshot is None:
+            return None
+        without_key = upserted.without_key if upserted else 0
+        return IngestReport(
+            self.request.table,
+            mode,
+            files=tuple(file.name for file in self.files),
+            rows_read=staged.rows + staged.rejected,
+            inserted=upserted.inserted if upserted else staged.rows,
+            updated=upserted.updated if upserted else 0,
+            unchanged=upserted.unchanged if upserted else 0,
+            rejected=staged.rejected + without_key,
+            snapshot=snapshot,
+            columns=columns,
+            changes=changes.describe(),
+            notes=staged.plan.notes,
+        )
+
+    def _stage(self) -> StagedFiles:
+        plan = self._read_plan()
+        self._validate(plan.columns)  # fail before the files are staged
+        frozen = self.request.contract == "freeze"
+        if frozen:
+            self._schema_changes(plan.columns)
+        options = StageOptions(memory_limit=self.memory_limit, on_bad="fail" if frozen else "reject")
+        staged = stage_files(plan, self.work / "staged", options)
+        if self.info is None and not staged.rows:
+            rejected = "1 row was" if staged.rejected == 1 else f"{staged.rejected} rows were"
+            raise NoRowsError(
+                f"There is no valid row in {', '.join(file.name for file in self.files)} to infer types from.",
+                f"{rejected} rejected. Show how the files are read: lake ingest … --dry-run",
+            )
+        return staged
+
+    def _write(self, target: Target, staged: StagedFiles, mode: str, key: Sequence[str]) -> UpsertChanges | None:
+        upserted: UpsertChanges | None = None
+        if mode == "upsert":
+            upserted = find_changes(self.context.duckdb, self._upsert_input(target, staged, key), self.work)
+            target.upsert(upserted, key)
+        else:
+            provided = [column.name for column in staged.plan.columns if not column.missing]
+            # Rejected rows are staged in the same folder, and the target inserts whole folders.
+            data = _move({file.path: file.path.name for file in staged.files}, self.work / "staged" / "data")
+            target.insert(data, provided, overwrite=mode == "replace" and self.info is not None)
+        rejects = [file.rejects_path for file in staged.files if file.rejects_path]
+        if upserted and upserted.rejects:
+            rejects += sorted(upserted.rejects.glob("*.parquet"))
+        if rejects:
+            numbered = {file: f"{number:05}.parquet" for number, file in enumerate(rejects)}
+            target.add_rejects(_move(numbered, self.work / "rejects"))
+        return upserted
+
+    def _upsert_input(self, target: Target, staged: StagedFiles, key: Sequence[str]) -> UpsertInput:
+        sources = {
+            file.path: (file.file.name, 2 if read.kind == "csv" and read.dialect.header else 1)
+            for file, read in zip(staged.files, staged.plan.files, strict=True)
+        }
+        columns, order_by = staged.plan.columns, self.request.order_by
+        newest = _resolve_column(order_by, columns, "order") if order_by else ""
+        return UpsertInput(sources, columns, target.columns(), target.existing_rows(), key, newest)
+
+    def _notes(self, staged: StagedFiles, mode: str) -> dict[str, str]:
+        """Provenance that is stored with the snapshot."""
+        names = [file.name for file in self.files]
+        fingerprints = [file.fingerprint for file in self.files if file.fingerprint]
+        more = f" and {len(names) - _MAX_LISTED_FILES} more" if len(names) > _MAX_LISTED_FILES else ""
+        return {
+            "source": ", ".join(names[:_MAX_LISTED_FILES]) + more,
+            "bytes": str(sum(file.size for file in self.files)),
+            "sha256": ",".join(self.hashes),
+            "mode": mode,
+            "columns": statements.dump_columns(staged.plan.columns),
+            **({"objects": ",".join(fingerprints)} if fingerprints else {}),
+        }
+
+
+def _resolve_column(name: str, columns: Sequence[PlannedColumn], purpose: str) -> str:
+    """The clean name of a column that is given by that name or by its header."""
+    by_header = {column.header.lower(): column.name for column in columns}
+    clean = by_header.get(name.lower(), clean_names([name])[0])
+    known = [column.name for column in columns]
+    if clean not in known:
+        raise NoSuchColumnError(f"There is no column {name} to {purpose} by.", f"Columns: {', '.join(known)}.")
+    return clean
+
+
+def _move(files: Mapping[Path, str], folder: Path) -> Path:
+    """Move files into a new folder under the given names."""
+    folder.mkdir()
+    for file, name in files.items():
+        file.rename(folder / name)
+    return folder

@@ -1,0 +1,239 @@
+"""Write rows to an Iceberg table without Spark: DuckDB writes the data files, PyIceberg commits them.
+
+Spark's Parquet writer needs three times the CPU for the same file (bench/ingest.py). Spark still writes when a partition
+transform needs a hash that only Iceberg's own code computes, when a batch has so many partitions that a shuffle creates
+better files, and when the data files of the table cannot be read without their metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from lakehouse.core.names import TableName
+from lakehouse.core.quoting import name as _name
+from lakehouse.core.quoting import text as _text
+from lakehouse.core.tables import Column
+from lakehouse.core.uris import file_uri, local_path
+from lakehouse.engines.duckdb import DuckDB, duckdb_type
+from lakehouse.ingest.partition_values import PartitionField, partition_fields, partition_record
+from lakehouse.storage.s3 import is_remote
+
+#: Each thread keeps one open file per partition; above this number, Spark's shuffle creates better files.
+_MAX_PARTITIONS = 256
+#: Limits of a row group in rows and bytes: each open file buffers one.
+_MIN_ROWS, _MAX_ROWS, _ROW_GROUP_BYTES = 2_048, 122_880, 64 << 20
+#: Each thread may buffer the memory limit divided by this.
+_BUFFER_SHARE = 16
+#: The size at which a file of an unpartitioned table ends.
+_FILE_BYTES = 512 << 20
+_FLAT_TYPES = re.compile(
+    r"(tinyint|smallint|int|bigint|float|double|string|date|boolean|timestamp|timestamp_ntz|decimal\(.*\))"
+)
+
+
+@dataclass(frozen=True)
+class StagedRows:
+    """A folder of Parquet files with rows for a table."""
+
+    folder: Path
+    provided: Sequence[str]
+    """The columns that the files have; the other columns of the table become NULL."""
+
+    def select(self, columns: Sequence[Column]) -> str:
+        """A query for the rows in the columns and types of the table."""
+        source = (
+            f"read_parquet({_text(str(self.folder / '*.parquet'))}, union_by_name = true, hive_partitioning = false)"
+        )
+        return f"SELECT {', '.join(self._cast(column) for column in columns)} FROM {source}"
+
+    def row_bytes(self) -> int:
+        """The approximate size of a row in memory."""
+        from pyarrow import parquet
+
+        files = [parquet.read_metadata(file) for file in self.folder.glob("*.parquet")]
+        rows = sum(file.num_rows for file in files)
+        size = sum(file.row_group(at).total_byte_size for file in files for at in range(file.num_row_groups))
+        # Dictionary encoding stores repeated values once; in memory each takes its own space.
+        return max(size // rows if rows else 0, 100)
+
+    def _cast(self, column: Column) -> str:
+        value = _name(column.name) if column.name in self.provided else "NULL"
+        return f"CAST({value} AS {duckdb_type(column.type)}) AS {_name(column.name)}"
+
+
+def preload() -> None:
+    """Import PyIceberg in the background; this takes a second, in which DuckDB can read the files."""
+    from threading import Thread
+
+    modules = ("pyiceberg.catalog.sql", "pyiceberg.io.pyarrow", "pyiceberg.table")
+    Thread(target=lambda: [import_module(name) for name in modules], daemon=True).start()
+
+
+class NativeWriter:
+    """Writes to one table of a catalog that PyIceberg can reach."""
+
+    def __init__(self, duckdb: DuckDB, catalog: str, properties: Mapping[str, str], table: TableName) -> None:
+        self._duckdb, self._catalog, self._properties, self._name = duckdb, catalog, properties, table
+
+    def append(self, rows: StagedRows, columns: Sequence[Column]) -> bool:
+        """Add the rows in one snapshot; False, with nothing written, if the table or the rows need Spark."""
+        with self._load_table(columns) as table:
+            files = self._write(table, rows.select(columns), columns, rows.row_bytes()) if table is not None else None
+            if files is None:
+                return False
+            with table.transaction() as change, change.update_snapshot().fast_append() as append:
+                for file in files:
+                    append.append_data_file(file)
+        return True
+
+    def merge(self, rows: StagedRows, columns: Sequence[Column], key: Sequence[str]) -> bool:
+        """Replace the rows with the same key in one snapshot, copy-on-write; False as for `append`."""
+        with self._load_table(columns) as table:
+            data_files = _readable_files(table, columns) if table is not None else None
+            affected = self._affected_files(rows, data_files, columns, key) if data_files is not None else None
+            if data_files is None or affected is None:
+                return False
+            files = self._write(table, _merge_query(rows, affected, columns, key), columns, rows.row_bytes())
+            if files is None:
+                return False
+            with table.transaction() as change, change.update_snapshot().overwrite() as overwrite:
+                for path in affected:
+                    overwrite.delete_data_file(data_files[path])
+                for file in files:
+                    overwrite.append_data_file(file)
+        return True
+
+    @contextmanager
+    def _load_table(self, columns: Sequence[Column]) -> Iterator[Any]:
+        """The PyIceberg table, or None if Spark must write it."""
+        from pyiceberg.catalog import load_catalog
+
+        if not all(_FLAT_TYPES.fullmatch(column.type) for column in columns):
+            yield None
+            return
+        with load_catalog(self._catalog, **self._properties) as catalog:
+            table = catalog.load_table((self._name.namespace, self._name.table))
+            # A sort order may use any transform, and DuckDB here writes local files only.
+            yield table if table.sort_order().is_unsorted and not is_remote(table.location()) else None
+
+    def _affected_files(
+        self, rows: StagedRows, data_files: Mapping[str, Any], columns: Sequence[Column], key: Sequence[str]
+    ) -> list[str] | None:
+        """The data files with a row to replace; None if the table has a key twice, where MERGE updates every such row."""
+        if not data_files:
+            return []
+        listed = ", ".join(_name(each) for each in key)
+        incoming = rows.select([column for column in columns if column.name in key])
+        matching = f"{_read_parquet(data_files, ', filename = true')} t SEMI JOIN ({incoming}) s USING ({listed})"
+        query = f"SELECT list(DISTINCT filename), count(*), count(DISTINCT ({listed})) FROM {matching}"
+        files, matches, distinct_keys = self._duckdb.run(query, {}, "ingest").rows()[0]
+        return sorted(files or []) if matches == distinct_keys else None
+
+    def _write(self, table: Any, query: str, columns: Sequence[Column], row_bytes: int) -> list[Any] | None:
+        """Write the rows of a query as data files, described for a commit; None if Spark must write them."""
+        fields = partition_fields(table, {column.name: column.type for column in columns})
+        if fields is None or not self._has_few_partitions(query, fields):
+            return None
+        folder = local_path(table.location()) / "data"
+        folder.mkdir(parents=True, exist_ok=True)
+        buffered_rows = max(self._duckdb.memory_limit // _BUFFER_SHARE // row_bytes, _MIN_ROWS)
+        row_group = min(max(_ROW_GROUP_BYTES // row_bytes, _MIN_ROWS), buffered_rows, _MAX_ROWS)
+        options = ", ".join(f"{name} {value}" for name, value in _copy_options(table, fields, row_group).items())
+        selected = ", ".join(["*", *(f"{field.sql} AS {_name(field.alias)}" for field in fields)])
+        copied = self._duckdb.run(
+            f"SET partitioned_write_flush_threshold = {buffered_rows};"
+            f" COPY (SELECT {selected} FROM ({query})) TO {_text(str(folder))} ({options})",
+            {},
+            "ingest",
+        )
+        return [
+            _data_file(table, Path(row[0]), {field.name: (row[5] or {})[field.alias] for field in fields})
+            for row in copied.rows()
+        ]
+
+    def _has_few_partitions(self, query: str, fields: Sequence[PartitionField]) -> bool:
+        if not fields:
+            return True
+        listed = ", ".join(field.sql for field in fields)
+        counted = self._duckdb.run(
+            f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM ({query}))", {}, "ingest"
+        ).rows()
+        return int(counted[0][0]) <= _MAX_PARTITIONS
+
+
+def _copy_options(table: Any, fields: Sequence[PartitionField], row_group: int) -> dict[str, str]:
+    """Options of DuckDB's COPY for data files of the table."""
+    field_ids = ", ".join(f"{_name(field.name)}: {field.field_id}" for field in table.schema().fields)
+    options = {
+        "FORMAT": "parquet",
+        "COMPRESSION": "zstd",
+        # On ten million rows a quarter faster than the default level, with files of the same size.
+        "COMPRESSION_LEVEL": "1",
+        "ROW_GROUP_SIZE": str(row_group),
+        "FIELD_IDS": "{" + field_ids + "}",
+        "FILENAME_PATTERN": "'{uuid}'",
+        "OVERWRITE_OR_IGNORE": "true",
+        "RETURN_STATS": "true",
+    }
+    if fields:
+        options["PARTITION_BY"] = "(" + ", ".join(_name(field.alias) for field in fields) + ")"
+    else:
+        options["FILE_SIZE_BYTES"] = str(_FILE_BYTES)
+    return options
+
+
+def _merge_query(rows: StagedRows, affected: Sequence[str], columns: Sequence[Column], key: Sequence[str]) -> str:
+    """A query for the rows that replace the affected files: their unchanged rows and all incoming rows."""
+    same_key = " AND ".join(f"t.{_name(each)} = s.{_name(each)}" for each in key)
+    names = ", ".join(f"t.{_name(column.name)}" for column in columns)
+    unchanged = "SELECT * FROM incoming WHERE false"
+    if affected:
+        unchanged = (
+            f"SELECT {names} FROM {_read_parquet(affected)} t"
+            f" WHERE NOT EXISTS (SELECT 1 FROM incoming s WHERE {same_key})"
+        )
+    return f"WITH incoming AS ({rows.select(columns)}) {unchanged} UNION ALL FROM incoming"
+
+
+def _readable_files(table: Any, columns: Sequence[Column]) -> dict[str, Any] | None:
+    """The data files by path; None if DuckDB cannot get the rows of the table from the files alone."""
+    tasks = list(table.scan().plan_files())
+    merges_on_read = table.properties.get("write.merge.mode", "copy-on-write") != "copy-on-write"
+    if merges_on_read or any(task.delete_files for task in tasks) or len(table.specs()) > 1:
+        return None
+    # DuckDB matches columns by name, which is wrong once a column was renamed, retyped or dropped.
+    fields = {field.field_id: (field.name, str(field.field_type)) for field in table.schema().fields}
+    if any(
+        fields.get(field.field_id) != (field.name, str(field.field_type))
+        for schema in table.schemas().values()
+        for field in schema.fields
+    ):
+        return None
+    found = {str(local_path(task.file.file_path)): task.file for task in tasks}
+    # Files from before a column was added lack it.
+    return found if len(table.schemas()) == 1 or all(_has_columns(path, columns) for path in found) else None
+
+
+def _has_columns(path: str, columns: Sequence[Column]) -> bool:
+    from pyarrow import parquet
+
+    return {column.name for column in columns} <= set(parquet.read_schema(path).names)
+
+
+def _read_parquet(paths: Iterable[str], more: str = "") -> str:
+    """SQL that reads files; folders named like `day=1` do not become columns."""
+    return f"read_parquet([{', '.join(_text(path) for path in paths)}], hive_partitioning = false{more})"
+
+
+def _data_file(table: Any, path: Path, partition: Mapping[str, str | None]) -> Any:
+    """Describe a data file with the counts and bounds that let readers skip it."""
+    from lakehouse.pyiceberg_internals import parquet_data_file
+
+    record = partition_record(table, partition)
+    return parquet_data_file(table, str(path), file_uri(path), path.stat().st_size, record)
