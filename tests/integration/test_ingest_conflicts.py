@@ -55,9 +55,7 @@ def test_rejected_rows_of_a_hudi_table_are_kept_though_others_write_there(
     assert fixture.rows() == [(1, 10), (2, 20)]
 
 
-def test_a_hudi_table_that_changed_is_not_rewritten_from_old_rows(
-    fixture: IngestFixture, tmp_path: Path
-) -> None:
+def test_a_hudi_table_that_changed_is_not_rewritten_from_old_rows(fixture: IngestFixture, tmp_path: Path) -> None:
     fixture.ingest("id,n\n1,10\n", "one.csv", key=("id",), format="hudi")
     table = TableName.parse(fixture.table)
     target = HudiTarget(fixture.lake._components.ingester("")._context(table))

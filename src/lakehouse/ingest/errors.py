@@ -1,4 +1,4 @@
-"""Errors of an ingest other than those of its source files (files/errors.py)."""
+"""Errors of an ingest other than those of its source files (ingest/files/errors.py)."""
 
 from __future__ import annotations
 
