@@ -8,20 +8,10 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import ClassVar
 
-from lakehouse.catalogs.nessie import history, publishing, refs
+from lakehouse.catalogs.nessie import contents, history, publishing, refs
 from lakehouse.catalogs.nessie.annotations import Annotations
 from lakehouse.catalogs.nessie.api import Conflict, Content, NessieApi, Reference, put, remove
-from lakehouse.catalogs.nessie.contents import (
-    TABLE,
-    VIEW,
-    key_of,
-    name_of,
-    namespace_content,
-    parse_metadata,
-    pointer_of,
-    table_content,
-    without_id,
-)
+from lakehouse.catalogs.nessie.contents import TABLE, VIEW, key_of, name_of, pointer_of
 from lakehouse.core.catalog import CatalogCapabilities, FormatEntries
 from lakehouse.core.errors import BranchExistsError, NoSuchBranchError, NoSuchCommitError, TableExistsError
 from lakehouse.core.files import LOCAL, Files
@@ -126,7 +116,7 @@ class NessieCatalog:
         keys = [tuple(levels[: count + 1]) for count in range(len(levels))]
         for _ in range(_ATTEMPTS):
             found, seen = self.api.contents(self.branch, keys)
-            missing = [put(key, namespace_content(".".join(key))) for key in keys if key not in found]
+            missing = [put(key, contents.namespace_content(".".join(key))) for key in keys if key not in found]
             if not missing:
                 return
             try:
@@ -271,7 +261,7 @@ class NessieCatalog:
             if existing is not None:
                 raise Conflict(str(table))
             meta = history.meta_of(self._signed(Commit("undrop")), str(table))
-            self.api.commit(Reference(self.branch, seen), meta, [put(key_of(table), without_id(content))])
+            self.api.commit(Reference(self.branch, seen), meta, [put(key_of(table), contents.without_id(content))])
         except Conflict as exc:
             raise TableExistsError(
                 f"There is a table {table} again, so the dropped one cannot be restored under that name.",
@@ -296,7 +286,7 @@ class NessieCatalog:
         return found.get(key_of(table)), seen
 
     def _table_at(self, location: str, id: str) -> dict[str, object]:
-        return table_content(location, parse_metadata(self.files.read(location)), id)
+        return contents.table_content(location, contents.parse_metadata(self.files.read(location)), id)
 
     def _signed(self, commit: Commit) -> Commit:
         return commit if commit.author else replace(commit, author=self.author)
