@@ -1,4 +1,4 @@
-"""`lake ingest`: modes, once, layout and bad input, with the real command and a real Spark. Schema: its own file."""
+"""`lake ingest`: modes, repetition, layout and invalid input, with the real command and a real Spark."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_the_first_command_that_a_newcomer_tries(command: Command, fixture: Inge
     assert f"leads.csv is already in {fixture.table}; --force ingests it again." in second.stderr
     assert len(fixture.lake.history(fixture.table)) == 1
     forced = command(*arguments, "--force", "-o", "json", cwd=fixture.folder)
-    told = json.loads(forced.stdout)
-    assert [{key: told[0][key] for key in told[0] if key != "snapshot"}] == [
+    result = json.loads(forced.stdout)
+    assert [{key: result[0][key] for key in result[0] if key != "snapshot"}] == [
         {
             "table": fixture.table,
             "mode": "upsert",
@@ -54,11 +54,11 @@ def test_the_first_command_that_a_newcomer_tries(command: Command, fixture: Inge
             "dry_run": False,
         }
     ]
-    assert told[0]["snapshot"] == fixture.lake.history(fixture.table)[-1].id
+    assert result[0]["snapshot"] == fixture.lake.history(fixture.table)[-1].id
     assert [row[1] for row in fixture.rows()] == ["Ada", "Bob"]
 
 
-def test_a_no_op_tells_the_mode_it_would_have_had(fixture: IngestFixture) -> None:
+def test_a_no_op_reports_the_mode_it_would_have_had(fixture: IngestFixture) -> None:
     fixture.ingest("id\n1\n", key=("id",))
     assert fixture.ingest("id\n1\n", key=("id",)).mode == "upsert"
 
@@ -67,10 +67,10 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(
     command: Command, fixture: IngestFixture, shared_settings: Settings
 ) -> None:
     path = fixture.file("plan.csv", "Lead ID,Größe\n1,1.5\n2,2\n")
-    told = command("ingest", str(path), "--into", fixture.table, "--key", "Lead ID", "--dry-run")
-    assert told.returncode == 0
-    assert "Lead ID" in told.stdout and "lead_id" in told.stdout and "double" in told.stdout
-    assert "Nothing was written" in told.stderr
+    result = command("ingest", str(path), "--into", fixture.table, "--key", "Lead ID", "--dry-run")
+    assert result.returncode == 0
+    assert "Lead ID" in result.stdout and "lead_id" in result.stdout and "double" in result.stdout
+    assert "Nothing was written" in result.stderr
     assert not fixture.exists()
     fixture.ingest("Lead ID\n1\n", "first.csv", key=("Lead ID",))
     report = fixture.lake.ingest(path, into=fixture.table, dry_run=True)
@@ -122,7 +122,7 @@ def test_an_upsert_updates_inserts_and_leaves_alone(fixture: IngestFixture, tabl
     assert rejected == [("null_key", str(fixture.folder / "first.csv"))]
 
 
-def test_a_null_key_is_told_by_the_line_and_the_text_of_its_file(fixture: IngestFixture) -> None:
+def test_a_row_without_key_is_rejected_with_the_line_and_text_of_its_file(fixture: IngestFixture) -> None:
     fixture.ingest("id,name\n1,Ann\n,Nobody\n", key=("id",))
     line, raw = fixture.rows("line, raw", f"{fixture.table}__rejected")[0]
     assert line == 3
@@ -143,14 +143,14 @@ def test_append_adds_and_replace_leaves_only_the_new_rows(fixture: IngestFixture
     ).rows() == [(3,)]
 
 
-def test_replacing_with_an_earlier_file_again_brings_its_rows_back(fixture: IngestFixture) -> None:
+def test_replacing_with_an_earlier_file_again_restores_its_rows(fixture: IngestFixture) -> None:
     fixture.ingest("id\n1\n", "one.csv", mode="replace")
     fixture.ingest("id\n2\n", "two.csv", mode="replace")
     fixture.ingest("id\n1\n", "one.csv", mode="replace")
     assert fixture.rows("id, id") == [(1, 1)]
 
 
-def test_a_file_that_was_rolled_back_can_come_again(fixture: IngestFixture) -> None:
+def test_a_file_that_was_rolled_back_can_be_ingested_again(fixture: IngestFixture) -> None:
     fixture.ingest("id\n1\n", "one.csv")
     fixture.ingest("id\n2\n", "two.csv")
     fixture.lake.rollback(fixture.table, fixture.lake.history(fixture.table)[0].id)
@@ -219,7 +219,7 @@ def test_a_table_of_the_other_format_is_refused(fixture: IngestFixture) -> None:
     assert fixture.rows("id, id") == [(1, 1)]
 
 
-# ---- once -------------------------------------------------------------------------------------------------------
+# ---- repetition -------------------------------------------------------------------------------------------------------
 
 
 def test_a_folder_is_one_commit_and_takes_only_what_is_new(fixture: IngestFixture) -> None:
@@ -248,7 +248,7 @@ def test_the_same_content_twice_in_one_folder_counts_once(fixture: IngestFixture
 
 
 @both_formats
-def test_the_snapshot_carries_where_the_rows_came_from(fixture: IngestFixture, table_format: str) -> None:
+def test_the_snapshot_records_the_source_of_its_rows(fixture: IngestFixture, table_format: str) -> None:
     report = fixture.ingest("id\n1\n", "one.csv", key=("id",), format=table_format)
     (snapshot,) = fixture.lake.history(fixture.table)
     assert (snapshot.id, snapshot.source) == (report.snapshot, str(fixture.folder / "one.csv"))
@@ -258,7 +258,7 @@ def test_the_snapshot_carries_where_the_rows_came_from(fixture: IngestFixture, t
 # ---- layout -----------------------------------------------------------------------------------------------------
 
 
-def test_three_rows_make_one_small_file_per_partition(fixture: IngestFixture) -> None:
+def test_three_rows_are_one_small_file_per_partition(fixture: IngestFixture) -> None:
     content = "id,ts\n1,2026-01-01 10:00:00\n2,2026-01-01 11:00:00\n3,2026-01-02 11:00:00\n"
     fixture.ingest(content, partition_by="days(ts)", sort_by="id DESC")
     info = fixture.lake.describe(fixture.table)
@@ -268,7 +268,7 @@ def test_three_rows_make_one_small_file_per_partition(fixture: IngestFixture) ->
     assert first_day == [(2,), (1,)], "rows are sorted in their file"
 
 
-def test_buckets_and_no_layout_at_all_make_few_files(fixture: IngestFixture) -> None:
+def test_buckets_and_no_layout_give_few_files(fixture: IngestFixture) -> None:
     content = "id,ts\n" + "".join(f"{number},2026-01-0{1 + number % 2} 10:00:00\n" for number in range(40))
     fixture.ingest(content, partition_by="days(ts), bucket(4, id)")
     info = fixture.lake.describe(fixture.table)
@@ -301,11 +301,11 @@ def test_an_invalid_layout_leaves_no_table_and_no_branch(
 
 # ---- bad input --------------------------------------------------------------------------------------------------
 
-Spoil = Callable[[Path], object]
+Prepare = Callable[[Path], object]
 
 
 @pytest.mark.parametrize(
-    ("name", "spoil", "said"),
+    ("name", "prepare", "message"),
     [
         pytest.param("empty.csv", lambda path: path.write_bytes(b""), "empty", id="empty"),
         pytest.param("head.csv", lambda path: path.write_text("id,v\n"), "head.csv", id="header only"),
@@ -326,12 +326,12 @@ Spoil = Callable[[Path], object]
     ],
 )
 def test_bad_input_is_one_clear_line_and_no_table(
-    command: Command, fixture: IngestFixture, name: str, spoil: Spoil, said: str
+    command: Command, fixture: IngestFixture, name: str, prepare: Prepare, message: str
 ) -> None:
     fixture.folder.mkdir()
-    spoil(fixture.folder / name)
-    told = command("ingest", name, "--into", fixture.table, "--key", "id", cwd=fixture.folder)
-    assert told.returncode in (1, 2)
-    assert said in told.stderr.splitlines()[0]
-    assert "Traceback" not in told.stderr and len(told.stderr.splitlines()) <= 2
+    prepare(fixture.folder / name)
+    result = command("ingest", name, "--into", fixture.table, "--key", "id", cwd=fixture.folder)
+    assert result.returncode in (1, 2)
+    assert message in result.stderr.splitlines()[0]
+    assert "Traceback" not in result.stderr and len(result.stderr.splitlines()) <= 2
     assert not fixture.exists() and not fixture.exists("__rejected")

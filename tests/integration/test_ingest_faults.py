@@ -1,4 +1,4 @@
-"""Ingests that meet others, are killed, or lose their Spark: every row once, none lost, nothing left behind."""
+"""Ingests that run concurrently, are killed or lose their Spark: every row once, none lost, nothing left behind."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PROCESSES, FILES = repetitions(4, 8), repetitions(4, 25)
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A lake of our own, because its Spark is killed."""
+    """A separate lake, because its Spark is killed."""
     home = tmp_path_factory.mktemp("faults") / "lake"
     yield home
     stop_spark(home)
@@ -65,25 +65,25 @@ def start(home: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def held(lake: Lake, table: str) -> tuple[int, int]:
-    """How many rows a table has, and how many different ones."""
-    rows, different = lake.sql(f"SELECT count(*), count(DISTINCT id) FROM {table}", engine="duckdb").rows()[0]
-    return rows, different
+def row_counts(lake: Lake, table: str) -> tuple[int, int]:
+    """The number of rows of a table, and of distinct ones."""
+    rows, distinct = lake.sql(f"SELECT count(*), count(DISTINCT id) FROM {table}", engine="duckdb").rows()[0]
+    return rows, distinct
 
 
 def branches(home: Path) -> set[str]:
-    """The sets of pointers in the catalog beside the lake's own."""
+    """The branches with tables in the catalog."""
     db = sqlite3.connect(home / "catalog.db")
     found = {name for (name,) in db.execute("SELECT DISTINCT catalog_name FROM iceberg_tables")}
     db.close()
     return found - {"lake", "lake__dropped"}
 
 
-def left_behind(home: Path) -> list[str]:
+def work_folders(home: Path) -> list[str]:
     return [path.name for path in (home / "run" / "ingest").glob("work-*")]
 
 
-# ---- at once ----------------------------------------------------------------------------------------------------
+# ---- concurrently ----------------------------------------------------------------------------------------------------
 
 INGEST_ALL = """
 import sys
@@ -108,11 +108,11 @@ def test_many_processes_ingest_into_one_table_at_once(home: Path, lake: Lake, tm
             paths.append(str(path))
         arguments = [LAKE.parent / "python", "-c", INGEST_ALL, "crowd.rows", *paths]
         running.append(subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, text=True))
-    said = [process.communicate(timeout=900)[1] for process in running]
-    assert said == [""] * PROCESSES
-    assert held(lake, "crowd.rows") == (PROCESSES * FILES * 25, PROCESSES * FILES * 25)
+    errors = [process.communicate(timeout=900)[1] for process in running]
+    assert errors == [""] * PROCESSES
+    assert row_counts(lake, "crowd.rows") == (PROCESSES * FILES * 25, PROCESSES * FILES * 25)
     assert len(lake.history("crowd.rows")) == PROCESSES * FILES
-    assert left_behind(home) == [] and branches(home) == set()
+    assert work_folders(home) == [] and branches(home) == set()
 
 
 # ---- killed -----------------------------------------------------------------------------------------------------
@@ -143,10 +143,10 @@ def test_killed_at_any_moment_the_same_command_completes_it(
         process.kill()
         process.communicate()
         again = command("ingest", str(big), "--into", table, *options)
-        if again.returncode or held(lake, table) != (ROWS, ROWS):
-            wrong.append((moment, round(delay, 2), again.returncode, again.stderr, *held(lake, table)))
+        if again.returncode or row_counts(lake, table) != (ROWS, ROWS):
+            wrong.append((moment, round(delay, 2), again.returncode, again.stderr, *row_counts(lake, table)))
     assert wrong == []
-    assert left_behind(home) == [], "the next ingest clears away what the killed one left"
+    assert work_folders(home) == [], "the next ingest deletes what the killed one left"
 
 
 def test_a_killed_ingest_leaves_the_table_as_it_was(
@@ -165,7 +165,7 @@ def test_a_killed_ingest_leaves_the_table_as_it_was(
     assert len(lake.history("killed.before")) == 2
 
 
-def test_the_branch_of_a_killed_ingest_is_cleared_away(home: Path, lake: Lake, big: Path, tmp_path: Path) -> None:
+def test_the_branch_of_a_killed_ingest_is_dropped(home: Path, lake: Lake, big: Path, tmp_path: Path) -> None:
     process = start(home, str(big), "--into", "killed.branch")
     wait_for_a_branch(home)
     process.kill()
@@ -195,8 +195,8 @@ def test_what_a_killed_ingest_has_still_running_does_not_get_into_the_next_one(
         process.communicate()
         lake.ingest(path, into="killed.orphans")
         rows = last
-        if held(lake, "killed.orphans") != (rows, rows):
-            wrong.append((moment, round(delay, 2), *held(lake, "killed.orphans")))
+        if row_counts(lake, "killed.orphans") != (rows, rows):
+            wrong.append((moment, round(delay, 2), *row_counts(lake, "killed.orphans")))
     assert wrong == []
 
 
@@ -209,15 +209,15 @@ def test_spark_killed_during_an_ingest_fails_clearly_and_the_next_one_works(
     assert health is not None
     jvms = [child for child in psutil.Process(health["pid"]).children(recursive=True) if child.name() == "java"]
     os.kill(health["pid"], signal.SIGKILL)
-    _, said = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert "Traceback" not in said
+    assert "Traceback" not in errors
     for jvm in jvms:
         jvm.wait(timeout=20)
     assert "killed.spark" not in [str(info.name) for info in lake.tables()]
     again = command("ingest", str(big), "--into", "killed.spark", "--mode", "append")
     assert again.returncode == 0, again.stderr
-    assert held(lake, "killed.spark") == (ROWS, ROWS)
+    assert row_counts(lake, "killed.spark") == (ROWS, ROWS)
 
 
 def wait_for_a_branch(home: Path) -> None:
@@ -227,7 +227,7 @@ def wait_for_a_branch(home: Path) -> None:
         if branches(home) - known:
             return
         time.sleep(0.002)
-    raise AssertionError("the ingest made no branch")
+    raise AssertionError("the ingest created no branch")
 
 
 def wait_until_busy(home: Path) -> None:

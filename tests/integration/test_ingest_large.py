@@ -1,4 +1,4 @@
-"""A file of ten times the memory that it may use."""
+"""Ingest of a file of ten times the memory limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMIT_MB = 40
 ROWS = 1_000_000
 
 
-def test_a_file_of_ten_times_the_memory_limit_goes_in(lake_command: Command, home: Path, tmp_path: Path) -> None:
+def test_a_file_of_ten_times_the_memory_limit_is_ingested(lake_command: Command, home: Path, tmp_path: Path) -> None:
     file = tmp_path / "large.csv"
     duckdb.sql(
         f"""COPY (SELECT i AS id, DATE '2026-01-01' + CAST(i % 20 AS INTEGER) AS day, repeat(md5(CAST(i AS VARCHAR)), 13) AS note

@@ -1,4 +1,4 @@
-"""`lake ingest` into a table whose partitioning or sort order is made of a column that changes its type."""
+"""`lake ingest` that changes the type of a column of the partitioning or sort order."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def test_a_rollback_over_a_changed_partition_column_is_read_by_both_engines(fixt
         assert fixture.lake.sql(f"SELECT * FROM {fixture.table}", engine=engine).rows() == [(1, "5")]
 
 
-def test_days_of_what_becomes_text_are_given_up_and_told(fixture: IngestFixture) -> None:
+def test_days_of_a_column_that_becomes_text_are_dropped_and_reported(fixture: IngestFixture) -> None:
     fixture.ingest("id,ts\n1,2026-01-01 10:00:00\n", "one.csv", partition_by="days(ts), id", sort_by="ts")
     path = fixture.file("two.csv", "id,ts\n2,soon\n")
-    told = (
+    changes = (
         "column changed: ts timestamp_ntz -> string",
         "no longer partitioned by days(ts)",
     )
-    assert fixture.lake.ingest(path, into=fixture.table, dry_run=True).changes == told
-    assert fixture.lake.ingest(path, into=fixture.table).changes == told
+    assert fixture.lake.ingest(path, into=fixture.table, dry_run=True).changes == changes
+    assert fixture.lake.ingest(path, into=fixture.table).changes == changes
     info = fixture.lake.describe(fixture.table)
     assert (info.partitioning, info.sorting) == (("id",), ("ts ASC NULLS FIRST",))
     assert fixture.rows() == [(1, "2026-01-01 10:00:00"), (2, "soon")]
@@ -70,7 +70,7 @@ def test_a_replace_may_change_the_type_of_a_partition_column(fixture: IngestFixt
     assert (fixture.rows(), fixture.lake.describe(fixture.table).partitioning) == ([(2, "west")], ("k",))
 
 
-def test_files_partitioned_by_a_column_that_goes_are_not_left_in_the_table(fixture: IngestFixture) -> None:
+def test_a_partition_column_cannot_change_its_type_while_updates_merge_on_read(fixture: IngestFixture) -> None:
     fixture.ingest("id,k\n1,5\n", "one.csv", partition_by="k")
     fixture.lake.sql(f"ALTER TABLE {fixture.table} SET TBLPROPERTIES ('write.update.mode' = 'merge-on-read')")
     with pytest.raises(NotSupportedError, match="merge on read") as caught:

@@ -1,4 +1,4 @@
-"""What Python's csv module reads from a file is what the table holds after `ingest`, whatever the cells and the dialect are."""
+"""After an ingest the table has what Python's csv module reads from the file, for any cells and dialect."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = st.lists(st.lists(CELLS, min_size=WIDTH, max_size=WIDTH), min_size=1, max
 
 
 class CsvTable:
-    """A table of texts to which files are appended, in any dialect."""
+    """A table of strings to which files in any dialect are appended."""
 
     name = "t_csv_roundtrip.cells"
 

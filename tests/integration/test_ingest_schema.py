@@ -1,4 +1,4 @@
-"""`lake ingest` and the table's schema: what evolves, what is refused, what is set aside; both formats, a real Spark."""
+"""`lake ingest` and the schema of the table: evolve, freeze and quarantine in both formats, with a real Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Rows = list[tuple[Any, ...]]
 
 
 def rows_in_both(fixture: IngestFixture, as_of: str = "", where: str = "") -> Rows:
-    """The table's rows as DuckDB and Spark both see them."""
+    """The rows of the table, which DuckDB and Spark must read alike."""
     query = f"SELECT * FROM {fixture.table} {where} ORDER BY 1"
     found, same = (fixture.lake.sql(query, engine=engine, as_of=as_of).rows() for engine in ("duckdb", "spark"))
     assert found == same
@@ -97,14 +97,14 @@ def test_rows_of_a_partitioned_table_are_found_again_after_a_new_column(
 
 
 @both_formats
-def test_numbers_widen_and_text_wins_with_old_values_kept(fixture: IngestFixture, table_format: str) -> None:
+def test_numbers_widen_to_strings_if_necessary_and_old_values_stay(fixture: IngestFixture, table_format: str) -> None:
     fixture.ingest("id,n,m\n1,10,7\n", "one.csv", format=table_format)
     whole = fixture.ingest("id,n,m\n2,2.5,8\n", "two.csv")
     assert whole.changes == ("column changed: n bigint -> double",)
     text = fixture.ingest("id,n,m\n3,many,9\n", "three.csv")
     assert text.changes == ("column changed: n double -> string",)
     assert fixture.types() == {"id": "bigint", "n": "string", "m": "bigint"}
-    # What looks like a number now is text, because the table says so.
+    # A value that looks like a number is a string now, because the column is.
     assert fixture.ingest("id,n,m\n4,4,10\n", "four.csv").changes == ()
     assert rows_in_both(fixture) == [(1, "10.0", 7), (2, "2.5", 8), (3, "many", 9), (4, "4", 10)]
     assert rows_in_both(fixture, where="WHERE n = 'many'") == [(3, "many", 9)]
@@ -126,7 +126,7 @@ def test_a_changed_type_counts_what_is_new_changed_and_the_same(fixture: IngestF
 
 
 @both_formats
-def test_files_that_came_before_a_changed_type_are_still_known(fixture: IngestFixture, table_format: str) -> None:
+def test_files_from_before_a_changed_type_are_still_skipped(fixture: IngestFixture, table_format: str) -> None:
     fixture.ingest("id,n\n1,10\n", "one.csv", format=table_format)
     fixture.ingest("id,n\n2,many\n", "two.csv")
     assert fixture.ingest("id,n\n1,10\n", "one.csv").skipped != ()
@@ -157,7 +157,7 @@ def test_a_key_that_becomes_text_still_finds_its_rows(fixture: IngestFixture, ta
 
 @both_formats
 def test_a_replace_may_change_the_types(fixture: IngestFixture, table_format: str) -> None:
-    # Hudi cannot make text of a date; the next test says so.
+    # A date cannot become a string in Hudi; see the next test.
     fixture.ingest(
         "id,at\n1,2026-01-01\n" if table_format == "iceberg" else "id,at\n1,2\n", "one.csv", format=table_format
     )
@@ -174,7 +174,7 @@ def test_a_hudi_table_says_that_a_date_cannot_become_text(fixture: IngestFixture
 
 
 @both_formats
-def test_a_rollback_over_a_changed_type_brings_the_old_values_in_the_new_type(
+def test_a_rollback_over_a_changed_type_restores_the_old_values_in_the_new_type(
     fixture: IngestFixture, table_format: str
 ) -> None:
     fixture.ingest("id,n\n1,10\n", "one.csv", format=table_format)
@@ -216,7 +216,7 @@ def test_a_frozen_table_refuses_new_columns_and_bad_values(fixture: IngestFixtur
 
 
 @both_formats
-def test_quarantine_sets_bad_rows_aside_with_file_line_and_reason(fixture: IngestFixture, table_format: str) -> None:
+def test_quarantine_rejects_bad_rows_with_file_line_and_reason(fixture: IngestFixture, table_format: str) -> None:
     fixture.ingest("id,n\n1,10\n", "one.csv", key=("id",), format=table_format)
     report = fixture.ingest("id,n\n2,20\n3,many\n", "two.csv", contract="quarantine")
     assert counts(report) == (2, 1, 0, 0, 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.repetitions import repetitions
 
@@ -65,6 +65,7 @@ def read_text(text: str, **settings: Any) -> ReadResult:
     "dialect", DIALECTS, ids=["commas", "semicolons", "single quotes", "all quoted", "backslashes"]
 )
 @given(table=tables())
+@example(table=[["{", ";"]])
 @FEW
 def test_what_python_reads_is_what_is_staged(dialect: dict[str, Any], table: list[list[str]]) -> None:
     out = io.StringIO()
