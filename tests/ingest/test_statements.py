@@ -6,6 +6,7 @@ import pytest
 import sqlglot
 
 from lakehouse.core.names import TableName
+from lakehouse.core.quoting import spark_text
 from lakehouse.core.tables import Column
 from lakehouse.ingest import statements
 from lakehouse.ingest.files import PlannedColumn, RecordedColumn
@@ -18,7 +19,7 @@ COLUMNS = [Column("id", "bigint"), Column("name", "string")]
 
 @pytest.mark.parametrize("value", ["plain", "it's", "back\\slash", "\\'", "two\nlines", "👍", ""])
 def test_a_text_comes_back_as_it_was(value: str) -> None:
-    parsed = sqlglot.parse_one(f"SELECT {statements.text(value)}", dialect="spark").expressions[0]
+    parsed = sqlglot.parse_one(f"SELECT {spark_text(value)}", dialect="spark").expressions[0]
     assert parsed.this == value
 
 

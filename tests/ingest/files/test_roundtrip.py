@@ -111,7 +111,7 @@ def means_the_same(text: str, value: Any, type: str, format: str) -> bool:
     if type == "bigint" or type.startswith("decimal"):
         return same_number(text, str(value))
     if format:
-        return bool(datetime.strptime(text.strip(), format) == datetime.combine_types(value, datetime.min.time()))
+        return bool(datetime.strptime(text.strip(), format) == datetime.combine(value, datetime.min.time()))
     if type == "date":
         return bool(date.fromisoformat(text.strip()) == value)
     return bool(datetime.fromisoformat(text.strip()) == value)
