@@ -35,8 +35,8 @@ from lakehouse.lake import Lake
         pytest.param("update shop.orders set id = 1", "spark", "it writes", id="update"),
         pytest.param("create table shop.new (id int)", "spark", "it writes", id="create"),
         pytest.param("alter table shop.orders add column x int", "spark", "it writes", id="alter"),
-        pytest.param("call lake.system.expire_snapshots('shop.orders')", "spark", "Spark's own", id="call"),
-        pytest.param("set a = b", "spark", "Spark's own", id="set"),
+        pytest.param("call lake.system.rewrite_data_files('shop.orders')", "spark", "it writes", id="call"),
+        pytest.param("set spark.sql.ansi.enabled = true", "spark", "Spark's own", id="set"),
         pytest.param("describe shop.orders", "spark", "Spark's own", id="describe"),
         pytest.param("select * from shop.orders.snapshots", "spark", "metadata table", id="metadata-table"),
     ],
@@ -66,7 +66,10 @@ def test_tables_larger_than_allowed_go_to_spark(shop_home: Path) -> None:
         assert choice(lake, "select 1")[0] == "duckdb"
 
 
-@pytest.mark.parametrize("sql", ["insert into shop.orders select 1", "set a = b", "select * from shop.orders.history"])
+@pytest.mark.parametrize(
+    "sql",
+    ["insert into shop.orders select 1", "set spark.sql.ansi.enabled = true", "select * from shop.orders.history"],
+)
 def test_duckdb_says_what_it_cannot_run(shop: Lake, sql: str) -> None:
     with pytest.raises(NotSupportedError, match="duckdb cannot run this statement") as refused:
         shop.sql(sql, engine="duckdb")

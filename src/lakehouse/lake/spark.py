@@ -126,6 +126,8 @@ def spark_conf(backend: Backend) -> Mapping[str, str]:
         "spark.sql.warehouse.dir": file_uri(home.warehouse),
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        # `${env:…}` in a statement would be replaced after the guard has read it.
+        "spark.sql.variable.substitute": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # One task per core: the default of 200 writes 200 tiny files. Adaptive execution still splits large shuffles.

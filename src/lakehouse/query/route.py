@@ -1,8 +1,7 @@
-"""Run a statement: parse it once, check once that it is allowed, choose an engine, run."""
+"""Run a statement: parse it once, which is where the guard decides on it, choose an engine, run."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -24,9 +23,6 @@ ENGINES = "lakehouse.engines"
 AUTO = "auto"
 _REQUESTED = "requested"
 _DUCKDB, _SPARK = "duckdb", "spark"
-#: Iceberg procedures that delete files without checking the other branches of a table.
-_DELETES = re.compile(r"\s*call\b.*?\b(expire_snapshots|remove_orphan_files)\b", re.IGNORECASE | re.DOTALL)
-_CHANGES = re.compile(r"\s*(call|alter|create|drop|truncate|repair|load)\b", re.IGNORECASE)
 
 
 class QueryRouter:
@@ -61,7 +57,7 @@ class QueryRouter:
         dialect = chosen.capabilities.dialect if chosen else "spark"
         statement = parse(request.sql, local=request.files, dialect=dialect)
         tables = self._tables.on(request.branch)
-        check_allowed(statement, tables, writes=request.write is not None)
+        check_branch(statement, tables, writes=request.write is not None)
         if statement.kind == "drop":
             return drop_softly(statement, tables)
         if chosen is None:
@@ -152,27 +148,16 @@ def _mb(size: int) -> str:
     return f"{size / 1024 / 1024:.1f} MB"
 
 
-def check_allowed(statement: Statement, tables: Tables, writes: bool = False) -> None:
-    """Raise if a statement is not allowed; the hint names the alternative.
+def check_branch(statement: Statement, tables: Tables, writes: bool = False) -> None:
+    """Raise if a statement is not possible on the branch; the hint names the alternative.
 
     Args:
         writes: the rows of the statement are written somewhere, although it only reads.
     """
-    _reject_file_deletion(statement)
     if tables.branch != MAIN:
         _reject_views_on_branch(statement, tables)
-    if writes or _changes_tables(statement):
+    if writes or statement.kind in ("write", "drop"):
         tables.check_writable()
-
-
-def _reject_file_deletion(statement: Statement) -> None:
-    """Branches, tags, dropped tables and kept runs share files, which Spark's procedures do not check."""
-    found = _DELETES.match(statement.text) if statement.kind == "other" else None
-    if found:
-        raise NotSupportedError(
-            f"{found[1].lower()} would delete files that branches, tags and kept runs may still need.",
-            "Files stay until maintenance removes unreachable ones. To compact a table: rewrite_data_files.",
-        )
 
 
 def _reject_views_on_branch(statement: Statement, tables: Tables) -> None:
@@ -185,10 +170,3 @@ def _reject_views_on_branch(statement: Statement, tables: Tables) -> None:
             f"{what} would read main's tables instead of those of {tables.branch}.",
             "On a branch, write out the view's query; create the view on main after the merge.",
         )
-
-
-def _changes_tables(statement: Statement) -> bool:
-    """Whether a statement may change tables."""
-    return statement.kind in ("write", "drop") or (
-        statement.kind == "other" and _CHANGES.match(statement.text) is not None
-    )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
 
 from lakehouse.core.engine import EngineCapabilities, Query
-from lakehouse.core.errors import NotSupportedError, QueryRejectedError
+from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
+from lakehouse.core.statement import Statement
 from lakehouse.engines.trino import Progress, Trino
 from lakehouse.query.tables import Tables
 
@@ -42,22 +42,18 @@ class TrinoEngine:
                     "Omit --engine, or add the branch to trino.branches and restart Trino: lake up trino",
                 )
             trino = trino.on(request.branch)
-        sql = self._at(request) if request.as_of else request.sql
-        sql = sql.strip().rstrip(";")
+        # The statement's text has no comments: Trino sees exactly what the guard checked.
+        sql = self._at(query.statement, request) if request.as_of else query.statement.text
         if request.explain:
             sql = f"EXPLAIN {sql}"
         with self._status("Running on Trino") as progress:
             return trino.run(sql, query.reason, request.limit, progress)
 
-    def _at(self, request: QueryRequest) -> str:
+    def _at(self, statement: Statement, request: QueryRequest) -> str:
         """Rewrite the statement to read every table of the lake as of a WHEN."""
-        import sqlglot
         from sqlglot import exp
 
-        try:
-            tree: Any = sqlglot.parse_one(request.sql, read="trino")
-        except sqlglot.errors.ParseError as exc:
-            raise QueryRejectedError(str(exc).splitlines()[0], sql=request.sql) from exc
+        tree = statement.tree.copy()
         tables = self._tables.on(request.branch)
         ctes = {each.alias for each in tree.find_all(exp.CTE)}
         for table in tree.find_all(exp.Table):

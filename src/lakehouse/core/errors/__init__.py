@@ -3,7 +3,7 @@
 LakeError
 ├── ConfigError          UnknownChoiceError, NotInstalledError, BadSettingError, HomeError
 ├── BadNameError
-├── NotSupportedError
+├── NotSupportedError    StatementRefusedError
 ├── TableError           NoSuchTableError, NotDroppedError, TableExistsError, WhenError, BranchError
 │                        BranchError: NoSuchBranchError, BranchExistsError, BranchProtectedError, BranchConflictError,
 │                        PublishRefusedError, NoSuchCommitError
@@ -32,6 +32,7 @@ from lakehouse.core.errors.base import (
     NotInstalledError,
     NotSupportedError,
     Retryable,
+    StatementRefusedError,
     UnknownChoiceError,
 )
 from lakehouse.core.errors.servers import (
@@ -125,6 +126,7 @@ __all__ = [
     "SourceError",
     "StackError",
     "StatementLostError",
+    "StatementRefusedError",
     "StorageError",
     "StorageUnreachableError",
     "TableError",

@@ -79,6 +79,12 @@ class NotSupportedError(LakeError):
     is_user_error = True
 
 
+class StatementRefusedError(NotSupportedError):
+    """The statement could lose data, leave the lake or run code; or it is of a kind that the guard does not know."""
+
+    code = "statement_refused"
+
+
 def _rebuilt(kind: type[LakeError], facts: dict[str, object], args: tuple[object, ...]) -> LakeError:
     error = kind.__new__(kind, *args)
     error.__dict__.update(facts)

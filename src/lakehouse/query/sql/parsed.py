@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import QueryRejectedError
@@ -20,57 +20,37 @@ METADATA_TABLES = {
 }  # fmt: skip
 
 
-#: Iceberg's syntax; sqlglot mistakes it for Hive's DROP PARTITION (…) and fails at the missing parenthesis.
-_DROP_FIELD = re.compile(r"alter\s+table\s+\S+\s+drop\s+partition\s+field\b", re.IGNORECASE)
-
-
-def parse_with_sqlglot(text: str, local: Collection[str] = ()) -> Statement:
-    import logging
-
-    import sqlglot
+def parse_with_sqlglot(text: str, local: Collection[str] = (), dialect: str = "spark") -> Statement:
+    """Parse a statement, and have the guard decide on it: there is no parsed statement that is not allowed."""
     from sqlglot import exp
-    from sqlglot.errors import ParseError, TokenError
 
-    if _DROP_FIELD.match(text):
-        return Statement(text, "other")
-    # sqlglot returns a Command for syntax it does not know, with a warning; Spark may support it.
-    logging.getLogger("sqlglot").setLevel(logging.ERROR)
-    try:
-        trees = [tree for tree in sqlglot.parse(text, dialect="spark") if tree and not isinstance(tree, exp.Semicolon)]
-    except ParseError as exc:
-        found = exc.errors[0]
-        # sqlglot counts to the end of the offending word.
-        column = found["col"] - len(found["highlight"] or "x") + 1
-        message = str(found["description"]).split("<class")[0].strip().rstrip(".") + "."
-        near = f" near {found['highlight']!r}" if found["highlight"] else ""
-        raise QueryRejectedError(message.rstrip(".") + near + ".", sql=text, line=found["line"], column=column) from exc
-    except TokenError as exc:
-        raise QueryRejectedError(str(exc).splitlines()[0], "Check for an unclosed quote or comment.", sql=text) from exc
-    if not trees:
+    from lakehouse.query.guard import decide
+    from lakehouse.query.sql.tokens import blank_comments, tokenize
+    from lakehouse.query.sql.tree import parse_tree
+
+    tokens = tokenize(text, dialect)
+    text = blank_comments(text, tokens)
+    while tokens and tokens[-1].text == ";" and not tokens[-1].quoted:
+        text = text[: tokens.pop().start].rstrip()
+    if not tokens:
         raise no_statement()
-    if len(trees) != 1 or isinstance(trees[0], exp.Block):
-        raise QueryRejectedError("Only one statement at a time is supported.", "Run them separately.", sql=text)
-    tree = trees[0]
+    tree = parse_tree(text, dialect)
+    kind = decide(tree, text, tokens, dialect)
+    if isinstance(tree, exp.Command):
+        return Statement(text, kind, tree=tree)
+    if dialect != "spark":
+        return Statement(text, kind, tuple(_foreign_uses(tree)), tree=tree)
     uses = tuple(_use(table, text, _is_target(table, tree)) for table in tables_of(tree, local))
     renames = isinstance(tree, exp.Alter) and tree.find(exp.AlterRename) is not None
-    return Statement(text, _kind(tree), uses, _created_format(tree), renames, tree)
+    return Statement(text, kind, uses, _created_format(tree), renames, tree)
 
 
-def _kind(tree: exp.Expr) -> str:
-    from sqlglot import exp
-
-    if isinstance(tree, exp.Query | exp.Values):
-        return "read"
-    if isinstance(tree, exp.Set | exp.Use | exp.Cache | exp.Uncache | exp.Refresh):
-        return "session"
-    if isinstance(tree, exp.Command):
-        word = str(tree.this).lower()
-        return "session" if word in {"reset", "add", "declare", "use", "set", "clear"} else "other"
-    if isinstance(tree, exp.Drop) and tree.args.get("kind") == "TABLE":
-        return "drop"
-    if _is_temporary(tree):
-        return "session"
-    return "other" if isinstance(tree, exp.Describe | exp.Show) else "write"
+def _foreign_uses(tree: exp.Expr) -> Iterator[TableUse]:
+    """The tables of the lake in a statement of another dialect, whose text is not changed, so that positions are not needed."""
+    for table in tables_of(tree):
+        name = table.name.partition("$")[0]  # Trino's metadata tables: "orders$snapshots"
+        if table.catalog.lower() in ("", CATALOG) and table.db:
+            yield TableUse(TableName.parse(f"{table.db}.{name}"), 0, 0, is_target=_is_target(table, tree))
 
 
 def _is_temporary(tree: exp.Expr) -> bool:

@@ -66,10 +66,12 @@ def parse(text: str, local: Collection[str] = (), dialect: str = "spark") -> Sta
 
     Args:
         local: names that are not tables of the lake.
-        dialect: any but Spark's is left to its engine, unparsed.
+        dialect: `spark`, or that of an engine with SQL of its own.
     """
     if dialect != "spark":
-        return Statement(text, "foreign")
+        from lakehouse.query.sql.parsed import parse_with_sqlglot
+
+        return parse_with_sqlglot(text, local, dialect)
     text = _AS_OF.sub(_normalize_as_of, text.strip().removesuffix(";").rstrip())
     if not text:
         raise no_statement()
