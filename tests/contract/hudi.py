@@ -25,7 +25,9 @@ not support Hudi. The engine `lake` is the lake itself: `lake sql` reads with hu
 """
 _NO_FOLDER = "Trino finds Hudi tables only through a Hive Metastore"
 _NO_PLACE = "Hudi in a bucket needs a metastore: use the profile `hive` or a local warehouse"
-_ITS_NAME = "the name of a table is its folder: copy it (`create table NEW using hudi … as select`) and drop the old one"
+_ITS_NAME = (
+    "the name of a table is its folder: copy it (`create table NEW using hudi … as select`) and drop the old one"
+)
 HUDI = Section(
     format="Hudi",
     text=TEXT,

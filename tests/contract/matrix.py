@@ -166,7 +166,11 @@ ICEBERG = Section(
             for ability in CHANGES
         },
         **{
-            (kind, "duckdb", "travels"): "the printed configuration reads the current snapshot; `lake sql --as-of` reads earlier ones"
+            (
+                kind,
+                "duckdb",
+                "travels",
+            ): "the printed configuration reads the current snapshot; `lake sql --as-of` reads earlier ones"
             for kind in ("sqlite", "postgres")
         },
         **{

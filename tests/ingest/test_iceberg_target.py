@@ -44,9 +44,7 @@ def create_tables(catalog: SqlCatalog, *names: str) -> None:
 def target(lake: Lake, catalog: SqlCatalog, name: str) -> IcebergTarget:
     table = TableName.parse(name)
     return IcebergTarget(
-        TargetContext(
-            lake._components.tables, catalog, NO_SPARK, lake._components.duckdb, table, lake.describe(name), ""
-        )
+        TargetContext(lake._components.tables, catalog, NO_SPARK, lake._components.duckdb, table, lake.describe(name))
     )
 
 

@@ -51,8 +51,9 @@ class QueryRequest:
     """Spark settings for this statement only."""
     write: WriteTarget | None = None
     """Write the rows of the query there instead of returning them."""
-    lock: str = ""
-    """A file to lock while the statement runs, because the client may die before the statement ends."""
+    ingest_into: str = ""
+    """The table into which an ingest writes with this statement, or empty. The table's lock is held while the statement runs,
+    because the client may die before, and the statement may choose the location of the table."""
 
 
 @dataclass(frozen=True)

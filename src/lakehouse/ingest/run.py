@@ -23,7 +23,7 @@ from lakehouse.ingest.errors import CommitConflictError
 from lakehouse.ingest.files import SourceFile, content_hash, discover, fetch_remote
 from lakehouse.ingest.report import IngestReport
 from lakehouse.ingest.target import TargetContext
-from lakehouse.ingest.work_folder import exclusive, statement_lock, work_folder
+from lakehouse.ingest.work_folder import exclusive, work_folder
 from lakehouse.query.tables import Tables
 
 _MAX_ATTEMPTS = 5
@@ -72,7 +72,6 @@ class Ingester:
             self.duckdb,
             table,
             found.describe(table) if found else None,
-            str(statement_lock(self.folder, table)),
             self.files,
         )
 

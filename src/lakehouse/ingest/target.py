@@ -31,14 +31,12 @@ class TargetContext:
     table: TableName
     info: TableInfo | None
     """The current state of the table; None if it does not exist."""
-    lock: str
-    """Locked while a statement runs: the next ingest waits for a statement whose own ingest was killed."""
     files: Files = LOCAL
     """The files of the warehouse."""
 
     def run(self, request: QueryRequest) -> None:
         """Run a statement on Spark."""
-        self.spark.run(replace(request, lock=self.lock), "an ingest")
+        self.spark.run(replace(request, ingest_into=str(self.table)), "an ingest")
 
 
 class Target(Protocol):

@@ -9,12 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lakehouse.core.names import TableName
-from lakehouse.process.locks import locked
-
-
-def statement_lock(folder: Path, table: TableName) -> Path:
-    """The lock file that Spark holds while it runs a statement of an ingest into the table."""
-    return folder / f"{table}.writing.lock"
+from lakehouse.process.locks import locked, statement_lock
 
 
 @contextmanager

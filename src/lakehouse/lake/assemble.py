@@ -118,7 +118,7 @@ class Assembly:
             return spark_daemon(self.settings, self._status, self._download)
         from lakehouse.query.spark import SparkEngine
 
-        return SparkEngine(self.tables, self.session, self.catalog, self.home.check_room)
+        return SparkEngine(self.tables, self.session, self.catalog, self.home.check_room, self.home.run / "ingest")
 
     def _trino_engine(self) -> Engine:
         from lakehouse.engines.trino import Trino

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-def decide(tree: exp.Expr, text: str, tokens: Sequence[Token], dialect: str) -> str:
+def decide(tree: exp.Expr, text: str, tokens: Sequence[Token], dialect: str, by_ingest: bool = False) -> str:
     """Return the kind of an allowed statement: `read`, `write`, `drop`, `session` or `other` (describes something).
 
     Args:
         text: without comments; `tokens` are its tokens.
+        by_ingest: an ingest wrote the statement, which may choose the location of its table.
 
     Raises:
         StatementRefusedError: the statement is not allowed.
@@ -42,7 +43,7 @@ def decide(tree: exp.Expr, text: str, tokens: Sequence[Token], dialect: str) -> 
         return _BY_TOKENS[first](tokens, dialect)
     _check_nodes(tree, dialect)
     if isinstance(tree, exp.Create):
-        return _created(tree, tokens, dialect)
+        return _created(tree, tokens, dialect, by_ingest)
     if isinstance(tree, exp.Drop):
         return _dropped(tree, tokens)
     return _by_class(tree, first, dialect)
@@ -228,7 +229,7 @@ def _check_function(function: exp.Func) -> None:
         raise _refused(f"The function {name}", "It could read files, run code or show settings.")
 
 
-def _created(tree: exp.Create, tokens: Sequence[Token], dialect: str) -> str:
+def _created(tree: exp.Create, tokens: Sequence[Token], dialect: str, by_ingest: bool) -> str:
     from sqlglot import exp
 
     kind = str(tree.args.get("kind")).upper()
@@ -237,7 +238,7 @@ def _created(tree: exp.Create, tokens: Sequence[Token], dialect: str) -> str:
     allowed = (exp.FileFormatProperty, exp.PartitionedByProperty, exp.SchemaCommentProperty, exp.TemporaryProperty,
                exp.SqlSecurityProperty, exp.ViewAttributeProperty)  # fmt: skip
     for part in (each for each in tree.find_all(exp.Property) if type(each) is not exp.Property):
-        if not isinstance(part, allowed):
+        if not isinstance(part, allowed) and not (by_ingest and isinstance(part, exp.LocationProperty)):
             raise _refused(
                 f"CREATE {kind} with {part.sql(dialect)[:60]!r}", "The lake chooses where a table is stored."
             )

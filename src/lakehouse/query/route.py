@@ -55,7 +55,7 @@ class QueryRouter:
             return chosen.run(Query(request, reason, Statement(request.sql, "remote")))
         (chosen or self.engine(_DUCKDB)).prepare()
         dialect = chosen.capabilities.dialect if chosen else "spark"
-        statement = parse(request.sql, local=request.files, dialect=dialect)
+        statement = parse(request.sql, request.files, dialect, by_ingest=bool(request.ingest_into))
         tables = self._tables.on(request.branch)
         check_branch(statement, tables, writes=request.write is not None)
         if statement.kind == "drop":

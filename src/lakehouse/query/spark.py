@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from lakehouse.core.requests import QueryRequest, WriteTarget
 from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement, TableUse
 from lakehouse.engines.spark.session import LocalSession, PreparedStatement
-from lakehouse.process.locks import locked
+from lakehouse.process.locks import locked, statement_lock
 from lakehouse.query.sql.render import for_spark, map_error_position
 from lakehouse.query.tables import Tables
 
@@ -40,11 +40,14 @@ class SparkEngine:
         session: LocalSession,
         catalog: Catalog,
         check_room: Callable[[], None],
+        ingest_folder: Path,
     ) -> None:
         """
         Args:
             check_room: raises if the disk is full.
+            ingest_folder: where ingests stage files; a request may name no file outside it.
         """
+        self._ingest_folder = ingest_folder
         self._tables, self.session, self._catalog, self._check_room = tables, session, catalog, check_room
         self._known: dict[TableName, str] = {}
 
@@ -68,7 +71,7 @@ class SparkEngine:
         prepared = self._prepare(request, statement, names, versions)
         before = self._pointers_before(statement, request)
         try:
-            with locked(Path(request.lock)) if request.lock else nullcontext():
+            with self._ingest_lock(request):
                 result = self.session.run(prepared, request, query.reason)
         except QueryRejectedError as exc:
             raise map_error_position(exc, statement) from exc
@@ -78,10 +81,21 @@ class SparkEngine:
             result.explain = replace(result.explain, plan=self.session.plan(prepared))
         return result
 
+    def _ingest_lock(self, request: QueryRequest) -> AbstractContextManager[None]:
+        """The next ingest into a table waits for a statement whose own ingest was killed."""
+        if not request.ingest_into:
+            return nullcontext()
+        return locked(statement_lock(self._ingest_folder, TableName.parse(request.ingest_into)))
+
+    def _staged(self, folder: str) -> str:
+        if not Path(folder).resolve().is_relative_to(self._ingest_folder.resolve()):
+            raise NotSupportedError(f"{folder} is not a folder of staged files.", "Bring files in with lake ingest.")
+        return folder
+
     def _pointers_before(self, statement: Statement, request: QueryRequest) -> Mapping[TableName, str | None]:
         """The metadata pointers of the tables that a statement may change, for the log; an ingest logs its own."""
         targets = [use.name for use in statement.uses if use.is_target and statement.kind == "write"]
-        if not targets or request.lock or statement.renames or not self._catalog.capabilities.statement_log:
+        if not targets or request.ingest_into or statement.renames or not self._catalog.capabilities.statement_log:
             return {}
         return self._catalog.on(request.branch).pointers(targets)
 
@@ -96,7 +110,7 @@ class SparkEngine:
         stale = [name for name, version in versions.items() if not version or self._known.get(name) != version]
         setup = [line for name in stale for line in names.in_session(name).setup(name)]
         copies = [names.in_session(name).schema_copy(name) for name in stale]
-        setup += [_view(name, folder) for name, folder in request.files.items()]
+        setup += [_view(name, self._staged(folder)) for name, folder in request.files.items()]
         settings = {**names.write_settings(request.write), **request.settings}
         if request.branch:
             settings |= self._catalog.on(request.branch).spark_conf()

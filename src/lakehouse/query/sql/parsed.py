@@ -20,7 +20,9 @@ METADATA_TABLES = {
 }  # fmt: skip
 
 
-def parse_with_sqlglot(text: str, local: Collection[str] = (), dialect: str = "spark") -> Statement:
+def parse_with_sqlglot(
+    text: str, local: Collection[str] = (), dialect: str = "spark", by_ingest: bool = False
+) -> Statement:
     """Parse a statement, and have the guard decide on it: there is no parsed statement that is not allowed."""
     from sqlglot import exp
 
@@ -35,7 +37,7 @@ def parse_with_sqlglot(text: str, local: Collection[str] = (), dialect: str = "s
     if not tokens:
         raise no_statement()
     tree = parse_tree(text, dialect)
-    kind = decide(tree, text, tokens, dialect)
+    kind = decide(tree, text, tokens, dialect, by_ingest)
     if isinstance(tree, exp.Command):
         return Statement(text, kind, tree=tree)
     if dialect != "spark":

@@ -61,12 +61,13 @@ _LONGEST_NUMBER = 18
 """Digits that fit into a BIGINT; a longer number is a decimal in Spark and a HUGEINT in DuckDB."""
 
 
-def parse(text: str, local: Collection[str] = (), dialect: str = "spark") -> Statement:
+def parse(text: str, local: Collection[str] = (), dialect: str = "spark", by_ingest: bool = False) -> Statement:
     """Parse a statement.
 
     Args:
         local: names that are not tables of the lake.
         dialect: `spark`, or that of an engine with SQL of its own.
+        by_ingest: an ingest wrote the statement, which may choose the location of its table.
     """
     if dialect != "spark":
         from lakehouse.query.sql.parsed import parse_with_sqlglot
@@ -79,7 +80,7 @@ def parse(text: str, local: Collection[str] = (), dialect: str = "spark") -> Sta
         return plain
     from lakehouse.query.sql.parsed import parse_with_sqlglot
 
-    return parse_with_sqlglot(text, local)
+    return parse_with_sqlglot(text, local, by_ingest=by_ingest)
 
 
 def parse_again(statement: Statement) -> Statement | None:

@@ -40,7 +40,7 @@ class Query(BaseModel):
     files: dict[str, str] = {}
     settings: dict[str, str] = {}
     write: WriteTarget | None = None
-    lock: str = ""
+    ingest_into: str = ""
     reason: str = "asked for"
 
 
