@@ -61,7 +61,7 @@ def test_what_pyiceberg_refuses_it_refuses_here_too(catalog: NessieCatalog, lead
         other.create_table("nowhere_at_all.t", schema=ROWS.schema)
     with pytest.raises(NamespaceNotEmptyError):
         other.drop_namespace(leads.namespace)
-    with pytest.raises(NotImplementedError, match="other branches"):
+    with pytest.raises(NotImplementedError, match="Other branches"):
         other.purge_table(str(leads))
     with pytest.raises(NoSuchTableError):
         other.load_table(f"{leads.namespace}.nothing")

@@ -206,7 +206,7 @@ def test_a_publish_is_found_by_its_run_even_if_the_publisher_died_right_after_it
     append(catalog, leads, branch)
     into, source = catalog.api.find("main"), refs.existing(catalog.api, branch)
     assert into
-    history.note_run(catalog.kept, "main", branch, into.hash)
+    history.note_run(catalog.annotations, "main", branch, into.hash)
     assert catalog.published_by(branch) is None, "it only meant to"
     done = publishing.merge(catalog.api, into, source, Commit(run=branch))
     catalog.create_branch(f"{branch}_2")
