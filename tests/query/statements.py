@@ -306,6 +306,7 @@ create table if not exists shop.v (id int not null, at timestamp comment 'when')
 create table shop.v using iceberg tblproperties ('write.format.default' = 'parquet', 'owner' = 'me') as select 1 as id
 create or replace table shop.v as select * from shop.t
 create table shop.h (id int, name string, ts int) using hudi tblproperties (primaryKey = 'id', preCombineField = 'ts')
+create table shop.v (id int, name string) partitioned by (bucket(4, id), truncate(3, name))
 create view shop.w as select * from shop.t
 create or replace temporary view x as select * from shop.t
 create schema u

@@ -10,7 +10,7 @@ from lakehouse.core.errors import NotSupportedError
 #: Properties that change how files are written and read, and nothing about where they are or how long they stay.
 _ALLOWED = re.compile(
     r"""
-      format-version | comment | lake\.key | primarykey | precombinefield | orderingfields | type
+      format-version | comment | lake\.(?:key|columns) | primarykey | precombinefield | orderingfields | type
     | write\.(?:format\.default|delete\.format\.default|target-file-size-bytes|delete\.target-file-size-bytes)
     | write\.(?:parquet|orc|avro)\.[\w.-]+ | write\.delete\.(?:parquet|orc|avro)\.[\w.-]+
     | write\.(?:delete|update|merge)\.(?:mode|isolation-level|distribution-mode|granularity)

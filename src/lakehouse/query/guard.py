@@ -235,7 +235,8 @@ def _created(tree: exp.Create, tokens: Sequence[Token], dialect: str, by_ingest:
     kind = str(tree.args.get("kind")).upper()
     if kind not in policy.CREATABLE:
         raise _unknown(f"create {kind.lower()}")
-    allowed = (exp.FileFormatProperty, exp.PartitionedByProperty, exp.SchemaCommentProperty, exp.TemporaryProperty,
+    allowed = (exp.FileFormatProperty, exp.PartitionedByProperty, exp.PartitionedByBucket, exp.PartitionByTruncate,
+               exp.SchemaCommentProperty, exp.TemporaryProperty,
                exp.SqlSecurityProperty, exp.ViewAttributeProperty)  # fmt: skip
     for part in (each for each in tree.find_all(exp.Property) if type(each) is not exp.Property):
         if not isinstance(part, allowed) and not (by_ingest and isinstance(part, exp.LocationProperty)):
