@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
+from urllib.parse import quote, unquote
 
 from lakehouse.catalogs.sql.sqlite import BUSY_TIMEOUT_MS
 from lakehouse.config.settings import Settings
@@ -191,7 +192,7 @@ connection.execute("ATTACH '' AS {CATALOG} (TYPE iceberg, ENDPOINT '{uri}', {let
 
 def _opened_catalog(parts: Backend) -> str:
     if _on_sqlite(parts):
-        file = parts.catalog.pyiceberg_properties()["uri"].removeprefix(_SQLITE)
+        file = quote(unquote(parts.catalog.pyiceberg_properties()["uri"].removeprefix(_SQLITE)))
         return f'catalog = sqlite3.connect("file:{file}?mode=ro", uri=True, timeout={BUSY_TIMEOUT_MS / 1000})'
     return f"catalog = psycopg.connect({parts.settings.catalog.uri!r})"
 

@@ -239,3 +239,43 @@ def test_reading_settings_leaves_the_environment_alone(folder: Path) -> None:
     (folder / ".env").write_text("LAKE_SPARK__MASTER=local[1]\n")
     load(folder)
     assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize(
+    "value", ["main,audit", " main , audit,", '["main", "audit"]', "['main', 'audit']", '["MAIN","audit",]']
+)
+def test_a_list_in_a_variable_has_commas_or_the_form_of_toml(folder: Path, value: str) -> None:
+    assert load(folder, {"LAKE_BRANCHES__PROTECTED": value}).branches.protected == ("main", "audit")
+    (folder / "lake.toml").write_text('[branches]\nprotected = ["main", "audit"]\n')
+    assert load(folder).branches.protected == ("main", "audit")
+
+
+@pytest.mark.parametrize("value", ['["main"', "[main]", "main;audit", '"main"', "[1]", "ma in", "1st"])
+@pytest.mark.parametrize("variable", ["LAKE_BRANCHES__PROTECTED", "LAKE_TRINO__BRANCHES"])
+def test_what_cannot_be_a_branch_protects_nothing_and_is_an_error(folder: Path, variable: str, value: str) -> None:
+    with pytest.raises(BadSettingError):
+        load(folder, {variable: value})
+
+
+def test_a_secret_is_read_from_a_file(folder: Path) -> None:
+    (folder / "key").write_text("s3cret\n")
+    settings = load(folder, {"LAKE_S3__SECRET_KEY_FILE": str(folder / "key")})
+    assert settings.s3.secret_key == "s3cret"
+    assert settings.origins["s3.secret_key"] == "environment: LAKE_S3__SECRET_KEY_FILE"
+    (folder / "uri").write_text("postgresql://lake:s3cret@db/lake")
+    (folder / ".env").write_text(f"LAKE_CATALOG__URI_FILE={folder / 'uri'}\n")
+    assert load(folder).catalog.uri == "postgresql://lake:s3cret@db/lake"
+
+
+def test_a_secret_file_that_is_missing_and_a_secret_set_twice_are_errors(folder: Path) -> None:
+    with pytest.raises(BadSettingError, match="LAKE_S3__SECRET_KEY_FILE: .*nowhere cannot be read"):
+        load(folder, {"LAKE_S3__SECRET_KEY_FILE": str(folder / "nowhere")})
+    (folder / "key").write_text("s3cret")
+    with pytest.raises(BadSettingError, match="both set") as refused:
+        load(folder, {"LAKE_S3__SECRET_KEY_FILE": str(folder / "key"), "LAKE_S3__SECRET_KEY": "other"})
+    assert "other" not in str(refused.value)
+
+
+def test_only_secrets_are_read_from_files(folder: Path) -> None:
+    with pytest.raises(BadSettingError, match="home_file"):
+        load(folder, {"LAKE_HOME_FILE": str(folder)})

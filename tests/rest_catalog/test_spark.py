@@ -77,7 +77,7 @@ def test_the_lakes_own_spark_and_a_rest_client_see_the_same_tables(
     spark: SparkSession, sql: Sql, serve: Serve, local_lake: Lake, namespace: str
 ) -> None:
     """One through JDBC, one through REST, on the same rows of the same database."""
-    file = spark.conf.get("spark.sql.catalog.lake.uri").removeprefix("jdbc:sqlite:").partition("?")[0]
+    file = spark.conf.get("spark.sql.catalog.lake.uri").removeprefix("jdbc:sqlite:file:").partition("?")[0]
     served = serve(SqlCatalog(open_database(Path(file)), spark.conf.get("spark.sql.catalog.lake.warehouse")))
     rest = attached(spark, served)
     sql(f"CREATE NAMESPACE lake.{namespace}")

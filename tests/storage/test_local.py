@@ -150,3 +150,10 @@ def test_a_full_disk_stops_a_write_before_it_starts(home: Path, monkeypatch: pyt
     with pytest.raises(DiskFullError, match="MB are free") as refused:
         made.check_room()
     assert "LAKE_HOME" in refused.value.hint
+
+
+@pytest.mark.parametrize("name", ["a?b", "a#b", 'a"b', "a\nb", "a\tb"])
+def test_a_name_that_an_engine_would_cut_is_refused_at_once(tmp_path: Path, name: str) -> None:
+    with pytest.raises(HomeError, match="cannot be a lake"):
+        LocalHome(tmp_path / name / "lake").ready()
+    assert not list(tmp_path.iterdir())

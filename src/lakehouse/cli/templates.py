@@ -46,8 +46,11 @@ def env_example() -> str:
     """Return a .env.example with the same settings as environment variables."""
     lines = ["# Copy this file to .env, add .env to .gitignore, and set the values that you need."]
     for name, part, kind in all_settings():
-        if getattr(kind, "__origin__", None) is None:
-            lines.append(f"# LAKE_{name.upper().replace('.', '__')}={_default(part)}")
+        variable = f"LAKE_{name.upper().replace('.', '__')}"
+        if kind == tuple[str, ...]:
+            lines.append(f"# {variable}=")
+        elif getattr(kind, "__origin__", None) is None:
+            lines.append(f"# {variable}={_default(part)}")
     return "\n".join(lines) + "\n"
 
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from lakehouse.config.settings import Settings
+from lakehouse.config.values import as_property, parse_value
 from lakehouse.core.errors import BadSettingError, UnknownChoiceError
 from lakehouse.core.names import nearest
 from lakehouse.core.registry import kinds
@@ -22,7 +22,8 @@ _NOT_SETTINGS = {"LAKE_DEBUG"}
 _DBT_PREFIX = "LAKE_DBT_"
 #: The section of the pipelines' own settings, sources.NAME.SETTING, all of them strings.
 _SOURCES = "sources"
-_TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
+#: `LAKE_S3__SECRET_KEY_FILE` names the file that holds `s3.secret_key`.
+_FILE_SUFFIX = "_file"
 
 Flat = dict[str, tuple[Any, str]]
 
@@ -115,12 +116,28 @@ def _read_env_file(file: Path) -> dict[str, str]:
 
 def _from_environment(environ: Mapping[str, str], source: str) -> Flat:
     """The settings in an environment: LAKE_SPARK__MASTER is spark.master."""
+    secrets = {name for name, part, _ in all_settings() if part.metadata.get("secret") or name == "catalog.uri"}
     found: Flat = {}
-    for key, value in environ.items():
+    for key, value in sorted(environ.items()):
         if key.startswith(_PREFIX) and key not in _NOT_SETTINGS and not key.startswith(_DBT_PREFIX):
             name = key.removeprefix(_PREFIX).lower().replace("__", ".")
-            found[name] = (value, f"{source}: {key}" if source == "environment" else source)
+            origin = f"{source}: {key}" if source == "environment" else source
+            if name.endswith(_FILE_SUFFIX) and name.removesuffix(_FILE_SUFFIX) in secrets:
+                name, value = name.removesuffix(_FILE_SUFFIX), _read_secret(key, value)
+                if name in found:
+                    raise BadSettingError(f"{key} and {key[: -len(_FILE_SUFFIX)]} are both set.", "Set one of them.")
+            found[name] = (value, origin)
     return found
+
+
+def _read_secret(variable: str, file: str) -> str:
+    try:
+        return Path(file).expanduser().read_text().strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
+        raise BadSettingError(
+            f"{variable}: {file} cannot be read: {reason}.", "It names a file with the secret."
+        ) from exc
 
 
 def settings_from(found: Flat, base: Path, cwd: Path) -> Settings:
@@ -141,7 +158,7 @@ def settings_from(found: Flat, base: Path, cwd: Path) -> Settings:
             hint = f"Did you mean {near[0]}? " if near else ""
             raise BadSettingError(f"{name} ({source}) is not a setting.", hint + "All of them: lake config show")
         part, kind = known[name]
-        values[name] = _typed(name, value, kind, source, secret=part.metadata.get("secret", False))
+        values[name] = parse_value(name, value, kind, source, part.metadata)
         origins[name] = source
         _check_choice(name, values[name], part.metadata)
     for name in ("home", "cache", "dbt"):
@@ -172,59 +189,8 @@ def _nest(kind: Any, values: Mapping[str, Any], prefix: str, **extra: Any) -> An
     return kind(**arguments)
 
 
-def _typed(name: str, value: Any, kind: Any, source: str, secret: bool) -> Any:
-    """The value as the type of its setting, from TOML (typed already) or from text."""
-    try:
-        if kind is bool and isinstance(value, str):
-            return _boolean(value)
-        if kind in (int, float) and not isinstance(value, bool):
-            return _amount(kind(value))
-        if kind in (Path, str) and isinstance(value, str | Path):
-            return kind(value)
-        if kind == tuple[str, ...]:
-            return _list(value)
-        if getattr(kind, "__origin__", None) is not None and isinstance(value, Mapping):
-            return MappingProxyType({str(key): _property(item) for key, item in value.items()})
-        if isinstance(kind, type) and isinstance(value, kind):
-            return value
-    except (TypeError, ValueError):
-        pass
-    names = {bool: "true or false", int: "an integer", float: "a number from 0", str: "a string", Path: "a path"}
-    names[tuple[str, ...]] = "a list of strings"
-    expected = names.get(kind, "a table")
-    given = name if secret else f"{name} = {value!r}"
-    raise BadSettingError(f"{given} ({source}) is not {expected}.", "lake config show")
-
-
-def _list(value: Any) -> tuple[str, ...]:
-    """A list from TOML, or from a string with commas."""
-    items = value.split(",") if isinstance(value, str) else value
-    if not isinstance(items, list):
-        raise TypeError(value)
-    return tuple(str(each).strip() for each in items if str(each).strip())
-
-
 def _source_value(setting: str, value: Any, folder: Path) -> str:
     """A setting of a pipeline's source as a string; a relative path is resolved against the folder."""
-    text = _property(value)
+    text = as_property(value)
     is_local = setting == "path" and text and "://" not in text
     return str(folder / Path(text).expanduser()) if is_local else text
-
-
-def _amount(number: float) -> float:
-    """Reject negative and infinite numbers: every number among the settings is an amount."""
-    if not 0 <= number < float("inf"):
-        raise ValueError(number)
-    return number
-
-
-def _property(item: Any) -> str:
-    return str(item).lower() if isinstance(item, bool) else str(item)
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() in _TRUE:
-        return True
-    if text.lower() in _FALSE:
-        return False
-    raise ValueError(text)

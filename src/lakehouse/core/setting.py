@@ -24,7 +24,7 @@ def setting(
         secret: its value is never shown, nor part of the dataclass's repr.
         hidden: its value is not part of the repr, because it may hold a password.
     """
-    metadata = {"help": help, "choices": choices, "registry": registry, "secret": secret}
+    metadata = {"help": help, "choices": choices, "registry": registry, "secret": secret, "hidden": hidden}
     shown = not (secret or hidden)
     if isinstance(default, dict):
         return field(default_factory=lambda: dict(default), repr=shown, metadata=metadata)

@@ -20,11 +20,10 @@ from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement, TableUse
 from lakehouse.engines.spark.session import LocalSession, PreparedStatement
 from lakehouse.process.locks import locked, statement_lock
+from lakehouse.query.shape import statement_shape
 from lakehouse.query.sql.render import for_spark, map_error_position
 from lakehouse.query.tables import Tables
 
-_TEXT = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
-_LONGEST_STATEMENT = 300
 _MAIN = re.compile(rf"(?<![\w.`])`?{CATALOG}`?\s*\.", re.IGNORECASE)
 
 
@@ -101,7 +100,7 @@ class SparkEngine:
 
     def _log_changes(self, statement: Statement, request: QueryRequest, before: Mapping[TableName, str | None]) -> None:
         for table, pointer in before.items():
-            commit = Commit("sql", message=_statement_shape(statement.text))
+            commit = Commit("sql", message=statement_shape(statement.text))
             self._catalog.on(request.branch).record_statement(table, pointer, commit)
 
     def _prepare(
@@ -210,12 +209,6 @@ class _StatementTables:
 def _view(name: str, folder: str) -> str:
     """A temporary view over the Parquet files of a folder."""
     return f"CREATE OR REPLACE TEMPORARY VIEW `{name}` USING parquet OPTIONS (path {spark_text(folder)})"
-
-
-def _statement_shape(sql: str) -> str:
-    """A statement without its string literals, for the log."""
-    shape = " ".join(_TEXT.sub("'…'", sql).split())
-    return shape if len(shape) <= _LONGEST_STATEMENT else shape[:_LONGEST_STATEMENT] + "…"
 
 
 def _redirect_to_branch(statement: Statement, sql: str, branch: str) -> str:

@@ -40,6 +40,8 @@ class RunRecord:
     branch: str
     started_at: str
     pid: int = 0
+    process_started: str = ""
+    """When the process started, as the system records it: a pid alone may belong to another process later."""
     ended_at: str = ""
     partitions: tuple[str, ...] = ()
     tables: tuple[TableReport, ...] = ()

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from lakehouse.core.errors import NoSuchRunError
 from lakehouse.core.names import nearest
+from lakehouse.process.pids import start_time
 from lakehouse.quality.model import Outcome
 from lakehouse.runs.model import RunRecord, TableReport
 
@@ -72,11 +73,14 @@ def _parse(kind: type[T], data: dict[str, Any]) -> T:
 
 def _with_liveness(record: RunRecord) -> RunRecord:
     """A running run whose process is gone was killed."""
-    gone = record.state == "running" and not _alive(record.pid)
+    gone = record.state == "running" and not _alive(record.pid, record.process_started)
     return replace(record, state="killed") if gone else record
 
 
-def _alive(pid: int) -> bool:
+def _alive(pid: int, started: str) -> bool:
+    """Whether the process still runs; a record of an older release has only its pid."""
+    if started:
+        return start_time(pid) == started
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -21,6 +21,7 @@ from lakehouse.core.names import check_part, nearest
 from lakehouse.core.refs import RUN_PREFIX
 from lakehouse.core.requests import RunRequest
 from lakehouse.pipelines.model import Pipeline
+from lakehouse.process.pids import start_time
 from lakehouse.runs import recovery
 from lakehouse.runs.attempt import Attempt, now
 from lakehouse.runs.model import RunRecord, new_run_id, reason
@@ -107,6 +108,7 @@ class Runner(RunServices):
             branch=RUN_PREFIX + run,
             started_at=now().isoformat(timespec="seconds"),
             pid=os.getpid(),
+            process_started=start_time(os.getpid()),
             partitions=request.partitions,
             author=request.author or self.author,
             message=request.message,

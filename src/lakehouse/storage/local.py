@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 from threading import get_ident
@@ -12,6 +13,9 @@ from lakehouse.core.errors import DiskFullError, HomeError
 LEAST_FREE_BYTES = 64 * 1024 * 1024
 _MARKER = "lake.version"
 _LAYOUT_VERSION = "1"
+
+#: PyIceberg cuts a path at ? and #, and DuckDB at a quote; both change control characters. Rows written there would be lost.
+_UNUSABLE = re.compile(r"[?#\"\x00-\x1f\x7f]")
 
 #: What a lake's folder may hold; some are made when they are needed.
 _FOLDERS = ("warehouse", "run", "logs", "dropped", "raw", "runs", "reports", "dbt", "dagster")
@@ -30,6 +34,7 @@ class LocalHome:
 
     def ready(self) -> LocalHome:
         """Make what is missing. A folder that is somebody else's, or of a newer layout, is refused untouched."""
+        self._refuse_an_unusable_name()
         marker = self.folder / _MARKER
         try:
             found = marker.read_text().strip() if marker.is_file() else ""
@@ -52,6 +57,14 @@ class LocalHome:
         except OSError as exc:
             raise _explain(exc, self.folder) from exc
         return self
+
+    def _refuse_an_unusable_name(self) -> None:
+        found = _UNUSABLE.search(str(self.folder))
+        if found:
+            raise HomeError(
+                f"{str(self.folder)!r} cannot be a lake: {found[0]!r} in a path ends it for PyIceberg or DuckDB.",
+                'Point LAKE_HOME (or --home) at a folder without ? # " and control characters.',
+            )
 
     def _refuse_a_strange_folder(self) -> None:
         """An empty folder may become a lake, and so may one whose making was interrupted; nothing else may."""

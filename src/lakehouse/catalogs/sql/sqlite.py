@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 
 from lakehouse.catalogs.sql.database import DuplicateKeyError, Rows, Transaction
 from lakehouse.catalogs.sql.schema import VERSION, statements
@@ -28,10 +29,13 @@ class SqliteDatabase:
         self.file, self.location = file, str(file)
 
     def jdbc(self) -> Mapping[str, str]:
-        return {"uri": f"jdbc:sqlite:{self.file}?journal_mode=WAL&busy_timeout={BUSY_TIMEOUT_MS}"}
+        # As a URI, whose path SQLite decodes: the driver takes all after a `?` in a plain path for its own options.
+        path = quote(str(self.file))
+        return {"uri": f"jdbc:sqlite:file:{path}?journal_mode=WAL&busy_timeout={BUSY_TIMEOUT_MS}"}
 
     def sqlalchemy_url(self) -> str:
-        return f"sqlite:///{self.file}"
+        # SQLAlchemy decodes the path.
+        return "sqlite:///" + str(self.file).replace("%", "%25")
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         with self.transaction() as db:

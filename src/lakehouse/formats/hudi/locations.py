@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
@@ -10,10 +11,13 @@ from pathlib import Path
 from typing import Protocol
 
 from lakehouse.core.catalog import FormatEntries
-from lakehouse.core.errors import TableExistsError
+from lakehouse.core.errors import NotSupportedError, TableExistsError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
 from lakehouse.core.uris import file_uri, local_path
+
+#: What Java encodes in the path of a URI. Spark gives Hudi the encoded path as the name of the folder.
+_ENCODED = re.compile(r"[\s%<>\[\]\\^`{|}]")
 
 
 class Locations(Protocol):
@@ -76,6 +80,12 @@ class LocalFolders:
         return file_uri(folder) if (folder / ".hoodie" / "hoodie.properties").is_file() else None
 
     def folder(self, namespace: str) -> str:
+        found = _ENCODED.search(str(self.warehouse))
+        if found:
+            raise NotSupportedError(
+                f"Hudi cannot write to {self.warehouse}: it would encode {found[0]!r} and create another folder.",
+                "Move the lake to a folder without it, or create an Iceberg table.",
+            )
         return file_uri(self.warehouse / namespace)
 
     def new_location(self, table: TableName) -> str:

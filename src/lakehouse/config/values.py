@@ -1,0 +1,84 @@
+"""Parse the values of settings: from TOML, which has types, or from the text of a variable or a flag."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from lakehouse.core.errors import BadNameError, BadSettingError
+from lakehouse.core.names import check_part
+
+_TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
+#: The settings whose items are names of branches.
+_BRANCHES = {"branches.protected", "trino.branches"}
+
+
+def parse_value(name: str, value: Any, kind: Any, source: str, metadata: Mapping[str, Any]) -> Any:
+    """The value as the type of its setting, from TOML (typed already) or from text."""
+    try:
+        if kind is bool and isinstance(value, str):
+            return _boolean(value)
+        if kind in (int, float) and not isinstance(value, bool):
+            return _amount(kind(value))
+        if kind in (Path, str) and isinstance(value, str | Path):
+            return kind(value)
+        if kind == tuple[str, ...]:
+            items = _list(value)
+            return tuple(_branch(name, item, source) for item in items) if name in _BRANCHES else items
+        if getattr(kind, "__origin__", None) is not None and isinstance(value, Mapping):
+            return MappingProxyType({str(key): as_property(item) for key, item in value.items()})
+        if isinstance(kind, type) and isinstance(value, kind):
+            return value
+    except (TypeError, ValueError):
+        pass
+    names = {bool: "true or false", int: "an integer", float: "a number from 0", str: "a string", Path: "a path"}
+    names[tuple[str, ...]] = "a list of strings"
+    expected = names.get(kind, "a table")
+    hidden = metadata.get("secret") or metadata.get("hidden")
+    given = name if hidden else f"{name} = {value!r}"
+    raise BadSettingError(f"{given} ({source}) is not {expected}.", "lake config show")
+
+
+def _list(value: Any) -> tuple[str, ...]:
+    """A list from TOML; from a variable also in TOML's or JSON's form, or separated by commas."""
+    if isinstance(value, str):
+        text = value.strip()
+        value = _bracketed_list(text) if text.startswith("[") else text.split(",")
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise TypeError(value)
+    return tuple(each.strip() for each in value if each.strip())
+
+
+def _bracketed_list(text: str) -> Any:
+    import tomllib
+
+    return tomllib.loads(f"value = {text}")["value"]  # a list of strings in JSON is one in TOML, too
+
+
+def _branch(setting: str, text: str, source: str) -> str:
+    try:
+        return check_part(text, "branch")
+    except BadNameError as exc:
+        raise BadSettingError(f"{setting} ({source}) holds {text!r}, which is not a branch name.", exc.hint) from exc
+
+
+def _amount(number: float) -> float:
+    """Reject negative and infinite numbers: every number among the settings is an amount."""
+    if not 0 <= number < float("inf"):
+        raise ValueError(number)
+    return number
+
+
+def as_property(item: Any) -> str:
+    """A value as the string that an engine reads."""
+    return str(item).lower() if isinstance(item, bool) else str(item)
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise ValueError(text)
