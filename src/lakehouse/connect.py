@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from urllib.parse import quote, unquote
 
 from lakehouse.catalogs.sql.sqlite import BUSY_TIMEOUT_MS
+from lakehouse.config.redact import origins_of_secrets, redact
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import CATALOG, MAIN
@@ -28,6 +29,16 @@ CONNECT_CLIENT = (
     "googleapis-common-protos",
     "protobuf",
 )
+
+
+def redacted_snippet(engine: str, settings: Settings) -> str:
+    """What one engine needs, without secrets: the first lines say where each of them comes from."""
+    text = snippet(engine, redact(settings))
+    origins = origins_of_secrets(settings, text)
+    if not origins:
+        return text
+    lines = [f"#   {name}: {origin}" for name, origin in origins.items()]
+    return "\n".join(["# Replace the secrets, or print them with --show-secrets. They come from:", *lines, text])
 
 
 def snippet(engine: str, settings: Settings) -> str:

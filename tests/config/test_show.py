@@ -8,7 +8,8 @@ import pytest
 
 from lakehouse.config.load import all_settings, load_settings
 from lakehouse.config.settings import Settings
-from lakehouse.config.show import HIDDEN, hide_passwords, show_settings
+from lakehouse.config.show import show_settings
+from lakehouse.core.masking import HIDDEN, mask
 
 SECRET = "hunter2"
 
@@ -74,7 +75,7 @@ def test_other_names_of_secrets_are_hidden_too(tmp_path: Path, key: str) -> None
     ],
 )
 def test_a_password_in_an_address_is_hidden(text: str, expected: str) -> None:
-    assert hide_passwords(text) == expected
+    assert mask(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_a_password_in_an_address_is_hidden(text: str, expected: str) -> None:
     ],
 )
 def test_other_secrets_in_a_value_are_hidden_too(text: str) -> None:
-    assert SECRET not in hide_passwords(text)
+    assert SECRET not in mask(text)
 
 
 def test_a_mirror_with_a_password_is_shown_without_it(tmp_path: Path) -> None:

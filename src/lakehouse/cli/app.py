@@ -250,7 +250,9 @@ def _report_error(exc: LakeError, context: Context) -> int:
     if os.environ.get("LAKE_DEBUG", "0").lower() not in {"", "0", "false", "no", "off"}:
         import traceback
 
-        traceback.print_exception(exc)
+        from lakehouse.core.masking import mask
+
+        sys.stderr.write(mask("".join(traceback.format_exception(exc))))
     _write_error(exc, context)
     return 2 if exc.is_user_error else 1
 

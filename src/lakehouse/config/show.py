@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -10,13 +9,7 @@ from typing import Any
 
 from lakehouse.config.load import all_settings, source_settings
 from lakehouse.config.settings import Settings
-
-_SECRET_NAME = re.compile(r"passw|pwd|secret|token|credential|(?<![a-z])key(?![a-z])", re.IGNORECASE)
-_BEFORE_HOST = re.compile(r"://(\S*)@")
-#: `host:8080/a@b`: a host and a path before the @, not a user.
-_HOST_AND_PATH = re.compile(r"[^/:@]*(:\d+)?/")
-_PARAMETER = re.compile(r"((?:passw\w*|pwd|secret|token)=)[^&\s]+", re.IGNORECASE)
-HIDDEN = "********"
+from lakehouse.core.masking import HIDDEN, is_secret_name, mask
 
 
 @dataclass(frozen=True)
@@ -45,18 +38,6 @@ def show_settings(settings: Settings) -> list[SettingLine]:
 def _safe(name: str, value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={_safe(key, item)}" for key, item in value.items())
-    if _SECRET_NAME.search(name) and value:
+    if is_secret_name(name) and value:
         return HIDDEN
-    return hide_passwords(str(value))
-
-
-def hide_passwords(text: str) -> str:
-    """The text with the passwords in addresses and parameters replaced."""
-    return _PARAMETER.sub(rf"\1{HIDDEN}", _BEFORE_HOST.sub(_without_password, text))
-
-
-def _without_password(found: re.Match[str]) -> str:
-    if _HOST_AND_PATH.match(found[1]):
-        return found[0]
-    user, colon, _ = found[1].partition(":")
-    return f"://{user}:{HIDDEN}@" if colon else f"://{HIDDEN}@"
+    return mask(str(value))

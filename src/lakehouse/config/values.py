@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 from lakehouse.core.errors import BadNameError, BadSettingError
 from lakehouse.core.names import check_part
 
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
+_ADDRESSES = {"catalog.uri", "trino.url", "s3.endpoint"}
 #: The settings whose items are names of branches.
 _BRANCHES = {"branches.protected", "trino.branches"}
 
@@ -23,7 +25,7 @@ def parse_value(name: str, value: Any, kind: Any, source: str, metadata: Mapping
         if kind in (int, float) and not isinstance(value, bool):
             return _amount(kind(value))
         if kind in (Path, str) and isinstance(value, str | Path):
-            return kind(value)
+            return kind(_address(name, str(value)) if name in _ADDRESSES else value)
         if kind == tuple[str, ...]:
             items = _list(value)
             return tuple(_branch(name, item, source) for item in items) if name in _BRANCHES else items
@@ -39,6 +41,18 @@ def parse_value(name: str, value: Any, kind: Any, source: str, metadata: Mapping
     hidden = metadata.get("secret") or metadata.get("hidden")
     given = name if hidden else f"{name} = {value!r}"
     raise BadSettingError(f"{given} ({source}) is not {expected}.", "lake config show")
+
+
+def _address(name: str, text: str) -> str:
+    """Reject what Python cannot split, without showing it: the reason is mostly a password."""
+    try:
+        urlsplit(text)
+    except ValueError as exc:
+        raise BadSettingError(
+            f"{name} is not an address: a [ or ] in it is not that of an IPv6 address.",
+            "In a password write [ as %5B, ] as %5D, @ as %40, / as %2F and % as %25.",
+        ) from exc
+    return text
 
 
 def _list(value: Any) -> tuple[str, ...]:

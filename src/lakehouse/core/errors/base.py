@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lakehouse.core.masking import mask
+
 
 class LakeError(Exception):
     """The base class of every error that this package raises on purpose."""
@@ -12,8 +14,9 @@ class LakeError(Exception):
     is_user_error = False
 
     def __init__(self, message: str, hint: str = "") -> None:
-        self.message, self.hint = message, hint
-        super().__init__(message)
+        # An address in a message may be one that the user gave with a password in it.
+        self.message, self.hint = mask(message), mask(hint)
+        super().__init__(self.message)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Subclasses have constructors of their own, which pickle would call with the message.

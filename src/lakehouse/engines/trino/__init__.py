@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from lakehouse.core.errors import EngineUnreachableError, NotInstalledError
+from lakehouse.core.masking import mask
 from lakehouse.core.names import CATALOG
 from lakehouse.core.result import Explain, ListedRows, Result, Row
 from lakehouse.core.tables import Column
@@ -44,7 +45,7 @@ class Trino:
             cursor = connection.cursor()
             rows = _execute(cursor, sql, limit, progress)
             columns = tuple(Column(each[0], spark_type(each[1])) for each in cursor.description or ())
-        plan = f"query {cursor.query_id}: {cursor.info_uri or self._settings.url}"
+        plan = f"query {cursor.query_id}: {mask(cursor.info_uri or self._settings.url)}"
         return Result(columns, ListedRows([each.name for each in columns], rows), Explain("trino", reason, plan=plan))
 
     @contextmanager

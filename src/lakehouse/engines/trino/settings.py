@@ -13,7 +13,9 @@ from lakehouse.core.setting import setting
 class TrinoSettings:
     """`[trino]` in lake.toml, `LAKE_TRINO__*` in the environment."""
 
-    url: str = setting("", "Address of the Trino to query, e.g. http://127.0.0.1:8085 (default: from the profile).")
+    url: str = setting(
+        "", "Address of the Trino to query, e.g. http://127.0.0.1:8085 (default: from the profile).", hidden=True
+    )
     catalog: str = setting("", "Name of the lake's catalog in Trino (default: from the profile, else lake).")
     branches: tuple[str, ...] = setting(
         (), "Branches that the stack's Trino shows, each as a catalog of its name (default: none)."

@@ -13,6 +13,7 @@ SourceError
 from __future__ import annotations
 
 from lakehouse.core.errors import LakeError
+from lakehouse.core.masking import mask
 
 
 class SourceError(LakeError):
@@ -24,7 +25,7 @@ class SourceError(LakeError):
     line: int | None = None
 
     def __init__(self, message: str, hint: str = "", file: str = "", line: int | None = None) -> None:
-        self.file, self.line = file, line
+        self.file, self.line = mask(file), line
         super().__init__(message, hint)
 
     def as_dict(self) -> dict[str, object]:

@@ -1,0 +1,49 @@
+"""Settings without their secrets, in whose place stand the names of the variables that set them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import is_dataclass, replace
+from functools import reduce
+from typing import Any
+
+from lakehouse.config.load import all_settings
+from lakehouse.config.profiles import EMBEDDED
+from lakehouse.config.secrets import FILE
+from lakehouse.config.settings import Settings
+from lakehouse.core.masking import HIDDEN, is_secret_name, mask
+
+_STACK = "stack."
+
+
+def redact(settings: Settings) -> Settings:
+    """The settings with `LAKE_S3__SECRET_KEY` for the value of `s3.secret_key`, and so on. Generated secrets are included."""
+    for name in _secrets():
+        generated = name.startswith(_STACK) and settings.profile != EMBEDDED
+        if generated or reduce(getattr, name.split("."), settings):
+            settings = _with(settings, name, variable(name))
+    conf = {key: HIDDEN if is_secret_name(key) else mask(value) for key, value in settings.spark.conf.items()}
+    settings = replace(settings, spark=replace(settings.spark, conf=conf))
+    return replace(settings, catalog=replace(settings.catalog, uri=mask(settings.catalog.uri)))
+
+
+def origins_of_secrets(settings: Settings, text: str) -> dict[str, str]:
+    """The origin of each secret that a text made with redacted settings would hold, by variable."""
+    found = {variable(name): settings.origins.get(name, str(settings.home / FILE)) for name in _secrets()}
+    found = {name: origin for name, origin in found.items() if re.search(rf"\b{name}\b", text)}
+    return found | ({HIDDEN: settings.origins.get("catalog.uri", "lake.toml")} if HIDDEN in text else {})
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"LAKE_{name.upper().replace('.', '__')}"
+
+
+def _secrets() -> list[str]:
+    return [name for name, part, _ in all_settings() if part.metadata.get("secret")]
+
+
+def _with(section: Any, name: str, value: str) -> Any:
+    head, _, rest = name.partition(".")
+    assert is_dataclass(section)
+    return replace(section, **{head: _with(getattr(section, head), rest, value) if rest else value})  # type: ignore[type-var]
