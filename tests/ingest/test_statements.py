@@ -60,7 +60,7 @@ def test_a_merge_joins_by_every_column_of_the_key() -> None:
 
 def test_how_files_are_read_survives_serialization() -> None:
     columns = [ID, PlannedColumn("day", 'Tag "d\'"', "date", format="%d.%m.%Y")]
-    assert statements.parse_columns(statements.dump_columns(columns)) == (
+    assert statements.parse_recorded_columns(statements.dump_recorded_columns(columns)) == (
         RecordedColumn("id", "bigint", "ID"),
         RecordedColumn("day", "date", 'Tag "d\'"', "%d.%m.%Y"),
     )

@@ -81,7 +81,9 @@ class IngestAttempt:
 
     def _recorded_columns(self, info: TableInfo) -> Sequence[RecordedColumn]:
         serialized = info.properties.get(statements.COLUMNS_PROPERTY) or self._columns_in_history()
-        recorded = {column.name: column for column in statements.parse_columns(serialized)} if serialized else {}
+        recorded = (
+            {column.name: column for column in statements.parse_recorded_columns(serialized)} if serialized else {}
+        )
         # The table's schema takes precedence: it may have been altered since the columns were recorded.
         return [merge_recorded(recorded.get(c.name, RecordedColumn(c.name, c.type)), c.type) for c in info.columns]
 
@@ -207,7 +209,7 @@ class IngestAttempt:
             "bytes": str(sum(file.size for file in self.files)),
             "sha256": ",".join(self.hashes),
             "mode": mode,
-            "columns": statements.dump_columns(staged.plan.columns),
+            "columns": statements.dump_recorded_columns(staged.plan.columns),
             **({"objects": ",".join(fingerprints)} if fingerprints else {}),
         }
 

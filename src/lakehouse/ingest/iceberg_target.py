@@ -52,7 +52,7 @@ class IcebergTarget:
         replace_all: bool,
     ) -> None:
         """Create the table on the branch, or change its schema there to what the files need."""
-        properties = {statements.COLUMNS_PROPERTY: statements.dump_columns(planned), "lake.key": ",".join(key)}
+        properties = {statements.COLUMNS_PROPERTY: statements.dump_recorded_columns(planned), "lake.key": ",".join(key)}
         properties = {name: value for name, value in properties.items() if value}
         if self._info is None:
             # Each task keeps one open file per partition, so rows need not be sorted by partition.

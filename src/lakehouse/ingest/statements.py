@@ -11,7 +11,7 @@ from lakehouse.core.tables import Column
 from lakehouse.ingest.files import PlannedColumn, RecordedColumn
 from lakehouse.ingest.schema import SchemaChanges
 
-#: The table property that records how files are read (see `dump_columns`).
+#: The table property that records how files are read (see `dump_recorded_columns`).
 COLUMNS_PROPERTY = "lake.columns"
 #: The view of the staged rows.
 STAGED = "lake_staged"
@@ -94,11 +94,11 @@ def _select_list(columns: Sequence[Column], provided: Sequence[str]) -> str:
     )
 
 
-def dump_columns(columns: Sequence[PlannedColumn]) -> str:
+def dump_recorded_columns(columns: Sequence[PlannedColumn]) -> str:
     """Serialize how the files are read, to store it with the table."""
     return json.dumps([[column.name, column.type, column.header, column.format] for column in columns])
 
 
-def parse_columns(serialized: str) -> tuple[RecordedColumn, ...]:
-    """Read what `dump_columns` wrote."""
+def parse_recorded_columns(serialized: str) -> tuple[RecordedColumn, ...]:
+    """Read what `dump_recorded_columns` wrote."""
     return tuple(RecordedColumn(*each) for each in json.loads(serialized))

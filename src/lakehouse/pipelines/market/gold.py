@@ -55,7 +55,7 @@ def volatility(minutes: DataFrame, days: DataFrame) -> DataFrame:
         squared_returns(minutes)
         .alias("moves")
         # Both sides are grouped by the join key, so each row matches at most once.
-        .join(gaps(days).alias("gaps"), on=["ticker", "date"], how="left")
+        .join(overnight_gaps(days).alias("gaps"), on=["ticker", "date"], how="left")
         .select(
             "ticker",
             "date",
@@ -82,7 +82,7 @@ def squared_returns(minutes: DataFrame) -> DataFrame:
     )
 
 
-def gaps(days: DataFrame) -> DataFrame:
+def overnight_gaps(days: DataFrame) -> DataFrame:
     """The change from the previous close to the open, as a share of that close."""
     in_order = Window.partitionBy("ticker").orderBy("date")
     # A run of many days reads further back than a run of one day, and must return the same gap.
