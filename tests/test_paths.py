@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow
 import pytest
-import requests
 from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
 from tools.imports import refreshed, without_implied
 
@@ -101,8 +100,6 @@ def test_a_commit_to_the_rest_catalog_crosses_its_modules_in_order(lake_with_lea
     catalog = SqlCatalog(open_database(lake_with_leads / "catalog.db"), f"file://{lake_with_leads}/warehouse")
     updates = [{"action": "set-properties", "updates": {"owner": "Ada"}}]
     with Trace("rest_catalog/app.py:_Server._respond").recording(threads=True) as trace, serving(catalog) as served:
-        answer = requests.post(
-            f"{served.url}/v1/namespaces/crm/tables/leads", json={"requirements": [], "updates": updates}, timeout=60
-        )
+        answer = served.ask("POST", "namespaces/crm/tables/leads", {"requirements": [], "updates": updates})
     assert answer.status_code == 200, answer.text
     assert in_order(listed("A commit to the REST"), trace.modules), trace.modules

@@ -7,6 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from urllib.parse import quote, unquote
 
 from lakehouse.catalogs.sql.sqlite import BUSY_TIMEOUT_MS
+from lakehouse.config.endpoints import endpoints_of
+from lakehouse.config.profiles import EMBEDDED
 from lakehouse.config.redact import origins_of_secrets, redact
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError
@@ -144,7 +146,10 @@ def _on_sqlite(parts: Backend) -> bool:
 
 def _duckdb(parts: Backend) -> str:
     if parts.catalog.pyiceberg_properties().get("type") != "sql":
-        return _duckdb_attached(parts)
+        return _duckdb_on_rest(parts)
+    if _is_served(parts.settings):
+        endpoints = endpoints_of(parts.settings)
+        return _duckdb_attached(parts, endpoints.rest_uri, endpoints.rest_token)
     extensions = ("avro", "iceberg", *(("httpfs",) if parts.is_remote else ()))
     wheels = " ".join(f"duckdb-extension-{name}" for name in extensions)
     access = f"connection.execute({parts.duckdb_access!r})\n" if parts.is_remote else ""
@@ -176,15 +181,28 @@ def table(name):
 """
 
 
-def _duckdb_attached(parts: Backend) -> str:
+def _is_served(settings: Settings) -> bool:
+    """Whether our REST catalog serves this lake: then DuckDB writes as well."""
+    from lakehouse.stack.native import status
+
+    if settings.profile == "rest":
+        return True
+    return settings.profile == EMBEDDED and any(each.service == "rest" for each in status(settings))
+
+
+def _duckdb_on_rest(parts: Backend) -> str:
     """DuckDB on a catalog that speaks Iceberg's REST protocol. Through Nessie's it should only read: docs/catalogs.md."""
     if parts.settings.catalog.kind == "hive":
         raise NotSupportedError("DuckDB cannot ask a Hive Metastore.", "Ask through Trino or Spark.")
     # Nessie's address ends with a branch, for clients that follow the address which the server returns; DuckDB follows its
     # prefix alone.
     uri = parts.catalog.rest_properties()["uri"].removesuffix(f"/{MAIN}")
-    token = parts.settings.catalog.token
+    return _duckdb_attached(parts, uri, parts.settings.catalog.token)
+
+
+def _duckdb_attached(parts: Backend, uri: str, token: str) -> str:
     lets_in = f"TOKEN '{token}'" if token else "AUTHORIZATION_TYPE 'none'"
+    access = f"connection.execute({parts.duckdb_access!r})\n" if parts.is_remote else ""
     return f"""\
 # Plain DuckDB: pip install duckdb duckdb-extension-avro duckdb-extension-iceberg duckdb-extension-httpfs (the same version)
 import importlib.util
@@ -195,8 +213,7 @@ connection = duckdb.connect()
 for name in ("avro", "httpfs", "iceberg"):  # from the wheels, so that it works offline; avro first
     folder = importlib.util.find_spec("duckdb_extension_" + name).submodule_search_locations[0]
     connection.execute(f"LOAD '{{folder}}/extensions/v{{duckdb.__version__}}/{{name}}.duckdb_extension'")
-connection.execute({parts.duckdb_access!r})
-connection.execute("ATTACH '' AS {CATALOG} (TYPE iceberg, ENDPOINT '{uri}', {lets_in}, ACCESS_DELEGATION_MODE 'none')")
+{access}connection.execute("ATTACH '' AS {CATALOG} (TYPE iceberg, ENDPOINT '{uri}', {lets_in}, ACCESS_DELEGATION_MODE 'none')")
 # connection.sql("SELECT * FROM {CATALOG}.namespace.table").show()
 """
 
@@ -213,7 +230,6 @@ def _mark(parts: Backend) -> str:
 
 
 def _trino(parts: Backend) -> str:
-    from lakehouse.config.endpoints import endpoints_of
     from lakehouse.stack.trino import catalog_files, stack_catalogs, store_of
 
     if _on_sqlite(parts):

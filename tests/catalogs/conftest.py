@@ -82,7 +82,7 @@ def catalog_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> Branc
     if kind == "aside":
         served: Served = request.getfixturevalue("served_beside")
         branches = SqlCatalog(open_database(folder / "branches.db"), f"file://{folder}/warehouse", author="ada")
-        return BranchOverlay(RestCatalog(served.url), branches)
+        return BranchOverlay(RestCatalog(served.url, token=served.token), branches)
     if kind == "nessie":
         server: NessieServer = request.getfixturevalue("nessie_server")
         return server.emptied().catalog(author="ada")

@@ -21,25 +21,27 @@ from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.rest_catalog.app import create_app
 
 
+#: The token of a catalog whose test is not about tokens.
+TOKEN = "a-token-of-tests"
+
+
 @dataclass(frozen=True)
 class Served:
     """A running catalog: its address, and the SQL catalog behind it."""
 
     url: str
     catalog: SqlCatalog
-    token: str = ""
+    token: str
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> requests.Response:
         """One request; the path starts behind `/v1/`."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        if self.token:
-            sent.setdefault("Authorization", f"Bearer {self.token}")
+        sent.setdefault("Authorization", f"Bearer {self.token}")
         return requests.request(method, f"{self.url}/v1/{path}", json=body, headers=sent, timeout=60)
 
     def pyiceberg(self, **properties: str) -> RestCatalog:
         """PyIceberg's own client."""
-        token = {"token": self.token} if self.token else {}
-        return RestCatalog("lake", uri=self.url, **token, **properties)
+        return RestCatalog("lake", uri=self.url, **{"token": self.token, **properties})
 
 
 Serve = Callable[..., Served]
@@ -65,11 +67,11 @@ def running(app: Any) -> Iterator[str]:
 
 @contextmanager
 def serving(
-    catalog: SqlCatalog, files: Mapping[str, str] | None = None, tokens: Sequence[str] = (), vend: bool = True
+    catalog: SqlCatalog, files: Mapping[str, str] | None = None, tokens: Sequence[str] = (TOKEN,), **options: Any
 ) -> Iterator[Served]:
     """A catalog behind a server until the block ends."""
-    with running(create_app(catalog, files or {}, tokens, vend)) as url:
-        yield Served(url, catalog, tokens[0] if tokens else "")
+    with running(create_app(catalog, files or {}, tokens, **options)) as url:
+        yield Served(url, catalog, tokens[0])
 
 
 @pytest.fixture

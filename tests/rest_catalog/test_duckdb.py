@@ -29,7 +29,7 @@ def duck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[duckdb.Duc
 
 
 def attach(duck: duckdb.DuckDBPyConnection, served: Served, warehouse: str = "lake", name: str = "lake") -> None:
-    duck.execute(f"ATTACH '{warehouse}' AS {name} (TYPE ICEBERG, ENDPOINT '{served.url}', AUTHORIZATION_TYPE 'none')")
+    duck.execute(f"ATTACH '{warehouse}' AS {name} (TYPE ICEBERG, ENDPOINT '{served.url}', TOKEN '{served.token}')")
 
 
 def test_duckdb_makes_fills_changes_and_drops_tables(duck: duckdb.DuckDBPyConnection, serve: Serve) -> None:
@@ -100,7 +100,7 @@ def test_a_token_is_needed_where_one_is_set(duck: duckdb.DuckDBPyConnection, ser
     served = serve(tokens=["open-sesame"])
     served.pyiceberg().create_namespace("crm")
     with pytest.raises(duckdb.Error, match="[Uu]nauthorized|401"):
-        attach(duck, served)
+        duck.execute(f"ATTACH 'lake' AS lake (TYPE ICEBERG, ENDPOINT '{served.url}', AUTHORIZATION_TYPE 'none')")
         duck.execute("SHOW ALL TABLES")
     duck.execute(f"ATTACH 'lake' AS known (TYPE ICEBERG, ENDPOINT '{served.url}', TOKEN 'open-sesame')")
     duck.execute("CREATE TABLE known.crm.leads AS SELECT 1 AS id")

@@ -24,8 +24,8 @@ def test_config_names_every_endpoint_and_no_secret(serve: Serve) -> None:
 
 def test_a_new_table_is_made_as_the_lakes_own_are(served: Served, table: dict[str, Any]) -> None:
     assert table["metadata"]["properties"] == {"gc.enabled": "false", "write.parquet.compression-codec": "zstd"}
-    other = make_table(served, "other", properties={"gc.enabled": "true"})
-    assert other["metadata"]["properties"]["gc.enabled"] == "true"
+    other = make_table(served, "other", properties={"write.parquet.compression-codec": "snappy"})
+    assert other["metadata"]["properties"] == {"gc.enabled": "false", "write.parquet.compression-codec": "snappy"}
 
 
 def test_namespaces_are_those_that_jdbc_and_pyiceberg_write(served: Served) -> None:

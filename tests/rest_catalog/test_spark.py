@@ -31,7 +31,7 @@ def attached(spark: SparkSession, served: Served, **properties: str) -> str:
     """The name of a new Spark catalog on the REST catalog."""
     name = f"rest_{next(_NUMBERS)}"
     prefix = f"spark.sql.catalog.{name}"
-    settings = {"type": "rest", "uri": served.url, "cache-enabled": "false", **properties}
+    settings = {"type": "rest", "uri": served.url, "cache-enabled": "false", "token": served.token, **properties}
     spark.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
     for key, value in settings.items():
         spark.conf.set(f"{prefix}.{key}", value)

@@ -115,7 +115,7 @@ def stack_settings(home: Path, **changed: Any) -> Settings:
     from tests.conftest import cache_only
 
     own = {f"stack.{name}": value for name, value in changed.items()}
-    return load_settings({"home": home, **free_ports(), **own}, environ=cache_only())
+    return load_settings({"home": home, "profile": "sql", **free_ports(), **own}, environ=cache_only())
 
 
 def free_ports(host: str = "127.0.0.1") -> dict[str, Any]:

@@ -44,7 +44,12 @@ def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Far]:
     elif request.param == "rest":
         theirs = SqlCatalog(open_database(tmp_path / "theirs.db"), f"file://{tmp_path}/warehouse")
         with serving(theirs) as served, relay(urlsplit(served.url).port or 0) as between:
-            settings = {"LAKE_CATALOG__KIND": "rest", "LAKE_CATALOG__URI": f"http://127.0.0.1:{between.port}"}
+            uri = f"http://127.0.0.1:{between.port}"
+            settings = {
+                "LAKE_CATALOG__KIND": "rest",
+                "LAKE_CATALOG__URI": uri,
+                "LAKE_CATALOG__TOKEN": served.token,
+            }
             with opened(home, settings) as lake:
                 yield Far(lake, between, (b"/transactions/commit",))
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -35,13 +36,15 @@ def main() -> int:
     ours, passed_on = parser.parse_known_args()
     with tempfile.TemporaryDirectory(prefix="lakehouse-rck-") as folder:
         home = Path(folder)
-        options = RestOptions(ours.catalog or str(home / "catalog.db"), f"file://{home}/warehouse", port=0)
+        # The kit itself asks for tables in /tmp and leaves them there; a catalog takes none outside its warehouse.
+        warehouse = "file:///tmp" if ours.plain else f"file://{home}/warehouse"
+        token = secrets.token_hex(20)
+        options = RestOptions(ours.catalog or str(home / "catalog.db"), warehouse, tokens=(token,), port=0)
         process, url = start(options, home / "rest.log")
         try:
-            # The kit itself asks for tables in /tmp and leaves them there.
-            switches = [] if ours.plain else [*SERVED, f"rck.base-location=file:{home}/asked"]
+            switches = [] if ours.plain else [*SERVED, f"rck.base-location=file:{home}/warehouse/asked"]
             out = ours.out or str(home / "results")
-            kit = subprocess.run([KIT, "--out", out, *switches, *passed_on, url], check=False)
+            kit = subprocess.run([KIT, "--out", out, *switches, f"rck.token={token}", *passed_on, url], check=False)
             sys.stderr.write((home / "rest.log").read_text())
             return kit.returncode
         finally:

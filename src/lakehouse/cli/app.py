@@ -176,7 +176,7 @@ def command(example: str, group: click.Group | None = None) -> Callable[[Callabl
             return function(click.get_current_context().find_object(Context), *args, **kwargs)
 
         update_wrapper(with_context, function)
-        name = function.__name__.rstrip("_")
+        name = function.__name__.rstrip("_").replace("_", "-")
         decorator = click.command(name=name, cls=_Command, epilog=_epilog(example), context_settings=_CONTEXT_SETTINGS)
         created = decorator(_with_common_options(with_context))
         if group is not None:

@@ -23,8 +23,8 @@ def connect(context: Context, engine: str, show_secrets: bool) -> None:
     """Print the configuration with which ENGINE reads and writes the tables of this lake.
 
     ENGINE is spark, spark-connect, pyiceberg, duckdb, trino, dbt or superset. The output is Python code, or a
-    configuration file of the engine. Without --show-secrets, passwords and keys are left out, and the first lines say where they come from. DuckDB can only read this way; it writes Iceberg
-    through a REST catalog (lake up rest). spark-connect is for clients without Java (lake up connect).
+    configuration file of the engine. Without --show-secrets, passwords and keys are left out, and the first lines say where they come from. DuckDB only reads this way, unless
+    the REST catalog serves the lake (lake up rest). spark-connect is for clients without Java (lake up connect).
     """
     from lakehouse.connect import redacted_snippet, snippet
 

@@ -82,6 +82,23 @@ def render(context: Context, folder: Path, check: bool) -> None:
     note(f"Next: docker compose --project-directory {folder} --profile all up --wait")
 
 
+@command("lake stack rotate-token", stack)
+def rotate_token(context: Context) -> None:
+    """Replace the token of the REST catalog and restart the servers that use it.
+
+    Clients need the new token, which `lake connect` prints.
+    """
+    from lakehouse.config.secrets import rotate_secret
+    from lakehouse.stack import native
+
+    settings = context.settings()
+    rotate_secret(settings, "rest_token")
+    running = [each.service for each in native.status(settings) if each.service in ("rest", "trino")]
+    if running:
+        native.up(settings, running, progress=note)
+    note("The REST catalog has a new token.")
+
+
 @command("lake stack serve connect", stack)
 @click.argument("service")
 def serve(context: Context, service: str) -> None:

@@ -47,11 +47,13 @@ def resolve_profile(settings: Settings) -> Settings:
         "access_key": endpoints.s3_access_key,
         "secret_key": endpoints.s3_secret_key,
     }
+    # The token of our own server is none for a server of the user's own.
+    token = endpoints.rest_token if kind == "rest" and not settings.catalog.uri else ""
     own_store = bool(settings.s3.endpoint or settings.s3.access_key)
     return replace(
         settings,
         warehouse=settings.warehouse or endpoints.warehouse,
-        catalog=_with_defaults(settings.catalog, {"kind": kind, "uri": uris.get(kind, "")}),
+        catalog=_with_defaults(settings.catalog, {"kind": kind, "uri": uris.get(kind, ""), "token": token}),
         # All or nothing: the keys of one object store are invalid at another.
         s3=settings.s3 if own_store else replace(settings.s3, **store),  # type: ignore[arg-type]
         trino=_with_defaults(

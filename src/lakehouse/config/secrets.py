@@ -27,6 +27,7 @@ class Secrets:
     hive_password: str = field(repr=False)
     nessie_password: str = field(repr=False)
     oltp_password: str = field(repr=False)
+    rest_token: str = field(repr=False)
 
 
 def secrets_of(settings: Settings) -> Secrets:
@@ -40,6 +41,17 @@ def secrets_of(settings: Settings) -> Secrets:
             stored = {name: generate_secret(name) for name in given} | _read(file)
             write_private(file, json.dumps(stored, indent=1))
     return Secrets(**{name: value or stored[name] for name, value in given.items()})
+
+
+def rotate_secret(settings: Settings, name: str) -> None:
+    """Replace a generated secret by a new one."""
+    if getattr(settings.stack, name):
+        raise BadSettingError(f"stack.{name} is set, so it is not generated.", "Change the setting.")
+    secrets_of(settings)
+    home = LocalHome(settings.home).ready()
+    with locked(home.run / "secrets.lock"):
+        stored = {**_read(home.folder / FILE), name: generate_secret(name)}
+        write_private(home.folder / FILE, json.dumps(stored, indent=1))
 
 
 def generate_secret(name: str) -> str:

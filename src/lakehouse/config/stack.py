@@ -85,6 +85,7 @@ class StackSettings:
     hive_password: str = _password("Password of the user and database hive")
     nessie_password: str = _password("Password of the user and database nessie")
     oltp_password: str = _password("Password of the user and database oltp")
+    rest_token: str = _password("Bearer token of our Iceberg REST catalog; its holder has the owner's rights")
 
     def external_services(self) -> set[str]:
         """The services that run on a host that the user named, and that `lake up` does not start."""

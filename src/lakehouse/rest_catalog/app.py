@@ -23,11 +23,13 @@ from lakehouse.core.errors import CatalogBusyError, LakeError
 from lakehouse.core.names import CATALOG, MAIN
 from lakehouse.rest_catalog.authentication import Authenticator
 from lakehouse.rest_catalog.backend import CatalogBackend
-from lakehouse.rest_catalog.errors import NotFoundError, RestError, UnsupportedError
+from lakehouse.rest_catalog.errors import ForbiddenError, NotFoundError, RestError, UnsupportedError
 from lakehouse.rest_catalog.idempotency import LIFETIME, IdempotencyStore, PendingResponse
+from lakehouse.rest_catalog.locations import table_locations
 from lakehouse.rest_catalog.messages import CatalogRequest, CatalogResponse
 from lakehouse.rest_catalog.metadata_files import MetadataFiles, only_referenced_snapshots
 from lakehouse.rest_catalog.pointers import Namespaces, Pointers
+from lakehouse.rest_catalog.request_body import parse_object, read_body
 from lakehouse.rest_catalog.routes import Route, find, routes
 from lakehouse.rest_catalog.vending import CredentialVending
 
@@ -41,39 +43,52 @@ _LOG = logging.getLogger(__name__)
 def create_app(
     catalog: SqlCatalog,
     files: Mapping[str, str],
-    tokens: Sequence[str] = (),
+    tokens: Sequence[str],
     vend: bool = True,
+    protected: Sequence[str] = (),
 ) -> FastAPI:
     """Create the application.
 
     Args:
         catalog: the SQL catalog of `main`.
         files: PyIceberg's FileIO properties for metadata files.
-        tokens: bearer tokens of which a request needs one; without any, only programs on this machine have access.
-        vend: whether clients that request them get the keys among `files`.
+        tokens: bearer tokens of which every request needs one.
+        vend: whether clients that request them get keys of the storage.
+        protected: branches that clients may read but not change.
     """
-    server = _Server(catalog, files, tokens, vend)
+    server = _Server(catalog, files, Authenticator(tokens), CredentialVending(files, vend), protected)
     app = FastAPI(title="Iceberg REST catalog", docs_url=None, redoc_url=None, openapi_url=None)
     app.router.routes.append(PathRoute("/{path:path}", server.respond, methods=_METHODS))
     return app
 
 
 class _Server:
-    def __init__(self, catalog: SqlCatalog, files: Mapping[str, str], tokens: Sequence[str], vend: bool) -> None:
+    def __init__(
+        self,
+        catalog: SqlCatalog,
+        files: Mapping[str, str],
+        authenticator: Authenticator,
+        vending: CredentialVending,
+        protected: Sequence[str],
+    ) -> None:
         database = catalog.database
-        self._authenticator, self._vending = Authenticator(tokens), CredentialVending(files, vend)
+        self._authenticator, self._vending, self._protected = authenticator, vending, frozenset(protected)
         self._backend = CatalogBackend(catalog, Pointers(database), Namespaces(database), MetadataFiles(files))
         self._idempotency = IdempotencyStore(database)
         self._routes = routes(self._backend, self._credentials)
 
     async def respond(self, request: Request) -> Response:
         """Handle any request."""
-        body = await request.body()
+        try:
+            self._authenticator.check(request.headers)  # before the body is read
+            body = await read_body(request)
+        except RestError as exc:
+            # The rest of the body is not read, so the connection cannot be used again.
+            return _error_response(exc, request.method, {"Connection": "close"})
         return await run_in_threadpool(self._respond, request, body)
 
     def _respond(self, request: Request, body: bytes) -> Response:
         try:
-            self._authenticator.check(request.headers)
             return self._route(request, body)
         except RestError as exc:
             return _error_response(exc, request.method)
@@ -82,6 +97,8 @@ class _Server:
             busy = isinstance(exc, CatalogBusyError)
             kind = "ServiceUnavailableException" if busy else "ServiceFailureException"
             return _error_response(RestError(exc.message, exc.hint, 503 if busy else 500, kind), request.method)
+        except RecursionError:
+            return _error_response(RestError("The request is nested too deeply."), request.method)
         except Exception:  # noqa: BLE001 - the client gets a response, the log the reason
             _LOG.exception("%s %s failed", request.method, request.url.path)
             message = "The catalog failed; see its log."
@@ -95,7 +112,9 @@ class _Server:
         if found is None:
             raise UnsupportedError(f"{request.method} {request.url.path} is not supported.", status=404)
         route, names, prefix = found
-        parsed = CatalogRequest(self._branch(prefix), names, dict(request.query_params), _parse_object(body))
+        parsed = CatalogRequest(self._branch(prefix), names, dict(request.query_params), parse_object(body))
+        if route.is_change:
+            self._check_protected(parsed.branch)
         key = request.headers.get("idempotency-key", "")
         idempotent = bool(key) and route.is_change
         response = self._once(route, parsed, key, request, body) if idempotent else route.handler(parsed)
@@ -129,6 +148,14 @@ class _Server:
             raise NotFoundError(f"There is no branch {prefix}.", kind="NoSuchNamespaceException")
         return prefix
 
+    def _check_protected(self, branch: str) -> None:
+        name = MAIN if branch == CATALOG else branch
+        if name in self._protected:
+            raise ForbiddenError(
+                f"The branch {name} is protected (branches.protected): only checked runs change it.",
+                "Write to another branch.",
+            )
+
     def _config(self, warehouse: str) -> dict[str, Any]:
         """Return the client configuration; `warehouse=NAME@BRANCH` selects a branch for clients without a prefix."""
         branch = warehouse.rpartition("@")[2] if "@" in warehouse else ""
@@ -143,14 +170,16 @@ class _Server:
     def _credentials(self, request: CatalogRequest) -> CatalogResponse:
         """Return the keys of a table's storage."""
         metadata = self._backend.files.table(self._backend.pointers.get(request.branch, request.table))
-        return CatalogResponse(body=self._vending.credentials(metadata.location))
+        return CatalogResponse(body=self._vending.credentials(table_locations(metadata.location, metadata.properties)))
 
     def _http_response(self, response: CatalogResponse, request: Request) -> Response:
         if response.body is not None and not response.staged:
             return _json_response(response.body, response.status)
         delegation = request.headers.get("x-iceberg-access-delegation", "")
         if response.staged and response.body is not None:
-            storage = self._vending.config(response.body["metadata"]["location"], delegation)
+            staged = response.body["metadata"]
+            locations = table_locations(staged["location"], staged.get("properties", {}))
+            storage = self._vending.config(locations, delegation)
             return _json_response({"config": {}, **response.body, **storage}, response.status)
         if not response.metadata:
             return Response(status_code=response.status)
@@ -168,7 +197,9 @@ class _Server:
             raw = only_referenced_snapshots(raw)
         storage = {}
         if self._vending.vends_keys(delegation):
-            storage = self._vending.config(json.loads(raw).get("location", ""), delegation)
+            metadata = json.loads(raw)
+            locations = table_locations(metadata.get("location", ""), metadata.get("properties", {}))
+            storage = self._vending.config(locations, delegation)
         envelope = json.dumps({"metadata-location": response.metadata, "config": {}, **storage}, separators=(",", ":"))
         content = envelope[:-1].encode() + b',"metadata":' + raw.strip() + b"}"
         return Response(content, response.status, headers, media_type="application/json")
@@ -181,24 +212,12 @@ def _segments(request: Request) -> list[str]:
     return path.decode("ascii", "replace").removeprefix(mounted).strip("/").split("/")
 
 
-def _parse_object(body: bytes) -> dict[str, Any]:
-    if not body:
-        return {}
-    try:
-        found = json.loads(body)
-    except ValueError as exc:
-        raise RestError("The request's body is not JSON.") from exc
-    if not isinstance(found, dict):
-        raise RestError("The request's body is not a JSON object.")
-    return found
-
-
 def _json_response(body: Mapping[str, Any], status: int = 200) -> Response:
     return Response(json.dumps(body, separators=(",", ":")), status, media_type="application/json")
 
 
-def _error_response(error: RestError, method: str) -> Response:
-    headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
+def _error_response(error: RestError, method: str, headers: Mapping[str, str] | None = None) -> Response:
+    headers = {**(headers or {}), **({"WWW-Authenticate": "Bearer"} if error.status == 401 else {})}
     if method == "HEAD":
         return Response(status_code=error.status, headers=headers)
     content = json.dumps(error.as_body())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from lakehouse.rest_catalog.errors import RestError
+from lakehouse.rest_catalog.locations import Warehouse
 from lakehouse.rest_catalog.names import folder_of, levels_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ class CatalogBackend:
     pointers: Pointers
     namespaces: Namespaces
     files: MetadataFiles
+
+    @cached_property
+    def warehouse(self) -> Warehouse:
+        """The location below which clients may create tables and views."""
+        return Warehouse(self.catalog.warehouse)
 
     @cached_property
     def default_properties(self) -> dict[str, str]:

@@ -15,7 +15,7 @@ from pyiceberg.table import CommitTableRequest
 from pyiceberg.table.update import AssertCreate
 
 from lakehouse.catalogs.sql.rows import TABLE
-from lakehouse.rest_catalog import names, requirements, table_updates
+from lakehouse.rest_catalog import names, requirements, table_policy, table_updates
 from lakehouse.rest_catalog.backend import COMMIT_ATTEMPTS, CatalogBackend, parse_model
 from lakehouse.rest_catalog.errors import AlreadyExistsError, CommitFailedError, RestError
 from lakehouse.rest_catalog.messages import CatalogRequest, CatalogResponse, TransactionHook
@@ -24,6 +24,8 @@ from lakehouse.rest_catalog.pointers import Swap, missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from pyiceberg.table.metadata import TableMetadata
 
     from lakehouse.core.names import TableName
 
@@ -124,11 +126,19 @@ class CommitHandlers:
         result = table_updates.apply_updates(base, commit.request.updates, start or "")
         if start and result is base:
             return Swap(commit.name, start, start)
+        if base is None:
+            properties = table_policy.with_safe_defaults(result.properties)
+            result = result.model_copy(update={"properties": properties})
+        self._check(base, result)
         before = json.loads(backend.files.raw(start)) if start else {}
         end = new_location(result.location, result.properties, start or "")
         backend.files.write(end, table_updates.serialize(result, before, commit.sent))
         written.append(end)
         return Swap(commit.name, start, end)
+
+    def _check(self, base: TableMetadata | None, result: TableMetadata) -> None:
+        before = (base.location, base.properties) if base else ("", {})
+        table_policy.check_table(self._backend.warehouse, result.location, result.properties, *before)
 
     def _remove(self, written: Sequence[str]) -> None:
         for location in written:

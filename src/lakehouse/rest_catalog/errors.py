@@ -75,7 +75,7 @@ class UnauthorizedError(RestError):
 
 
 class ForbiddenError(RestError):
-    """A request comes from another machine or from a web page, and there are no tokens."""
+    """A branch is protected."""
 
     status, kind = 403, "ForbiddenException"
 

@@ -169,7 +169,9 @@ def _failure(what: str, exc: Exception) -> RestError:
     """Return the error with its cause only: a server may quote the request in its message."""
     found = re.search(r"AWS Error (\w+)", str(exc))
     cause = found[1] if found else getattr(exc, "strerror", None) or type(exc).__name__
-    return RestError(f"{what}: {cause}", status=500, kind="ServiceFailureException")
+    if cause == "NO_SUCH_BUCKET":
+        return RestError(f"{what}: the bucket does not exist.")
+    return RestError(f"{what}: {cause}", status=503, kind="ServiceUnavailableException")
 
 
 def _first_line(exc: Exception) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lakehouse.rest_catalog import names
 from lakehouse.rest_catalog.backend import CatalogBackend
 from lakehouse.rest_catalog.errors import NoSuchNamespaceError, RestError, UnprocessableError
@@ -34,6 +36,7 @@ class NamespaceHandlers:
         if not isinstance(levels, list) or not levels or not all(isinstance(level, str) for level in levels):
             raise RestError("The request lacks 'namespace', a list of names.")
         properties = parse_properties(request.body.get("properties"))
+        self._check_location(properties)
         response = CatalogResponse(body={"namespace": levels, "properties": properties})
         self._namespaces.create(request.branch, names.namespace_key(levels), properties, request.store(response))
         return response
@@ -54,6 +57,7 @@ class NamespaceHandlers:
     def change(self, request: CatalogRequest) -> CatalogResponse:
         """Set and remove properties."""
         updates = parse_properties(request.body.get("updates"))
+        self._check_location(updates)
         removals = request.body.get("removals") or []
         if not isinstance(removals, list) or not all(isinstance(each, str) for each in removals):
             raise RestError("The removals must be a list of names.")
@@ -69,6 +73,11 @@ class NamespaceHandlers:
         )
         self._namespaces.change(request.branch, request.namespace, updates, removals, request.store(response))
         return response
+
+    def _check_location(self, properties: Mapping[str, str]) -> None:
+        """Check the location of a namespace, below which its new tables are created."""
+        if "location" in properties:
+            self._backend.warehouse.check(properties["location"])
 
     def drop(self, request: CatalogRequest) -> CatalogResponse:
         """Delete an empty namespace."""

@@ -18,7 +18,6 @@ from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.errors import BadSettingError, EngineUnreachableError
 from lakehouse.process.daemons import run_main
 from lakehouse.process.sockets import bind_tcp
-from lakehouse.rest_catalog.authentication import LOOPBACK
 
 PORT = 8181
 _START_TIMEOUT_S = 60.0
@@ -37,9 +36,11 @@ class RestOptions:
     files: dict[str, str] = field(default_factory=dict, repr=False)
     """PyIceberg's FileIO properties (`s3.endpoint`, `s3.access-key-id`, …)."""
     tokens: tuple[str, ...] = field(default=(), repr=False)
-    """Bearer tokens of which a request needs one; without any, only programs on this machine have access."""
+    """Bearer tokens of which every request needs one; the server does not start without one."""
     vend: bool = True
-    """Whether clients that request them get the keys of the storage."""
+    """Whether clients that request them get keys of the storage."""
+    protected: tuple[str, ...] = ()
+    """Branches that clients may read but not change."""
     host: str = "127.0.0.1"
     port: int = PORT
     author: str = ""
@@ -53,7 +54,7 @@ class RestOptions:
     def from_json(cls, text: str) -> RestOptions:
         """Parse what `to_json` returned."""
         data = json.loads(text)
-        return cls(**{**data, "tokens": tuple(data.get("tokens", ()))})
+        return cls(**{**data, **{name: tuple(data.get(name, ())) for name in ("tokens", "protected")}})
 
 
 def serve(options: RestOptions) -> None:
@@ -62,14 +63,11 @@ def serve(options: RestOptions) -> None:
 
     from lakehouse.rest_catalog.app import create_app
 
-    if options.host not in LOOPBACK and not any(options.tokens):
-        raise BadSettingError(
-            f"The catalog would listen on {options.host} without access control.",
-            "Set a token, or listen on 127.0.0.1.",
-        )
+    if not any(options.tokens):
+        raise BadSettingError("The REST catalog has no token.", "Set at least one: every request needs one.")
     where = options.catalog if "://" in options.catalog else Path(options.catalog)
     catalog = SqlCatalog(open_database(where), options.warehouse, io=options.files, author=options.author)
-    app = create_app(catalog, options.files, options.tokens, options.vend)
+    app = create_app(catalog, options.files, options.tokens, options.vend, options.protected)
     listener = _listen(options)
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=_SHUTDOWN_S)
     _announce(address(options.host, listener.getsockname()[1]))

@@ -6,10 +6,11 @@ import json
 from datetime import UTC, datetime
 
 from lakehouse.catalogs.sql.rows import TABLE
-from lakehouse.rest_catalog import names
+from lakehouse.rest_catalog import names, table_policy
 from lakehouse.rest_catalog.backend import CatalogBackend
 from lakehouse.rest_catalog.commits import parse_identifier, put_new
 from lakehouse.rest_catalog.errors import CommitFailedError
+from lakehouse.rest_catalog.locations import table_locations
 from lakehouse.rest_catalog.messages import CatalogRequest, CatalogResponse
 from lakehouse.rest_catalog.metadata_files import new_location
 from lakehouse.rest_catalog.pagination import list_page
@@ -45,6 +46,7 @@ class TableHandlers:
         backend.pointers.check_free(request.branch, name, TABLE)
         location = backend.default_location(request.branch, name)
         metadata, content = first_metadata(name, request.body, location, backend.default_properties)
+        table_policy.check_table(backend.warehouse, metadata.location, metadata.properties, "", {})
         if request.body.get("stage-create"):
             backend.files.create_folders(metadata.location)
             return CatalogResponse(body={"metadata": json.loads(content)}, staged=True)
@@ -57,7 +59,10 @@ class TableHandlers:
         """Set the pointer of a name to existing metadata; with `overwrite`, also of an existing table."""
         name = names.table_name(request.namespace, request.text("name"))
         location = request.text("metadata-location")
-        self._backend.files.table(location)
+        self._backend.warehouse.check_metadata_file(location)
+        metadata = self._backend.files.table(location)
+        for each in table_locations(metadata.location, metadata.properties):
+            self._backend.warehouse.check(each)
         response = CatalogResponse(metadata=location)
         start = self._backend.pointers.find(request.branch, name) if request.body.get("overwrite") else None
         swap = Swap(name, start, location)

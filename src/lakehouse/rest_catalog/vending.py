@@ -1,14 +1,27 @@
-"""The storage settings for clients: the endpoint always, the keys on request if the server may vend them."""
+"""The storage settings for clients: the endpoint always, keys on request if the server may vend them.
+
+Where the object store issues temporary keys (STS, as in MinIO), the keys are limited to the locations of the table. Other
+stores have one pair of keys, which every holder of a token gets: a token is the owner's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-_SECRET = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
+from lakehouse.rest_catalog import sts
+from lakehouse.rest_catalog.errors import RestError
+
+_KEY_ID, _SECRET_KEY, _SESSION = "s3.access-key-id", "s3.secret-access-key", "s3.session-token"
 #: Each setting under the names of PyIceberg and of Iceberg's Java library.
 _PLAIN = {"s3.endpoint": ("s3.endpoint",), "s3.region": ("s3.region", "client.region")}
 _DELEGATION = "vended-credentials"
+_S3 = ("s3:", "s3a:", "s3n:")
+#: Temporary keys are issued again after this share of their lifetime, so that a client has most of it left.
+_REUSED_S = sts.LIFETIME_S / 12
+_MAX_CACHED = 1000
 
 
 class CredentialVending:
@@ -19,7 +32,12 @@ class CredentialVending:
         if self._plain.get("s3.endpoint"):
             virtual = files.get("s3.force-virtual-addressing", "false").lower() == "true"
             self._plain["s3.path-style-access"] = str(not virtual).lower()
-        self._secret = {key: files[key] for key in _SECRET if files.get(key)} if vend_keys else {}
+        keys = (_KEY_ID, _SECRET_KEY, _SESSION)
+        self._secret = {key: files[key] for key in keys if files.get(key)} if vend_keys else {}
+        # Keys that are temporary themselves cannot issue others.
+        self._issues_keys = bool(self._plain.get("s3.endpoint")) and _SESSION not in self._secret
+        self._issued: dict[tuple[str, ...], tuple[float, dict[str, str]]] = {}
+        self._lock = threading.Lock()
 
     @property
     def defaults(self) -> dict[str, str]:
@@ -30,13 +48,46 @@ class CredentialVending:
         """Return whether a request with this access delegation header gets keys."""
         return bool(self._secret) and _DELEGATION in {each.strip() for each in delegation.split(",")}
 
-    def config(self, location: str, delegation: str) -> dict[str, Any]:
-        """Return the storage part of a response for one table."""
-        if not self.vends_keys(delegation) or not location.startswith(("s3:", "s3a:", "s3n:")):
+    def config(self, locations: Sequence[str], delegation: str) -> dict[str, Any]:
+        """Return the storage part of a response for one table, which has files at these locations."""
+        if not self.vends_keys(delegation) or not all(_is_vendable(each) for each in locations):
             return {}
-        config = {**self._plain, **self._secret}
-        return {"config": config, "storage-credentials": [{"prefix": location, "config": config}]}
+        config = {**self._plain, **self._keys(tuple(locations))}
+        return {"config": config, "storage-credentials": [{"prefix": each, "config": config} for each in locations]}
 
-    def credentials(self, location: str) -> dict[str, Any]:
+    def credentials(self, locations: Sequence[str]) -> dict[str, Any]:
         """Return the response of the credentials endpoint."""
-        return {"storage-credentials": self.config(location, _DELEGATION).get("storage-credentials", [])}
+        return {"storage-credentials": self.config(locations, _DELEGATION).get("storage-credentials", [])}
+
+    def _keys(self, locations: tuple[str, ...]) -> dict[str, str]:
+        with self._lock:
+            issued_at, keys = self._issued.get(locations, (0.0, {}))
+            if keys and time.monotonic() - issued_at < _REUSED_S:
+                return keys
+        issued = self._issue(locations) if self._issues_keys else None
+        if issued is None:
+            return self._secret
+        keys = {_KEY_ID: issued.access_key, _SECRET_KEY: issued.secret_key, _SESSION: issued.session_token}
+        with self._lock:
+            if len(self._issued) >= _MAX_CACHED:
+                self._issued.clear()
+            self._issued[locations] = time.monotonic(), keys
+        return keys
+
+    def _issue(self, locations: Sequence[str]) -> sts.TemporaryKeys | None:
+        """Return keys for these locations; None if the store does not issue any, which does not change while it runs."""
+        region = self._plain.get("s3.region", "us-east-1")
+        owner = sts.Owner(self._plain["s3.endpoint"], region, self._secret[_KEY_ID], self._secret[_SECRET_KEY])
+        try:
+            issued = sts.assume_role(owner, sts.table_policy(locations))
+        except OSError as exc:
+            raise RestError(
+                "The object store does not answer.", status=503, kind="ServiceUnavailableException"
+            ) from exc
+        self._issues_keys = issued is not None
+        return issued
+
+
+def _is_vendable(location: str) -> bool:
+    """Whether keys can be limited to the location: a policy takes some characters for wildcards."""
+    return location.startswith(_S3) and not set(location) & set("*?$")

@@ -44,6 +44,8 @@ class ViewHandlers:
         own = {"location": request.body.get("location"), "name": name.table, "properties": properties}
         body = parse_model(CreateViewRequest, {**request.body, **own})
         folder = (body.location or backend.default_location(request.branch, name)).rstrip("/")
+        backend.warehouse.check(folder)
+        backend.warehouse.check_paths(properties, {})
         metadata = view_updates.new_view(folder, body.view_schema, body.view_version, properties)
         location = new_location(folder, properties)
         response = CatalogResponse(metadata=location)
@@ -61,6 +63,9 @@ class ViewHandlers:
             result = view_updates.apply_updates(base, commit.updates)
             if result is base:
                 return CatalogResponse(metadata=start)
+            if result.location != base.location:
+                backend.warehouse.check(result.location)
+            backend.warehouse.check_paths(result.properties, base.properties)
             end = new_location(result.location, result.properties, start)
             backend.files.write(end, _serialize(result))
             response = CatalogResponse(metadata=end)
@@ -73,6 +78,7 @@ class ViewHandlers:
         """Set the pointer of a new name to existing metadata of a view."""
         name = names.table_name(request.namespace, request.text("name"))
         location = request.text("metadata-location")
+        self._backend.warehouse.check_metadata_file(location)
         self._backend.files.view(location)
         response = CatalogResponse(metadata=location)
         self._backend.pointers.swap(request.branch, [Swap(name, None, location, VIEW)], request.store(response))

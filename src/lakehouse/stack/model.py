@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lakehouse.config.endpoints import StackEndpoints
+from lakehouse.config.profiles import EMBEDDED
 from lakehouse.config.secrets import Secrets
 from lakehouse.config.settings import Settings
 from lakehouse.engines.spark.jars import MavenArtifact
@@ -144,6 +145,8 @@ class Service:
     memory_mb: int
     """Measured resident memory when idle."""
     needs: tuple[str, ...] = ()
+    embedded_needs: tuple[str, ...] | None = None
+    """Its dependencies in the embedded profile (default: the same)."""
     ports: tuple[Port, ...] = ()
     artifacts: Callable[[StackContext], tuple[Artifact, ...]] = lambda context: ()
     build: Callable[[StackContext, Callable[[str], object]], None] = lambda context, progress: None
@@ -159,3 +162,7 @@ class Service:
     container: Callable[[], ContainerSpec] | None = None
     jobs: Mapping[str, Callable[[], ContainerSpec]] = field(default_factory=dict)
     """Its one-shot containers."""
+
+    def needs_in(self, profile: str) -> tuple[str, ...]:
+        """Its dependencies in a profile."""
+        return self.needs if profile != EMBEDDED or self.embedded_needs is None else self.embedded_needs

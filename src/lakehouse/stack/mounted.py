@@ -80,7 +80,7 @@ CMD ["gunicorn", "--bind", "0.0.0.0:8088", "--workers", "2", "--worker-class", "
 def mounted_files() -> dict[str, str]:
     """The text of all files, by their names in the folder."""
     endpoints = _container_endpoints()
-    catalogs = catalog_files(stack_catalogs(endpoints, "${ENV:REST_TOKEN}"), store_of(endpoints))
+    catalogs = catalog_files(stack_catalogs(endpoints), store_of(endpoints))
     return {
         "postgres/databases.sh": _DATABASES.format(names=" ".join(DATABASES), tables=create_tables_sql()),
         "trino/jvm.config": _JVM,
@@ -106,6 +106,7 @@ def _container_endpoints() -> StackEndpoints:
         nessie_uri="http://nessie:19120/api/v2",
         nessie_iceberg_uri="http://nessie:19120/iceberg",
         rest_uri="http://rest:8181",
+        rest_token="${ENV:REST_TOKEN}",
         hive_uri="thrift://hive:9083",
         trino_url="http://trino:8080",
         connect_url="sc://connect:15002",

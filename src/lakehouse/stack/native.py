@@ -52,7 +52,7 @@ def startable(settings: Settings, names: Iterable[str]) -> list[Service]:
     requested, external = list(names), settings.stack.external_services()
     if ALL in requested:
         requested = [each.name for each in services() if each.process is not None and each.name not in external]
-    chosen = in_order(requested, external)
+    chosen = in_order(requested, external, settings.profile)
     for each in chosen:
         if each.process is None:
             raise NotSupportedError(

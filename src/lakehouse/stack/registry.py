@@ -27,7 +27,7 @@ def services() -> list[Service]:
     return [service(name) for name in NAMES]
 
 
-def in_order(names: Iterable[str], external: Iterable[str] = ()) -> list[Service]:
+def in_order(names: Iterable[str], external: Iterable[str] = (), profile: str = "") -> list[Service]:
     """These services and their dependencies, dependencies first; dependencies that run elsewhere are left out."""
     external, chosen = set(external), set[str]()
     pending = [service(name) for name in names]
@@ -35,5 +35,5 @@ def in_order(names: Iterable[str], external: Iterable[str] = ()) -> list[Service
         each = pending.pop()
         if each.name not in chosen:
             chosen.add(each.name)
-            pending += [service(name) for name in each.needs if name not in external]
+            pending += [service(name) for name in each.needs_in(profile) if name not in external]
     return [service(name) for name in NAMES if name in chosen]

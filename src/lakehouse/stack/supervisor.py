@@ -51,9 +51,10 @@ class Supervisor:
 
     def start(self, settings: str, names: Iterable[str]) -> None:
         """Start services with these settings; those that already run with them are left alone."""
-        context = stack_context(parse_settings(settings))
+        parsed = parse_settings(settings)
+        context = stack_context(parsed)
         with self._lock:
-            for each in in_order(names, context.settings.stack.external_services()):
+            for each in in_order(names, parsed.stack.external_services(), parsed.profile):
                 known = self._monitors.get(each.name)
                 if known is not None and known.matches(context):
                     continue

@@ -162,12 +162,12 @@ def branch_catalogs(endpoints: StackEndpoints, branches: Sequence[str], on_nessi
     return {name: IcebergOnSql(endpoints.databases["lake"], endpoints.warehouse, name) for name in branches}
 
 
-def stack_catalogs(endpoints: StackEndpoints, rest_token: str = "") -> dict[str, Catalog]:
+def stack_catalogs(endpoints: StackEndpoints) -> dict[str, Catalog]:
     """What Trino sees of a whole stack. A catalog whose server does not run fails when it is asked, not before."""
     return {
         "lake": IcebergOnSql(endpoints.databases["lake"], endpoints.warehouse),
         "nessie": IcebergOnNessie(endpoints.nessie_uri, endpoints.warehouse),
-        "rest": IcebergOnRest(endpoints.rest_uri, token=rest_token),
+        "rest": IcebergOnRest(endpoints.rest_uri, token=endpoints.rest_token),
         # A table of the metastore is found by its plain name whatever its format is: Iceberg's catalog hands on what is
         # not its own to Hive's, and that knows which connector reads it.
         "hive": OnHive(endpoints.hive_uri, others={"hive": "metastore"}),

@@ -1,37 +1,64 @@
-"""Our own Iceberg REST catalog over the SQL catalog in PostgreSQL."""
+"""Our own Iceberg REST catalog: over PostgreSQL, or over the catalog of an embedded lake."""
 
 from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
+from lakehouse.config.profiles import EMBEDDED
+from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.uris import file_uri
 from lakehouse.process.probes import answers
 from lakehouse.stack.model import ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.services.ours import ENVIRONMENT, listening
+from lakehouse.storage import access
+from lakehouse.storage.local import LocalHome
+from lakehouse.storage.s3 import S3Settings, is_remote
 
 
 def _process(context: StackContext) -> ProcessSpec:
-    endpoints, settings = context.endpoints, context.settings
+    settings = context.settings
     options = {
-        "catalog": endpoints.databases["lake"].url,
-        "warehouse": settings.warehouse or endpoints.warehouse,
-        "files": {
-            "s3.endpoint": endpoints.s3_endpoint,
-            "s3.region": endpoints.s3_region,
-            "s3.access-key-id": endpoints.s3_access_key,
-            "s3.secret-access-key": endpoints.s3_secret_key,
-            "s3.path-style-access": "true",
-        },
-        "tokens": [settings.catalog.token] if settings.catalog.token else [],
+        **(_embedded(context) if settings.profile == EMBEDDED else _stack(context)),
+        "tokens": [context.secrets.rest_token],
+        "protected": list(settings.branches.protected),
         "host": settings.stack.host,
         "port": settings.stack.rest_port,
+        "author": settings.runs.author,
     }
     return ProcessSpec((sys.executable, "-m", "lakehouse.rest_catalog"), input=json.dumps(options))
 
 
+def _embedded(context: StackContext) -> dict[str, Any]:
+    """The lake's own SQL catalog and warehouse."""
+    settings, home = context.settings, LocalHome(context.home)
+    if settings.catalog.kind not in ("", "sql"):
+        raise NotSupportedError(
+            f"The REST catalog serves a SQL catalog, and catalog.kind is {settings.catalog.kind}.",
+            "Connect to that catalog directly.",
+        )
+    warehouse = settings.warehouse or file_uri(home.warehouse.absolute())
+    return {
+        "catalog": settings.catalog.uri or str(home.catalog_file.absolute()),
+        "warehouse": warehouse,
+        "files": dict(access.for_pyiceberg(settings.s3)) if is_remote(warehouse) else {},
+    }
+
+
+def _stack(context: StackContext) -> dict[str, Any]:
+    endpoints = context.endpoints
+    keys = S3Settings(endpoints.s3_endpoint, access_key=endpoints.s3_access_key, secret_key=endpoints.s3_secret_key)
+    return {
+        "catalog": endpoints.databases["lake"].url,
+        "warehouse": context.settings.warehouse or endpoints.warehouse,
+        "files": {**access.for_pyiceberg(keys), "s3.region": endpoints.s3_region, "s3.path-style-access": "true"},
+    }
+
+
 def _healthy(context: StackContext) -> bool:
     # 401: it runs and requires the token.
-    return answers(f"http://{context.endpoints.host}:{context.settings.stack.rest_port}/v1/config", 200, 401)
+    return answers(f"http://{context.endpoints.host}:{context.settings.stack.rest_port}/v1/config", 401)
 
 
 def _container() -> ContainerSpec:
@@ -39,7 +66,7 @@ def _container() -> ContainerSpec:
         image="",
         build=True,
         command=("stack", "serve", "rest"),
-        environment={**ENVIRONMENT, "LAKE_CATALOG__TOKEN": "${REST_TOKEN}"},
+        environment={**ENVIRONMENT, "LAKE_STACK__REST_TOKEN": "${REST_TOKEN}"},
         health=listening(8181),
         needs={"postgres": "service_healthy", "bucket": "service_completed_successfully"},
         volumes={"lake": "/lake"},
@@ -49,11 +76,12 @@ def _container() -> ContainerSpec:
 
 SERVICE = Service(
     name="rest",
-    about="our Iceberg REST catalog over PostgreSQL",
+    about="our Iceberg REST catalog over the lake's SQL catalog",
     version="ours",
     licence="Apache-2.0",
     memory_mb=65,
     needs=("storage", "postgres"),
+    embedded_needs=(),
     ports=(Port("rest_port", "http://{host}:{port}", 8181),),
     process=_process,
     healthy=_healthy,

@@ -55,7 +55,7 @@ def _process(context: StackContext) -> ProcessSpec:
         **branch_catalogs(
             context.endpoints, context.settings.trino.branches, on_nessie=context.settings.profile == "stack"
         ),
-        **stack_catalogs(context.endpoints, context.settings.catalog.token),
+        **stack_catalogs(context.endpoints),
     }
     catalogs = catalog_files(seen, store_of(context.endpoints))
     return ProcessSpec(

@@ -1,0 +1,94 @@
+"""Temporary keys of an object store for a few locations: the AssumeRole request of AWS STS, which MinIO implements."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from urllib.error import HTTPError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import Request, urlopen
+from xml.etree import ElementTree
+
+#: The lifetime of the keys in seconds: as long as a long job, because not every engine fetches new ones.
+LIFETIME_S = 12 * 3600
+_TIMEOUT_S = 10
+_TYPE = "application/x-www-form-urlencoded"
+_SIGNED = "content-type;host;x-amz-content-sha256;x-amz-date"
+_READ_AND_ADD = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The object store, and the keys that other keys are derived from."""
+
+    endpoint: str
+    region: str
+    access_key: str = field(repr=False)
+    secret_key: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class TemporaryKeys:
+    """Keys that expire."""
+
+    access_key: str = field(repr=False)
+    secret_key: str = field(repr=False)
+    session_token: str = field(repr=False)
+
+
+def table_policy(locations: Sequence[str]) -> str:
+    """Return the policy that allows to read and add objects below the locations. No client may delete objects."""
+    paths = [location.partition("://")[2].rstrip("/") for location in locations]
+    statements: list[dict[str, object]] = [
+        {"Effect": "Allow", "Action": list(_READ_AND_ADD), "Resource": [f"arn:aws:s3:::{path}/*" for path in paths]}
+    ]
+    for bucket, _, key in (path.partition("/") for path in paths):
+        listed = {"StringLike": {"s3:prefix": [key, f"{key}/*"]}}
+        resource = [f"arn:aws:s3:::{bucket}"]
+        statements.append({"Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": resource, "Condition": listed})
+        statements.append({"Effect": "Allow", "Action": ["s3:GetBucketLocation"], "Resource": resource})
+    return json.dumps({"Version": "2012-10-17", "Statement": statements})
+
+
+def assume_role(owner: Owner, policy: str) -> TemporaryKeys | None:
+    """Return keys with this policy; None if the store does not issue keys. Raises OSError if it does not answer."""
+    form = {"Action": "AssumeRole", "Version": "2011-06-15", "DurationSeconds": str(LIFETIME_S), "Policy": policy}
+    body = urlencode(form).encode()
+    request = Request(owner.endpoint.rstrip("/") + "/", body, _headers(owner, body), method="POST")
+    try:
+        with urlopen(request, timeout=_TIMEOUT_S) as response:
+            found = {each.tag.rpartition("}")[2]: each.text or "" for each in ElementTree.fromstring(response.read()).iter()}
+    except HTTPError as exc:
+        if exc.code >= 500 and exc.code != 501:
+            raise
+        return None
+    except ElementTree.ParseError:
+        return None
+    if not found.get("SessionToken"):
+        return None
+    return TemporaryKeys(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"])
+
+
+def _headers(owner: Owner, body: bytes) -> dict[str, str]:
+    """Sign the request with AWS Signature Version 4."""
+    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    host, digest = urlsplit(owner.endpoint).netloc, hashlib.sha256(body).hexdigest()
+    headers = f"content-type:{_TYPE}\nhost:{host}\nx-amz-content-sha256:{digest}\nx-amz-date:{now}\n"
+    canonical = f"POST\n/\n\n{headers}\n{_SIGNED}\n{digest}"
+    scope = f"{now[:8]}/{owner.region}/sts/aws4_request"
+    text = f"AWS4-HMAC-SHA256\n{now}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
+    key = f"AWS4{owner.secret_key}".encode()
+    for step in scope.split("/"):
+        key = hmac.digest(key, step.encode(), "sha256")
+    signature = hmac.digest(key, text.encode(), "sha256").hex()
+    credential = f"AWS4-HMAC-SHA256 Credential={owner.access_key}/{scope}"
+    return {
+        "Content-Type": _TYPE,
+        "X-Amz-Date": now,
+        "X-Amz-Content-Sha256": digest,
+        "Authorization": f"{credential}, SignedHeaders={_SIGNED}, Signature={signature}",
+    }

@@ -1,0 +1,47 @@
+"""What a client may set on a table or view: locations below the warehouse, and no property that deletes files.
+
+Branches and tags share the files of a table. So an engine may not delete files that only its own branch no longer uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakehouse.rest_catalog.errors import RestError
+from lakehouse.rest_catalog.locations import Warehouse
+
+_GC = "gc.enabled"
+_DELETE_METADATA = "write.metadata.delete-after-commit.enabled"
+_HINT = "Branches and tags share the files of a table: only the lake's own maintenance deletes files."
+
+
+def check_table(
+    warehouse: Warehouse, location: str, properties: Mapping[str, str], before_location: str, before: Mapping[str, str]
+) -> None:
+    """Refuse a location or a property that a client may not set.
+
+    Args:
+        before_location: the present location; empty for a new table or view. What does not change is not checked.
+        before: the present properties.
+    """
+    if location != before_location:
+        warehouse.check(location)
+    warehouse.check_paths(properties, before)
+    check_properties(properties, before)
+
+
+def with_safe_defaults(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a new table, with those that keep engines from deleting files."""
+    return {_GC: "false", **properties}
+
+
+def check_properties(properties: Mapping[str, str], before: Mapping[str, str]) -> None:
+    """Refuse properties with which engines delete files."""
+    if properties.get(_GC) != before.get(_GC) and properties.get(_GC, "").lower() != "false":
+        raise RestError(f"The property {_GC} must be false.", _HINT)
+    if _enabled(properties, _DELETE_METADATA) and not _enabled(before, _DELETE_METADATA):
+        raise RestError(f"The property {_DELETE_METADATA} must not be true.", _HINT)
+
+
+def _enabled(properties: Mapping[str, str], name: str) -> bool:
+    return properties.get(name, "").strip().lower() == "true"
