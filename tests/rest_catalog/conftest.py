@@ -20,7 +20,6 @@ from tests.servers.postgres import Postgres
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.rest_catalog.app import create_app
 
-
 #: The token of a catalog whose test is not about tokens.
 TOKEN = "a-token-of-tests"
 

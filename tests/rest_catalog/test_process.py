@@ -19,7 +19,13 @@ from lakehouse.rest_catalog.process import RestOptions, serve, start
 
 
 def options(folder: Path, **more: object) -> RestOptions:
-    facts = {"catalog": str(folder / "catalog.db"), "warehouse": f"file://{folder}/warehouse", "port": 0, "tokens": ("t",), **more}
+    facts = {
+        "catalog": str(folder / "catalog.db"),
+        "warehouse": f"file://{folder}/warehouse",
+        "port": 0,
+        "tokens": ("t",),
+        **more,
+    }
     return RestOptions(**facts)  # type: ignore[arg-type]
 
 
@@ -69,5 +75,7 @@ def test_the_application_can_stand_below_a_path_of_another(tmp_path: Path) -> No
     with running(whole) as url:
         made = requests.post(f"{url}/iceberg/v1/namespaces", json={"namespace": ["a/b"]}, headers=headers, timeout=10)
         assert made.status_code == 200
-        assert requests.get(f"{url}/iceberg/v1/namespaces/a%2Fb", headers=headers, timeout=10).json()["namespace"] == ["a/b"]
+        assert requests.get(f"{url}/iceberg/v1/namespaces/a%2Fb", headers=headers, timeout=10).json()["namespace"] == [
+            "a/b"
+        ]
         assert requests.get(f"{url}/v1/namespaces", timeout=10).status_code == 404

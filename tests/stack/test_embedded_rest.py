@@ -16,7 +16,7 @@ from lakehouse.cli.app import run
 from lakehouse.config.endpoints import endpoints_of
 from lakehouse.config.secrets import rotate_secret
 from lakehouse.config.settings import BranchSettings, Settings
-from lakehouse.connect import snippet
+from lakehouse.connect import redacted_snippet, snippet
 from lakehouse.core.errors import BadSettingError
 from lakehouse.lake.assemble import assemble
 from lakehouse.stack import native
@@ -40,7 +40,9 @@ def status_of(settings: Settings, token: str = "", path: str = "config") -> int:
 
 def test_other_engines_read_and_write_the_embedded_lake(settings: Settings) -> None:
     assert [each.service for each in native.up(settings, ["rest"])] == ["rest"]  # without PostgreSQL and object store
-    code = snippet("duckdb", settings)
+    code, token = snippet("duckdb", settings), endpoints_of(settings).rest_token
+    printed = redacted_snippet("duckdb", settings)
+    assert (token in code, token in printed, "LAKE_STACK__REST_TOKEN" in printed) == (True, False, True)
     scope: dict[str, object] = {}
     exec(code, scope)
     duck = scope["connection"]
@@ -48,7 +50,7 @@ def test_other_engines_read_and_write_the_embedded_lake(settings: Settings) -> N
     duck.execute("CREATE TABLE lake.crm.leads AS SELECT 1 AS id")  # type: ignore[attr-defined]
     duck.execute("INSERT INTO lake.crm.leads VALUES (2)")  # type: ignore[attr-defined]
     with assemble(settings) as lake:
-        assert sorted(lake.sql("SELECT id FROM crm.leads").rows) == [(1,), (2,)]
+        assert sorted(lake.sql("SELECT id FROM crm.leads").rows()) == [(1,), (2,)]
     native.down(settings)
     assert "iceberg_scan" in snippet("duckdb", settings)  # without the server it reads from the catalog's file
 

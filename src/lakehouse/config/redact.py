@@ -8,7 +8,6 @@ from functools import reduce
 from typing import Any
 
 from lakehouse.config.load import all_settings
-from lakehouse.config.profiles import EMBEDDED
 from lakehouse.config.secrets import FILE
 from lakehouse.config.settings import Settings
 from lakehouse.core.masking import HIDDEN, is_secret_name, mask
@@ -19,7 +18,7 @@ _STACK = "stack."
 def redact(settings: Settings) -> Settings:
     """The settings with `LAKE_S3__SECRET_KEY` for the value of `s3.secret_key`, and so on. Generated secrets are included."""
     for name in _secrets():
-        generated = name.startswith(_STACK) and settings.profile != EMBEDDED
+        generated = name.startswith(_STACK)
         if generated or reduce(getattr, name.split("."), settings):
             settings = _with(settings, name, variable(name))
     conf = {key: HIDDEN if is_secret_name(key) else mask(value) for key, value in settings.spark.conf.items()}

@@ -61,7 +61,9 @@ def assume_role(owner: Owner, policy: str) -> TemporaryKeys | None:
     request = Request(owner.endpoint.rstrip("/") + "/", body, _headers(owner, body), method="POST")
     try:
         with urlopen(request, timeout=_TIMEOUT_S) as response:
-            found = {each.tag.rpartition("}")[2]: each.text or "" for each in ElementTree.fromstring(response.read()).iter()}
+            found = {
+                each.tag.rpartition("}")[2]: each.text or "" for each in ElementTree.fromstring(response.read()).iter()
+            }
     except HTTPError as exc:
         if exc.code >= 500 and exc.code != 501:
             raise
