@@ -62,7 +62,7 @@ def test_a_disk_that_fills_up_during_a_write_loses_nothing(small_disk: Path, sma
 def test_a_disk_that_is_all_but_full_is_not_written_to(small_disk: Path, small_lake: Lake) -> None:
     small_lake.sql("CREATE TABLE full.small AS SELECT 1L AS id")
     with left(small_disk, 10_000_000):
-        with pytest.raises(DiskFullError, match="are free where the lake lives"):
+        with pytest.raises(DiskFullError, match="are free on the disk of the lake"):
             small_lake.sql("INSERT INTO full.small VALUES (2)")
         assert small_lake.sql("SELECT count(*) FROM full.small").rows() == [(1,)]
 

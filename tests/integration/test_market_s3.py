@@ -37,7 +37,7 @@ def test_a_bucket_with_its_own_keys_is_read_and_the_keys_are_told_nobody(
         "run", "market", "--partition", "2026-01-14", env={**source, "LAKE_SOURCES__MARKET__SECRET_KEY": "x"}
     )
     assert wrong.returncode == 2
-    assert "S3 refuses to give" in wrong.stderr
+    assert "S3 denies access to" in wrong.stderr
     told = done.stdout + done.stderr + wrong.stdout + wrong.stderr
     logs = "".join(file.read_text(errors="replace") for file in (home / "logs").glob("*"))
     assert s3_server.secret_key not in told + logs

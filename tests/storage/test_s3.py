@@ -99,13 +99,13 @@ def test_an_object_that_was_replaced_after_it_was_looked_at_does_not_arrive(
     monkeypatch.setattr(module, "_PIECE", 4)
     found = looked_at(store, s3_server.put(f"{bucket}/a.csv", "12345678"))
     s3_server.put(f"{bucket}/a.csv", after)
-    with pytest.raises(StorageError, match="was changed while it was fetched"):
+    with pytest.raises(StorageError, match="changed while it was downloaded"):
         store.fetch(found, tmp_path / "here")
     assert not (tmp_path / "here").exists()
 
 
 def test_an_object_that_went_away_says_so(s3_server: S3Server, store: S3, bucket: str, tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="was changed while it was fetched"):
+    with pytest.raises(StorageError, match="changed while it was downloaded"):
         store.fetch(RemoteFile(f"{bucket}/gone.csv", 3, "x"), tmp_path / "here")
 
 
@@ -207,4 +207,4 @@ def test_without_keys_of_ours_those_of_aws_count(s3_server: S3Server, bucket: st
     name = s3_server.put(f"{bucket}/a.csv", "123")
     keys = {"AWS_ACCESS_KEY_ID": s3_server.access_key, "AWS_SECRET_ACCESS_KEY": s3_server.secret_key}
     assert look(s3_server, name, **keys) == "3"
-    assert look(s3_server, name).startswith("access_denied S3 refuses to give")
+    assert look(s3_server, name).startswith("access_denied S3 denies access to")

@@ -40,7 +40,7 @@ class Snapshot:
     notes: Mapping[str, str] = field(default_factory=dict)
     """What our own commits wrote down with it: source, content hashes, …"""
     changed_partitions: tuple[str, ...] = ()
-    """The partitions it touched, as `date=2026-01-14`, if the format told; `changed_partition_count` says how many."""
+    """The partitions it touched, as `date=2026-01-14`, if the format reports them; `changed_partition_count` is their number."""
     changed_partition_count: int = 0
 
 

@@ -1,7 +1,7 @@
 """Write rows to an Iceberg table without Spark: DuckDB writes the data files, PyIceberg commits them.
 
 Spark's Parquet writer needs three times the CPU for the same file (bench/ingest.py). Spark still writes when a partition
-transform needs a hash that only Iceberg's own code computes, when a batch has so many partitions that a shuffle creates
+transform needs a hash that only Iceberg's own code computes, when a batch has many partitions, so that a shuffle creates
 better files, and when the data files of the table cannot be read without their metadata.
 """
 

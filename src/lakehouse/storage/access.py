@@ -1,4 +1,4 @@
-"""The access to an object store in the words of each engine: the same five facts, six spellings."""
+"""The access settings of an object store in the form that each engine needs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def for_spark(s3: S3Settings) -> dict[str, str]:
 
 
 def for_hadoop(s3: S3Settings) -> dict[str, str]:
-    """Spark's own settings for s3a://, through which Hudi and plain files are reached; s3:// means the same."""
+    """Spark's Hadoop settings for s3a://, which Hudi and plain files use; s3:// means the same."""
     scheme, host = address(s3.endpoint)
     settings = {
         "endpoint": host,
@@ -72,7 +72,7 @@ def for_object_store(s3: S3Settings) -> dict[str, str]:
 def for_duckdb(s3: S3Settings) -> str:
     """The statement that makes DuckDB's httpfs use these keys for every bucket."""
     scheme, host = address(s3.endpoint)
-    facts = {
+    options = {
         "KEY_ID": s3.access_key,
         "SECRET": s3.secret_key,
         "REGION": s3.region,
@@ -80,7 +80,7 @@ def for_duckdb(s3: S3Settings) -> str:
         "URL_STYLE": "path" if s3.path_style and host else "",
         "USE_SSL": "" if scheme == "https" else "false",
     }
-    listed = ", ".join(f"{name} {text(value)}" for name, value in _set(facts).items())
+    listed = ", ".join(f"{name} {text(value)}" for name, value in _set(options).items())
     return f"CREATE SECRET lake (TYPE s3, {listed})"
 
 
@@ -90,5 +90,5 @@ def _url(s3: S3Settings) -> str:
 
 
 def _set(values: Mapping[str, str]) -> dict[str, str]:
-    """Those that say something: an engine takes an empty key for a key."""
+    """The values that are not empty: an engine would use an empty key as a key."""
     return {name: value for name, value in values.items() if value}

@@ -17,7 +17,7 @@ _LAYOUT_VERSION = "1"
 #: PyIceberg cuts a path at ? and #, and DuckDB at a quote; both change control characters. Rows written there would be lost.
 _UNUSABLE = re.compile(r"[?#\"\x00-\x1f\x7f]")
 
-#: What a lake's folder may hold; some are made when they are needed.
+#: What a lake's folder may contain; some folders are created on first use.
 _FOLDERS = ("warehouse", "run", "logs", "dropped", "raw", "runs", "reports", "dbt", "dagster")
 
 
@@ -33,27 +33,27 @@ class LocalHome:
         self.logs = self.folder / "logs"
 
     def ready(self) -> LocalHome:
-        """Make what is missing. A folder that is somebody else's, or of a newer layout, is refused untouched."""
+        """Create what is missing. A folder with other contents or a newer layout is refused, unchanged."""
         self._refuse_an_unusable_name()
         marker = self.folder / _MARKER
         try:
             found = marker.read_text().strip() if marker.is_file() else ""
             if not found:
-                self._refuse_a_strange_folder()
+                self._refuse_a_foreign_folder()
                 self.folder.mkdir(parents=True, exist_ok=True)
             elif found != _LAYOUT_VERSION:
                 raise HomeError(
                     f"{self.folder} is a lake of layout {found!r}; this lakehouse knows {_LAYOUT_VERSION!r}.",
-                    "Use the version of lakehouse that made it, or another LAKE_HOME.",
+                    "Use the version of lakehouse that created it, or another LAKE_HOME.",
                 )
             for part in (self.warehouse, self.run, self.logs):
                 part.mkdir(exist_ok=True)
             self.run.chmod(0o700)
             if not found:
-                # Complete or not at all: a marker that is there but empty would shut the lake's owner out.
-                whole = self.run / f"{_MARKER}.{os.getpid()}.{get_ident()}"
-                whole.write_text(_LAYOUT_VERSION + "\n")
-                whole.replace(marker)
+                # Written atomically: an empty marker would make the lake unusable.
+                temporary = self.run / f"{_MARKER}.{os.getpid()}.{get_ident()}"
+                temporary.write_text(_LAYOUT_VERSION + "\n")
+                temporary.replace(marker)
         except OSError as exc:
             raise _explain(exc, self.folder) from exc
         return self
@@ -66,24 +66,24 @@ class LocalHome:
                 'Point LAKE_HOME (or --home) at a folder without ? # " and control characters.',
             )
 
-    def _refuse_a_strange_folder(self) -> None:
-        """An empty folder may become a lake, and so may one whose making was interrupted; nothing else may."""
+    def _refuse_a_foreign_folder(self) -> None:
+        """Only an empty folder may become a lake, or one whose creation was interrupted."""
         if not self.folder.exists():
             return
         ours = {_MARKER, "catalog.db", "catalog.db-wal", "catalog.db-shm", *_FOLDERS}
-        strange = sorted(entry.name for entry in self.folder.iterdir() if entry.name not in ours)
-        if strange:
+        foreign = sorted(entry.name for entry in self.folder.iterdir() if entry.name not in ours)
+        if foreign:
             raise HomeError(
-                f"{self.folder} is not a lake: it holds {', '.join(strange[:3])} and no {_MARKER}.",
+                f"{self.folder} is not a lake: it holds {', '.join(foreign[:3])} and no {_MARKER}.",
                 "Point LAKE_HOME (or --home) at an empty folder or at an existing lake.",
             )
 
     def check_room(self) -> None:
-        """Refuse to start a write when the disk is all but full."""
+        """Refuse to start a write when the disk is almost full."""
         free = shutil.disk_usage(self.folder).free
         if free < LEAST_FREE_BYTES:
             raise DiskFullError(
-                f"Only {free // 1024 // 1024} MB are free where the lake lives ({self.folder}).",
+                f"Only {free // 1024 // 1024} MB are free on the disk of the lake ({self.folder}).",
                 "Free some space or move the lake: LAKE_HOME.",
             )
 

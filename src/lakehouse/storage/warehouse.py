@@ -1,4 +1,4 @@
-"""The warehouse's files, on this machine or in an object store, told apart by their URIs."""
+"""Read and write files of the warehouse, local or in an object store, by URI."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from lakehouse.core.errors import TableError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.tables import Column, Snapshot
 
-#: What our own commits write down in a snapshot's summary starts so.
+#: The prefix of our own entries in a snapshot's summary.
 NOTES = "lake."
 KEY_PROPERTY = "lake.key"
 
@@ -22,7 +22,7 @@ _SPARK_WORDS = {"long": "bigint", "timestamptz": "timestamp", "timestamp": "time
 
 @dataclass(frozen=True)
 class Metadata:
-    """One metadata file. It never changes once written, so it may be kept in memory."""
+    """One metadata file. It never changes, so it may be cached."""
 
     raw: dict[str, Any]
 
@@ -48,7 +48,7 @@ class Metadata:
         return [(str(entry["snapshot-id"]), _moment(entry["timestamp-ms"])) for entry in self.raw["snapshot-log"]]
 
     def snapshots(self) -> list[Snapshot]:
-        """Every snapshot that is still kept, oldest first."""
+        """The snapshots that exist, oldest first."""
         names: dict[str, list[str]] = {}
         for name, snapshot_id in self.refs().items():
             names.setdefault(snapshot_id, []).append(name)
@@ -91,7 +91,7 @@ class Metadata:
         )
 
     def same_columns(self, snapshot_id: str) -> bool:
-        """Whether a snapshot's columns are today's as far as their names are: else they were made anew since."""
+        """Whether the columns of a snapshot have the field ids of today's columns with the same names."""
         entry = next(entry for entry in self.raw["snapshots"] if str(entry["snapshot-id"]) == snapshot_id)
         current = self.raw["current-schema-id"]
         then, now = (

@@ -1,4 +1,4 @@
-"""Write who and what into the newest snapshot of a table that nobody else sees yet.
+"""Add author and notes to the newest snapshot of a table on an unpublished branch.
 
 Spark takes such notes from a DataFrame's writer, but not from MERGE or UPDATE. A snapshot's summary lives only in the
 metadata file, so before a branch is published its newest metadata file is written once more with the notes in it.
@@ -18,7 +18,7 @@ from lakehouse.formats.iceberg.metadata import read_metadata
 
 
 def stamp(pointer: str, notes: Mapping[str, str], base: str | None, files: Files = LOCAL) -> str:
-    """The same table with notes in its newest snapshot's summary; says where its metadata is now.
+    """Add notes to the summary of the newest snapshot; returns the location of the new metadata.
 
     What happened since the metadata file `base` becomes one snapshot: nobody has seen the ones in between.
     """

@@ -53,7 +53,7 @@ def site_file(values: dict[str, str]) -> str:
 
 
 def properties(context: StackContext) -> dict[str, str]:
-    """What the metastore is told."""
+    """The settings of the metastore."""
     database, endpoints = context.endpoints.databases["hive"], context.endpoints
     hive = "org.apache.hadoop.hive.metastore"
     return {
@@ -99,7 +99,7 @@ def _java(context: StackContext) -> str:
 
 
 def _prepare(context: StackContext) -> None:
-    """Make the schema, once."""
+    """Create the schema of the metastore, once."""
     if query(context, context.endpoints.databases["hive"], _HAS_SCHEMA) == "t":
         return
     tool = "org.apache.hadoop.hive.metastore.tools.MetastoreSchemaTool"

@@ -1,4 +1,4 @@
-"""What our own image is told in every container that runs it."""
+"""The settings of our own image in every container that runs it."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ ENVIRONMENT = {
 
 
 def listening(port: int) -> tuple[str, ...]:
-    """A check, in our image, that somebody takes connections on a port."""
+    """A health check for our image: whether a port accepts connections."""
     return ("CMD", "python", "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}), 3)")

@@ -1,6 +1,6 @@
 {# What Spark and Trino write differently. #}
 
-{# A quotient of decimals, rounded half up to so many digits. #}
+{# A quotient of decimals, rounded half up to a number of digits. #}
 {% macro divided(over, under, digits) -%}
   {{ return(adapter.dispatch('divided', 'lakehouse')(over, under, digits)) }}
 {%- endmacro %}

@@ -33,7 +33,7 @@ typed as (
 ),
 
 -- Refunds and voided trips have negative amounts; the others are times and distances that no trip has.
-believed as (
+valid as (
   select * from typed
   where pickup_at is not null
     and total_amount >= 0
@@ -53,7 +53,7 @@ ranked as (
         payment_type_id, total_amount
       order by ingested_at desc, source_file desc
     ) as place
-  from believed
+  from valid
 )
 
 select
