@@ -31,7 +31,7 @@ from lakehouse.pipelines.taxi.source.published import read_published, with_linea
 from lakehouse.runs.validate import Keys, validated
 
 MONTH = "2026-01"
-ON, PLAIN = {"spark.sql.codegen.maxFields": "25", "spark.sql.codegen.hugeMethodLimit": "8000"}, "without "
+ON, PLAIN = {"spark.sql.codegen.maxFields": "25"}, "without "
 
 
 def cpu_seconds() -> float:
@@ -97,7 +97,6 @@ def variants(spark: SparkSession, bronze: DataFrame, trips: DataFrame) -> dict[s
         PLAIN + "validate": step(lambda: build_silver(bronze, sort=True)),
         PLAIN + "columns": step(lambda: build_silver(bronze), decimal_columns),
         PLAIN + "maxFields": step(lambda: build_silver(bronze), maxFields="100"),
-        PLAIN + "hugeMethodLimit": step(lambda: build_silver(bronze), hugeMethodLimit="65535"),
         "gold": step(lambda: build_gold(trips)),
         PLAIN + "exact_sum": step(lambda: build_gold(trips), decimal_sums),
     }

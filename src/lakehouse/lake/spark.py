@@ -132,9 +132,6 @@ def spark_conf(backend: Backend) -> Mapping[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # One task per core: the default of 200 writes 200 tiny files. Adaptive execution still splits large shuffles.
         "spark.sql.shuffle.partitions": str(max(os.cpu_count() or 1, 2)),
-        # The JVM does not compile larger methods; a table with a dozen rules produces them, and interpreted they took
-        # three times as long. Above this limit, Spark generates smaller steps instead.
-        "spark.sql.codegen.hugeMethodLimit": "8000",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.authenticate": "true",

