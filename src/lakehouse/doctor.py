@@ -110,7 +110,7 @@ def _existing(path: Path) -> Path:
 
 
 def _home(settings: Settings) -> Finding:
-    home = LocalHome(settings.home).ready()
+    home = LocalHome(settings.home, settings.shared).ready()
     return Finding("lake", "ok", str(home.folder))
 
 
@@ -127,7 +127,17 @@ def _catalog(settings: Settings) -> Finding:
         return Finding(
             "catalog", "fail", f"{file}: {problem}", "Restore catalog.db from a backup; the data files are intact."
         )
+    return _tables(settings)
+
+
+def _tables(settings: Settings) -> Finding:
     tables = assemble(settings).tables()
+    unreadable = [f"{each.name}: {each.problem}" for each in tables if each.problem]
+    if unreadable:
+        return Finding("catalog", "fail", "; ".join(unreadable[:3]), "Restore the missing files from a backup.")
+    warnings = [f"{each.name} has {warning}" for each in tables for warning in each.warnings()]
+    if warnings:
+        return Finding("catalog", "warn", "; ".join(warnings[:3]), "See lake describe TABLE.")
     return Finding("catalog", "ok", f"{len(tables)} table{'s' * (len(tables) != 1)}, all readable")
 
 

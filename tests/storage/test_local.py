@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import threading
 from pathlib import Path
 
 import pytest
 from tests.repetitions import repetitions
 
+from lakehouse.catalogs.sql.sqlite import SqliteDatabase
 from lakehouse.core.errors import DiskFullError, HomeError, LakeError
 from lakehouse.storage import local
 from lakehouse.storage.local import LocalHome
@@ -157,3 +160,36 @@ def test_a_name_that_an_engine_would_cut_is_refused_at_once(tmp_path: Path, name
     with pytest.raises(HomeError, match="cannot be a lake"):
         LocalHome(tmp_path / name / "lake").ready()
     assert not list(tmp_path.iterdir())
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_home_is_its_owners_alone(home: Path) -> None:
+    made = LocalHome(home).ready()
+    SqliteDatabase(made.catalog_file).write(lambda db: db.execute("SELECT 1"))
+    assert [mode(each) for each in (made.folder, made.warehouse, made.run, made.logs)] == [0o700] * 4
+    assert mode(made.catalog_file) == 0o600
+
+
+def test_the_group_of_a_shared_home_reads_and_writes_all_of_it(home: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        LocalHome(home, shared=True).ready()
+        made = LocalHome(home).ready()  # it stays shared for those who do not set it
+        SqliteDatabase(made.catalog_file).write(lambda db: db.execute("SELECT 1"))
+        (made.warehouse / "new").mkdir()
+        (made.warehouse / "new" / "file").touch()
+    finally:
+        os.umask(before)
+    assert [mode(each) for each in (made.folder, made.warehouse, made.run, made.logs)] == [0o2770] * 4
+    assert mode(made.catalog_file) == mode(made.warehouse / "new" / "file") == 0o660
+    assert mode(made.warehouse / "new") == 0o2770
+
+
+def test_the_mode_of_a_folder_that_exists_is_left_alone(home: Path) -> None:
+    home.mkdir()
+    home.chmod(0o750)
+    LocalHome(home).ready()
+    assert mode(home) == 0o750

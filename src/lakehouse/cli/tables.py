@@ -66,6 +66,8 @@ def describe(context: Context, table: str) -> None:
     if info.current:
         now = info.current
         note(f"{now.rows_total} rows in {now.files_total} files, {size(now.bytes_total)}, snapshot {now.id}")
+    for warning in info.warnings():
+        note(f"Warning: {warning}")
 
 
 @command("lake drop crm.leads\nlake undrop crm.leads")

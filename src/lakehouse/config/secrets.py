@@ -32,7 +32,7 @@ class Secrets:
 
 def secrets_of(settings: Settings) -> Secrets:
     """The secrets of a lake's stack; generates those that are missing."""
-    home = LocalHome(settings.home).ready()
+    home = LocalHome(settings.home, settings.shared).ready()
     given = {each.name: getattr(settings.stack, each.name) for each in fields(Secrets)}
     file = home.folder / FILE
     stored = _read(file)
@@ -48,7 +48,7 @@ def rotate_secret(settings: Settings, name: str) -> None:
     if getattr(settings.stack, name):
         raise BadSettingError(f"stack.{name} is set, so it is not generated.", "Change the setting.")
     secrets_of(settings)
-    home = LocalHome(settings.home).ready()
+    home = LocalHome(settings.home, settings.shared).ready()
     with locked(home.run / "secrets.lock"):
         stored = {**_read(home.folder / FILE), name: generate_secret(name)}
         write_private(home.folder / FILE, json.dumps(stored, indent=1))

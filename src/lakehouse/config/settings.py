@@ -84,6 +84,9 @@ class Settings:
     home: Path = setting(
         Path(".lake"), "Folder of the lake; relative to lake.toml if set there, else to the working folder."
     )
+    shared: bool = setting(
+        False, "Let the group of a new lake's folder read and write it; otherwise only its owner can."
+    )
     cache: Path = setting(
         Path("~/.cache/lakehouse"), "Folder of downloaded jars and servers, and of Spark's class archives."
     )

@@ -61,6 +61,10 @@ class Scan:
     total_bytes: int | None = None
 
 
+#: A property of Iceberg tables that others may have created; the guard refuses it.
+_DELETES_METADATA = "write.metadata.delete-after-commit.enabled"
+
+
 @dataclass(frozen=True)
 class TableInfo:
     """What `lake describe` says of a table."""
@@ -77,6 +81,15 @@ class TableInfo:
     current: Snapshot | None = None
     problem: str = ""
     """Why the rest could not be found out, where one broken table must not hide the others."""
+
+    def warnings(self) -> tuple[str, ...]:
+        """What endangers the table's branches, tags and old snapshots."""
+        if self.properties.get(_DELETES_METADATA, "").lower() != "true":
+            return ()
+        return (
+            f"{_DELETES_METADATA}=true: each commit deletes an old metadata file, and a branch or tag that needs it"
+            " becomes unreadable. Unset the property with the tool that set it.",
+        )
 
 
 @dataclass(frozen=True)

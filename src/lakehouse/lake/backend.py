@@ -64,7 +64,7 @@ def author_of(settings: Settings) -> str:
 def open_backend(settings: Settings) -> Backend:
     """Open the catalog and storage that the settings describe."""
     settings = resolve_profile(settings)
-    home = LocalHome(settings.home).ready()
+    home = LocalHome(settings.home, settings.shared).ready()
     warehouse = settings.warehouse or file_uri(home.warehouse)
     remote, s3 = is_remote(warehouse), settings.s3
     files = WarehouseFiles(s3) if remote else LOCAL

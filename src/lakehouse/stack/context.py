@@ -20,7 +20,7 @@ SOCKET, STATE, LOCK = "supervisor.sock", "state.json", "supervisor.lock"
 def stack_context(settings: Settings) -> StackContext:
     """The context for these settings; creates missing folders and passwords."""
     secrets = secrets_of(settings)
-    home = LocalHome(settings.home).ready()
+    home = LocalHome(settings.home, settings.shared).ready()
     data = Path(settings.stack.data).expanduser() if settings.stack.data else home.folder / "stack"
     run, logs = run_folder(home.folder), home.logs / "stack"
     for folder in (data, run, logs):

@@ -72,7 +72,7 @@ def up(
     """Start services and their dependencies, and wait until they answer. Those that already run are left alone."""
     names = [*names, *_stop_other_version(settings)]
     chosen = startable(settings, names)
-    LocalHome(settings.home).ready().check_room()
+    LocalHome(settings.home, settings.shared).ready().check_room()
     install(settings, names, download=download, progress=progress)
     context, chosen_names = stack_context(settings), [each.name for each in chosen]
     for each in chosen:

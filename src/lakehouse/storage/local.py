@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 from pathlib import Path
 from threading import get_ident
 
@@ -12,6 +13,10 @@ from lakehouse.core.errors import DiskFullError, HomeError
 
 LEAST_FREE_BYTES = 64 * 1024 * 1024
 _MARKER = "lake.version"
+_PRIVATE = 0o700
+#: With the bit that gives new files the folder's group.
+_SHARED = 0o2770
+_SHARED_UMASK = 0o007
 _LAYOUT_VERSION = "1"
 
 #: PyIceberg cuts a path at ? and #, and DuckDB at a quote; both change control characters. Rows written there would be lost.
@@ -24,7 +29,12 @@ _FOLDERS = ("warehouse", "run", "logs", "dropped", "raw", "runs", "reports", "db
 class LocalHome:
     """`LAKE_HOME`: the catalog file, the warehouse folder, the logs and the socket of one embedded lake."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, shared: bool = False) -> None:
+        """
+        Args:
+            shared: the folder's group reads and writes the lake, too; else only its owner does.
+        """
+        self._mode = _SHARED if shared else _PRIVATE
         self.folder = folder.expanduser().absolute()
         self.catalog_file = self.folder / "catalog.db"
         self.warehouse = self.folder / "warehouse"
@@ -40,15 +50,15 @@ class LocalHome:
             found = marker.read_text().strip() if marker.is_file() else ""
             if not found:
                 self._refuse_a_foreign_folder()
-                self.folder.mkdir(parents=True, exist_ok=True)
+                self._create_folder(self.folder)
             elif found != _LAYOUT_VERSION:
                 raise HomeError(
                     f"{self.folder} is a lake of layout {found!r}; this lakehouse knows {_LAYOUT_VERSION!r}.",
                     "Use the version of lakehouse that created it, or another LAKE_HOME.",
                 )
-            for part in (self.warehouse, self.run, self.logs):
-                part.mkdir(exist_ok=True)
-            self.run.chmod(0o700)
+            if found and not os.access(self.folder, os.W_OK):
+                return self  # a lake that this user may only read
+            self._create_parts(is_new=not found)
             if not found:
                 # Written atomically: an empty marker would make the lake unusable.
                 temporary = self.run / f"{_MARKER}.{os.getpid()}.{get_ident()}"
@@ -57,6 +67,22 @@ class LocalHome:
         except OSError as exc:
             raise _explain(exc, self.folder) from exc
         return self
+
+    def _create_parts(self, is_new: bool) -> None:
+        if not is_new and stat.S_IMODE(self.folder.stat().st_mode) == _SHARED:
+            self._mode = _SHARED  # as it was created
+        if self._mode == _SHARED:
+            os.umask(_SHARED_UMASK)
+        for part in (self.warehouse, self.run, self.logs):
+            self._create_folder(part)
+        if self._mode == _PRIVATE:
+            self.run.chmod(_PRIVATE)
+
+    def _create_folder(self, folder: Path) -> None:
+        """Create a folder with the lake's mode; the mode of an existing one is its owner's business."""
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(self._mode)
 
     def _refuse_an_unusable_name(self) -> None:
         found = _UNUSABLE.search(str(self.folder))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ T = TypeVar("T")
 #: How long a writer waits for a busy file; the slowest commit of eight writers took under a second.
 BUSY_TIMEOUT_MS = 30_000
 
+_PRIVATE, _SHARED = 0o600, 0o660
 _IDENTITY = "INTEGER PRIMARY KEY AUTOINCREMENT"
 
 
@@ -52,11 +55,25 @@ class SqliteDatabase:
         with self._begun("BEGIN") as db:
             yield db
 
+    def _connect(self) -> sqlite3.Connection:
+        folder = self.file.parent
+        if self.file.is_file() and not (os.access(self.file, os.W_OK) and os.access(folder, os.W_OK)):
+            # Without a log beside it the file holds all commits, and SQLite need not create one to read it.
+            log = self.file.with_name(self.file.name + "-wal")
+            options = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
+            address = f"file:{quote(str(self.file))}?{options}"
+            return sqlite3.connect(address, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None, uri=True)
+        if folder.is_dir() and not self.file.exists():
+            # SQLite gives its log the mode of the file.
+            mode = _SHARED if folder.stat().st_mode & stat.S_IWGRP else _PRIVATE
+            os.close(os.open(self.file, os.O_WRONLY | os.O_CREAT, mode))
+        return sqlite3.connect(self.file, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)
+
     @contextmanager
     def _begun(self, begin: str) -> Iterator[Transaction]:
         try:
-            db = sqlite3.connect(self.file, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)
-        except sqlite3.OperationalError as exc:
+            db = self._connect()
+        except (sqlite3.OperationalError, OSError) as exc:
             raise HomeError(f"The catalog {self.file} cannot be opened: {exc}.", "lake doctor") from exc
         try:
             # user_version states that the tables exist, so that a read takes one page and not a dozen DDL statements.

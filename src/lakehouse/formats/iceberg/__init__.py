@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from lakehouse.core.catalog import Catalog
-from lakehouse.core.errors import NoSuchTableError
+from lakehouse.core.errors import NoSuchTableError, WhenError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.format import FormatCapabilities, FormatContext
 from lakehouse.core.names import TableName
@@ -78,7 +78,13 @@ class IcebergTables:
         versions = [Version(snapshot_id, at) for snapshot_id, at in metadata.log()]
         available = [snapshot.id for snapshot in metadata.snapshots()]
         refs = {**self._tag(table, when), **metadata.refs()}
-        return resolve(when, versions, refs, now, str(table), available)
+        found = resolve(when, versions, refs, now, str(table), available)
+        if found not in available:
+            raise WhenError(
+                f"The snapshot of {table} to which {when!r} resolves was expired.",
+                f"List those that are left: lake history {table}",
+            )
+        return found
 
     def _tag(self, table: TableName, when: str) -> dict[str, str]:
         """Return the snapshot that a tag of the whole catalog holds for this table, if the WHEN is such a tag."""
