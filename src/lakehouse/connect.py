@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from urllib.parse import quote, unquote
 
+from lakehouse.catalogs.rest.duckdb import duckdb_login
 from lakehouse.catalogs.sql.sqlite import BUSY_TIMEOUT_MS
 from lakehouse.config.endpoints import endpoints_of
 from lakehouse.config.profiles import EMBEDDED
@@ -197,11 +198,11 @@ def _duckdb_on_rest(parts: Backend) -> str:
     # Nessie's address ends with a branch, for clients that follow the address which the server returns; DuckDB follows its
     # prefix alone.
     uri = parts.catalog.rest_properties()["uri"].removesuffix(f"/{MAIN}")
-    return _duckdb_attached(parts, uri, parts.settings.catalog.token)
+    return _duckdb_attached(parts, uri, parts.settings.catalog.token, parts.settings.catalog.properties)
 
 
-def _duckdb_attached(parts: Backend, uri: str, token: str) -> str:
-    lets_in = f"TOKEN '{token}'" if token else "AUTHORIZATION_TYPE 'none'"
+def _duckdb_attached(parts: Backend, uri: str, token: str, properties: Mapping[str, str] | None = None) -> str:
+    lets_in, warehouse = duckdb_login(token, properties or {}), (properties or {}).get("warehouse", "")
     access = f"connection.execute({parts.duckdb_access!r})\n" if parts.is_remote else ""
     return f"""\
 # Plain DuckDB: pip install duckdb duckdb-extension-avro duckdb-extension-iceberg duckdb-extension-httpfs (the same version)
@@ -213,7 +214,7 @@ connection = duckdb.connect()
 for name in ("avro", "httpfs", "iceberg"):  # from the wheels, so that it works offline; avro first
     folder = importlib.util.find_spec("duckdb_extension_" + name).submodule_search_locations[0]
     connection.execute(f"LOAD '{{folder}}/extensions/v{{duckdb.__version__}}/{{name}}.duckdb_extension'")
-{access}connection.execute("ATTACH '' AS {CATALOG} (TYPE iceberg, ENDPOINT '{uri}', {lets_in}, ACCESS_DELEGATION_MODE 'none')")
+{access}connection.execute("ATTACH '{warehouse}' AS {CATALOG} (TYPE iceberg, ENDPOINT '{uri}', {lets_in}, ACCESS_DELEGATION_MODE 'none')")
 # connection.sql("SELECT * FROM {CATALOG}.namespace.table").show()
 """
 

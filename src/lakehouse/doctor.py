@@ -11,19 +11,25 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from lakehouse.config.profiles import SERVICES, resolve_profile
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import LakeError
+from lakehouse.core.uris import local_path
 from lakehouse.engines.spark.archive import find_archive
 from lakehouse.engines.spark.jars import EMBEDDED, verify_jars
 from lakehouse.engines.spark.java import find_java, heap_for
 from lakehouse.engines.spark.settings import WARM
 from lakehouse.lake.assemble import assemble
+from lakehouse.lake.backend import open_backend
 from lakehouse.lake.spark import spark_daemon
+from lakehouse.process.probes import accepts_connections
 from lakehouse.storage.local import LocalHome
 
 _MIN_MEMORY_MB = 3000
 _MIN_DISK_MB = 1000
 _MB = 1024 * 1024
+#: The object that `lake doctor` writes, always the same one.
+_PROBE = ".lake-doctor"
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,8 @@ def examine(settings: Settings, deep: bool = False) -> Iterator[Finding]:
         ("disk", lambda: _disk(settings)),
         ("lake", lambda: _home(settings)),
         ("catalog", lambda: _catalog(settings)),
+        ("storage", lambda: _storage(settings)),
+        ("servers", lambda: _servers(settings)),
         ("duckdb", lambda: _duckdb(settings)),
         ("hudi", lambda: _library("hudi", "hudi", "reading Hudi tables without Spark")),
         ("pyiceberg", lambda: _library("pyiceberg", "iceberg", "your own PyIceberg code")),
@@ -115,6 +123,10 @@ def _home(settings: Settings) -> Finding:
 
 
 def _catalog(settings: Settings) -> Finding:
+    used = resolve_profile(settings).catalog
+    if used.uri or used.kind not in ("", "sql"):
+        open_backend(settings).catalog.ensure_ready()
+        return _tables(settings)
     file = LocalHome(settings.home).catalog_file
     if not file.exists():
         return Finding("catalog", "ok", "empty")
@@ -139,6 +151,33 @@ def _tables(settings: Settings) -> Finding:
     if warnings:
         return Finding("catalog", "warn", "; ".join(warnings[:3]), "See lake describe TABLE.")
     return Finding("catalog", "ok", f"{len(tables)} table{'s' * (len(tables) != 1)}, all readable")
+
+
+def _storage(settings: Settings) -> Finding:
+    """Whether new files can be written; in an object store only writing one tells."""
+    backend = open_backend(settings)
+    if not backend.is_remote:
+        folder = local_path(settings.warehouse) if settings.warehouse else backend.home.warehouse
+        if os.access(_existing(folder), os.W_OK):
+            return Finding("storage", "ok", str(folder))
+        return Finding("storage", "warn", f"{folder} can only be read by this user", "Use a LAKE_HOME of your own.")
+    warehouse = str(backend.settings.warehouse).rstrip("/")
+    backend.files.write(f"{warehouse}/{_PROBE}", b"")
+    return Finding("storage", "ok", f"{warehouse}, writable")
+
+
+def _servers(settings: Settings) -> Finding:
+    """Whether the stack's servers that the profile uses accept connections; those of the user's own are left out."""
+    used, stack = SERVICES.get(settings.profile, ()), settings.stack
+    own = {"storage": settings.s3.endpoint, "trino": settings.trino.url}
+    names = [name for name in used if not own.get(name, settings.catalog.uri)]
+    if not names:
+        return Finding("servers", "ok", f"the profile {settings.profile} needs none that lake up starts")
+    ports = {name: int(getattr(stack, f"{name}_port")) for name in names}
+    down = [name for name, port in ports.items() if not accepts_connections(stack.host_of(name), port)]
+    if down:
+        return Finding("servers", "fail", f"not running: {', '.join(down)}", f"lake --profile {settings.profile} up")
+    return Finding("servers", "ok", f"running: {', '.join(names)}")
 
 
 def _duckdb(settings: Settings) -> Finding:

@@ -187,6 +187,18 @@ def test_doctor_fails_when_a_check_fails(call: Any, tmp_path: Path, monkeypatch:
     assert done.code == 1
 
 
+def test_doctor_checks_the_profile_in_use(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for server in ("STORAGE", "POSTGRES", "TRINO"):
+        monkeypatch.setenv(f"LAKE_STACK__{server}_PORT", "1")  # nothing listens there
+    done = call("doctor", "-o", "json", "--profile", "sql", "--home", str(tmp_path / "lake"))
+    found = {row["check"]: row for row in done.rows()}
+    assert {found[name]["state"] for name in ("catalog", "storage", "servers")} == {"fail"}
+    assert found["servers"]["found"] == "not running: storage, postgres, trino"
+    assert found["servers"]["what to do"] == "lake --profile sql up"
+    found = {row["check"]: row for row in call("doctor", "-o", "json").rows()}
+    assert found["storage"]["state"] == found["servers"]["state"] == "ok"
+
+
 @pytest.mark.parametrize("engine", ["spark", "spark-connect", "duckdb", "pyiceberg"])
 def test_connect_prints_python(call: Any, engine: str) -> None:
     done = call("connect", engine)

@@ -105,6 +105,11 @@ def status(context: Context) -> None:
     found = native.status(settings)
     rows += [(each.service, each.state, each.url, each.pid, each.memory_mb) for each in found]
     show_rows(_COLUMNS, rows, context.output)
+    if any(each.service == "storage" for each in found):
+        from lakehouse.stack.context import stack_context
+        from lakehouse.stack.services.storage import description
+
+        note(f"storage is {description(stack_context(settings))}")
     for each in found:
         if each.reason:
             note(f"{each.service} is {each.state}: {each.reason} (lake logs {each.service})")

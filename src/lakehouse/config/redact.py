@@ -23,7 +23,8 @@ def redact(settings: Settings) -> Settings:
             settings = _with(settings, name, variable(name))
     conf = {key: HIDDEN if is_secret_name(key) else mask(value) for key, value in settings.spark.conf.items()}
     settings = replace(settings, spark=replace(settings.spark, conf=conf))
-    return replace(settings, catalog=replace(settings.catalog, uri=mask(settings.catalog.uri)))
+    own = {key: HIDDEN if is_secret_name(key) else mask(value) for key, value in settings.catalog.properties.items()}
+    return replace(settings, catalog=replace(settings.catalog, uri=mask(settings.catalog.uri), properties=own))
 
 
 def origins_of_secrets(settings: Settings, text: str) -> dict[str, str]:

@@ -48,6 +48,11 @@ class CatalogSettings:
         hidden=True,
     )
     token: str = setting("", "Bearer token of a REST catalog (default: none).", secret=True)
+    properties: Mapping[str, str] = setting(
+        {},
+        "More properties of a REST catalog (warehouse, credential, scope, …), under [catalog.properties] (default: none).",
+        hidden=True,
+    )
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,8 @@ class CatalogContext:
     """The same for an Iceberg catalog in Spark (`io-impl`, `s3.endpoint`, …)."""
     author: str = ""
     """The author of commits that name none."""
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # it may hold a credential
+    """Further properties for the clients of a REST catalog, by the names that Iceberg gives them."""
 
 
 class FormatEntries(Protocol):

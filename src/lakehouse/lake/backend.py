@@ -80,6 +80,7 @@ def open_backend(settings: Settings) -> Backend:
             io=access.for_pyiceberg(s3) if remote else {},
             spark_io=access.for_spark(s3) if remote else {},
             author=author_of(settings),
+            properties=where.properties,
         )
     )
     stored = access.for_object_store(s3) if remote else {}

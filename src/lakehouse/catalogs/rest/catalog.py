@@ -53,6 +53,8 @@ class RestCatalog:
     credential: str = field(default="", repr=False)
     io: Mapping[str, str] = field(default_factory=dict, repr=False)  # it may hold keys
     spark_io: Mapping[str, str] = field(default_factory=dict, repr=False)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What else the server needs, passed on as it is: `scope`, `oauth2-server-uri`, `rest.sigv4-enabled`, …"""
     name: str = CATALOG
     files: Files = LOCAL
     """Reads the metadata files of changes."""
@@ -74,14 +76,8 @@ class RestCatalog:
         return {"type": "rest", **self._server(), **self.io}
 
     def _server(self) -> dict[str, str]:
-        properties = {
-            "uri": self.uri,
-            "warehouse": self.warehouse,
-            "prefix": self.prefix,
-            "token": self.token,
-            "credential": self.credential,
-        }
-        return {name: value for name, value in properties.items() if value}
+        own = {name: getattr(self, name) for name in ("uri", "warehouse", "prefix", "token", "credential")}
+        return {name: value for name, value in own.items() if value} | dict(self.properties)
 
     def rest_properties(self) -> Mapping[str, str]:
         return self.pyiceberg_properties()

@@ -44,6 +44,17 @@ def kind(context: StackContext) -> str:
     return "minio" if minio(context.settings) or shutil.which("go") else "s3proxy"
 
 
+def description(context: StackContext) -> str:
+    """The object store in use, and why it is not MinIO."""
+    if kind(context) == "minio":
+        return "MinIO"
+    if context.settings.stack.storage == "s3proxy":
+        return "s3proxy: stack.storage"
+    if minio(context.settings) or shutil.which("go"):
+        return "s3proxy: it holds data already, which MinIO cannot read"
+    return "s3proxy: no Go toolchain to build MinIO"
+
+
 def minio(settings: Settings) -> str | None:
     """The path of MinIO: the built program, or one on the PATH."""
     return str(_minio_target(settings)) if _minio_target(settings).is_file() else shutil.which("minio")
