@@ -33,8 +33,8 @@ STRETCHES = {
     "alone": set[str](),
     "all": {"storage", "postgres", "rest", "nessie", "hive", "trino", "connect"},
     "sql": {"storage", "postgres", "rest", "trino"},
-    "nessie": {"storage", "postgres", "nessie", "trino"},
-    "hive": {"storage", "postgres", "hive", "trino"},
+    "nessie": {"storage", "postgres", "rest", "nessie", "trino"},
+    "hive": {"storage", "postgres", "rest", "hive", "trino"},
 }
 #: Where the session keeps the stack, so that the end of a stretch finds it.
 STACK = pytest.StashKey["Stack"]()
@@ -96,7 +96,7 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """One stack for all tests of a run; nothing runs until a test needs it."""
     from tests.conftest import cache_only
 
-    own = {"home": tmp_path_factory.mktemp("stack") / "lake", "trino.branches": [SEEN_BY_TRINO]}
+    own = {"home": tmp_path_factory.mktemp("stack") / "lake", "profile": "sql", "trino.branches": [SEEN_BY_TRINO]}
     settings = load_settings({**own, **free_ports()}, environ=cache_only())
     if minio(settings) is None:  # to build one takes longer than all tests
         settings = replace(settings, stack=replace(settings.stack, storage="s3proxy"))

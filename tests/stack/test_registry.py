@@ -18,8 +18,8 @@ def names(*requested: str, external: tuple[str, ...] = ()) -> list[str]:
 
 
 def test_a_service_starts_after_what_it_needs() -> None:
-    assert names("trino") == ["storage", "postgres", "trino"]
-    assert names("trino", "nessie") == ["storage", "postgres", "nessie", "trino"]
+    assert names("trino") == ["storage", "postgres", "rest", "trino"]
+    assert names("trino", "nessie") == ["storage", "postgres", "nessie", "rest", "trino"]
     assert names("postgres") == ["postgres"]
 
 
@@ -29,7 +29,11 @@ def test_every_service_stands_after_what_it_needs_in_the_list() -> None:
 
 
 def test_what_runs_elsewhere_is_not_started_for_others() -> None:
-    assert names("trino", external=("postgres",)) == ["storage", "trino"]
+    assert names("trino", external=("postgres",)) == ["storage", "rest", "trino"]
+
+
+def test_the_rest_catalog_of_an_embedded_lake_needs_no_other_server() -> None:
+    assert [each.name for each in in_order(["rest"], profile="embedded")] == ["rest"]
 
 
 def test_an_unknown_name_suggests_the_nearest() -> None:

@@ -7,7 +7,6 @@ from lakehouse.stack.trino import (
     Bundled,
     IcebergOnNessie,
     IcebergOnRest,
-    IcebergOnSql,
     ObjectStore,
     OnHive,
     OnPostgres,
@@ -30,11 +29,15 @@ def test_a_file_is_named_after_its_catalog() -> None:
     ]
 
 
-def test_a_branch_of_a_sql_catalog_is_another_catalog_name() -> None:
-    found = properties(IcebergOnSql(DATABASE, "s3://b/w", "run_42"))
-    assert found["iceberg.jdbc-catalog.catalog-name"] == "run_42"
-    assert found["iceberg.jdbc-catalog.connection-url"] == "jdbc:postgresql://db:5432/lake"
-    assert found["iceberg.jdbc-catalog.schema-version"] == "V1"
+def test_a_branch_of_a_sql_catalog_is_a_prefix_of_the_rest_catalog() -> None:
+    found = properties(IcebergOnRest("http://r", "run_42"))
+    assert found["iceberg.rest-catalog.prefix"] == "run_42"
+
+
+def test_every_iceberg_catalog_keeps_snapshots_and_files() -> None:
+    for catalog in (IcebergOnRest("http://r"), IcebergOnNessie("http://n", "s3://b/w"), OnHive("thrift://h")):
+        assert properties(catalog)["iceberg.expire-snapshots.min-retention"] == "36500d"
+        assert properties(catalog)["iceberg.remove-orphan-files.min-retention"] == "36500d"
 
 
 def test_catalogs_of_files_know_the_object_store_and_others_do_not() -> None:
@@ -66,5 +69,5 @@ def test_tables_of_other_formats_are_looked_up_in_other_catalogs() -> None:
 
 
 def test_no_secret_is_printed() -> None:
-    assert "hidden" not in repr(IcebergOnSql(DATABASE, "s3://b/w"))
+    assert "hidden" not in repr(IcebergOnRest("http://r", token="hidden")) + repr(OnPostgres(DATABASE))
     assert "secret'" not in repr(STORE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakehouse.catalogs.sql.postgres import create_tables_sql
 from lakehouse.config.endpoints import DATABASES, Database, StackEndpoints
-from lakehouse.stack.trino import catalog_files, stack_catalogs, store_of
+from lakehouse.stack.trino import access_control, access_rules, catalog_files, stack_catalogs, store_of
 
 _DATABASES = """\
 #!/bin/sh
@@ -84,6 +84,8 @@ def mounted_files() -> dict[str, str]:
     return {
         "postgres/databases.sh": _DATABASES.format(names=" ".join(DATABASES), tables=create_tables_sql()),
         "trino/jvm.config": _JVM,
+        "trino/access-control.properties": access_control("/etc/trino/rules.json"),
+        "trino/rules.json": access_rules(),
         **{f"trino/catalog/{name}": text for name, text in catalogs.items()},
         "superset/superset_config.py": _SUPERSET,
         "superset/create_admin.py": _ADMIN,

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakehouse.config.endpoints import Database, StackEndpoints
 from lakehouse.core.java_properties import java_properties
+
+#: Trino's expire_snapshots and remove_orphan_files ignore gc.enabled and know one branch. They refuse to delete what is younger
+#: than this; access_rules() keeps users from changing it.
+_RETENTION = "36500d"
+_MIN_RETENTIONS = ("iceberg.expire-snapshots.min-retention", "iceberg.remove-orphan-files.min-retention")
 
 
 @dataclass(frozen=True)
@@ -32,32 +38,6 @@ class ObjectStore:
 
 
 @dataclass(frozen=True)
-class IcebergOnSql:
-    """Iceberg's JDBC catalog in PostgreSQL. Spark or PyIceberg must have made its tables."""
-
-    database: Database
-    warehouse: str
-    catalog_name: str = "lake"
-    """A row key of the catalog: a branch of the lake is another name."""
-
-    def properties(self) -> dict[str, str]:
-        jdbc = "iceberg.jdbc-catalog"
-        return {
-            "connector.name": "iceberg",
-            "iceberg.catalog.type": "jdbc",
-            f"{jdbc}.catalog-name": self.catalog_name,
-            f"{jdbc}.driver-class": "org.postgresql.Driver",
-            f"{jdbc}.connection-url": self.database.jdbc_url,
-            f"{jdbc}.connection-user": self.database.user,
-            f"{jdbc}.connection-password": self.database.password,
-            f"{jdbc}.default-warehouse-dir": self.warehouse,
-            f"{jdbc}.schema-version": "V1",
-            # A database that was started anew has closed the connections that Trino kept: it takes the next one.
-            f"{jdbc}.retryable-status-codes": "57P01,57P02,57P03,57P05",
-        }
-
-
-@dataclass(frozen=True)
 class IcebergOnRest:
     """Any Iceberg REST catalog; Nessie is one, where the prefix is a branch."""
 
@@ -75,6 +55,8 @@ class IcebergOnRest:
             "iceberg.rest-catalog.warehouse": self.warehouse,
             "iceberg.rest-catalog.security": "OAUTH2" if self.token else "",
             "iceberg.rest-catalog.oauth2.token": self.token,
+            # The token does not expire, and our server has no endpoint that exchanges it.
+            "iceberg.rest-catalog.oauth2.token-refresh-enabled": "false" if self.token else "",
         }
         return {name: value for name, value in given.items() if value}
 
@@ -140,7 +122,7 @@ class Bundled:
         return {"connector.name": self.connector}
 
 
-Catalog = IcebergOnSql | IcebergOnRest | IcebergOnNessie | OnHive | OnPostgres | Bundled
+Catalog = IcebergOnRest | IcebergOnNessie | OnHive | OnPostgres | Bundled
 
 
 def catalog_files(catalogs: Mapping[str, Catalog], store: ObjectStore) -> dict[str, str]:
@@ -150,6 +132,8 @@ def catalog_files(catalogs: Mapping[str, Catalog], store: ObjectStore) -> dict[s
 
 def _text(catalog: Catalog, store: ObjectStore) -> str:
     properties = catalog.properties()
+    if properties["connector.name"] == "iceberg":
+        properties |= dict.fromkeys(_MIN_RETENTIONS, _RETENTION)
     if properties["connector.name"] in ("iceberg", "hudi", "hive"):
         properties |= store.properties()
     return java_properties(properties)
@@ -159,13 +143,14 @@ def branch_catalogs(endpoints: StackEndpoints, branches: Sequence[str], on_nessi
     """A catalog for each branch that Trino is to see, called as it is. One that is not there yet has no tables."""
     if on_nessie:
         return {name: IcebergOnNessie(endpoints.nessie_uri, endpoints.warehouse, name) for name in branches}
-    return {name: IcebergOnSql(endpoints.databases["lake"], endpoints.warehouse, name) for name in branches}
+    return {name: IcebergOnRest(endpoints.rest_uri, name, token=endpoints.rest_token) for name in branches}
 
 
 def stack_catalogs(endpoints: StackEndpoints) -> dict[str, Catalog]:
     """What Trino sees of a whole stack. A catalog whose server does not run fails when it is asked, not before."""
     return {
-        "lake": IcebergOnSql(endpoints.databases["lake"], endpoints.warehouse),
+        # Through our REST catalog, where a drop is soft. Trino's own JDBC catalog deletes the files of a dropped table.
+        "lake": IcebergOnRest(endpoints.rest_uri, token=endpoints.rest_token),
         "nessie": IcebergOnNessie(endpoints.nessie_uri, endpoints.warehouse),
         "rest": IcebergOnRest(endpoints.rest_uri, token=endpoints.rest_token),
         # A table of the metastore is found by its plain name whatever its format is: Iceberg's catalog hands on what is
@@ -177,6 +162,24 @@ def stack_catalogs(endpoints: StackEndpoints) -> dict[str, Catalog]:
         "tpch": Bundled("tpch"),
         "memory": Bundled("memory"),
     }
+
+
+def access_rules() -> str:
+    """The rules of Trino's file-based access control: everything is allowed except to lower the minimum retentions."""
+    retentions = "expire_snapshots_min_retention|remove_orphan_files_min_retention"
+    rules = {
+        "catalog_session_properties": [{"property": retentions, "allow": False}, {"allow": True}],
+        "system_session_properties": [{"allow": True}],
+        "system_information": [{"allow": ["read", "write"]}],
+        "functions": [{"privileges": ["EXECUTE", "GRANT_EXECUTE", "OWNERSHIP"]}],
+        "procedures": [{"privileges": ["EXECUTE", "GRANT_EXECUTE"]}],
+    }
+    return json.dumps(rules, indent=2) + "\n"
+
+
+def access_control(rules: str) -> str:
+    """The file that has Trino apply the rules in another file."""
+    return java_properties({"access-control.name": "file", "security.config-file": rules})
 
 
 def store_of(endpoints: StackEndpoints) -> ObjectStore:

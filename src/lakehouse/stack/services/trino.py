@@ -10,7 +10,14 @@ from lakehouse.process.probes import answers, fetch_json
 from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, ServerArchive, Service, StackContext
 from lakehouse.stack.services import java25
-from lakehouse.stack.trino import branch_catalogs, catalog_files, stack_catalogs, store_of
+from lakehouse.stack.trino import (
+    access_control,
+    access_rules,
+    branch_catalogs,
+    catalog_files,
+    stack_catalogs,
+    store_of,
+)
 
 #: The most result pages to read while the statement is queued and runs.
 _MAX_PAGES = 100
@@ -49,6 +56,7 @@ def _process(context: StackContext) -> ProcessSpec:
         "http-server.http.port": str(stack.trino_port),
         "discovery.uri": context.endpoints.trino_url,
         "catalog.config-dir": str(etc / "catalog"),
+        "access-control.config-files": str(etc / "access-control.properties"),
         "web-ui.preview.enabled": "false",
     }
     seen = {
@@ -77,6 +85,8 @@ def _process(context: StackContext) -> ProcessSpec:
             etc / "node.properties": java_properties(node),
             etc / "config.properties": java_properties({**node, **config}),
             etc / "log.properties": "io.trino=INFO\n",
+            etc / "access-control.properties": access_control(str(etc / "rules.json")),
+            etc / "rules.json": access_rules(),
             **{etc / "catalog" / name: text for name, text in catalogs.items()},
         },
         folder=context.folder("trino"),
@@ -106,15 +116,17 @@ def _container() -> ContainerSpec:
         environment={
             "S3_ACCESS_KEY": "${S3_ACCESS_KEY}",
             "S3_SECRET_KEY": "${S3_SECRET_KEY}",
-            "LAKE_PASSWORD": "${LAKE_PASSWORD}",
             "OLTP_PASSWORD": "${OLTP_PASSWORD}",
             "REST_TOKEN": "${REST_TOKEN}",
             "BUCKET": "${BUCKET}",
             "S3_REGION": "${S3_REGION}",
         },
-        volumes={"./trino/catalog": "/etc/trino/catalog", "./trino/jvm.config": "/etc/trino/jvm.config"},
+        volumes={
+            f"./trino/{name}": f"/etc/trino/{name}"
+            for name in ("catalog", "jvm.config", "access-control.properties", "rules.json")
+        },
         health=("CMD", "/usr/lib/trino/bin/health-check"),
-        needs={"postgres": "service_healthy", "bucket": "service_completed_successfully"},
+        needs={"rest": "service_healthy"},
         memory="3g",
     )
 
@@ -125,7 +137,7 @@ SERVICE = Service(
     version=DIST.archive.version,
     licence="Apache-2.0",
     memory_mb=600,
-    needs=("storage", "postgres"),
+    needs=("storage", "postgres", "rest"),
     ports=(Port("trino_port", "http://{host}:{port}", 8080),),
     artifacts=_artifacts,
     process=_process,
