@@ -129,7 +129,7 @@ def test_a_missing_java_is_an_error_before_anything_starts(lake: Lake, tmp_path:
 def test_the_services_are_listed(lake: Lake) -> None:
     listed = {row["service"]: row for row in json.loads(lake("stack", "list", "-o", "json").stdout)}
     assert listed["trino"]["version"] == "476"
-    assert listed["trino"]["needs"] == "storage, postgres"
+    assert listed["trino"]["needs"] == "storage, postgres, rest"
     assert listed["superset"]["runs"] == "compose"
 
 
