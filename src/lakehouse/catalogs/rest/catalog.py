@@ -285,7 +285,7 @@ def _translated(uri: str) -> Iterator[None]:
     except (UnauthorizedError, ForbiddenError, OAuthError) as exc:
         raise CatalogAccessError(
             f"The Iceberg REST server at {uri} denies access.",
-            "Set catalog.token or catalog.credential (LAKE_CATALOG__TOKEN, LAKE_CATALOG__CREDENTIAL).",
+            "Set catalog.token (LAKE_CATALOG__TOKEN), or a credential under [catalog.properties] in lake.toml.",
         ) from exc
     except (RESTError, HTTPError) as exc:
         raise CatalogError(f"The Iceberg REST server at {uri} failed: {str(exc)[:500]}", "See its own log.") from exc

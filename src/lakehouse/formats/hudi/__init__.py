@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 
-from lakehouse.core.errors import NoSuchTableError, NotSupportedError
+from lakehouse.core.errors import NoSuchTableError, NotSupportedError, WhenError
 from lakehouse.core.format import FormatCapabilities, FormatContext
 from lakehouse.core.names import TableName
 from lakehouse.core.tables import Scan, Snapshot, TableInfo
@@ -70,7 +71,25 @@ class HudiTables:
     def resolve(self, table: TableName, when: str, now: datetime) -> str:
         instants = read_metadata(self._locations, table).instants
         versions = [Version(instant.id, timeline.moment(instant.id)) for instant in instants]
-        return resolve(when, versions, {}, now, str(table))
+        found = resolve(when, versions, {}, now, str(table))
+        if found != instants[-1].id:
+            self._check_not_cleaned(table, [instant for instant in instants if instant.id <= found])
+        return found
+
+    def _check_not_cleaned(self, table: TableName, instants: Sequence[timeline.Instant]) -> None:
+        """Raise if files that an instant needs are gone: Hudi itself reads it as a table with fewer rows."""
+        from hudi import HudiReadOptions
+
+        location = read_metadata(self._locations, table).location
+        opened = timeline.open_table(location, self._locations.access)
+        slices = opened.get_file_slices(HudiReadOptions().with_as_of_timestamp(instants[-1].id))
+        files = [self._locations.file(location, part.base_file_relative_path()) for part in slices]
+        gone = any("://" not in file and not Path(file).exists() for file in files)
+        if gone or len(slices) < timeline.files_with_rows(list(instants)):
+            raise WhenError(
+                f"Files of {table} as of {instants[-1].id} were cleaned, so it cannot be read as it was then.",
+                f"List its instants: lake history {table}. Later ones may be complete.",
+            )
 
     def scan(self, table: TableName, snapshot: str = "") -> Scan:
         from hudi import HudiReadOptions

@@ -94,6 +94,16 @@ def snapshots(timeline: list[Instant]) -> list[Snapshot]:
     return found
 
 
+def files_with_rows(timeline: list[Instant]) -> int:
+    """Return how many files hold the rows of the table after the last of these instants."""
+    rows_of_file: dict[str, int] = {}
+    for instant in timeline:
+        for file in instant.replaced_files():
+            rows_of_file.pop(file, None)
+        rows_of_file.update({stat["fileId"]: stat["numWrites"] for stat in instant.stats()})
+    return sum(rows > 0 for rows in rows_of_file.values())
+
+
 def _snapshot(
     instant: Instant, added: int, removed: int, rows_of_file: Mapping[str, int], size_of_file: Mapping[str, int]
 ) -> Snapshot:
