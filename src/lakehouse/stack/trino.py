@@ -140,7 +140,7 @@ def _text(catalog: Catalog, store: ObjectStore) -> str:
 
 
 def branch_catalogs(endpoints: StackEndpoints, branches: Sequence[str], on_nessie: bool) -> dict[str, Catalog]:
-    """A catalog for each branch that Trino is to see, called as it is. One that is not there yet has no tables."""
+    """A catalog for each branch that Trino is to see, called as it is. One that is not there yet fails when it is used."""
     if on_nessie:
         return {name: IcebergOnNessie(endpoints.nessie_uri, endpoints.warehouse, name) for name in branches}
     return {name: IcebergOnRest(endpoints.rest_uri, name, token=endpoints.rest_token) for name in branches}
