@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 PYTHON = Path(sys.executable).resolve()
 UV = Path(sys.executable).parent / "uv"

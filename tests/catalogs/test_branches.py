@@ -9,6 +9,8 @@ from lakehouse.core.errors import BadNameError, BranchExistsError, NoSuchBranchE
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Change, Commit
 
+pytestmark = pytest.mark.slow
+
 #: What a catalog that keeps its branches aside of somebody else's cannot do.
 no_list_of_all_files = pytest.mark.lacking("aside", reason="others may use files that this lake knows nothing of")
 no_drop_among_changes = pytest.mark.lacking("aside", reason="Iceberg REST has no transaction with a drop in it")

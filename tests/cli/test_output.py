@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 LAKE = Path(sys.executable).parent / "lake"
 
 

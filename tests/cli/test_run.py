@@ -20,6 +20,8 @@ from lakehouse.core.errors import CatalogUnreachableError
 from lakehouse.core.requests import RunRequest
 from lakehouse.pipelines import FilesTable, LightContext, Pipeline, Table
 
+pytestmark = pytest.mark.slow
+
 LIGHT = RunRequest(light=True)
 UNREACHABLE = CatalogUnreachableError("The catalog does not answer.", "Start it.")
 

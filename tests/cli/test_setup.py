@@ -15,6 +15,8 @@ import pytest
 
 from lakehouse.config.load import all_settings, load_settings
 
+pytestmark = pytest.mark.slow
+
 LAKE = Path(sys.executable).parent / "lake"
 
 

@@ -15,6 +15,8 @@ from lakehouse.lake.assemble import assemble
 from lakehouse.lake.backend import open_backend
 from lakehouse.lake.spark import spark_daemon
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["a b", "a%20b", "100%", "ü😀", "[x]", "*", "{y}", "a'b", "a`b", "$HOME", "a;b", "a&b=1", "a:b", "-x", "a\\b"]
 
 

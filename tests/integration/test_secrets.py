@@ -12,6 +12,8 @@ from tests.conftest import Command
 
 from lakehouse.config.load import all_settings
 
+pytestmark = pytest.mark.slow
+
 PLANTED = "pl4nted"
 SECRETS = [name for name, part, _ in all_settings() if part.metadata.get("secret")]
 #: Nothing listens there.

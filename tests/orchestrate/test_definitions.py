@@ -13,6 +13,8 @@ import pytest
 from lakehouse.config.load import load_settings
 from lakehouse.orchestrate.assets import asset_key
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def inbox(tmp_path_factory: pytest.TempPathFactory) -> Path:

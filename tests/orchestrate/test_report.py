@@ -15,6 +15,8 @@ from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 from lakehouse.orchestrate.definitions import build_definitions
 
+pytestmark = pytest.mark.slow
+
 ASSET = dg.AssetKey("iceberg_snapshot_report")
 
 

@@ -14,6 +14,8 @@ from tests.rest_catalog.conftest import Served
 
 from lakehouse.core.names import TableName
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2, "note", StringType(), required=False))
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from lakehouse.ingest.files.column_stats import ColumnStats, infer_type
 
+pytestmark = pytest.mark.slow
+
 Typed = Callable[..., tuple[str, list[Any]]]
 
 

@@ -17,7 +17,7 @@ from tests.repetitions import repetitions
 
 from .conftest import ReadResult, read_paths
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
 FEW = settings(
     max_examples=repetitions(10, 100),
