@@ -42,7 +42,7 @@ def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Far]:
             with opened(home, settings) as lake:
                 yield Far(lake, between, (b"INSERT INTO lake_tags ", b""))  # and then COMMIT, by whatever name
     elif request.param == "rest":
-        theirs = SqlCatalog(open_database(tmp_path / "theirs.db"), f"file://{tmp_path}/warehouse")
+        theirs = SqlCatalog(open_database(tmp_path / "theirs.db"), f"file://{home}/warehouse")
         with serving(theirs) as served, relay(urlsplit(served.url).port or 0) as between:
             uri = f"http://127.0.0.1:{between.port}"
             settings = {
