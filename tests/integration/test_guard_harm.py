@@ -154,3 +154,13 @@ def test_a_bare_duckdb_shows_files_and_the_lake_does_not(local_lake: Lake, tmp_p
 
 def test_at_least_thirty_refused_statements_are_shown_to_do_harm() -> None:
     assert len(HARM) + len(FILES) >= 30
+
+
+def test_a_hudi_table_is_not_truncated_because_its_history_would_be_lost(local_lake: Lake, namespace: str) -> None:
+    table = f"{namespace[:40]}.h"
+    local_lake.sql(f"create table {table} (id int) using hudi tblproperties (primaryKey = 'id')")
+    local_lake.sql(f"insert into {table} values (1)")
+    with pytest.raises(LakeError, match="its history included"):
+        local_lake.sql(f"truncate table {table}")
+    assert local_lake.sql(f"select id from {table}").rows() == [(1,)]
+    local_lake.drop(table)

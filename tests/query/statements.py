@@ -127,6 +127,10 @@ set spark.sql.runSQLOnFiles = true
 set spark.sql.warehouse.dir = /tmp/x
 set hoodie.cleaner.commits.retained = 1
 set env:HOME
+set var x = (select reflect('java.lang.System', 'getenv'))
+set variable x = (select value from text.`/etc/passwd` limit 1)
+alter table shop.t add column y string default java_method('java.lang.System', 'getenv')
+call lake.system.rewrite_data_files(table => reflect('a', 'b'))
 reset spark.sql.catalog.lake
 !ls
 dfs -ls /
@@ -215,6 +219,8 @@ create table lake.shop.u with (delete_after_commit_enabled = true) as select 1 i
 create table oltp.public.u (id int)
 create schema lake.u with (location = 's3://x')
 create schema oltp.u
+create materialized view lake.shop.m as select 1 as x
+drop materialized view lake.shop.m
 create function f(x int) returns int return x
 create role x
 create catalog x using memory

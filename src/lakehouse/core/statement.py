@@ -32,5 +32,6 @@ class Statement:
     creates: str = ""
     """The format of the table that the statement creates: `iceberg`, `hudi`, or empty."""
     renames: bool = False
+    truncates: bool = False
     tree: Any = None
     """sqlglot's syntax tree; None for plain statements, which need no translation."""

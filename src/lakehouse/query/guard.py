@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
+_PATH = re.compile(r"[/\\:*?.]")
+_INGEST_HINT = "Bring files in with lake ingest."
+_FUNCTION_HINT = "It could read files, run code or show settings."
+
+
 def decide(tree: exp.Expr, text: str, tokens: Sequence[Token], dialect: str, by_ingest: bool = False) -> str:
     """Return the kind of an allowed statement: `read`, `write`, `drop`, `session` or `other` (describes something).
 
@@ -40,6 +45,7 @@ def decide(tree: exp.Expr, text: str, tokens: Sequence[Token], dialect: str, by_
     if isinstance(tree, exp.Command | exp.Alter) or first in _BY_TOKENS:
         if first not in _BY_TOKENS or tokens[0].quoted:
             raise _unknown(first)
+        _check_tokens(tokens)
         return _BY_TOKENS[first](tokens, dialect)
     _check_nodes(tree, dialect)
     if isinstance(tree, exp.Create):
@@ -52,26 +58,13 @@ def decide(tree: exp.Expr, text: str, tokens: Sequence[Token], dialect: str, by_
 def _by_class(tree: exp.Expr, first: str, dialect: str) -> str:
     from sqlglot import exp
 
-    kind = next((kind for kind, classes in _kinds(dialect).items() if isinstance(tree, classes)), "")
+    kind = next((kind for kind, classes in policy.kinds(dialect).items() if isinstance(tree, classes)), "")
     # sqlglot takes `LIST JARS` or `(SHOW TABLES)` for an expression or a table with an alias.
     if isinstance(tree, exp.Refresh) and tree.args.get("kind") == "TABLE" and dialect == "spark":
         return "session"
     if not kind or (kind == "read" and first not in policy.QUERY_STARTS):
         raise _unknown(first)
     return kind
-
-
-def _kinds(dialect: str) -> dict[str, tuple[type[exp.Expr], ...]]:
-    from sqlglot import exp
-
-    kinds: dict[str, tuple[type[exp.Expr], ...]] = {
-        "read": (exp.Query, exp.Values),
-        "write": (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.TruncateTable, exp.Comment, exp.Analyze),
-        "other": (exp.Describe,),
-    }
-    if dialect == "spark":
-        kinds["session"] = (exp.Use, exp.Cache, exp.Uncache, exp.Declare)
-    return kinds
 
 
 # ---- statements that sqlglot does not parse ----------------------------------------------------------------------
@@ -126,19 +119,15 @@ def _set(tokens: Sequence[Token], dialect: str) -> str:
 
 
 def _reset(tokens: Sequence[Token], dialect: str) -> str:
+    """RESET of a setting, or CLEAR CACHE."""
     name = "".join(token.text for token in tokens[1:])
-    if dialect != "spark" or (name and not policy.SETTINGS.fullmatch(name)):
-        raise _unknown("reset")
+    allowed = name == "cache" if tokens[0].text == "clear" else not name or policy.SETTINGS.fullmatch(name)
+    if dialect != "spark" or not allowed:
+        raise _unknown(tokens[0].text)
     return "session"
 
 
-def _clear(tokens: Sequence[Token], dialect: str) -> str:
-    if dialect != "spark" or [token.text for token in tokens[1:]] != ["cache"]:
-        raise _unknown("clear")
-    return "session"
-
-
-_BY_TOKENS = {"alter": _alter, "call": _call, "show": _show, "set": _set, "reset": _reset, "clear": _clear}
+_BY_TOKENS = {"alter": _alter, "call": _call, "show": _show, "set": _set, "reset": _reset, "clear": _reset}
 
 
 def _explained(text: str, tokens: Sequence[Token], dialect: str) -> str:
@@ -159,6 +148,15 @@ def _explained(text: str, tokens: Sequence[Token], dialect: str) -> str:
     return kind
 
 
+def _check_tokens(tokens: Sequence[Token]) -> None:
+    """Check what `_check_nodes` checks in statements that have a tree: SET VAR or a default value may run a query."""
+    for token, after in pairwise(tokens):
+        if after.text == "(" and token.kind == "name" and policy.REFUSED_FUNCTIONS.fullmatch(token.text):
+            raise _refused(f"The function {token.text}", _FUNCTION_HINT)
+        if token.kind == "name" and token.quoted and _PATH.search(token.text):
+            raise _refused(f"The name {token.text!r}, which is a path,", _INGEST_HINT)
+
+
 # ---- statements that sqlglot parses ------------------------------------------------------------------------------
 
 
@@ -167,7 +165,7 @@ def _check_nodes(tree: exp.Expr, dialect: str) -> None:
     from sqlglot import exp
 
     for node in tree.walk():
-        if node is not tree and isinstance(node, _statements()) and not isinstance(node.parent, exp.When):
+        if node is not tree and isinstance(node, policy.inner_statements()) and not isinstance(node.parent, exp.When):
             raise _refused(f"{node.key.upper()} within another statement", policy.SEE)
         if isinstance(node, exp.Table):
             _check_table(node)
@@ -176,14 +174,6 @@ def _check_nodes(tree: exp.Expr, dialect: str) -> None:
     if dialect == "trino" and not isinstance(tree, exp.Query | exp.Describe):
         for target in _targets(tree):
             _check_target([part.name.lower() for part in target.parts], str(tree.args.get("kind")).upper())
-
-
-def _statements() -> tuple[type[exp.Expr], ...]:
-    """What is never a part of another statement, except in WHEN of MERGE."""
-    from sqlglot import exp
-
-    return (exp.DML, exp.Create, exp.Drop, exp.Alter, exp.Command, exp.Copy, exp.Into, exp.QueryTransform, exp.Directory,
-            exp.UserDefinedFunction, exp.LoadData, exp.Attach, exp.Pragma)  # fmt: skip
 
 
 def _targets(tree: exp.Expr) -> list[exp.Table]:
@@ -214,11 +204,11 @@ def _check_table(table: exp.Table) -> None:
             function = called.expression if isinstance(called, exp.Dot) else called
         name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
         if name.lower() not in policy.TABLE_FUNCTIONS:
-            raise _refused(f"The table function {name}", "Bring files in with lake ingest.")
+            raise _refused(f"The table function {name}", _INGEST_HINT)
         return
     for part in table.parts:
-        if not isinstance(part, exp.Identifier) or re.search(r"[/\\:*?.]", part.name):
-            raise _refused(f"The name {part.name!r}, which is a path,", "Bring files in with lake ingest.")
+        if not isinstance(part, exp.Identifier) or _PATH.search(part.name):
+            raise _refused(f"The name {part.name!r}, which is a path,", _INGEST_HINT)
 
 
 def _check_function(function: exp.Func) -> None:
@@ -226,7 +216,7 @@ def _check_function(function: exp.Func) -> None:
 
     name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
     if isinstance(function, exp.ReadCSV | exp.ReadParquet) or policy.REFUSED_FUNCTIONS.fullmatch(name.lower()):
-        raise _refused(f"The function {name}", "It could read files, run code or show settings.")
+        raise _refused(f"The function {name}", _FUNCTION_HINT)
 
 
 def _created(tree: exp.Create, tokens: Sequence[Token], dialect: str, by_ingest: bool) -> str:
@@ -256,6 +246,8 @@ def _dropped(tree: exp.Drop, tokens: Sequence[Token]) -> str:
     kind = str(tree.args.get("kind")).upper()
     if kind not in policy.CREATABLE:
         raise _unknown(f"drop {kind.lower()}")
+    if tree.args.get("materialized"):
+        raise _unknown("drop materialized view")
     if any(token.text == "cascade" for token in tokens):
         raise _refused(f"DROP {kind} … CASCADE", "Drop its tables one by one: lake undrop can then restore each.")
     return "drop" if kind == "TABLE" else "write"

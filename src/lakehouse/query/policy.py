@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 SEE = "docs/security.md lists the statements that are allowed."
 #: Procedures that change metadata only, or write new files and keep the old ones.
@@ -48,7 +52,7 @@ REFUSED_FUNCTIONS = re.compile(
     r"(read|parquet|iceberg|duckdb|pragma|postgres|sqlite|mysql|delta|sniff|hudi|load|copy|write|lance|http|s3|st_read)_\w+"
     r"|scan_\w+|\w+_scan|reflect|try_reflect|java_method|query|query_table|glob|getenv|secret|which_secret|current_setting"
     r"|set_config|from_protobuf|to_protobuf|from_substrait\w*|get_substrait\w*|nextval|getvariable|execute|raw_query|kill_query"
-    r"|input_file_name|enable_logging|disable_logging|checkpoint|force_checkpoint|summary|repeat_row|arrow_scan\w*|test_all_types"
+    r"|enable_logging|disable_logging|checkpoint|force_checkpoint|summary|repeat_row|arrow_scan\w*|test_all_types"
 )
 QUERY_STARTS = ("select", "with", "values", "(", "from", "table")
 EXPLAIN_OPTIONS = ("extended", "codegen", "cost", "formatted", "analyze", "verbose")
@@ -57,3 +61,25 @@ TRINO_PROPERTIES = {
     "orc_bloom_filter_fpp", "parquet_bloom_filter_columns", "max_commit_retry",
 }  # fmt: skip
 CREATABLE = {"TABLE", "VIEW", "SCHEMA", "DATABASE", "NAMESPACE"}
+
+
+def kinds(dialect: str) -> dict[str, tuple[type[exp.Expr], ...]]:
+    """The classes of allowed statements, by kind."""
+    from sqlglot import exp
+
+    kinds: dict[str, tuple[type[exp.Expr], ...]] = {
+        "read": (exp.Query, exp.Values),
+        "write": (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.TruncateTable, exp.Comment, exp.Analyze),
+        "other": (exp.Describe,),
+    }
+    if dialect == "spark":
+        kinds["session"] = (exp.Use, exp.Cache, exp.Uncache, exp.Declare)
+    return kinds
+
+
+def inner_statements() -> tuple[type[exp.Expr], ...]:
+    """What is never a part of another statement, except in WHEN of MERGE."""
+    from sqlglot import exp
+
+    return (exp.DML, exp.Create, exp.Drop, exp.Alter, exp.Command, exp.Copy, exp.Into, exp.QueryTransform, exp.Directory,
+            exp.UserDefinedFunction, exp.LoadData, exp.Attach, exp.Pragma)  # fmt: skip

@@ -62,7 +62,7 @@ class SparkEngine:
             # Commands return few rows, and Spark would run a limited command twice.
             request = replace(request, limit=None)
         names = _StatementTables(statement, tables.pinned(list({use.name for use in statement.uses})))
-        names.reject_hudi_rename()
+        names.reject_hudi_changes()
         if names.check_new_table():
             catalog = self._catalog.on(request.branch) if request.branch else self._catalog
             catalog.ensure_namespace(names.target.namespace)
@@ -134,8 +134,14 @@ class _StatementTables:
     def target(self) -> TableName:
         return next(use.name for use in self.statement.uses if use.is_target)
 
-    def reject_hudi_rename(self) -> None:
+    def reject_hudi_changes(self) -> None:
+        """Refuse statements that lose the history of a Hudi table."""
         statement = self.statement
+        if statement.truncates and self.tables.format_of(statement.uses[0].name).name == "hudi":
+            raise NotSupportedError(
+                f"TRUNCATE would delete all files of the Hudi table {statement.uses[0].name}, its history included.",
+                f"Keep the history: delete from {statement.uses[0].name}",
+            )
         if statement.renames and self.tables.format_of(statement.uses[0].name).name == "hudi":
             raise NotSupportedError(
                 f"{statement.uses[0].name} is a Hudi table, which cannot be renamed: its name is its folder.",

@@ -44,7 +44,8 @@ def parse_with_sqlglot(
         return Statement(text, kind, tuple(_foreign_uses(tree)), tree=tree)
     uses = tuple(_use(table, text, _is_target(table, tree)) for table in tables_of(tree, local))
     renames = isinstance(tree, exp.Alter) and tree.find(exp.AlterRename) is not None
-    return Statement(text, kind, uses, _created_format(tree), renames, tree)
+    truncates = isinstance(tree, exp.TruncateTable)
+    return Statement(text, kind, uses, _created_format(tree), renames, truncates, tree)
 
 
 def _foreign_uses(tree: exp.Expr) -> Iterator[TableUse]:
