@@ -31,7 +31,7 @@ def folders(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """In the stack's home, so that these tests run where the document is made."""
     lake = stack.lake("embedded")
     engines: dict[str, Engine] = {
-        "spark": SparkOnFolders(stack.settings),
+        "spark": SparkOnFolders(replace(stack.settings, profile="embedded")),
         "lake": OurLake(lake, tmp_path_factory.mktemp("files")),
     }
     yield Desk(HUDI, "folder", engines, lambda table: int(lake.history(table)[-1].id))
@@ -73,7 +73,7 @@ def test_a_folder_is_not_renamed(folders: Desk) -> None:
 def test_any_catalog_with_a_local_warehouse_has_the_folders(folders: Desk, stack: Stack, kind: str) -> None:
     folders.engines["lake"].create(f"contract.beside_{kind}")
     beside = replace(stack.settings.catalog, kind=kind, uri="" if kind == "sql" else "http://127.0.0.1:9")
-    parts = open_backend(replace(stack.settings, catalog=beside))
+    parts = open_backend(replace(stack.settings, profile="embedded", catalog=beside))
     assert TableName("contract", f"beside_{kind}") in parts.formats["hudi"].tables()
     folders.engines["lake"].drop(f"contract.beside_{kind}")
 

@@ -11,6 +11,7 @@ from tests.repetitions import repetitions
 
 from lakehouse.core.errors import LakeError
 from lakehouse.query.sql.parser import parse
+from lakehouse.query.sql.tokens import blank_comments, tokenize
 
 REFUSED = [("spark", each) for each in REFUSED_SPARK] + [("trino", each) for each in REFUSED_TRINO]
 ALLOWED = [("spark", each) for each in ALLOWED_SPARK] + [("trino", each) for each in ALLOWED_TRINO]
@@ -32,6 +33,14 @@ def test_a_harmful_statement_is_refused(dialect: str, sql: str) -> None:
 @pytest.mark.parametrize(("dialect", "sql"), ALLOWED)
 def test_an_everyday_statement_is_allowed(dialect: str, sql: str) -> None:
     assert parse(sql.replace("\\n", "\n"), dialect=dialect).kind in ("read", "write", "drop", "session", "other")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql"), [*ALLOWED, ("spark", "select 21L, 1.5BD, 2S, 3Y, 1e3D, 4F, X'ff', r'\\d' from shop.t")]
+)
+def test_a_statement_without_comments_stays_as_it_is(dialect: str, sql: str) -> None:
+    if "--" not in sql and "/*" not in sql.replace("/*+", ""):
+        assert blank_comments(sql, tokenize(sql, dialect)) == sql
 
 
 @pytest.mark.faults

@@ -118,6 +118,6 @@ def test_spark_works_on_a_branch_by_its_prefix_and_with_a_token(spark: SparkSess
     sql(f"INSERT INTO {audit}.crm.leads VALUES (2)")
     counted = [sql(f"SELECT count(*) FROM {name}.crm.leads") for name in (main, audit)]
     assert counted == [[(1,)], [(2,)]]
-    stranger = attached(spark, served)
+    stranger = attached(spark, served, token="wrong")
     with pytest.raises(Exception, match="Not authorized"):
         sql(f"SHOW NAMESPACES IN {stranger}")

@@ -60,6 +60,7 @@ class Stack:
         """The same stack for a `lake` command."""
         ports = {f"LAKE_STACK__{name.upper()}": str(getattr(self.settings.stack, name)) for name in PORTS}
         own = {"LAKE_HOME": str(self.settings.home), "LAKE_CACHE": str(self.settings.cache), **ports}
+        own["LAKE_PROFILE"] = self.settings.profile
         own["LAKE_STACK__STORAGE"] = self.settings.stack.storage
         return {**os.environ, **own}
 

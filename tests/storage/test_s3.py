@@ -86,7 +86,7 @@ def test_another_content_has_another_mark(s3_server: S3Server, store: S3, bucket
 def test_a_large_object_arrives_piece_by_piece(
     s3_server: S3Server, store: S3, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PIECE", 1000)
+    monkeypatch.setattr(module, "_CHUNK_BYTES", 1000)
     content = os.urandom(12_345)
     store.fetch(looked_at(store, s3_server.put(f"{bucket}/big", content)), tmp_path / "here")
     assert (tmp_path / "here").read_bytes() == content
@@ -96,7 +96,7 @@ def test_a_large_object_arrives_piece_by_piece(
 def test_an_object_that_was_replaced_after_it_was_looked_at_does_not_arrive(
     s3_server: S3Server, store: S3, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str
 ) -> None:
-    monkeypatch.setattr(module, "_PIECE", 4)
+    monkeypatch.setattr(module, "_CHUNK_BYTES", 4)
     found = looked_at(store, s3_server.put(f"{bucket}/a.csv", "12345678"))
     s3_server.put(f"{bucket}/a.csv", after)
     with pytest.raises(StorageError, match="changed while it was downloaded"):
@@ -149,7 +149,7 @@ def test_an_endpoint_where_nobody_is_says_so_soon() -> None:
 
 
 def test_a_server_that_keeps_silent_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_SILENCE_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(module, "_REQUEST_TIMEOUT_S", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         store = S3(S3Settings(f"http://127.0.0.1:{silent.getsockname()[1]}", access_key="a", secret_key="b"))
         assert all(isinstance(error, StorageUnreachableError) for error in refused(store, "s3://bucket"))
@@ -169,7 +169,7 @@ def test_a_name_that_cannot_be_one_is_refused(store: S3, name: str) -> None:
 
 
 def test_one_key_without_the_other_is_refused(s3_server: S3Server) -> None:
-    with pytest.raises(BadSettingError, match="only one is set"):
+    with pytest.raises(BadSettingError, match="Only one of"):
         S3(replace(s3_server.settings, secret_key="")).stat("s3://bucket/a.csv")
 
 

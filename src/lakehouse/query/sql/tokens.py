@@ -67,7 +67,8 @@ def blank_comments(text: str, tokens: list[Token]) -> str:
     parts, position = [], 0
     for token in tokens:
         parts.append(re.sub(r"[^\n]", " ", text[position : token.start]))
-        written = text[token.start : token.end]
+        # sqlglot makes three tokens of `21L`, all with the same position.
+        written = text[max(token.start, position) : token.end]
         if token.kind == "hint" and not _HINT.fullmatch(written):
             raise QueryRejectedError("A hint has names and numbers only.", "For example: /*+ BROADCAST(t) */", sql=text)
         parts.append(written)

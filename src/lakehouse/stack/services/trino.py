@@ -142,6 +142,6 @@ SERVICE = Service(
     artifacts=_artifacts,
     process=_process,
     healthy=_healthy,
-    start_timeout_s=240,
+    start_timeout_s=480,  # about 40 s; on two busy cores it took more than 240
     container=_container,
 )
