@@ -19,7 +19,7 @@ GROUPS = {
     "branch": ["list", "create", "drop", "merge", "diff"],
     "tag": ["list", "create", "drop"],
     "runs": ["list", "show"],
-    "stack": ["list", "fetch", "render", "serve"],
+    "stack": ["list", "fetch", "render", "rotate-token", "serve"],
     "config": ["show"],
 }
 SUBCOMMANDS = [*([name] for name in NAMES), *([group, name] for group, names in GROUPS.items() for name in names)]
@@ -102,7 +102,7 @@ def test_an_unknown_command_without_a_similar_name_points_to_the_help(call) -> N
 @pytest.mark.parametrize("name", GROUPS)
 def test_a_group_lists_its_commands_in_its_help(call, name: str) -> None:  # type: ignore[no-untyped-def]
     listed = call(name, "--help").out.partition("Commands:\n")[2].partition("\n\n")[0]
-    assert re.findall(r"^  (\w+)  +[A-Z]", listed, re.MULTILINE) == GROUPS[name]
+    assert re.findall(r"^  ([\w-]+)  +[A-Z]", listed, re.MULTILINE) == GROUPS[name]
     assert "..." not in listed, "a line of help is cut"
 
 

@@ -22,7 +22,7 @@ def stack() -> None:
 
 @command("lake stack list\nlake stack list -o json", stack)
 def list_(context: Context) -> None:
-    """List the servers with version, dependencies, address and licence."""
+    """List servers: version, dependencies, address, licence."""
     from lakehouse.stack.registry import services
 
     settings = context.settings()
@@ -84,7 +84,9 @@ def render(context: Context, folder: Path, check: bool) -> None:
 
 @command("lake stack rotate-token", stack)
 def rotate_token(context: Context) -> None:
-    """Replace the token of the REST catalog and restart the servers that use it.
+    """Replace the token of the REST catalog.
+
+    The servers that use it are restarted.
 
     Clients need the new token, which `lake connect` prints.
     """
@@ -102,7 +104,7 @@ def rotate_token(context: Context) -> None:
 @command("lake stack serve connect", stack)
 @click.argument("service")
 def serve(context: Context, service: str) -> None:
-    """Run one server in the foreground, as the container image does."""
+    """Run one server in the foreground, as the image does."""
     from lakehouse.stack import native
 
     sys.exit(native.serve(context.settings(), service, download=show_download))
