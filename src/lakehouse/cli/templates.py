@@ -7,6 +7,7 @@ from dataclasses import Field
 from typing import Any
 
 from lakehouse.config.load import all_settings
+from lakehouse.config.redact import variable
 
 
 def lake_toml() -> str:
@@ -46,11 +47,10 @@ def env_example() -> str:
     """Return a .env.example with the same settings as environment variables."""
     lines = ["# Copy this file to .env, add .env to .gitignore, and set the values that you need."]
     for name, part, kind in all_settings():
-        variable = f"LAKE_{name.upper().replace('.', '__')}"
         if kind == tuple[str, ...]:
-            lines.append(f"# {variable}=")
+            lines.append(f"# {variable(name)}=")
         elif getattr(kind, "__origin__", None) is None:
-            lines.append(f"# {variable}={_default(part)}")
+            lines.append(f"# {variable(name)}={_default(part)}")
     return "\n".join(lines) + "\n"
 
 

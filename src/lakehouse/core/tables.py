@@ -62,7 +62,7 @@ class Scan:
 
 
 #: A property of Iceberg tables that others may have created; the guard refuses it.
-_DELETES_METADATA = "write.metadata.delete-after-commit.enabled"
+DELETES_METADATA = "write.metadata.delete-after-commit.enabled"
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,10 @@ class TableInfo:
 
     def warnings(self) -> tuple[str, ...]:
         """What endangers the table's branches, tags and old snapshots."""
-        if self.properties.get(_DELETES_METADATA, "").lower() != "true":
+        if self.properties.get(DELETES_METADATA, "").lower() != "true":
             return ()
         return (
-            f"{_DELETES_METADATA}=true: each commit deletes an old metadata file, and a branch or tag that needs it"
+            f"{DELETES_METADATA}=true: each commit deletes an old metadata file, and a branch or tag that needs it"
             " becomes unreadable. Unset the property with the tool that set it.",
         )
 

@@ -21,7 +21,6 @@ from lakehouse.query.sql.tokens import Token, property_names, split_name
 if TYPE_CHECKING:
     from sqlglot import exp
 
-
 _PATH = re.compile(r"[/\\:*?.]")
 _INGEST_HINT = "Bring files in with lake ingest."
 _FUNCTION_HINT = "It could read files, run code or show settings."
@@ -31,7 +30,7 @@ def decide(tree: exp.Expr, text: str, tokens: Sequence[Token], dialect: str, by_
     """Return the kind of an allowed statement: `read`, `write`, `drop`, `session` or `other` (describes something).
 
     Args:
-        text: without comments; `tokens` are its tokens.
+        text: without comments; the positions of `tokens` are in it.
         by_ingest: an ingest wrote the statement, which may choose the location of its table.
 
     Raises:
@@ -59,9 +58,9 @@ def _by_class(tree: exp.Expr, first: str, dialect: str) -> str:
     from sqlglot import exp
 
     kind = next((kind for kind, classes in policy.kinds(dialect).items() if isinstance(tree, classes)), "")
-    # sqlglot takes `LIST JARS` or `(SHOW TABLES)` for an expression or a table with an alias.
     if isinstance(tree, exp.Refresh) and tree.args.get("kind") == "TABLE" and dialect == "spark":
         return "session"
+    # sqlglot takes `LIST JARS` or `(SHOW TABLES)` for an expression or a table with an alias.
     if not kind or (kind == "read" and first not in policy.QUERY_STARTS):
         raise _unknown(first)
     return kind
@@ -139,8 +138,7 @@ def _explained(text: str, tokens: Sequence[Token], dialect: str) -> str:
         place += 1
     if place == len(tokens) or tokens[place].text == "(":
         raise _unknown("explain (…)")
-    inner = text[tokens[place].start :]
-    kind = decide(parse_tree(inner, dialect), inner, tokens[place:], dialect)
+    kind = decide(parse_tree(text[tokens[place].start :], dialect), text, tokens[place:], dialect)
     if not any(token.text == "analyze" for token in tokens[1:place]):
         return "other"
     if kind == "drop":
@@ -164,8 +162,9 @@ def _check_nodes(tree: exp.Expr, dialect: str) -> None:
     """Check every part of a statement: no statement within another, no path as a table, no function that reads files."""
     from sqlglot import exp
 
+    statements = policy.inner_statements()
     for node in tree.walk():
-        if node is not tree and isinstance(node, policy.inner_statements()) and not isinstance(node.parent, exp.When):
+        if node is not tree and isinstance(node, statements) and not isinstance(node.parent, exp.When):
             raise _refused(f"{node.key.upper()} within another statement", policy.SEE)
         if isinstance(node, exp.Table):
             _check_table(node)
@@ -202,7 +201,7 @@ def _check_table(table: exp.Table) -> None:
         if function.name.lower() == "table" and len(function.expressions) == 1:  # Trino's TABLE(function(…))
             called = function.expressions[0]
             function = called.expression if isinstance(called, exp.Dot) else called
-        name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
+        name = _function_name(function)
         if name.lower() not in policy.TABLE_FUNCTIONS:
             raise _refused(f"The table function {name}", _INGEST_HINT)
         return
@@ -214,9 +213,15 @@ def _check_table(table: exp.Table) -> None:
 def _check_function(function: exp.Func) -> None:
     from sqlglot import exp
 
-    name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
+    name = _function_name(function)
     if isinstance(function, exp.ReadCSV | exp.ReadParquet) or policy.REFUSED_FUNCTIONS.fullmatch(name.lower()):
         raise _refused(f"The function {name}", _FUNCTION_HINT)
+
+
+def _function_name(function: exp.Func) -> str:
+    from sqlglot import exp
+
+    return function.name if isinstance(function, exp.Anonymous) else function.sql_name()
 
 
 def _created(tree: exp.Create, tokens: Sequence[Token], dialect: str, by_ingest: bool) -> str:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lakehouse.core.tables import DELETES_METADATA
 from lakehouse.rest_catalog.errors import RestError
 from lakehouse.rest_catalog.locations import Warehouse
 
 _GC = "gc.enabled"
-_DELETE_METADATA = "write.metadata.delete-after-commit.enabled"
 _HINT = "Branches and tags share the files of a table: only the lake's own maintenance deletes files."
 
 
@@ -39,8 +39,8 @@ def check_properties(properties: Mapping[str, str], before: Mapping[str, str]) -
     """Refuse properties with which engines delete files."""
     if properties.get(_GC) != before.get(_GC) and properties.get(_GC, "").lower() != "false":
         raise RestError(f"The property {_GC} must be false.", _HINT)
-    if _enabled(properties, _DELETE_METADATA) and not _enabled(before, _DELETE_METADATA):
-        raise RestError(f"The property {_DELETE_METADATA} must not be true.", _HINT)
+    if _enabled(properties, DELETES_METADATA) and not _enabled(before, DELETES_METADATA):
+        raise RestError(f"The property {DELETES_METADATA} must not be true.", _HINT)
 
 
 def _enabled(properties: Mapping[str, str], name: str) -> bool:

@@ -24,7 +24,7 @@ class Token:
     start: int
     end: int
     kind: str
-    """`name` (a word, or a name in quotes), `string`, `number`, `sign` or `hint`."""
+    """`name` (a word, a sign, or a name in quotes), `string`, `number` or `hint`."""
     quoted: bool = False
 
 
