@@ -23,10 +23,12 @@ from pyspark.sql import functions as F
 
 from bench.measure import Ratio, report
 from lakehouse.config.load import load_settings
+from lakehouse.core.raw import LocalRawArea
 from lakehouse.lake.assemble import assemble
 from lakehouse.pipelines.taxi import gold, silver
 from lakehouse.pipelines.taxi.pipeline import stg_yellow_trips
 from lakehouse.pipelines.taxi.sample import write_month
+from lakehouse.pipelines.taxi.source.months import RawMonth
 from lakehouse.pipelines.taxi.source.published import read_published, with_lineage
 from lakehouse.runs.validate import Keys, validated
 
@@ -113,7 +115,12 @@ def main() -> int:
         file = write_month(Path(scratch), MONTH, rows=options.rows)
         settings = load_settings({"home": f"{scratch}/lake", "spark.master": "local[2]"})
         with assemble(settings) as lake, lake._components.runner().session({}) as spark:
-            raw = with_lineage(read_published(spark, file)[0], MONTH, file.name, datetime.now(UTC))
+            raw = with_lineage(
+                read_published(spark, RawMonth(LocalRawArea(file.parent), file.name))[0],
+                MONTH,
+                file.name,
+                datetime.now(UTC),
+            )
             raw.repartition(4).write.parquet(f"{scratch}/bronze")
             bronze = spark.read.parquet(f"{scratch}/bronze")
             silver.stg_yellow_trips(bronze).write.parquet(f"{scratch}/silver")

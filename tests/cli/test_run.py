@@ -16,7 +16,7 @@ import pytest
 from tests.transactions import ROOT, opened, writing
 
 from lakehouse.cli.run import needs_spark, run_pipeline
-from lakehouse.core.errors import CatalogUnreachableError
+from lakehouse.core.errors import CatalogUnreachableError, RunConflictError
 from lakehouse.core.requests import RunRequest
 from lakehouse.pipelines import FilesTable, LightContext, Pipeline, Table
 
@@ -97,6 +97,26 @@ def test_a_run_that_a_retry_saves_is_one_published_run(home: Path) -> None:
 def test_an_error_that_outlasts_the_retries_is_raised(home: Path) -> None:
     with opened(home) as lake, pytest.raises(CatalogUnreachableError, match="does not answer"):
         run_pipeline(lake, failing_first(9), LIGHT)
+
+
+@pytest.mark.usefixtures("no_delay")
+def test_a_run_that_others_disturb_every_time_is_not_repeated_again_by_the_command(home: Path) -> None:
+    """Three attempts, and not three times three."""
+    attempts: list[str] = []
+    with opened(home) as lake, opened(home) as other:
+        (table,) = writing("shop", "first", ["shop.one"]).tables
+        assert isinstance(table, Table) and table.light
+        work = table.light
+
+        def disturbed(context: LightContext) -> int:
+            attempts.append("attempt")
+            other.run(writing("other", f"other_{len(attempts)}", ["shop.one"]), light=True)
+            return work(context)
+
+        with pytest.raises(RunConflictError, match="3 times during this run"):
+            run_pipeline(lake, Pipeline("shop", (replace(table, light=disturbed),)), LIGHT)
+        assert [run for (run,) in lake.sql("select run from shop.one").rows()].count("first") == 0
+    assert len(attempts) == 3
 
 
 def test_spark_is_started_early_only_for_tables_that_need_it() -> None:

@@ -1,61 +1,84 @@
-"""A pipeline on a standalone Spark cluster, unchanged: the same rows as in one process."""
+"""The pipelines on a standalone Spark cluster, unchanged: the same rows as in one process.
+
+The executors cannot read the driver's folders (tests/servers/cluster.py): files that are downloaded and rows that are staged must be in
+the lake's storage.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.conftest import command_for
+from tests.everything import everything
 from tests.servers.cluster import Cluster, cluster
+from tests.servers.postgres import Postgres
 from tests.servers.s3 import S3Server
+from tests.servers.web import serving
 
 from lakehouse.pipelines.market.sample import write_day
+from lakehouse.pipelines.social import sample as social
+from lakehouse.pipelines.taxi.sample import write_month
 
 __all__ = ["cluster"]
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-ANSWER = "select ticker, date, open, high, low, close, volume, trades from gold.daily_bars order by 1, 2"
+#: A web address cannot be listed, so the month is named.
+PIPELINES = ("market", "taxi:2026-01", "social")
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("files")
-    write_day(folder, date(2026, 1, 14), tickers=20)
-    return folder
+@dataclass(frozen=True)
+class Sources:
+    """The settings of three sources that need no folder, and what the pipelines make of them in one process."""
+
+    settings: dict[str, str]
+    made: dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def in_one_process(files: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What the pipeline makes without a cluster. Its Spark has ended before the cluster's begins."""
-    lake = partial(
-        command_for(tmp_path_factory.mktemp("here") / "lake"), env={"LAKE_SOURCES__MARKET__PATH": str(files)}
-    )
-    done = lake("run", "market")
-    assert done.returncode == 0, done.stderr
-    return lake("sql", ANSWER, "-o", "csv").stdout
+@pytest.fixture
+def sources(s3_server: S3Server, postgres: Postgres, tmp_path: Path) -> Iterator[Sources]:
+    bucket = s3_server.make_bucket()
+    write_day(tmp_path / "bars", date(2026, 1, 14), tickers=20)
+    for file in (tmp_path / "bars").rglob("*.gz"):
+        s3_server.put(f"s3://{bucket}/{file.name}", file.read_bytes())
+    month = write_month(tmp_path / "trips", "2026-01", rows=500)
+    with postgres.connect() as connection:
+        social.create(connection, users=30)
+    with serving() as web:
+        web.files[f"/{month.name}"] = month.read_bytes()
+        settings = {
+            **s3_server.environment,
+            "LAKE_SOURCES__MARKET__PATH": f"s3://{bucket}",
+            "LAKE_SOURCES__TAXI__URL": web.address,
+            "LAKE_SOURCES__SOCIAL__URL": postgres.url,
+        }
+        yield Sources(settings, everything({**settings, "LAKE_HOME": str(tmp_path / "here")}, *PIPELINES))
 
 
-@pytest.mark.parametrize("warehouse", ["folder", "s3"])
-def test_a_pipeline_runs_on_a_cluster_as_it_does_in_one_process(
-    warehouse: str,
-    files: Path,
-    in_one_process: str,
-    cluster: Cluster,
-    s3_server: S3Server,
-    tmp_path: Path,
+def test_pipelines_run_on_a_cluster_as_they_do_in_one_process(
+    sources: Sources, cluster: Cluster, s3_server: S3Server, tmp_path: Path
 ) -> None:
     (tmp_path / "lake.toml").write_text(
         f'[spark]\nmaster = "{cluster.master}"\n[spark.conf]\n"spark.authenticate" = "true"\n'
-        f'"spark.authenticate.secret" = "{cluster.secret}"\n[sources.market]\npath = "{files}"\n'
+        f'"spark.authenticate.secret" = "{cluster.secret}"\n'
     )
-    # As real clusters have it: executors write to the object store by themselves.
-    in_s3 = {**s3_server.environment, "LAKE_WAREHOUSE": f"s3://{s3_server.make_bucket()}/lake"}
-    lake = partial(command_for(tmp_path / "lake"), env=in_s3 if warehouse == "s3" else {}, cwd=tmp_path)
-    done = lake("run", "market")
-    assert done.returncode == 0, done.stderr
+    bucket = s3_server.make_bucket()
+    there = everything(
+        {
+            **sources.settings,
+            "LAKE_HOME": str(tmp_path / "there"),
+            "LAKE_WAREHOUSE": f"s3://{bucket}/lake",
+            "LAKE_SPARK__MASTER": cluster.master,
+        },
+        *PIPELINES,
+        cwd=tmp_path,
+    )
     assert cluster.executors_started() > 0
-    there = lake("sql", ANSWER, "-o", "csv").stdout
-    assert there.count("\n") == 21
-    assert there == in_one_process
+    assert there["states"] == sources.made["states"]
+    assert there["rows"] == sources.made["rows"]
+    assert all(there["rows"].values())
+    raw = {name.split("/")[3] for name in s3_server.names(f"{bucket}/lake/_raw")}
+    assert raw == {"social", "taxi"}

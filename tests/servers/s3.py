@@ -65,6 +65,14 @@ class S3Server:
             stream.write(content.encode() if isinstance(content, str) else content)
         return uri
 
+    def names(self, folder: str) -> list[str]:
+        """Every object below BUCKET/PREFIX."""
+        from pyarrow.fs import FileSelector
+
+        return sorted(
+            info.path for info in self.client.get_file_info(FileSelector(folder, recursive=True)) if info.is_file
+        )
+
     @cached_property
     def client(self) -> Any:
         """Arrow's client with the right to make buckets."""

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from lakehouse.config.load import load_settings
+from lakehouse.core.errors import ServiceFailedError
 from lakehouse.stack.context import stack_context
-from lakehouse.stack.services.storage import description
+from lakehouse.stack.services.storage import SERVICE, description, kind
 
 
 @pytest.mark.parametrize(
@@ -35,3 +36,30 @@ def test_the_object_store_is_named_with_its_reason(  # noqa: PLR0913 - the cases
     if data:
         (context.folder("storage") / data).mkdir(parents=True)
     assert description(context) == expected
+
+
+def failing_go(folder: Path) -> None:
+    go = folder / "go"
+    go.write_text("#!/bin/sh\necho 'go: cannot reach the module' >&2\nexit 1\n")
+    go.chmod(0o755)
+
+
+def test_a_failed_build_of_minio_leaves_s3proxy_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing_go(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    context = stack_context(load_settings({"home": tmp_path / "lake", "cache": tmp_path / "cache"}, tmp_path, {}))
+    said: list[str] = []
+    SERVICE.build(context, said.append)
+    assert "cannot reach the module" in said[-1] and "s3proxy instead" in said[-1]
+    assert kind(context) == "s3proxy"
+    assert "cannot reach the module" in description(context)
+    assert [artifact.name for artifact in SERVICE.artifacts(context)] == ["s3proxy"]
+
+
+def test_a_failed_build_of_the_chosen_minio_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing_go(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    flags = {"home": tmp_path / "lake", "cache": tmp_path / "cache", "stack.storage": "minio"}
+    with pytest.raises(ServiceFailedError, match="cannot reach the module") as caught:
+        SERVICE.build(stack_context(load_settings(flags, tmp_path, {})), lambda text: None)
+    assert "s3proxy" in caught.value.hint

@@ -3,43 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyarrow.fs import FileSelector, S3FileSystem
+from pyiceberg.catalog import load_catalog
 from tests.servers.stack import Stack
 from trino.dbapi import connect
 from trino.exceptions import TrinoUserError
 
 from lakehouse.core.errors import LakeError
+from lakehouse.core.names import TableName
 from lakehouse.engines.trino import Trino, TrinoSettings
 from lakehouse.lake import Lake
+from lakehouse.pipelines.upsert import Upsert, create_table
 
-pytestmark = [pytest.mark.servers, pytest.mark.stretch("sql")]
-TABLE = "lake.guarded.t"
-
-
-@pytest.fixture
-def trino(stack: Stack) -> Trino:
-    return Trino(TrinoSettings(stack.need("storage", "postgres", "rest", "trino").trino_url))
+pytestmark = [pytest.mark.servers]
 
 
-@pytest.fixture
-def lake(stack: Stack, trino: Trino) -> Iterator[Lake]:
-    """A lake with a table of two snapshots, of which main shows the second and a branch the first."""
-    lake = stack.lake("sql")
-    ask(trino, f"create schema if not exists lake.guarded with (location = '{stack.endpoints.warehouse}/guarded')")
-    ask(trino, f"create table {TABLE} as select 1 as id")
+@dataclass(frozen=True)
+class Place:
+    """A table in one kind of catalog: the lake, Trino, and what Trino calls the catalog."""
+
+    lake: Lake
+    trino: Trino
+    catalog: str
+
+    @property
+    def table(self) -> str:
+        return f"{self.catalog}.guarded.t"
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.trino.run(sql, "a test").rows()
+
+    def rows(self, branch: str = "", as_of: str = "") -> list[tuple[Any, ...]]:
+        sql = "select id, item from guarded.t order by id"
+        return self.lake.sql(sql, engine="duckdb", branch=branch, as_of=as_of).rows()
+
+    def is_kept(self) -> bool:
+        """Whether branch and tag still show the first snapshot."""
+        return self.rows("guarded") == self.rows(as_of="guarded_tag") == FIRST
+
+
+#: Trino's catalogs with the profile that has the same tables, and what that profile needs.
+KINDS = {"lake": ("sql", "rest"), "nessie": ("stack", "nessie"), "hive": ("hive", "hive")}
+FIRST = [(1, "tea"), (2, "jam")]
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.stretch({"lake": "sql"}.get(name, name)), id=name) for name in KINDS]
+)
+def place(request: pytest.FixtureRequest, stack: Stack) -> Iterator[Place]:
+    """A table as the lake creates it without Spark, and a branch and a tag of its first snapshot."""
+    profile, server = KINDS[request.param]
+    trino = Trino(TrinoSettings(stack.need("storage", "postgres", "trino", server).trino_url))
+    lake = stack.lake(profile)
+    rows = pa.table({"id": pa.array([1, 2], pa.int64()), "item": ["tea", "jam"]})
+    with load_catalog("lake", **lake._components.catalog.pyiceberg_properties()) as catalog:
+        batch = Upsert({}, rows, rows.select(["id"]), ("id",), "", {})
+        create_table(catalog, TableName("guarded", "t"), batch).append(rows)
     lake.refs.branches.create("guarded")
-    ask(trino, f"delete from {TABLE}")
-    ask(trino, f"insert into {TABLE} values 2")
-    yield lake
-    ask(trino, f"drop table if exists {TABLE}")
+    lake.refs.branches.create_tag("guarded_tag")
+    yield Place(lake, trino, request.param)
+    lake.drop("guarded.t")
     lake.refs.branches.drop("guarded")
-
-
-def ask(trino: Trino, sql: str) -> list[tuple[Any, ...]]:
-    return trino.run(sql, "a test").rows()
+    lake.refs.branches.drop_tag("guarded_tag")
 
 
 def ask_with(stack: Stack, session_property: str, sql: str) -> None:
@@ -61,37 +91,65 @@ def files(stack: Stack, location: str) -> list[str]:
     return sorted(each.path for each in found if each.is_file)
 
 
-def read(lake: Lake, branch: str) -> list[tuple[Any, ...]]:
-    return lake.sql("select id from guarded.t", engine="duckdb", branch=branch).rows()
-
-
 PROCEDURES = ("expire_snapshots", "remove_orphan_files")
 
 
-def test_neither_snapshots_nor_files_are_removed_over_the_port(lake: Lake, trino: Trino, stack: Stack) -> None:
-    before = files(stack, lake.describe("guarded.t").location)
+def test_neither_snapshots_nor_files_are_removed_over_the_port(place: Place, stack: Stack) -> None:
+    location = place.lake.describe("guarded.t").location
+    place.ask(f"delete from {place.table}")
+    before = files(stack, location)
     for name in PROCEDURES:
         for retention in ("0s", "7d", "3650d"):
             with pytest.raises(LakeError, match="minimum retention"):
-                ask(trino, f"alter table {TABLE} execute {name}(retention_threshold => '{retention}')")
+                place.ask(f"alter table {place.table} execute {name}(retention_threshold => '{retention}')")
         with pytest.raises(LakeError, match="minimum retention"):
-            ask(trino, f"alter table {TABLE} execute {name}")
+            place.ask(f"alter table {place.table} execute {name}")
+        setting = f"{place.catalog}.{name}_min_retention"
         with pytest.raises(LakeError, match="(?i)access denied"):
-            ask(trino, f"set session lake.{name}_min_retention = '0s'")
+            place.ask(f"set session {setting} = '0s'")
         with pytest.raises(TrinoUserError, match="(?i)access denied"):
-            ask_with(
-                stack, f"lake.{name}_min_retention", f"alter table {TABLE} execute {name}(retention_threshold => '0s')"
-            )
-    assert files(stack, lake.describe("guarded.t").location) == before
-    assert (read(lake, "guarded"), read(lake, "main")) == ([(1,)], [(2,)])
+            ask_with(stack, setting, f"alter table {place.table} execute {name}(retention_threshold => '0s')")
+    assert files(stack, location) == before
+    assert place.is_kept()
 
 
-def test_a_drop_over_the_port_is_undone(lake: Lake, trino: Trino, stack: Stack) -> None:
-    location = lake.describe("guarded.t").location
+def test_a_drop_over_the_port_deletes_no_file(place: Place, stack: Stack) -> None:
+    """In the SQL catalog it is a drop that `lake undrop` takes back; in the others Trino refuses it."""
+    location = place.lake.describe("guarded.t").location
     before = files(stack, location)
     assert len(before) > 3
-    ask(trino, f"drop table {TABLE}")
+    if place.catalog == "lake":
+        place.ask(f"drop table {place.table}")
+        assert not place.lake.tables()
+        place.lake.undrop("guarded.t")
+    else:
+        with pytest.raises(LakeError, match="cannot be dropped from Trino"):
+            place.ask(f"drop table {place.table}")
     assert files(stack, location) == before
-    assert read(lake, "guarded") == [(1,)]
-    lake.undrop("guarded.t")
-    assert read(lake, "main") == [(2,)]
+    assert place.rows() == FIRST
+    assert place.is_kept()
+
+
+def test_changes_and_a_drop_through_the_lake_leave_branch_and_tag_alone(place: Place) -> None:
+    for sql in (
+        "delete from guarded.t where id = 1",
+        "update guarded.t set item = 'ham' where id = 2",
+        "merge into guarded.t t using (values (2), (3)) s(id) on t.id = s.id when matched then delete"
+        " when not matched then insert values (s.id, 'new')",
+    ):
+        place.lake.sql(sql, engine="trino")
+    assert place.rows() == [(3, "new")]
+    assert place.is_kept()
+    place.lake.sql("drop table guarded.t", engine="trino")
+    assert place.is_kept()
+    place.lake.undrop("guarded.t")
+    assert place.rows() == [(3, "new")]
+
+
+@pytest.mark.stretch("hive")
+def test_trino_changes_and_drops_no_hudi_table(stack: Stack) -> None:
+    trino = Trino(TrinoSettings(stack.need("storage", "postgres", "trino", "hive").trino_url))
+    with pytest.raises(LakeError, match="(?i)not support"):
+        trino.run("create table hudi.default.t (id bigint)", "a test")
+    with pytest.raises(LakeError, match="(?i)not support"):
+        trino.run("drop schema hudi.default", "a test")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakehouse.core.errors import Retryable, TableError
+from lakehouse.core.errors import TableError
 
 
 class ContractError(TableError):
@@ -12,7 +12,7 @@ class ContractError(TableError):
     is_user_error = True
 
 
-class CommitConflictError(Retryable, TableError):
+class CommitConflictError(TableError):
     """Other writers changed the table during every attempt to commit."""
 
     code = "commit_conflict"

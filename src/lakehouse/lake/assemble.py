@@ -171,6 +171,7 @@ class Assembly:
     def runner(self) -> Runner:
         """What runs pipelines."""
         from lakehouse.runs.run import Runner
+        from lakehouse.storage.raw import raw_area
 
         refs = self.refs()
         return Runner(
@@ -181,7 +182,7 @@ class Assembly:
             ingester=self.ingester,
             settings=self.settings.sources,
             store=lambda own: _store(self.settings, own),
-            raw=self.home.folder / "raw",
+            raw=raw_area(self.backend.settings.warehouse, self.home.folder / "raw", self.backend.settings.s3),
             log=self._run_log(),
             author=refs.author,
             keep_days=self.settings.runs.keep_days,

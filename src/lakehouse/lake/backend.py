@@ -94,7 +94,7 @@ def open_backend(settings: Settings) -> Backend:
         files,
         {kind: each for kind, each in opened.items() if each is not None},
         access.for_duckdb(s3) if remote else "",
-        {**access.for_hadoop(s3), **_hive_session(settings, home, warehouse)} if on_hive else {},
+        {**(access.for_hadoop(s3) if remote else {}), **(_hive_session(settings, home, warehouse) if on_hive else {})},
     )
 
 

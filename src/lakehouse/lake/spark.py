@@ -72,9 +72,10 @@ def jars_for(settings: Settings) -> tuple[MavenArtifact, ...]:
 
 
 def _reads_s3(settings: Settings) -> bool:
-    """Whether Spark reads from an object store: a pipeline's source, or a Hudi table on the metastore."""
-    on_hive = resolve_profile(settings).catalog.kind == "hive"
-    return on_hive or any(own.get("path", "").startswith("s3://") for own in settings.sources.values())
+    """Whether Spark reads from an object store by itself: a pipeline's source, the raw area, or a Hudi table on the metastore."""
+    in_bucket = any(own.get("path", "").startswith("s3://") for own in settings.sources.values())
+    raw = _writes_s3(settings) and any(settings.sources.values())
+    return in_bucket or raw or resolve_profile(settings).catalog.kind == "hive"
 
 
 def _writes_s3(settings: Settings) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.errors import BadDeclarationError
 from lakehouse.core.names import TableName
+from lakehouse.core.raw import RawArea
 from lakehouse.core.source import RemoteFiles
 from lakehouse.quality.model import Check, Rule
 
@@ -33,8 +33,8 @@ class SourceContext:
     partition: str
     """The requested day or month, such as 2026-01-14 or 2026-01; empty if the pipeline has no partitions."""
     now: datetime
-    raw: Path
-    """The folder in which the lake caches source files as published."""
+    raw: RawArea
+    """Where the lake stores source files as published and extracts of databases."""
     store: RemoteFiles | None = None
     """The object store that the pipeline's settings (endpoint, keys, …) describe."""
     cursor: str = ""
@@ -54,6 +54,10 @@ class Batch:
     """The keys that the source has now: rows of the table with any other key are deleted."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """Properties of the snapshot: source, bytes, sha256, …"""
+    row_count: int | None = None
+    """The source's own count of `rows`: the run fails before it writes if Spark finds another number."""
+    present_count: int | None = None
+    """The source's own count of `present`, likewise."""
 
 
 @dataclass(frozen=True)

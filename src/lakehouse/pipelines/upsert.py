@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.errors import SourceError
 from lakehouse.core.names import TableName
+from lakehouse.core.properties import new_table_properties
 from lakehouse.core.quoting import name as quoted
 from lakehouse.pipelines import arrow
 
@@ -65,8 +66,7 @@ def find_table(catalog: Catalog, name: TableName) -> Table | None:
 def create_table(catalog: Catalog, name: TableName, batch: Upsert) -> Table:
     """Create the table for an upsert."""
     catalog.create_namespace_if_not_exists(name.namespace)
-    # PyIceberg cannot write format version 3. Branches share files, so no single table may delete them (gc.enabled).
-    properties = {"format-version": "2", "gc.enabled": "false", "lake.key": ",".join(batch.key)}
+    properties = {**new_table_properties(catalog.properties), "lake.key": ",".join(batch.key)}
     identifier = (name.namespace, name.table)
     return catalog.create_table_if_not_exists(identifier, schema=batch.rows.schema, properties=properties)
 

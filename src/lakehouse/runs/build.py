@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lakehouse.core.errors import BadDeclarationError, RunBlockedError
+from lakehouse.core.errors import BadDeclarationError, RunBlockedError, SourceError
 from lakehouse.core.tables import Snapshot
 from lakehouse.pipelines.model import Batch, Source, Table
 from lakehouse.quality.checks import run_checks
@@ -111,11 +111,26 @@ class TableBuild:
     def _read(self, source: Source, partitions: Partitions) -> Batch:
         cursor = latest_note(self.before, "cursor")
         batches = [_batch(source.read(self.context.source_context(key, cursor))) for key in partitions or [""]]
+        for batch in batches:
+            self._refuse_missing_rows(source, batch)
         first, rows = batches[0], batches[0].rows
         for more in batches[1:]:
             rows = rows.unionByName(more.rows, allowMissingColumns=True)
         notes = {key: ", ".join(dict.fromkeys(b.notes[key] for b in batches if key in b.notes)) for key in first.notes}
         return Batch(rows, first.cursor, first.present, notes)
+
+    def _refuse_missing_rows(self, source: Source, batch: Batch) -> None:
+        """Rows that the source has and Spark does not see would be deleted from the table."""
+        counts = [("rows", batch.rows, batch.row_count)]
+        if batch.present is not None:
+            counts.append(("keys", batch.present, batch.present_count))
+        for what, frame, expected in counts:
+            if expected is not None and (found := frame.count()) != expected:
+                raise SourceError(
+                    f"{source.name} has {expected} {what}, and Spark read {found}: nothing was changed.",
+                    "On a cluster, all executors must reach the lake's storage: set warehouse to s3://bucket/prefix "
+                    "or to a folder that every machine shares.",
+                )
 
     # ---- writing ------------------------------------------------------------------------------------------------
 

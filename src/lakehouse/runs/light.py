@@ -13,6 +13,7 @@ from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import BadDeclarationError, NotSupportedError
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
+from lakehouse.core.properties import new_table_properties
 from lakehouse.core.quoting import name as quoted
 from lakehouse.core.quoting import text
 from lakehouse.core.refs import RUN_PREFIX, Commit
@@ -116,7 +117,7 @@ class LightBuild:
         if self._rejected is None or not self._rejected.num_rows:
             return 0
         name = self._table.table_name.rejected
-        properties = {"format-version": "2", "gc.enabled": "false"}
+        properties = new_table_properties(catalog.properties)
         identifier = (name.namespace, name.table)
         table = catalog.create_table_if_not_exists(identifier, schema=self._rejected.schema, properties=properties)
         table.append(self._rejected.cast(table.schema().as_arrow()), self._notes())

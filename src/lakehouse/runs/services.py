@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.files import LOCAL, Files
+from lakehouse.core.raw import RawArea
 from lakehouse.core.source import RemoteFiles
 from lakehouse.query.tables import Tables
 from lakehouse.runs.records import RunLog
@@ -36,7 +36,7 @@ class RunServices:
     """`[sources.*]` by pipeline name."""
     store: Callable[[Mapping[str, str]], RemoteFiles]
     """The object store that source settings describe."""
-    raw: Path
+    raw: RawArea
     log: RunLog
     author: str = ""
     """The default author of runs."""

@@ -100,9 +100,9 @@ def install(
     names = list(names)
     chosen = [each for each in startable(settings, names) if not only or each.name in names]
     context = stack_context(settings)
-    fetch(settings, [artifact for each in chosen for artifact in each.artifacts(context)], download)
     for each in chosen:
-        each.build(context, progress)
+        each.build(context, progress)  # first, because a failed build may need other artifacts
+    fetch(settings, [artifact for each in chosen for artifact in each.artifacts(context)], download)
 
 
 def serve(settings: Settings, name: str, *, download: DownloadReporter = silent) -> int:

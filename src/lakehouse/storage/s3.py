@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from lakehouse.core.errors import (
     AccessDeniedError,
@@ -101,6 +101,36 @@ class S3:
             into.unlink()
             raise _changed(file)
 
+    def files(self, folder: str) -> Sequence[tuple[str, int, int]]:
+        """Name, size and time of modification (in nanoseconds) of every object below a folder, sorted."""
+        from pyarrow.fs import FileSelector, FileType
+
+        selector = FileSelector(_path(folder), recursive=True, allow_not_found=True)
+        with self._translated(folder):
+            found = self._client.get_file_info(selector)
+        return sorted((SCHEME + info.path, info.size, info.mtime_ns) for info in found if info.type == FileType.File)
+
+    def open(self, name: str) -> BinaryIO:
+        """An object for reading at any position; raises FileNotFoundError if it does not exist."""
+        with self._translated(name):
+            stream: BinaryIO = self._client.open_input_file(_path(name))
+            return stream
+
+    def upload(self, file: Path, name: str) -> None:
+        """Copy a local file to an object; readers see all of it or nothing."""
+        with (
+            file.open("rb") as content,
+            self._translated(name),
+            self._client.open_output_stream(_path(name), compression=None) as stream,
+        ):
+            while chunk := content.read(_CHUNK_BYTES):
+                stream.write(chunk)
+
+    def remove_folder(self, name: str) -> None:
+        """Remove every object below a folder; there may be none."""
+        with self._translated(name):
+            self._client.delete_dir_contents(_path(name), missing_dir_ok=True)
+
     def read(self, name: str) -> bytes:
         """Read a small object; raises FileNotFoundError if it does not exist."""
         with self._translated(name), self._client.open_input_file(_path(name)) as stream:
@@ -187,6 +217,11 @@ class S3:
 def is_remote(uri: str) -> bool:
     """Whether a URI names an object; `s3a` is Hadoop's scheme for the same."""
     return uri.startswith((SCHEME, "s3a://"))
+
+
+def hadoop_uri(uri: str) -> str:
+    """The same object for Spark's own readers and writers, which know the scheme s3a."""
+    return "s3a://" + uri.removeprefix(SCHEME) if uri.startswith(SCHEME) else uri
 
 
 def _bucket(name: str) -> str:

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from lakehouse.core.raw import LocalRawArea
 from lakehouse.pipelines.market.pipeline import BRONZE, DAILY_BARS, SILVER, VOLATILITY, market
 from lakehouse.pipelines.market.rules import MINUTE_RULES
 from lakehouse.pipelines.market.sample import Defects, SampleDay, write_day
@@ -97,7 +98,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SampleDay]:
 
 
 def silver_rows(spark: SparkSession, folder: Path) -> DataFrame:
-    batch = read(SourceContext(spark, {"path": str(folder)}, DAY.isoformat(), NOW, Path("raw")))
+    batch = read(SourceContext(spark, {"path": str(folder)}, DAY.isoformat(), NOW, LocalRawArea(Path("raw"))))
     return table(SILVER).transform(table(BRONZE).transform(batch.rows))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakehouse.core.errors import SourceError
+from lakehouse.core.raw import LocalRawArea
 from lakehouse.pipelines.market.source import HEADER, available, read, s3a_options
 from lakehouse.pipelines.model import SourceContext
 from lakehouse.storage.s3 import S3
@@ -33,7 +34,7 @@ def flat_file(file: Path, *lines: str, modified: datetime = NOW) -> Path:
 
 
 def context_of(spark: Any, path: Path | str, day: str = DAY, **more: Any) -> SourceContext:
-    return SourceContext(spark, {"path": str(path)} if path else {}, day, NOW, Path("raw"), **more)
+    return SourceContext(spark, {"path": str(path)} if path else {}, day, NOW, LocalRawArea(Path("raw")), **more)
 
 
 # ---- which days there are ---------------------------------------------------------------------------------------

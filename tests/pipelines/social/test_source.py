@@ -14,6 +14,7 @@ import pytest
 from tests.servers.postgres import Postgres
 
 from lakehouse.core.errors import BadSettingError, LakeError, SourceError
+from lakehouse.core.raw import LocalRawArea
 from lakehouse.pipelines.model import SourceContext
 from lakehouse.pipelines.postgres import Address, PostgresSettings
 from lakehouse.pipelines.social import sample
@@ -37,7 +38,15 @@ def read(request: pytest.FixtureRequest, postgres: Postgres, tmp_path: Path) -> 
         spark: SparkSession = request.getfixturevalue("spark")
         settings = {"url": postgres.url, **given}
         return social.read(
-            SourceContext(spark, settings, "", NOW, tmp_path, cursor=after.cursor if after else "", progress=progress),
+            SourceContext(
+                spark,
+                settings,
+                "",
+                NOW,
+                LocalRawArea(tmp_path),
+                cursor=after.cursor if after else "",
+                progress=progress,
+            ),
             table,
         )
 
@@ -247,7 +256,7 @@ def test_no_plan_no_error_and_no_log_of_spark_shows_the_password(
 
 def _asking(postgres: Postgres, **given: str) -> SourceError | LakeError:
     """The error of a reading that never gets as far as Spark, and quickly."""
-    reading = SourceContext(None, {"url": postgres.url, **given}, "", NOW, Path("/nowhere"))  # type: ignore[arg-type]
+    reading = SourceContext(None, {"url": postgres.url, **given}, "", NOW, LocalRawArea(Path("/nowhere")))  # type: ignore[arg-type]
     started = time.monotonic()
     with pytest.raises(LakeError) as caught:
         social.read(reading, T)

@@ -16,6 +16,7 @@ from lakehouse.core.catalog import CatalogCapabilities, FormatEntries
 from lakehouse.core.errors import BranchExistsError, NoSuchBranchError, NoSuchCommitError, TableExistsError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import CATALOG, MAIN, TableName
+from lakehouse.core.properties import undroppable
 from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published, ReachableFile, Ref, hash_pointers
 from lakehouse.core.spark_catalog import spark_catalog
 
@@ -69,21 +70,24 @@ class NessieCatalog:
             "ref": self.branch,
             "warehouse": self.warehouse,
             **({"authentication.type": "BEARER", "authentication.token": self.api.token} if self.api.token else {}),
+            **undroppable(self.warehouse),
             **self.spark_io,
         }
         return spark_catalog(self.name, properties)
 
     def pyiceberg_properties(self) -> Mapping[str, str]:
         """Return the properties of our own PyIceberg catalog, which commits as safely as Spark does."""
-        token = {"token": self.api.token} if self.api.token else {}
-        own = {"py-catalog-impl": "lakehouse.catalogs.nessie.for_pyiceberg.NessieTables", "uri": self.api.uri}
-        return {**own, "ref": self.branch, "warehouse": self.warehouse, **token, **self.io}
+        own = {"py-catalog-impl": "lakehouse.catalogs.nessie.for_pyiceberg.NessieTables", "ref": self.branch}
+        where = {"uri": self.api.uri, "warehouse": self.warehouse, **self._token()}
+        return {**own, **where, **undroppable(self.warehouse), **self.io}
 
     def rest_properties(self) -> Mapping[str, str]:
         """Return the properties of Nessie's Iceberg REST endpoint, which is for reading only (docs/catalogs.md)."""
-        token = {"token": self.api.token} if self.api.token else {}
         server = self.api.uri.removesuffix("/v2").removesuffix("/api")
-        return {"type": "rest", "uri": f"{server}/iceberg/{self.branch}", **token, **self.io}
+        return {"type": "rest", "uri": f"{server}/iceberg/{self.branch}", **self._token(), **self.io}
+
+    def _token(self) -> dict[str, str]:
+        return {"token": self.api.token} if self.api.token else {}
 
     def entries_of(self, table_format: str) -> FormatEntries | None:
         return None

@@ -29,6 +29,7 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder  # noqa: TID2
 
 from lakehouse.catalogs.nessie.api import Conflict, Content, Key, NessieApi, Reference, put, remove
 from lakehouse.catalogs.nessie.contents import NAMESPACE, TABLE, VIEW, namespace_content, table_content
+from lakehouse.core.properties import new_table_properties
 from lakehouse.pyiceberg_internals import StagingCatalog
 
 if TYPE_CHECKING:
@@ -58,9 +59,7 @@ class NessieTables(StagingCatalog):
     ) -> Table:
         """Create an empty table."""
         defaults = {
-            "format-version": "2",
-            # Branches and tags of Nessie share files, which a table itself does not know.
-            "gc.enabled": "false",
+            **new_table_properties(self.properties),
             "write.parquet.compression-codec": "zstd",
             **properties,
         }

@@ -14,8 +14,8 @@ LakeError
 ├── StorageError         NoSuchBucketError, AccessDeniedError, StorageUnreachableError
 ├── PipelineError        BadDeclarationError, BadPartitionError, NoSuchPipelineError, SourceError, NoSuchRunError,
 │                        RunBlockedError, RunConflictError
-└── Retryable            mixed in where a retry may succeed: EngineUnreachableError, StatementLostError,
-                         StorageUnreachableError, CatalogUnreachableError, CatalogBusyError, RunConflictError
+└── Retryable            mixed in where a retry may succeed and none was made: EngineUnreachableError,
+                         StatementLostError, StorageUnreachableError, CatalogUnreachableError
 
 A message states what failed and with which value. `code` is stable for programs, `hint` is the next step, and
 `is_user_error` selects exit code 2 (wrong request) instead of 1 (failure).

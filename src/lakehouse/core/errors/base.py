@@ -28,7 +28,10 @@ class LakeError(Exception):
 
 
 class Retryable:
-    """Mixed into errors that a retry may resolve."""
+    """Mixed into errors that a retry may resolve.
+
+    Not into an error that is raised after retries: retries would be nested, and three of three are nine.
+    """
 
 
 class ConfigError(LakeError):

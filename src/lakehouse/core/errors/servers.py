@@ -26,8 +26,8 @@ class CatalogAccessError(CatalogError):
     is_user_error = True
 
 
-class CatalogBusyError(Retryable, CatalogError):
-    """The catalog's database stayed locked for too long."""
+class CatalogBusyError(CatalogError):
+    """The catalog stayed locked for too long, or others changed it during every attempt."""
 
     code = "catalog_busy"
 

@@ -121,7 +121,7 @@ class RunBlockedError(PipelineError):
     code = "run_blocked"
 
 
-class RunConflictError(Retryable, PipelineError):
-    """Other writers kept changing the same tables during a run."""
+class RunConflictError(PipelineError):
+    """Other writers kept changing the same tables during a run, which was repeated."""
 
     code = "run_conflict"

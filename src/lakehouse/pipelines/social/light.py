@@ -21,9 +21,6 @@ from lakehouse.pipelines.upsert import Upsert, UpsertReport, arrow_type, create_
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: If another writer commits in between, the rows are compared again with its result.
-_MAX_ATTEMPTS = 3
-
 
 def refresh(context: LightContext, name: str, table: SourceTable) -> UpsertReport:
     """Update a table of the lake from one of the database: one commit, or none if nothing differs."""
@@ -32,18 +29,15 @@ def refresh(context: LightContext, name: str, table: SourceTable) -> UpsertRepor
     except ImportError as exc:
         raise NotInstalledError("pyiceberg", "iceberg") from exc
     table_name, settings = TableName.parse(name), PostgresSettings.parse(context.settings)
-    for _ in range(_MAX_ATTEMPTS):
-        existing = find_table(context.catalog, table_name)
-        batch = _fetch(context, settings, table, last_cursor(existing) if existing else "")
-        target = existing or create_table(context.catalog, table_name, batch)
-        try:
-            return upsert(target, table_name, batch)
-        except CommitFailedException:
-            continue
-    raise RunConflictError(
-        f"Others changed {table_name} {_MAX_ATTEMPTS} times while it was refreshed.",
-        "Nothing was written. Run it again when there are fewer writers.",
-    )
+    existing = find_table(context.catalog, table_name)
+    batch = _fetch(context, settings, table, last_cursor(existing) if existing else "")
+    target = existing or create_table(context.catalog, table_name, batch)
+    try:
+        return upsert(target, table_name, batch)
+    except CommitFailedException as exc:  # on the run's own branch: the run repeats itself when main has changed
+        raise RunConflictError(
+            f"Others changed {table_name} on the branch of this run.", "Nothing was published. Run it again."
+        ) from exc
 
 
 def _fetch(context: LightContext, settings: PostgresSettings, table: SourceTable, cursor: str) -> Upsert:

@@ -8,17 +8,15 @@ snapshot would have to stay open for the whole run.
 from __future__ import annotations
 
 import re
-import shutil
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import SourceError
-from lakehouse.core.uris import file_uri
+from lakehouse.core.raw import RawArea
 from lakehouse.pipelines.model import Batch, SourceContext
 from lakehouse.pipelines.postgres import (
     NUMERIC_HINT,
@@ -61,20 +59,24 @@ FOLLOWS = SourceTable("follows", ("follower_id", "followed_id"))
 def read(context: SourceContext, table: SourceTable) -> Batch:
     """The rows changed since the context's cursor, or all of them, and the keys of all present rows."""
     settings = PostgresSettings.parse(context.settings)
-    folder = context.raw / "social" / table.name
-    _remove_expired(folder)
+    folder = f"social/{table.name}"
+    _remove_expired(context.raw, folder)
     with open_snapshot(settings.address) as snapshot:
         relation = snapshot.relation(settings.schema, table.name, table.key, settings.updated_at)
         plan = plan_read(snapshot, relation, context.cursor, settings.overlap)
         context.progress(f"{relation}: {plan.reason}")
-        staging = _Staging(context.spark, snapshot, relation, settings.rows_per_read, folder / uuid.uuid4().hex)
+        staging = _Staging(
+            context.spark, snapshot, relation, settings.rows_per_read, context.raw, f"{folder}/{uuid.uuid4().hex}"
+        )
         rows, count = staging.stage("rows", relation.query(since=plan.since), table.key)
         if plan.since is None:
-            present, total = rows.select(*table.key), count
+            present, total, present_count = rows.select(*table.key), count, None  # the rows are counted already
         else:
             present, total = staging.stage("keys", relation.query(table.key), table.key)
+            present_count = total
     notes = {"source": f"{settings.address}/{relation}", "read": plan.reason}
-    return Batch(rows, plan.cursor, present, notes | {"rows_read": str(count), "rows_there": str(total)})
+    notes |= {"rows_read": str(count), "rows_there": str(total)}
+    return Batch(rows, plan.cursor, present, notes, row_count=count, present_count=present_count)
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,13 @@ class _Staging:
     snapshot: DatabaseSnapshot
     relation: Relation
     rows_per_read: int
-    folder: Path
+    area: RawArea
+    folder: str
 
     def stage(self, name: str, query: str, key: Sequence[str]) -> tuple[DataFrame, int]:
         """The rows of a query, and their number."""
         splits, count = self._splits(query, key)
-        path = file_uri(self.folder / name)
+        path = self.area.uri(f"{self.folder}/{name}")
         with _translated(self.snapshot.address, self.relation):
             rows = self._over_jdbc(query, splits)
             rows.write.parquet(path)
@@ -148,14 +151,16 @@ def _translated(address: Address, relation: Relation) -> Iterator[None]:
         raise SourceError(f"{relation} of {address} could not be read: {message}.", hint) from None
 
 
-def _remove_expired(folder: Path) -> None:
+def _remove_expired(area: RawArea, folder: str) -> None:
     """Remove the staged files of earlier runs."""
-    for staged in folder.iterdir() if folder.is_dir() else ():
-        try:
-            if time.time() - staged.stat().st_mtime > _RETENTION_S:
-                shutil.rmtree(staged)
-        except FileNotFoundError:  # another run removes them too
-            continue
+    expired = (time.time() - _RETENTION_S) * 1e9
+    newest: dict[str, int] = {}
+    for file in area.list(folder):
+        staged = file.name.removeprefix(f"{folder}/").partition("/")[0]
+        newest[staged] = max(newest.get(staged, 0), file.modified_ns)
+    for staged, modified_ns in newest.items():
+        if modified_ns < expired:
+            area.remove(f"{folder}/{staged}")
 
 
 def _quoted(name: str) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from lakehouse.config.settings import Settings
-from lakehouse.core.errors import NotInstalledError
+from lakehouse.core.errors import NotInstalledError, ServiceFailedError
 from lakehouse.core.java_properties import java_properties
 from lakehouse.engines.spark.jars import MavenArtifact
 from lakehouse.engines.spark.java import find_java
@@ -29,7 +30,9 @@ S3PROXY = MavenArtifact(
     54_955_934,
     "jar-with-dependencies",
 )
-_BUILD_TIMEOUT_S = 3600
+_BUILD_TIMEOUT_S = 1800
+#: Beside the data: why s3proxy was started although Go is installed.
+_REASON = "s3proxy.reason"
 
 
 def kind(context: StackContext) -> str:
@@ -50,6 +53,8 @@ def description(context: StackContext) -> str:
         return "MinIO"
     if context.settings.stack.storage == "s3proxy":
         return "s3proxy: stack.storage"
+    if (reason := context.folder("storage") / _REASON).is_file():
+        return f"s3proxy: {reason.read_text().strip()}"
     if minio(context.settings) or shutil.which("go"):
         return "s3proxy: it holds data already, which MinIO cannot read"
     return "s3proxy: no Go toolchain to build MinIO"
@@ -69,7 +74,7 @@ def _artifacts(context: StackContext) -> tuple[Artifact, ...]:
 
 
 def _build(context: StackContext, progress: Callable[[str], object]) -> None:
-    """Build MinIO, once: it is published as source only."""
+    """Build MinIO, once: it is published as source only. With `auto`, a build that fails or takes too long leaves s3proxy."""
     if kind(context) != "minio" or minio(context.settings):
         return
     go = shutil.which("go")
@@ -81,14 +86,34 @@ def _build(context: StackContext, progress: Callable[[str], object]) -> None:
         if target.is_file():
             return
         progress("Building MinIO with Go, once: some minutes")
-        command = [go, "install", "-ldflags", "-s -w", f"github.com/minio/minio@{MINIO_VERSION}"]
-        scratch = target.parent / "bin"
-        task, environ = (
-            "building MinIO with Go (not needed: stack.storage = s3proxy)",
-            {**os.environ, "GOBIN": str(scratch)},
-        )
-        run_tool("storage", task, command, env=environ, timeout=_BUILD_TIMEOUT_S)
-        (scratch / "minio").replace(target)
+        try:
+            _run_go(go, target)
+        except (ServiceFailedError, subprocess.TimeoutExpired) as exc:
+            if context.settings.stack.storage != "auto":
+                raise _not_built(exc) from exc
+            _fall_back(context, _not_built(exc).message, progress)
+
+
+def _run_go(go: str, target: Path) -> None:
+    command = [go, "install", "-ldflags", "-s -w", f"github.com/minio/minio@{MINIO_VERSION}"]
+    scratch = target.parent / "bin"
+    environ = {**os.environ, "GOBIN": str(scratch)}
+    run_tool("storage", "building MinIO with Go", command, env=environ, timeout=_BUILD_TIMEOUT_S)
+    (scratch / "minio").replace(target)
+
+
+def _not_built(exc: Exception) -> ServiceFailedError:
+    timed_out = isinstance(exc, subprocess.TimeoutExpired)
+    why = f"building MinIO took more than {_BUILD_TIMEOUT_S // 60} minutes" if timed_out else str(exc).rstrip(".")
+    return ServiceFailedError(f"{why}.", "Use the other object store: LAKE_STACK__STORAGE=s3proxy")
+
+
+def _fall_back(context: StackContext, reason: str, progress: Callable[[str], object]) -> None:
+    """Choose s3proxy for this lake. Its folder decides from now on, because MinIO cannot read it."""
+    folder = context.folder("storage")
+    (folder / "s3proxy").mkdir(parents=True, exist_ok=True)
+    (folder / _REASON).write_text(reason.rstrip(".") + "\n")
+    progress(f"{reason} Starting s3proxy instead. To try MinIO again, before there is data: rm -r {folder}")
 
 
 def _process(context: StackContext) -> ProcessSpec:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.servers.web import Web, serving
 
+from lakehouse.core.raw import LocalRawArea
 from lakehouse.pipelines.model import SourceContext
 from lakehouse.pipelines.taxi.sample import write_month
 
@@ -52,7 +53,9 @@ class Contexts:
 
     def __call__(self, partition: str = MONTH, spark: Any = None, **settings: str) -> SourceContext:
         quick = {"wait_s": "0.01", "timeout_s": "0.5", "tries": "3"} if "url" in settings else {}
-        return SourceContext(spark, {**quick, **settings}, partition, NOW, self.raw, progress=self.messages.append)
+        return SourceContext(
+            spark, {**quick, **settings}, partition, NOW, LocalRawArea(self.raw), progress=self.messages.append
+        )
 
 
 @pytest.fixture

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.pipelines.taxi.months import read_month
 from tests.pipelines.taxi.source.conftest import FILE, NOW, Contexts
 
 from lakehouse.core.errors import SourceError
 from lakehouse.pipelines.taxi import source as taxi
 from lakehouse.pipelines.taxi.sample import write_month
-from lakehouse.pipelines.taxi.source.published import TRIPS, read_published
+from lakehouse.pipelines.taxi.source.published import TRIPS
 
 NAMES = [column.name for column in TRIPS]
 PICKUP, DROPOFF = datetime(2026, 1, 14, 8, 30, 15), datetime(2026, 1, 14, 8, 45, 16, 123456)
@@ -47,7 +48,7 @@ def published(spark: SparkSession, folder: Path, **other: pa.Array | None) -> di
     """What becomes of such a row."""
     file = folder / FILE
     pq.write_table(pa.table(one_trip(**other)), file)
-    rows, _ = read_published(spark, file)
+    rows, _ = read_month(spark, file)
     assert [(field.name, field.dataType.simpleString()) for field in rows.schema] == [(c.name, c.type) for c in TRIPS]
     (row,) = rows.collect()
     return dict(row.asDict())
@@ -108,7 +109,7 @@ def test_times_are_the_digits_that_are_stored_whatever_the_zone_of_the_session(
 def test_times_as_old_writers_stored_them_are_read_too(spark: SparkSession, tmp_path: Path) -> None:
     file = tmp_path / FILE
     pq.write_table(pa.table(one_trip()), file, use_deprecated_int96_timestamps=True)
-    rows, _ = read_published(spark, file)
+    rows, _ = read_month(spark, file)
     assert rows.first()["tpep_dropoff_datetime"] == DROPOFF  # type: ignore[index]
 
 
@@ -118,8 +119,8 @@ def test_nanoseconds_of_a_whole_month_keep_every_second(spark: SparkSession, tmp
     duckdb.sql(
         f"COPY (SELECT * REPLACE (tpep_pickup_datetime::TIMESTAMP_NS AS tpep_pickup_datetime) FROM '{month}') TO '{nanos}'"
     )
-    given, _ = read_published(spark, month)
-    also, _ = read_published(spark, nanos)
+    given, _ = read_month(spark, month)
+    also, _ = read_month(spark, nanos)
     assert also.exceptAll(given).count() == 0
 
 

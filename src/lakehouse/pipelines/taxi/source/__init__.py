@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakehouse.pipelines.model import Batch, SourceContext
-from lakehouse.pipelines.taxi.source.months import local_file, local_months
+from lakehouse.pipelines.taxi.source.months import find_month, list_months
 from lakehouse.pipelines.taxi.source.published import TRIPS, read_published, with_lineage
 
 __all__ = ["SETTINGS", "TRIPS", "available", "read"]
@@ -21,14 +21,14 @@ SETTINGS = {
 
 def read(context: SourceContext) -> Batch:
     """The trips of the requested month; its file is downloaded first if it is missing or has changed."""
-    found = local_file(context)
-    published, unknown = read_published(context.spark, found.file)
+    found = find_month(context)
+    published, unknown = read_published(context.spark, found.raw)
     for name in unknown:
-        context.progress(f"{found.file.name} has an unknown column {name}, which is left out")
-    rows = with_lineage(published, context.partition, found.file.name, context.now)
+        context.progress(f"{found.raw.name} has an unknown column {name}, which is left out")
+    rows = with_lineage(published, context.partition, found.raw.name, context.now)
     return Batch(rows, notes=found.notes | ({"left_out": ", ".join(unknown)} if unknown else {}))
 
 
 def available(context: SourceContext) -> Mapping[str, str]:
     """The months in the folder, or in the lake's raw area, each with a fingerprint of its file."""
-    return local_months(context)
+    return list_months(context)

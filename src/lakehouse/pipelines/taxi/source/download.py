@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from lakehouse.core.errors import DiskFullError, SourceError
 from lakehouse.pipelines.taxi.source.address import Address
@@ -83,7 +84,7 @@ def download(request: DownloadRequest, target: Path) -> FileVersion:
     return version
 
 
-def check_parquet(file: Path) -> None:
+def check_parquet(file: Path | BinaryIO) -> None:
     """Raise ValueError unless the file ends with a readable Parquet footer."""
     import pyarrow
     from pyarrow import parquet

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from lakehouse.core.errors import BadSettingError, SourceError
+from lakehouse.core.raw import LocalRawArea, RawArea, RawFile
 from lakehouse.pipelines.taxi.source.address import Address, address_of
 from lakehouse.pipelines.taxi.source.download import (
     DownloadRequest,
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from lakehouse.pipelines.model import SourceContext
 
 _FILE = re.compile(r"yellow_tripdata_(\d{4}-(?:0[1-9]|1[0-2]))\.parquet")
+#: The pipeline's folder in the raw area.
+_FOLDER = "taxi"
 _MEGABYTE = 1_000_000
 #: Statuses of servers without HEAD: only a download shows whether the file has changed.
 _NO_HEAD = {405, 501}
@@ -34,15 +36,16 @@ _NO_HEAD = {405, 501}
 
 @dataclass(frozen=True)
 class MonthFile:
-    """The local file of a month."""
+    """The complete file of a month, and its origin."""
 
-    file: Path
+    raw: RawMonth
     source: str
+    size: int
     sha256: str
 
     @property
     def notes(self) -> dict[str, str]:
-        return {"source": self.source, "bytes": str(self.file.stat().st_size), "sha256": self.sha256}
+        return {"source": self.source, "bytes": str(self.size), "sha256": self.sha256}
 
 
 @dataclass(frozen=True)
@@ -61,59 +64,121 @@ class DownloadRecord:
         return FileVersion(self.etag, self.last_modified, self.size)
 
 
+@dataclass(frozen=True)
+class RawMonth:
+    """The file of a month and the record beside it, in the raw area or in a folder of the user's."""
+
+    area: RawArea
+    path: str
+    """The path of the file in the area."""
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def uri(self) -> str:
+        """Its location, as Spark reads it."""
+        return self.area.uri(self.path)
+
+    @property
+    def shown(self) -> str:
+        """Its location for people."""
+        return self.uri.removeprefix("file://")
+
+    @property
+    def file(self) -> RawFile | None:
+        return self.area.stat(self.path)
+
+    def open(self) -> BinaryIO:
+        return self.area.open(self.path)
+
+    def sha256(self) -> str:
+        with self.open() as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type] # Arrow's files have readinto
+
+    def record(self) -> DownloadRecord | None:
+        """The record of the file; None if there is no file, or if it is not the recorded one."""
+        file = self.file
+        if not file:
+            return None
+        try:
+            with self.area.open(f"{self.path}.json") as content:
+                record = DownloadRecord(**json.load(content))
+        except FileNotFoundError:
+            # A user put the file there: only its size can be compared.
+            return DownloadRecord("", "", "", file.size, "", "")
+        except (ValueError, TypeError):
+            return None
+        return record if record.size == file.size and record.sha256 == self.sha256() else None
+
+    def save(self, record: DownloadRecord) -> None:
+        self.area.write(f"{self.path}.json", (json.dumps(asdict(record), indent=1) + "\n").encode())
+
+
 def file_name(month: str) -> str:
     """The city's name of a month's file."""
     return f"yellow_tripdata_{month}.parquet"
 
 
-def local_file(context: SourceContext) -> MonthFile:
+def find_month(context: SourceContext) -> MonthFile:
     """The complete file of the requested month, downloaded first if need be."""
     url, path = context.settings.get("url", ""), context.settings.get("path", "")
     if url and path:
         raise BadSettingError("sources.taxi has both a url and a path.", "Remove one of them.")
     if path:
-        return _in_folder(Path(path).expanduser(), context.partition)
-    raw = context.raw / "taxi" / file_name(context.partition)
+        return _in_folder(_folder(path), context.partition)
+    raw = RawMonth(context.raw, f"{_FOLDER}/{file_name(context.partition)}")
     if url:
-        raw.parent.mkdir(parents=True, exist_ok=True)
-        address = address_of(url, raw.name)
-        with locked(raw.with_name(raw.name + ".lock")):
-            return _downloaded(_request(context, address), raw, context.now.isoformat())
-    if not raw.exists():
+        return _from_web(context, url, raw)
+    if not raw.file:
         raise SourceError(
             f"There is no location for the trips of {context.partition}.",
             "Set sources.taxi.url to the address of the city's files, or sources.taxi.path to a folder with some.",
         )
     context.progress(f"sources.taxi.url is not set: using {raw.name} of the raw area")
-    return _cached(raw, str(raw))
+    return _checked(raw, raw.shown)
 
 
-def local_months(context: SourceContext) -> Mapping[str, str]:
-    """The months with a local file, each with a fingerprint. A web address cannot be listed."""
+def list_months(context: SourceContext) -> Mapping[str, str]:
+    """The months that have a file, each with a fingerprint. A web address cannot be listed."""
     path = context.settings.get("path", "")
-    folder = Path(path).expanduser() if path else context.raw / "taxi"
-    if path and not folder.is_dir():
-        raise _no_folder(folder)
-    files = {match[1]: file for file in sorted(folder.glob("*.parquet")) if (match := _FILE.fullmatch(file.name))}
-    return {month: _fingerprint(file) for month, file in files.items()}
+    found = _folder(path).list("") if path else context.raw.list(_FOLDER)
+    return {match[1]: _fingerprint(file) for file in found if (match := _month_of(file))}
 
 
-def _fingerprint(file: Path) -> str:
-    stat = file.stat()
-    return f"{file.name} {stat.st_size} {stat.st_mtime_ns}"
+def _month_of(file: RawFile) -> re.Match[str] | None:
+    """The match of a file directly in the folder."""
+    return _FILE.fullmatch(file.name.removeprefix(f"{_FOLDER}/"))
 
 
-def _in_folder(folder: Path, month: str) -> MonthFile:
+def _fingerprint(file: RawFile) -> str:
+    return f"{file.name.rpartition('/')[2]} {file.size} {file.modified_ns}"
+
+
+def _folder(path: str) -> LocalRawArea:
+    folder = Path(path).expanduser()
     if not folder.is_dir():
-        raise _no_folder(folder)
-    file = folder / file_name(month)
-    if not file.is_file():
-        months = [match[1] for each in sorted(folder.iterdir()) if (match := _FILE.fullmatch(each.name))]
+        raise SourceError(f"There is no folder {folder}.", "Check sources.taxi.path.")
+    return LocalRawArea(folder)
+
+
+def _in_folder(area: LocalRawArea, month: str) -> MonthFile:
+    wanted = RawMonth(area, file_name(month))
+    if not wanted.file:
+        known = [match[1] for each in area.list("") if (match := _month_of(each))]
         raise SourceError(
-            f"There is no {file.name} in {folder}.",
-            f"It has the months {months[0]} to {months[-1]}." if months else "It has no file of that kind.",
+            f"There is no {wanted.name} in {area.folder}.",
+            f"It has the months {known[0]} to {known[-1]}." if known else "It has no file of that kind.",
         )
-    return _cached(file, str(file))
+    return _checked(wanted, wanted.shown)
+
+
+def _from_web(context: SourceContext, url: str, raw: RawMonth) -> MonthFile:
+    target = context.raw.work / raw.path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with locked(target.with_name(target.name + ".lock")):
+        return _downloaded(_request(context, address_of(url, raw.name)), raw, context.now.isoformat())
 
 
 def _request(context: SourceContext, address: Address) -> DownloadRequest:
@@ -138,9 +203,9 @@ def _number(settings: Mapping[str, str], name: str, default: float) -> float:
     return number
 
 
-def _downloaded(request: DownloadRequest, raw: Path, now: str) -> MonthFile:
+def _downloaded(request: DownloadRequest, raw: RawMonth, now: str) -> MonthFile:
     """The file in the raw area, downloaded again if it has changed on the server."""
-    record = _record(raw)
+    record = raw.record()
     shown = request.address.shown
     if record is not None:
         try:
@@ -152,62 +217,33 @@ def _downloaded(request: DownloadRequest, raw: Path, now: str) -> MonthFile:
                 return _offline(request, raw, f"the server answers {exc.status}")
             unchanged = False
         if unchanged:
-            request.progress(f"{raw.name} is unchanged since {record.fetched_at or 'it was put into the raw area'}")
-            return _cached(raw, shown)
+            since = record.fetched_at or "it was put into the raw area"
+            request.progress(f"{raw.name} is unchanged since {since}")
+            return _checked(raw, shown)
         request.progress(f"{raw.name} has changed on the server")
     request.progress(f"downloading {shown}")
-    version = download(request, raw)
-    found = MonthFile(raw, shown, _sha256(raw))
-    size = raw.stat().st_size
-    _save(raw, DownloadRecord(shown, version.etag, version.last_modified, size, found.sha256, now))
+    target = raw.area.work / raw.path
+    version = download(request, target)
+    raw.area.put(raw.path, target)
+    found = _checked(raw, shown)
+    raw.save(DownloadRecord(shown, version.etag, version.last_modified, found.size, found.sha256, now))
     return found
 
 
-def _offline(request: DownloadRequest, raw: Path, reason: str) -> MonthFile:
+def _offline(request: DownloadRequest, raw: RawMonth, reason: str) -> MonthFile:
     request.progress(f"{request.address.shown}: {reason}; using {raw.name} of the raw area")
-    return _cached(raw, request.address.shown)
+    return _checked(raw, request.address.shown)
 
 
-def _record(raw: Path) -> DownloadRecord | None:
-    """The record of a file in the raw area; None if there is no file, or if it is not the recorded one."""
-    if not raw.exists():
-        return None
-    size = raw.stat().st_size
+def _checked(raw: RawMonth, source: str) -> MonthFile:
+    file = raw.file
+    assert file  # every caller has seen it
     try:
-        record = DownloadRecord(**json.loads(_record_file(raw).read_text()))
-    except FileNotFoundError:
-        # A user put the file there: only its size can be compared.
-        return DownloadRecord("", "", "", size, "", "")
-    except (ValueError, TypeError):
-        return None
-    return record if record.size == size and record.sha256 == _sha256(raw) else None
-
-
-def _save(raw: Path, record: DownloadRecord) -> None:
-    unfinished = _record_file(raw).with_suffix(".writing")
-    unfinished.write_text(json.dumps(asdict(record), indent=1) + "\n")
-    os.replace(unfinished, _record_file(raw))
-
-
-def _record_file(raw: Path) -> Path:
-    return raw.with_name(raw.name + ".json")
-
-
-def _cached(file: Path, source: str) -> MonthFile:
-    try:
-        check_parquet(file)
+        with raw.open() as content:
+            check_parquet(content)
     except ValueError as exc:
-        raise SourceError(f"{file} is not a complete Parquet file: {exc}.", "Download or copy it again.") from exc
-    return MonthFile(file, source, _sha256(file))
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-def _no_folder(folder: Path) -> SourceError:
-    return SourceError(f"There is no folder {folder}.", "Check sources.taxi.path.")
+        raise SourceError(f"{raw.shown} is not a complete Parquet file: {exc}.", "Download or copy it again.") from exc
+    return MonthFile(raw, source, file.size, raw.sha256())
 
 
 def _quarters(progress: Callable[[str], None], name: str) -> Callable[[int, int | None], None]:

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from lakehouse.core.errors import SourceError
-from lakehouse.core.uris import file_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -57,6 +55,18 @@ _PER_SECOND = {"milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**
 _NUMBERS = {"INT32": "int", "INT64": "bigint", "FLOAT": "float", "DOUBLE": "double"}
 
 
+class ParquetFile(Protocol):
+    """A file to read: its name in messages, its location for Spark, and its bytes for the footer."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def uri(self) -> str: ...
+
+    def open(self) -> BinaryIO: ...
+
+
 @dataclass(frozen=True)
 class StoredColumn:
     """One column as a file stores it."""
@@ -68,7 +78,7 @@ class StoredColumn:
     """The unit of a time that is stored as an integer."""
 
 
-def read_published(spark: SparkSession, file: Path) -> tuple[DataFrame, list[str]]:
+def read_published(spark: SparkSession, file: ParquetFile) -> tuple[DataFrame, list[str]]:
     """A file's rows in the common schema, and the names of its unknown columns.
 
     Raises:
@@ -78,7 +88,7 @@ def read_published(spark: SparkSession, file: Path) -> tuple[DataFrame, list[str
     columns = [_column(target, stored.get(target.name.lower()), file) for target in TRIPS]
     known = {target.name.lower() for target in TRIPS}
     unknown = sorted(column.name for key, column in stored.items() if key not in known)
-    rows = spark.read.schema(_schema(list(stored.values()), known)).parquet(_escaped(file_uri(file)))
+    rows = spark.read.schema(_schema(list(stored.values()), known)).parquet(_escaped(file.uri))
     return rows.select(*columns), unknown
 
 
@@ -94,11 +104,11 @@ def with_lineage(rows: DataFrame, month: str, source_file: str, now: datetime) -
     )
 
 
-def stored_columns(file: Path) -> dict[str, StoredColumn]:
+def stored_columns(file: ParquetFile) -> dict[str, StoredColumn]:
     """The columns of a file's footer by lower-case name."""
     from pyarrow import parquet
 
-    with parquet.ParquetFile(file) as opened:
+    with file.open() as content, parquet.ParquetFile(content) as opened:
         schema = opened.schema
         columns = [_stored(schema.column(position)) for position in range(len(schema))]
     return {column.name.lower(): column for column in columns}
@@ -128,7 +138,7 @@ def _schema(stored: list[StoredColumn], known: set[str]) -> str:
     return ", ".join(f"`{column.name}` {column.type}" for column in read)
 
 
-def _column(target: PublishedColumn, stored: StoredColumn | None, file: Path) -> Column:
+def _column(target: PublishedColumn, stored: StoredColumn | None, file: ParquetFile) -> Column:
     from pyspark.sql import functions as F
 
     if stored is None and target.every_year:
@@ -141,7 +151,7 @@ def _column(target: PublishedColumn, stored: StoredColumn | None, file: Path) ->
     return _converted(target, stored, file).alias(target.name)
 
 
-def _converted(target: PublishedColumn, stored: StoredColumn, file: Path) -> Column:
+def _converted(target: PublishedColumn, stored: StoredColumn, file: ParquetFile) -> Column:
     from pyspark.sql import functions as F
 
     value = F.col(f"`{stored.name}`")
