@@ -1,7 +1,7 @@
 """All pipelines on whatever lake the environment names, twice, in a process with a Spark of its own.
 
-As a program: `python -m tests.everything PIPELINE[:PARTITION]…` prints what came of it as JSON: the states of both runs of each
-pipeline, and every row that it made outside of bronze.
+As a program: `python -m tests.everything PIPELINE…` prints what came of it as JSON: the states of both runs of each pipeline, and
+every row that it made outside of bronze.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ EXCEPT = {"ingested_at", "file_modified_at", "source_file"}
 def made(lake: Lake, pipelines: tuple[str, ...]) -> dict[str, Any]:
     """What running them twice comes to."""
     states, rows = {}, {}
-    for pipeline in pipelines:
-        name, *partitions = pipeline.split(":")
-        states[name] = [lake.run(name, *partitions).state, lake.run(name, *partitions).state]
+    for name in pipelines:
+        states[name] = [lake.run(name).state, lake.run(name).state]
         for table in lake.pipelines()[name].tables:
             if not table.name.startswith("bronze."):
                 columns = [each.name for each in lake.describe(table.name).columns if each.name not in EXCEPT]
@@ -38,15 +37,14 @@ def made(lake: Lake, pipelines: tuple[str, ...]) -> dict[str, Any]:
     return {"states": states, "rows": rows, "branches": lake.branches(), "log": len(lake.refs.log.lines(limit=1000))}
 
 
-def everything(settings: Mapping[str, str], *pipelines: str, cwd: Path = ROOT) -> dict[str, Any]:
-    """The same, in a process of its own, which finds a lake.toml in `cwd`."""
+def everything(settings: Mapping[str, str], *pipelines: str) -> dict[str, Any]:
+    """The same, in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.everything", *(pipelines or ALL)],
         env={**os.environ, "PYTHONPATH": str(ROOT), **settings},
         capture_output=True,
         text=True,
         timeout=600,
-        cwd=cwd,
     )
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

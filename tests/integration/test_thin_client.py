@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
 from tests.conftest import command_for
 from tests.servers.stack import Stack
+
+from lakehouse.core.errors import LakeError
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.stretch("all")]
 
@@ -94,3 +99,37 @@ print(paid.toPandas().to_csv(index=False))
     assert told.endswith("item,paid\ncoffee,2\nmate,4\ntea,8\n\n")
     # Committed through the server, and read by the lake's own DuckDB from the same catalog.
     assert query(stack, f"SELECT sum(paid) AS paid FROM {namespace}.orders") == "paid\n14\n"
+
+
+def test_a_client_of_spark_connect_passes_the_guard_as_docs_security_says(stack: Stack, namespace: str) -> None:
+    """What cannot be prevented: `gc.enabled=false` stops a careless client, and not one that changes it first."""
+    stack.need("connect")
+    lake, table = stack.lake("sql"), f"{namespace}.t"
+    expire = (
+        f"CALL lake.system.expire_snapshots(table => '{table}', older_than => TIMESTAMP '2100-01-01', retain_last => 1)"
+    )
+    with connected(stack) as spark:
+        spark.sql(f"CREATE NAMESPACE lake.{namespace}")
+        spark.sql(f"CREATE TABLE lake.{table} AS SELECT 1 AS id")
+        lake.refs.branches.create("needs_it")
+        spark.sql(f"INSERT OVERWRITE lake.{table} SELECT 2 AS id")
+        with pytest.raises(Exception, match="GC is disabled"):
+            spark.sql(expire)
+        assert lake.sql(f"select id from {table}", engine="duckdb", branch="needs_it").rows() == [(1,)]
+        spark.sql(f"ALTER TABLE lake.{table} SET TBLPROPERTIES ('gc.enabled' = 'true')")
+        spark.sql(expire)
+    with pytest.raises(LakeError):
+        lake.sql(f"select id from {table}", engine="duckdb", branch="needs_it").rows()
+    lake.refs.branches.drop("needs_it")
+
+
+@contextmanager
+def connected(stack: Stack) -> Iterator[Any]:
+    from pyspark.sql.connect.session import SparkSession
+
+    address = f"sc://{stack.endpoints.host}:{stack.settings.stack.connect_port}"
+    session = SparkSession.builder.remote(address).create()
+    try:
+        yield session
+    finally:
+        session.stop()

@@ -27,19 +27,22 @@ def plain() -> duckdb.DuckDBPyConnection:
 
 @pytest.fixture(scope="module")
 def lake(plain: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    """A lake with the same tables, written by PyIceberg."""
-    from pyiceberg.catalog.sql import SqlCatalog
+    """A lake with the same tables."""
+    with assemble(load_settings({"home": tmp_path_factory.mktemp("tpc") / "lake"}, environ={})) as lake:
+        written_to(lake, plain, "main")
+        yield lake
 
-    home = tmp_path_factory.mktemp("tpc") / "lake"
-    with assemble(load_settings({"home": home}, environ={})) as lake:
-        lake.tables()
-        writer = SqlCatalog("lake", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}/warehouse")
-        writer.create_namespace("main")
+
+def written_to(lake: Lake, plain: duckdb.DuckDBPyConnection, namespace: str) -> None:
+    """Write every table of a database to a lake, with PyIceberg."""
+    from pyiceberg.catalog import load_catalog
+
+    lake.tables()
+    with load_catalog("lake", **lake._components.runner().catalog.pyiceberg_properties()) as writer:
+        writer.create_namespace(namespace)
         for (name,) in plain.execute("show tables").fetchall():
             rows = plain.execute(f"select * from {name}").to_arrow_table()
-            writer.create_table(f"main.{name}", schema=rows.schema).append(rows)
-        writer.close()
-        yield lake
+            writer.create_table(f"{namespace}.{name}", schema=rows.schema).append(rows)
 
 
 def texts(plain: duckdb.DuckDBPyConnection, suite: str) -> list[str]:
@@ -57,21 +60,21 @@ def test_every_text_is_allowed(plain: duckdb.DuckDBPyConnection, suite: str, cou
 def test_tpch_answers_as_duckdb_alone(plain: duckdb.DuckDBPyConnection, lake: Lake) -> None:
     tables = [name for (name,) in plain.execute("show tables").fetchall()]
     for text in texts(plain, "tpch"):
-        in_lake = _with_namespace(text, tables)
+        in_lake = with_namespace(text, tables)
         assert _plain_values(lake.sql(in_lake, engine="duckdb").rows()) == _plain_values(
             plain.execute(text).fetchall()
         ), text
 
 
-def _with_namespace(text: str, tables: list[str]) -> str:
+def with_namespace(text: str, tables: list[str], namespace: str = "main", dialect: str = "spark") -> str:
     import sqlglot
     from sqlglot import exp
 
     tree = sqlglot.parse_one(text, dialect="duckdb")
     for table in tree.find_all(exp.Table):
         if table.name in tables and not table.db:
-            table.set("db", exp.to_identifier("main"))
-    return str(tree.sql(dialect="spark"))
+            table.set("db", exp.to_identifier(namespace))
+    return str(tree.sql(dialect=dialect))
 
 
 def _plain_values(rows: list[tuple[object, ...]]) -> list[tuple[str, ...]]:

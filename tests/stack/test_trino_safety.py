@@ -61,7 +61,7 @@ def place(request: pytest.FixtureRequest, stack: Stack) -> Iterator[Place]:
     trino = Trino(TrinoSettings(stack.need("storage", "postgres", "trino", server).trino_url))
     lake = stack.lake(profile)
     rows = pa.table({"id": pa.array([1, 2], pa.int64()), "item": ["tea", "jam"]})
-    with load_catalog("lake", **lake._components.catalog.pyiceberg_properties()) as catalog:
+    with load_catalog("lake", **lake._components.runner().catalog.pyiceberg_properties()) as catalog:
         batch = Upsert({}, rows, rows.select(["id"]), ("id",), "", {})
         create_table(catalog, TableName("guarded", "t"), batch).append(rows)
     lake.refs.branches.create("guarded")
