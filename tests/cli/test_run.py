@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from tests.transactions import ROOT, opened, writing
 
-from lakehouse.cli.run import needs_spark, run_pipeline
+from lakehouse.cli.run import run_pipeline
 from lakehouse.core.errors import CatalogUnreachableError, RunConflictError
 from lakehouse.core.requests import RunRequest
-from lakehouse.pipelines import FilesTable, LightContext, Pipeline, Table
+from lakehouse.pipelines import LightContext, Pipeline, Table
 
 pytestmark = pytest.mark.slow
 
@@ -117,14 +117,6 @@ def test_a_run_that_others_disturb_every_time_is_not_repeated_again_by_the_comma
             run_pipeline(lake, Pipeline("shop", (replace(table, light=disturbed),)), LIGHT)
         assert [run for (run,) in lake.sql("select run from shop.one").rows()].count("first") == 0
     assert len(attempts) == 3
-
-
-def test_spark_is_started_early_only_for_tables_that_need_it() -> None:
-    pipeline = writing("shop", "first", ["shop.one", "shop.two"])
-    watched = replace(pipeline, tables=(FilesTable("crm.leads", folder="path"), *pipeline.tables))
-    assert needs_spark(watched, RunRequest())
-    assert not needs_spark(watched, RunRequest(tables=("crm.leads",)))
-    assert not needs_spark(watched, LIGHT)
 
 
 # ---- the command ------------------------------------------------------------------------------------------------

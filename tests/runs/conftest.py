@@ -116,6 +116,16 @@ def shop_of(local_lake: Lake, namespace: str, tmp_path: Path) -> Iterator[Callab
     yield make
 
 
+def without_spark(lake: Lake) -> Lake:
+    """The same lake, whose runs fail if they start Spark."""
+
+    def session(settings: Mapping[str, str]) -> Any:
+        raise AssertionError("this run needs no Spark")
+
+    runner = replace(lake._components.runner(), session=session)
+    return Lake(replace(lake._components, runner=lambda: runner))
+
+
 def lake_with(lake: Lake, sources: Mapping[str, Mapping[str, str]]) -> Lake:
     """The same lake with other settings of sources."""
     rooms = lake._components

@@ -92,11 +92,9 @@ def run(context: Context, pipeline: str, tables: tuple[str, ...], no_publish: bo
 def run_pipeline(
     lake: Lake, pipeline: Pipeline, request: RunRequest, progress: Callable[[str], None] = lambda text: None
 ) -> RunRecord:
-    """Start Spark early, run the pipeline, retry errors that may pass, and raise an error of user code as a LakeError."""
+    """Run the pipeline, retry errors that may pass, and raise an error of user code as a LakeError."""
     from lakehouse.runs.model import new_run_id
 
-    if needs_spark(pipeline, request):
-        lake.begin_spark()  # in the background, while the run creates its branch
     # One id for all attempts: a run that was published is not repeated.
     request = replace(request, id=request.id or new_run_id())
     for attempt in range(_RETRIES + 1):
@@ -123,13 +121,6 @@ def _user_code_errors(pipeline: str, run_id: str) -> Iterator[None]:
 
         hint = f"lake runs show {run_id}; LAKE_DEBUG=1 shows the whole trace."
         raise PipelineError(f"The run of {pipeline} failed: {reason(exc)}", hint) from exc
-
-
-def needs_spark(pipeline: Pipeline, request: RunRequest) -> bool:
-    """Whether a run needs Spark in any case; a watched folder may have nothing new, or need no Spark."""
-    from lakehouse.pipelines import Table
-
-    return not request.light and any(isinstance(table, Table) for table in pipeline.select(request.tables))
 
 
 def _range(pipeline: Pipeline, first: str, last: str) -> list[str]:

@@ -39,10 +39,6 @@ class Lake(TableMethods):
         """A PySpark session in this process with the lake's catalogs, started on first use."""
         return self._components.session.spark
 
-    def begin_spark(self) -> None:
-        """Start that session in the background, because it will be needed soon."""
-        self._components.session.begin()
-
     # ---- files --------------------------------------------------------------------------------------------------
 
     def ingest(  # noqa: PLR0913 - one keyword per field of IngestRequest

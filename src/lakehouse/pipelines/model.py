@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class SourceContext:
     """What a source gets to read from."""
 
-    spark: SparkSession
+    open_spark: Callable[[], SparkSession]
     settings: Mapping[str, str]
     """`[sources.PIPELINE]` of lake.toml."""
     partition: str
@@ -42,6 +42,11 @@ class SourceContext:
     progress: Callable[[str], None] = lambda text: None
     """Reports progress to the user."""
 
+    @property
+    def spark(self) -> SparkSession:
+        """The session of the run; the first use starts Spark, so list partitions and compare fingerprints without it."""
+        return self.open_spark()
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -54,6 +59,8 @@ class Batch:
     """The keys that the source has now: rows of the table with any other key are deleted."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """Properties of the snapshot: source, bytes, sha256, …"""
+    fingerprint: str = ""
+    """The source's fingerprint when the batch was read, stored like the cursor."""
     row_count: int | None = None
     """The source's own count of `rows`: the run fails before it writes if Spark finds another number."""
     present_count: int | None = None
@@ -71,6 +78,8 @@ class Source:
     """Lists the partitions of the source, each with a fingerprint that changes with its content."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """The settings of the source, each with its help text."""
+    fingerprint: Callable[[SourceContext], str] | None = None
+    """For a source without partitions: changes with its content. A source with the fingerprint of the last batch is not read."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from lakehouse.quality.checks import run_checks
 from lakehouse.quality.model import Outcome, SparkCheckContext
 from lakehouse.runs import validate
 from lakehouse.runs.build import TableBuild, raise_if_blocked
-from lakehouse.runs.context import LazyRunContext, RunContext
+from lakehouse.runs.context import LazySession, RunContext
 from lakehouse.runs.light import LightBuild
 from lakehouse.runs.model import RunRecord, TableReport
 from lakehouse.runs.schedule import run_concurrently, topological_batches
@@ -81,7 +81,7 @@ class Attempt:
             record = self.publish()
             return self._commit_last(context, last, record) if last else record
 
-    def _build_batch(self, context: LazyRunContext, tables: Sequence[Table | FilesTable], reports: _Reports) -> None:
+    def _build_batch(self, context: RunContext, tables: Sequence[Table | FilesTable], reports: _Reports) -> None:
         def build(table: Table | FilesTable) -> None:
             try:
                 reports.add(self._build(context, table, reports.outcomes))
@@ -92,8 +92,7 @@ class Attempt:
             for table in tables:
                 build(table)
             return
-        # context() opens the session before the threads start: two of them must not open it at once.
-        run_concurrently([partial(build, table) for table in tables], context().cancel)
+        run_concurrently([partial(build, table) for table in tables], context.session.cancel)
 
     def publish(self) -> RunRecord:
         """Publish the branch unless the request says not to; still `running` if others changed the tables."""
@@ -116,7 +115,7 @@ class Attempt:
         kind = existing or self.services.tables.formats.get(str(table.options.get("format") or "iceberg"))
         return kind is None or kind.capabilities.branch
 
-    def _commit_last(self, context: LazyRunContext, tables: list[FilesTable], record: RunRecord) -> RunRecord:
+    def _commit_last(self, context: RunContext, tables: list[FilesTable], record: RunRecord) -> RunRecord:
         """Write tables without branches, once all others are published."""
         if record.state == "running":
             return record
@@ -134,12 +133,12 @@ class Attempt:
 
     # ---- one table ----------------------------------------------------------------------------------------------
 
-    def _build(self, context: LazyRunContext, table: Table | FilesTable, outcomes: list[Outcome]) -> TableReport:
+    def _build(self, context: RunContext, table: Table | FilesTable, outcomes: list[Outcome]) -> TableReport:
         self.branch_catalog.ensure_namespace(table.table_name.namespace)
         if self.request.light:
             return self._build_light(table, outcomes)
         if isinstance(table, Table):
-            return TableBuild(context(), table).run()
+            return TableBuild(context, table).run()
         return self._ingest(context, table, branch=self.branch)
 
     def _build_light(self, table: Table | FilesTable, outcomes: list[Outcome]) -> TableReport:
@@ -150,7 +149,7 @@ class Attempt:
         build = LightBuild(self.branch_catalog, table, settings, self.commit, self.now, outcomes)
         return build.run(self.services.tables.on(self.branch).formats["iceberg"])
 
-    def _ingest(self, context: LazyRunContext, table: FilesTable, branch: str) -> TableReport:
+    def _ingest(self, context: RunContext, table: FilesTable, branch: str) -> TableReport:
         settings = self.services.settings.get(self.pipeline.name, {})
         folder = settings.get(table.folder, "")
         if not folder:
@@ -166,10 +165,9 @@ class Attempt:
             self.progress(f"{table.name}: no files in {folder} yet")
             return TableReport(table.name, note="nothing new")
         if done.files and table.checks:
-            run = context()
-            checked = SparkCheckContext(run.rows_of(table.name), run.rows_of, {}, None, self.now)
+            checked = SparkCheckContext(context.rows_of(table.name), context.rows_of, {}, None, self.now)
             outcomes = run_checks(table.name, table.checks, checked)
-            run.outcomes.extend(outcomes)
+            context.outcomes.extend(outcomes)
             raise_if_blocked(outcomes)
         seconds = round((now() - started).total_seconds(), 2)
         note = "" if done.files else "nothing new"
@@ -177,42 +175,41 @@ class Attempt:
 
     # ---- Spark --------------------------------------------------------------------------------------------------
 
-    def _context(self, stack: ExitStack) -> LazyRunContext:
-        def create() -> RunContext:
-            self.progress("Starting Spark")
-            conf = {**self.branch_catalog.spark_conf(), **validate.SESSION}
-            spark = stack.enter_context(self.services.session(conf))
-            tables = self.services.tables.on(self.branch)
+    def _context(self, stack: ExitStack) -> RunContext:
+        tables = self.services.tables.on(self.branch)
+        session = LazySession(partial(self._open_session, stack))
 
-            def rows_of(name: str) -> DataFrame:
-                table = TableName.parse(name)
-                table_format = tables.format_of(table)
-                for statement in spark_tables(table_format).setup(table):
-                    spark.sql(statement)
-                return spark.sql(f"SELECT * FROM {spark_tables(table_format).rows(table)}")
+        def rows_of(name: str) -> DataFrame:
+            table = TableName.parse(name)
+            table_format = tables.format_of(table)
+            for statement in spark_tables(table_format).setup(table):
+                session().sql(statement)
+            return session().sql(f"SELECT * FROM {spark_tables(table_format).rows(table)}")
 
-            return RunContext(
-                pipeline=self.pipeline,
-                run=self.record.id,
-                author=self.commit.author,
-                message=self.record.message,
-                requested=self.request.partitions,
-                spark=spark,
-                iceberg=tables.formats["iceberg"],
-                rows_of=rows_of,
-                source_context=partial(self._source_context, spark),
-                annotate=self._annotate,
-                pointer=self.branch_catalog.pointer,
-                now=self.now,
-                progress=self.progress,
-            )
+        return RunContext(
+            pipeline=self.pipeline,
+            run=self.record.id,
+            author=self.commit.author,
+            message=self.record.message,
+            requested=self.request.partitions,
+            session=session,
+            iceberg=tables.formats["iceberg"],
+            rows_of=rows_of,
+            source_context=partial(self._source_context, session),
+            annotate=self._annotate,
+            pointer=self.branch_catalog.pointer,
+            now=self.now,
+            progress=self.progress,
+        )
 
-        return LazyRunContext(create)
+    def _open_session(self, stack: ExitStack) -> SparkSession:
+        self.progress("Starting Spark")
+        return stack.enter_context(self.services.session({**self.branch_catalog.spark_conf(), **validate.SESSION}))
 
-    def _source_context(self, spark: SparkSession, partition: str, cursor: str) -> SourceContext:
+    def _source_context(self, open_spark: Callable[[], SparkSession], partition: str, cursor: str) -> SourceContext:
         services, settings = self.services, self.services.settings.get(self.pipeline.name, {})
         store = services.store(settings)
-        return SourceContext(spark, settings, partition, self.now, services.raw, store, cursor, self.progress)
+        return SourceContext(open_spark, settings, partition, self.now, services.raw, store, cursor, self.progress)
 
     def _annotate(self, table: TableName, notes: dict[str, str], start: str | None) -> None:
         pointer = self.branch_catalog.pointer(table)
@@ -224,7 +221,7 @@ class Attempt:
 class _Reports:
     """The reports and outcomes of a run so far, saved after each table, also by several threads."""
 
-    def __init__(self, attempt: Attempt, context: LazyRunContext, order: Sequence[str]) -> None:
+    def __init__(self, attempt: Attempt, context: RunContext, order: Sequence[str]) -> None:
         self._attempt, self._context = attempt, context
         self._order = {name: position for position, name in enumerate(order)}
         self._lock = threading.Lock()

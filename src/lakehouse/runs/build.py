@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import BadDeclarationError, RunBlockedError, SourceError
@@ -35,14 +36,16 @@ class TableBuild:
         self.column = context.pipeline.partition_column(table)
         self.before = lineage(context.iceberg, self.name)
         self.plan = PartitionPlan(context, table, self.before)
-        self.writer = Writer(context.spark, context.iceberg)
+
+    @cached_property
+    def writer(self) -> Writer:
+        return Writer(self.context.spark, self.context.iceberg)
 
     def run(self) -> TableReport:
         """Build the partitions that changed, or the whole table."""
         started = time.monotonic()
         partitions = self.plan.partitions() if self.column else None
-        is_current = partitions is None and not self.table.sources and not self.plan.inputs_changed()
-        if partitions == [] or is_current:
+        if partitions == [] or (partitions is None and not self.plan.has_changed()):
             self._report_nothing_new()
             return TableReport(self.table.name, note="nothing new")
         self.context.progress(f"{self.table.name}: {_listed(partitions)}" if partitions else self.table.name)
@@ -117,7 +120,7 @@ class TableBuild:
         for more in batches[1:]:
             rows = rows.unionByName(more.rows, allowMissingColumns=True)
         notes = {key: ", ".join(dict.fromkeys(b.notes[key] for b in batches if key in b.notes)) for key in first.notes}
-        return Batch(rows, first.cursor, first.present, notes)
+        return Batch(rows, first.cursor, first.present, notes, first.fingerprint)
 
     def _refuse_missing_rows(self, source: Source, batch: Batch) -> None:
         """Rows that the source has and Spark does not see would be deleted from the table."""
@@ -187,6 +190,7 @@ class TableBuild:
         if batch is not None:
             notes |= dict(batch.notes)
             notes |= {"cursor": batch.cursor} if batch.cursor else {}
+            notes |= {"fingerprint": batch.fingerprint} if batch.fingerprint else {}
         return notes
 
     def _signature(self) -> dict[str, str]:

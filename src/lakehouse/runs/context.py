@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -20,6 +21,30 @@ if TYPE_CHECKING:
 _LONGEST_LIST = 400
 
 
+class LazySession:
+    """Opens the session of a run when something first needs it: a run with nothing to do starts no JVM."""
+
+    def __init__(self, open_session: Callable[[], SparkSession]) -> None:
+        self._open, self._lock = open_session, threading.Lock()
+        self._session: SparkSession | None = None
+
+    def __call__(self) -> SparkSession:
+        with self._lock:  # tables are built by several threads
+            if self._session is None:
+                self._session = self._open()
+            return self._session
+
+    def cancel(self) -> None:
+        """Cancel the jobs of the session, if there is one."""
+        session = self._session
+        if session is None:
+            return
+        try:
+            session.sparkContext.cancelAllJobs()
+        except Exception:  # noqa: BLE001 - Spark Connect has no SparkContext, and says so with several error classes
+            session.interruptAll()
+
+
 @dataclass
 class RunContext:
     """A run in progress: its session, the tables of its branch, and the outcomes of rules and checks so far."""
@@ -30,7 +55,7 @@ class RunContext:
     message: str
     requested: tuple[str, ...]
     """Partitions that the user requested; empty: those whose source changed."""
-    spark: SparkSession
+    session: LazySession
     iceberg: TableFormat
     """The Iceberg tables of the run's branch."""
     rows_of: Callable[[str], DataFrame]
@@ -44,12 +69,9 @@ class RunContext:
     progress: Callable[[str], None]
     outcomes: list[Outcome] = field(default_factory=list)
 
-    def cancel(self) -> None:
-        """Cancel the Spark jobs of this session."""
-        try:
-            self.spark.sparkContext.cancelAllJobs()
-        except Exception:  # noqa: BLE001 - Spark Connect has no SparkContext, and says so with several error classes
-            self.spark.interruptAll()
+    @property
+    def spark(self) -> SparkSession:
+        return self.session()
 
     def table(self, name: str) -> Table | None:
         """A table that the pipeline declares; None for any other."""
@@ -75,25 +97,6 @@ class RunContext:
             return F.col(column).between(F.lit(min(keys)).cast(kind), F.lit(max(keys)).cast(kind))
         # Typed literals: Iceberg's overwrite by condition does not understand casts.
         return F.col(column).isin([_typed(key, kind) for key in keys])
-
-
-class LazyRunContext:
-    """Starts Spark when a table first needs it: a watched folder may have no new files."""
-
-    _context: RunContext | None = None
-
-    def __init__(self, create: Callable[[], RunContext]) -> None:
-        self._create = create
-
-    @property
-    def outcomes(self) -> list[Outcome]:
-        """The outcomes so far; none before Spark was needed."""
-        return self._context.outcomes if self._context is not None else []
-
-    def __call__(self) -> RunContext:
-        if self._context is None:
-            self._context = self._create()
-        return self._context
 
 
 def _typed(key: str, kind: str) -> Any:

@@ -10,7 +10,7 @@ from lakehouse.core.tables import Snapshot
 from lakehouse.pipelines.model import Source, Table
 from lakehouse.pipelines.partitions import with_neighbours
 from lakehouse.runs.context import RunContext
-from lakehouse.runs.lineage import changed_since, fingerprints_of, inputs_of, lineage
+from lakehouse.runs.lineage import changed_since, fingerprints_of, inputs_of, latest_note, lineage
 
 
 class PartitionPlan:
@@ -44,9 +44,18 @@ class PartitionPlan:
             found[name] = snapshots[0].id if snapshots else ""
         return found
 
-    def inputs_changed(self) -> bool:
-        """Whether an input has another snapshot than the one the table was built from."""
-        return self.inputs() != inputs_of(self._before)
+    def has_changed(self) -> bool:
+        """Whether a table without partitions must be rebuilt: an input has another snapshot, or a source other content."""
+        if self.inputs() != inputs_of(self._before):
+            return True
+        for source in self._table.sources:
+            if source.fingerprint is None:
+                return True
+            known = latest_note(self._before, "fingerprint")
+            context = self._context.source_context("", latest_note(self._before, "cursor"))
+            if not known or source.fingerprint(context) != known:
+                return True
+        return False
 
     def fingerprints(self, keys: Sequence[str]) -> dict[str, str]:
         """The source's fingerprint of each partition; the source is listed again if reading added partitions."""

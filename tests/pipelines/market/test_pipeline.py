@@ -98,7 +98,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SampleDay]:
 
 
 def silver_rows(spark: SparkSession, folder: Path) -> DataFrame:
-    batch = read(SourceContext(spark, {"path": str(folder)}, DAY.isoformat(), NOW, LocalRawArea(Path("raw"))))
+    batch = read(SourceContext(lambda: spark, {"path": str(folder)}, DAY.isoformat(), NOW, LocalRawArea(Path("raw"))))
     return table(SILVER).transform(table(BRONZE).transform(batch.rows))
 
 

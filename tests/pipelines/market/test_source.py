@@ -34,7 +34,9 @@ def flat_file(file: Path, *lines: str, modified: datetime = NOW) -> Path:
 
 
 def context_of(spark: Any, path: Path | str, day: str = DAY, **more: Any) -> SourceContext:
-    return SourceContext(spark, {"path": str(path)} if path else {}, day, NOW, LocalRawArea(Path("raw")), **more)
+    return SourceContext(
+        lambda: spark, {"path": str(path)} if path else {}, day, NOW, LocalRawArea(Path("raw")), **more
+    )
 
 
 # ---- which days there are ---------------------------------------------------------------------------------------

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from tests.runs.conftest import without_spark
 from tests.servers.postgres import Postgres
 
+from lakehouse.core.raw import LocalRawArea
 from lakehouse.lake import Lake
-from lakehouse.pipelines import LightContext
+from lakehouse.pipelines import LightContext, SourceContext, Table
+from lakehouse.pipelines.postgres import PostgresSettings, open_snapshot, plan_read
 from lakehouse.pipelines.social import sample
 from lakehouse.pipelines.social.light import refresh
 from lakehouse.pipelines.social.pipeline import social
-from lakehouse.pipelines.social.source import FOLLOWS, POSTS, USERS, SourceTable
+from lakehouse.pipelines.social.source import FOLLOWS, POSTS, USERS, SourceTable, source_fingerprint
 from lakehouse.runs.model import RunRecord
 
 pytestmark = pytest.mark.spark
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
 SIGNUPS = "SELECT (created_at AT TIME ZONE 'UTC')::date, count(*) FROM users GROUP BY 1 ORDER BY 1"
 ACTIVITY = """
@@ -57,12 +63,58 @@ def test_runs_bring_what_changed_and_the_light_path_has_the_same_rows(
     light.close()
 
 
+def test_an_unchanged_database_needs_no_spark_and_publishes_nothing(lake: Lake, postgres: Postgres) -> None:
+    with postgres.connect() as connection:
+        sample.create(connection, users=10)
+        connection.execute("UPDATE users SET plan = 'pro' WHERE id = 3")
+    lake.run(social)
+    again = without_spark(lake).run(social)
+    assert again.state == "nothing"
+    assert {table.note for table in again.tables} == {"nothing new"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE users SET name = 'Eve', updated_at = now() WHERE id = 4",
+        "DELETE FROM follows; DELETE FROM posts; DELETE FROM users WHERE id = 4",
+        "UPDATE users SET name = 'Eve' WHERE updated_at IS NULL",
+        "ALTER TABLE users ADD COLUMN more int DEFAULT 7",
+    ],
+    ids=["update", "delete", "without a time", "column"],
+)
+def test_any_change_of_the_database_changes_its_fingerprint(postgres: Postgres, change: str) -> None:
+    def spark() -> Any:
+        raise AssertionError("the database computes it")
+
+    with postgres.connect() as connection:
+        sample.create(connection, users=10)
+        connection.execute(
+            "ALTER TABLE users DISABLE TRIGGER USER; ALTER TABLE users ALTER COLUMN updated_at DROP NOT NULL"
+        )
+        connection.execute("UPDATE users SET updated_at = NULL WHERE id = 5")
+        settings = PostgresSettings.parse({"url": postgres.url})
+        with open_snapshot(settings.address) as snapshot:
+            relation = snapshot.relation("public", "users", USERS.key, "updated_at")
+            cursor = plan_read(snapshot, relation, "", settings.overlap).cursor
+        context = SourceContext(spark, {"url": postgres.url}, "", NOW, LocalRawArea(Path("/nowhere")), cursor=cursor)
+        before = source_fingerprint(context, USERS)
+        assert before and source_fingerprint(context, USERS) == before
+        for statement in change.split("; "):
+            connection.execute(statement.encode())
+        assert source_fingerprint(context, USERS) != before
+
+
 def test_a_run_that_reads_rows_again_but_finds_no_difference_publishes_nothing(lake: Lake, postgres: Postgres) -> None:
     with postgres.connect() as connection:
         sample.create(connection, users=10)
         connection.execute("UPDATE users SET plan = 'pro' WHERE id = 3")
-    lake.run(social, tables=("social.users",))
-    assert lake.run(social, tables=("social.users",)).state == "nothing"
+    users = social.tables[0]
+    assert isinstance(users, Table)
+    unknown = replace(users, inputs=(replace(users.sources[0], fingerprint=None),))
+    always_read = replace(social, tables=(unknown, *social.tables[1:]))
+    lake.run(always_read, tables=("social.users",))
+    assert lake.run(always_read, tables=("social.users",)).state == "nothing"
 
 
 def test_a_failing_source_publishes_nothing_and_keeps_no_password(lake: Lake, postgres: Postgres) -> None:

@@ -39,7 +39,7 @@ def read(request: pytest.FixtureRequest, postgres: Postgres, tmp_path: Path) -> 
         settings = {"url": postgres.url, **given}
         return social.read(
             SourceContext(
-                spark,
+                lambda: spark,
                 settings,
                 "",
                 NOW,
@@ -256,7 +256,13 @@ def test_no_plan_no_error_and_no_log_of_spark_shows_the_password(
 
 def _asking(postgres: Postgres, **given: str) -> SourceError | LakeError:
     """The error of a reading that never gets as far as Spark, and quickly."""
-    reading = SourceContext(None, {"url": postgres.url, **given}, "", NOW, LocalRawArea(Path("/nowhere")))  # type: ignore[arg-type]
+    reading = SourceContext(
+        lambda: pytest.fail("Spark is not needed"),
+        {"url": postgres.url, **given},
+        "",
+        NOW,
+        LocalRawArea(Path("/nowhere")),
+    )  # type: ignore[arg-type]
     started = time.monotonic()
     with pytest.raises(LakeError) as caught:
         social.read(reading, T)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -55,15 +55,6 @@ class LocalSession:
                 self._started = self._start()
                 self._configure(self._started.spark)
             return self._started.spark
-
-    def begin(self) -> None:
-        """Start Spark in the background; the first use waits for it and raises its error."""
-
-        def start() -> None:
-            with suppress(Exception):
-                _ = self.spark
-
-        threading.Thread(target=start, daemon=True).start()
 
     def has_died(self) -> bool:
         """Whether a JVM was started here and has ended."""

@@ -5,7 +5,7 @@ they were read belong together, whatever is written meanwhile.
 """
 
 from lakehouse.pipelines.postgres.address import Address
-from lakehouse.pipelines.postgres.changes import ReadPlan, plan_read
+from lakehouse.pipelines.postgres.changes import ReadPlan, fingerprint, plan_read
 from lakehouse.pipelines.postgres.relation import Column, Relation, identifier
 from lakehouse.pipelines.postgres.settings import SETTINGS, PostgresSettings
 from lakehouse.pipelines.postgres.snapshot import NUMERIC_HINT, DatabaseSnapshot, open_snapshot
@@ -19,6 +19,7 @@ __all__ = [
     "PostgresSettings",
     "ReadPlan",
     "Relation",
+    "fingerprint",
     "identifier",
     "open_snapshot",
     "plan_read",

@@ -9,7 +9,9 @@ clock, prepared transactions. Reading a row twice changes nothing.
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -46,6 +48,21 @@ def plan_read(snapshot: DatabaseSnapshot, relation: Relation, cursor: str, overl
         return ReadPlan(None, "all rows: the columns have changed", next_cursor)
     since = datetime.fromisoformat(last["mark"]) - overlap
     return ReadPlan(since, f"rows changed since {since.isoformat(sep=' ', timespec='seconds')}", next_cursor)
+
+
+def fingerprint(
+    snapshot: DatabaseSnapshot, relation: Relation, key: Sequence[str], cursor: str, overlap: timedelta
+) -> str:
+    """Changes with the rows that a read with this cursor would find: keys and times of all rows, and the rows in the overlap.
+
+    Empty if such a read would be one of all rows, because there is no cursor or the columns have changed.
+    """
+    plan = plan_read(snapshot, relation, cursor, overlap)
+    if relation.updated_at and plan.since is None:
+        return ""
+    counts = snapshot.fetch(relation.digest_query(key, plan.since))
+    facts = [f"{snapshot.address}/{relation}", relation.fingerprint, *map(str, counts[0])]
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
 
 
 def _parse(cursor: str) -> dict[str, str]:

@@ -69,6 +69,16 @@ class Relation:
         where = f" WHERE {self._changed_since(since)}" if since and self.updated_at else ""
         return f"SELECT {listed} FROM {identifier(self.schema)}.{identifier(self.name)}{where}"
 
+    def digest_query(self, key: Sequence[str], since: datetime | None) -> str:
+        """SELECT the number of rows, a digest of their keys and times, and one of whole rows that changed since a time."""
+        names = [*key, *([self.updated_at] if self.updated_at else [])]
+        identity = ", ".join(f"t.{self.column(name).quoted}" for name in names)
+        changed = f" FILTER (WHERE {self._changed_since(since)})" if since and self.updated_at else ""
+        return (
+            f"SELECT count(*), sum(hashtextextended(ROW({identity})::text, 0)), sum(hashtextextended(t::text, 0)){changed}"
+            f" FROM {identifier(self.schema)}.{identifier(self.name)} AS t"
+        )
+
     def _changed_since(self, since: datetime) -> str:
         # The bound has the column's type, so that PostgreSQL uses an index. It is inclusive: rows of one timestamp may
         # have been committed one after the other. A row without a timestamp may have changed at any time.

@@ -14,7 +14,7 @@ from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as quoted
 from lakehouse.pipelines import arrow
 from lakehouse.pipelines.model import LightContext
-from lakehouse.pipelines.postgres import Column, PostgresSettings, Relation, open_snapshot, plan_read
+from lakehouse.pipelines.postgres import Column, PostgresSettings, Relation, fingerprint, open_snapshot, plan_read
 from lakehouse.pipelines.social.source import SourceTable
 from lakehouse.pipelines.upsert import Upsert, UpsertReport, arrow_type, create_table, find_table, last_cursor, upsert
 
@@ -50,7 +50,9 @@ def _fetch(context: LightContext, settings: PostgresSettings, table: SourceTable
         else:
             keys = [relation.column(name) for name in table.key]
             present = _arrow(keys, snapshot.fetch(relation.query(table.key)))
+        digest = fingerprint(snapshot, relation, table.key, plan.cursor, settings.overlap)
     notes = {**context.notes, "lake.source": f"{settings.address}/{relation}", "lake.read": plan.reason}
+    notes["lake.fingerprint"] = digest
     if plan.cursor:
         notes["lake.cursor"] = plan.cursor
     types = {column.name: (column.kind, column.declared) for column in relation.columns}

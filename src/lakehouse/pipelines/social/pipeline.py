@@ -10,7 +10,12 @@ from lakehouse.quality import at_least, steady_row_count, unique
 
 
 def _source(table: source.SourceTable) -> Source:
-    return Source(f"postgres.{table.name}", partial(source.read, table=table), settings=source.SETTINGS)
+    return Source(
+        f"postgres.{table.name}",
+        partial(source.read, table=table),
+        fingerprint=partial(source.source_fingerprint, table=table),
+        settings=source.SETTINGS,
+    )
 
 
 def _refresh(context: LightContext, table: source.SourceTable) -> int:

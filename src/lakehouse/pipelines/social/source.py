@@ -25,6 +25,7 @@ from lakehouse.pipelines.postgres import (
     DatabaseSnapshot,
     PostgresSettings,
     Relation,
+    fingerprint,
     identifier,
     open_snapshot,
     plan_read,
@@ -74,9 +75,18 @@ def read(context: SourceContext, table: SourceTable) -> Batch:
         else:
             present, total = staging.stage("keys", relation.query(table.key), table.key)
             present_count = total
+        digest = fingerprint(snapshot, relation, table.key, plan.cursor, settings.overlap)
     notes = {"source": f"{settings.address}/{relation}", "read": plan.reason}
     notes |= {"rows_read": str(count), "rows_there": str(total)}
-    return Batch(rows, plan.cursor, present, notes, row_count=count, present_count=present_count)
+    return Batch(rows, plan.cursor, present, notes, digest, row_count=count, present_count=present_count)
+
+
+def source_fingerprint(context: SourceContext, table: SourceTable) -> str:
+    """Changes if a read would find other rows than the read of the context's cursor; computed by the database."""
+    settings = PostgresSettings.parse(context.settings)
+    with open_snapshot(settings.address) as snapshot:
+        relation = snapshot.relation(settings.schema, table.name, table.key, settings.updated_at)
+        return fingerprint(snapshot, relation, table.key, context.cursor, settings.overlap)
 
 
 @dataclass(frozen=True)

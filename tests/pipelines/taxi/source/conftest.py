@@ -54,7 +54,7 @@ class Contexts:
     def __call__(self, partition: str = MONTH, spark: Any = None, **settings: str) -> SourceContext:
         quick = {"wait_s": "0.01", "timeout_s": "0.5", "tries": "3"} if "url" in settings else {}
         return SourceContext(
-            spark, {**quick, **settings}, partition, NOW, LocalRawArea(self.raw), progress=self.messages.append
+            lambda: spark, {**quick, **settings}, partition, NOW, LocalRawArea(self.raw), progress=self.messages.append
         )
 
 
