@@ -39,7 +39,7 @@ timings: ## copy what the last make test measured to tests/timings.json
 	cp .pytest_timings.json tests/timings.json
 
 matrix: setup ## every engine on every catalog, for Iceberg and Hudi, on the real servers; writes docs/matrix.md
-	WRITE_MATRIX=1 $(BIN)/python -m pytest -q tests/contract/test_engines.py tests/contract/test_hudi*.py $(PYTEST_ARGS)
+	TEST_REPEAT=full WRITE_MATRIX=1 $(BIN)/python -m pytest -q tests/contract/test_engines.py tests/contract/test_hudi*.py $(PYTEST_ARGS)
 
 test-rck: .venv/ready ## Apache Iceberg's REST Compatibility Kit against our REST catalog (needs a JDK and, once, Maven)
 	$(BIN)/python tools/rck/ours.py $(RCK_ARGS)

@@ -11,6 +11,7 @@ import pytest
 from tests.contract.engines import Engine, settings_of
 from tests.contract.hudi import HUDI, OurLake, SparkOnFolders, SparkOnHive, TrinoOnHive
 from tests.contract.matrix import CHANGES, FILE, ICEBERG, Desk, document
+from tests.repetitions import repetitions
 from tests.servers.stack import Stack
 
 from lakehouse.core.errors import EngineError, NotSupportedError, QueryRejectedError, UnknownChoiceError
@@ -38,8 +39,13 @@ def folders(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     engines["spark"].close()
 
 
+#: Who creates and drops a table; both write and read it.
+WRITERS = repetitions(smoke=["lake"], full=["spark", "lake"])
+
+
 @without_metastore
-@pytest.mark.parametrize("writer", ["spark", "lake"])
+@pytest.mark.faults
+@pytest.mark.parametrize("writer", WRITERS)
 def test_what_is_done_to_a_folder_all_others_see(folders: Desk, writer: str) -> None:
     folders.try_all_of(writer)
 
@@ -117,7 +123,8 @@ def metastore(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         engine.close()
 
 
-@pytest.mark.parametrize("writer", ["spark", "lake"])
+@pytest.mark.faults
+@pytest.mark.parametrize("writer", WRITERS)
 def test_what_is_done_in_a_metastore_all_others_see(metastore: Desk, writer: str) -> None:
     metastore.try_all_of(writer)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.ingest_fixture import IngestFixture, both_formats, counts
+from tests.repetitions import repetitions
 
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.ingest.errors import ContractError
@@ -64,7 +65,8 @@ def test_a_new_column_without_a_value_is_a_snapshot_too(fixture: IngestFixture, 
 
 
 @both_formats
-@pytest.mark.parametrize("mode", ["append", "replace"])
+@pytest.mark.faults
+@pytest.mark.parametrize("mode", repetitions(smoke=["replace"], full=["append", "replace"]))
 def test_a_new_column_comes_with_every_mode(fixture: IngestFixture, table_format: str, mode: str) -> None:
     fixture.ingest("id\n1\n", "one.csv", format=table_format)
     fixture.ingest("id,v\n2,b\n", "two.csv", mode=mode)
@@ -73,7 +75,10 @@ def test_a_new_column_comes_with_every_mode(fixture: IngestFixture, table_format
 
 
 @both_formats
-@pytest.mark.parametrize("values", [("a", "b"), ("2026-01-01", "2026-01-02")], ids=["text", "date"])
+@pytest.mark.faults
+@pytest.mark.parametrize(
+    "values", repetitions(smoke=[("2026-01-01", "2026-01-02")], full=[("a", "b"), ("2026-01-01", "2026-01-02")])
+)
 def test_rows_of_a_partitioned_table_are_found_again_after_a_new_column(
     fixture: IngestFixture, table_format: str, values: tuple[str, str]
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import LAKE, command_for
+from tests.repetitions import repetitions
 from tests.servers.stack import Stack
 
 from lakehouse.config.settings import Settings
@@ -20,11 +21,11 @@ from lakehouse.lake.assemble import assemble
 from lakehouse.pipelines.market.sample import write_day
 from lakehouse.stack.native import status, up
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.faults]
 
 #: The server dies when the run prints the name of this table.
 STEP = "silver.minute_aggs"
-VICTIMS = ("storage", "postgres")
+VICTIMS = repetitions(smoke=("postgres",), full=("storage", "postgres"))
 TABLES = {
     "bronze.minute_aggs",
     "silver.minute_aggs",
