@@ -13,7 +13,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from tests.servers.postgres import Postgres
 
-from lakehouse.core.errors import SourceError
+from lakehouse.core.errors import RunConflictError, SourceError
 from lakehouse.pipelines import LightContext
 from lakehouse.pipelines.social import sample
 from lakehouse.pipelines.social.light import refresh
@@ -176,7 +176,7 @@ def test_two_refreshes_at_once_insert_no_row_twice(catalog: SqlCatalog, postgres
         thread.start()
     for thread in threads:
         thread.join()
-    assert not failures
+    assert len(failures) < 2 and all(isinstance(each, RunConflictError) for each in failures), failures
     assert rows_in_lake(catalog, USERS) == rows_in_database(postgres, USERS)
 
 

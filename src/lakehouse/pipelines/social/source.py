@@ -32,7 +32,7 @@ from lakehouse.pipelines.postgres import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 __all__ = ["FOLLOWS", "POSTS", "SETTINGS", "USERS", "SourceTable", "read"]
 
@@ -66,9 +66,7 @@ def read(context: SourceContext, table: SourceTable) -> Batch:
         relation = snapshot.relation(settings.schema, table.name, table.key, settings.updated_at)
         plan = plan_read(snapshot, relation, context.cursor, settings.overlap)
         context.progress(f"{relation}: {plan.reason}")
-        staging = _Staging(
-            context.spark, snapshot, relation, settings.rows_per_read, context.raw, f"{folder}/{uuid.uuid4().hex}"
-        )
+        staging = _Staging(context, snapshot, relation, settings.rows_per_read, f"{folder}/{uuid.uuid4().hex}")
         rows, count = staging.stage("rows", relation.query(since=plan.since), table.key)
         if plan.since is None:
             present, total, present_count = rows.select(*table.key), count, None  # the rows are counted already
@@ -93,21 +91,20 @@ def source_fingerprint(context: SourceContext, table: SourceTable) -> str:
 class _Staging:
     """Stages query results of one database snapshot as Parquet files."""
 
-    spark: SparkSession
+    context: SourceContext
     snapshot: DatabaseSnapshot
     relation: Relation
     rows_per_read: int
-    area: RawArea
     folder: str
 
     def stage(self, name: str, query: str, key: Sequence[str]) -> tuple[DataFrame, int]:
         """The rows of a query, and their number."""
         splits, count = self._splits(query, key)
-        path = self.area.uri(f"{self.folder}/{name}")
+        path = self.context.raw.uri(f"{self.folder}/{name}")
         with _translated(self.snapshot.address, self.relation):
             rows = self._over_jdbc(query, splits)
             rows.write.parquet(path)
-            return self.spark.read.schema(rows.schema).parquet(path), count
+            return self.context.spark.read.schema(rows.schema).parquet(path), count
 
     def _splits(self, query: str, key: Sequence[str]) -> tuple[dict[str, str], int]:
         """Spark's options to read in parts by the first integer column of the key, and the row count."""
@@ -125,7 +122,7 @@ class _Staging:
         from pyspark.sql import functions as F
 
         address = self.snapshot.address
-        reader = self.spark.read.format("jdbc").options(
+        reader = self.context.spark.read.format("jdbc").options(
             url=address.jdbc_url,
             driver="org.postgresql.Driver",
             user=address.user,
