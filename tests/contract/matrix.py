@@ -181,6 +181,16 @@ ICEBERG = Section(
             ): "Nessie's REST endpoint loses history and first rows (docs/catalogs.md): use it for reading only"
             for each in CHANGES
         },
+        **{
+            (
+                kind,
+                "trino",
+                each,
+            ): "Trino's DROP there deletes files that branches and tags need: the stack's rules refuse it, and"
+            " with it CREATE and ALTER, unless `stack.trino_ownership` is set"
+            for kind in ("nessie", "hive")
+            for each in ("creates", "adds a column", "renames", "drops")
+        },
         ("nessie", "duckdb", "travels"): "Nessie's REST endpoint returns only the newest snapshot",
     },
 )

@@ -63,7 +63,7 @@ def test_what_one_engine_does_all_others_see(desk: Desk, writer: str) -> None:
     repetitions(smoke=["pyiceberg", "trino"], full=[name for name in ENGINES if name not in WITHOUT_RETRIES]),
 )
 def test_two_writers_at_once_both_succeed(desk: Desk, writer: str) -> None:
-    if reason := ICEBERG.gap(desk.kind, writer, "writes"):
+    if reason := ICEBERG.gap(desk.kind, writer, "creates"):
         pytest.skip(reason)
     engine, table, rows = desk.engines[writer], f"contract.two_of_{writer}", []
     engine.create(table)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ import pytest
 from tests.conftest import command_for
 from tests.servers.stack import Stack
 
+from lakehouse.config.profiles import resolve_profile
 from lakehouse.core.errors import LakeError
+from lakehouse.lake.assemble import assemble
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.stretch("all")]
 
@@ -118,8 +121,9 @@ def test_a_client_of_spark_connect_passes_the_guard_as_docs_security_says(stack:
         assert lake.sql(f"select id from {table}", engine="duckdb", branch="needs_it").rows() == [(1,)]
         spark.sql(f"ALTER TABLE lake.{table} SET TBLPROPERTIES ('gc.enabled' = 'true')")
         spark.sql(expire)
-    with pytest.raises(LakeError):
-        lake.sql(f"select id from {table}", engine="duckdb", branch="needs_it").rows()
+    # Opened anew: this lake's DuckDB has the deleted files in its cache.
+    with assemble(resolve_profile(replace(stack.settings, profile="sql"))) as fresh, pytest.raises(LakeError):
+        fresh.sql(f"select id from {table}", engine="duckdb", branch="needs_it").rows()
     lake.refs.branches.drop("needs_it")
 
 

@@ -78,6 +78,11 @@ class StackSettings:
     connect_memory: str = _heap("1g", "Spark Connect")
     trino_memory: str = _heap("1g", "Trino")
 
+    trino_ownership: bool = setting(
+        False,
+        "Let Trino create, alter and drop tables in Nessie and Hive, where its DROP deletes files that branches and tags need.",
+    )
+
     access_key: str = _password("Access key of the object store")
     secret_key: str = _password("Secret key of the object store")
     postgres_password: str = _password("Password of PostgreSQL's superuser, postgres")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from lakehouse.core.errors import NotSupportedError
 
@@ -30,31 +30,12 @@ _RESERVED = re.compile(
     r"|totalsize|encryption|object)(?:[._-].*)?"
 )
 _NAME = re.compile(r"[A-Za-z][\w.-]*")
-_DEFAULT = "table-default."
 
 
-def new_table_properties(catalog: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a new table that PyIceberg creates.
-
-    Args:
-        catalog: the properties of the catalog, of which those under `table-default.` are meant, as in Spark.
-    """
-    own = {name.removeprefix(_DEFAULT): value for name, value in catalog.items() if name.startswith(_DEFAULT)}
+def new_table_properties() -> dict[str, str]:
+    """The properties of a new table that PyIceberg creates."""
     # PyIceberg cannot write format version 3. Branches share files, so no single table may delete them.
-    return {"format-version": "2", "gc.enabled": "false", **own}
-
-
-def undroppable(warehouse: str) -> dict[str, str]:
-    """Catalog properties that make Trino refuse to drop new tables.
-
-    Trino's DROP TABLE deletes the folder of a table in Nessie and in a Hive Metastore, with files that branches and tags need. It
-    refuses to drop a table with a path of its own. Iceberg reads this path only if `write.object-storage.enabled` is set too; then
-    it is a right place for the files.
-    """
-    return {
-        f"{_DEFAULT}write.object-storage.path": f"{warehouse.rstrip('/')}/_objects",
-        f"{_DEFAULT}gc.enabled": "false",
-    }
+    return {"format-version": "2", "gc.enabled": "false"}
 
 
 def is_settable(name: str) -> bool:

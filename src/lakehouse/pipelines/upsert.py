@@ -66,7 +66,7 @@ def find_table(catalog: Catalog, name: TableName) -> Table | None:
 def create_table(catalog: Catalog, name: TableName, batch: Upsert) -> Table:
     """Create the table for an upsert."""
     catalog.create_namespace_if_not_exists(name.namespace)
-    properties = {**new_table_properties(catalog.properties), "lake.key": ",".join(batch.key)}
+    properties = {**new_table_properties(), "lake.key": ",".join(batch.key)}
     identifier = (name.namespace, name.table)
     return catalog.create_table_if_not_exists(identifier, schema=batch.rows.schema, properties=properties)
 

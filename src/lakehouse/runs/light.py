@@ -117,7 +117,7 @@ class LightBuild:
         if self._rejected is None or not self._rejected.num_rows:
             return 0
         name = self._table.table_name.rejected
-        properties = new_table_properties(catalog.properties)
+        properties = new_table_properties()
         identifier = (name.namespace, name.table)
         table = catalog.create_table_if_not_exists(identifier, schema=self._rejected.schema, properties=properties)
         table.append(self._rejected.cast(table.schema().as_arrow()), self._notes())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakehouse.catalogs.sql.postgres import create_tables_sql
 from lakehouse.config.endpoints import DATABASES, Database, StackEndpoints
-from lakehouse.stack.trino import access_control, access_rules, catalog_files, stack_catalogs, store_of
+from lakehouse.stack.trino import access_control, access_rules, catalog_files, hard_drops, stack_catalogs, store_of
 
 _DATABASES = """\
 #!/bin/sh
@@ -80,12 +80,13 @@ CMD ["gunicorn", "--bind", "0.0.0.0:8088", "--workers", "2", "--worker-class", "
 def mounted_files() -> dict[str, str]:
     """The text of all files, by their names in the folder."""
     endpoints = _container_endpoints()
-    catalogs = catalog_files(stack_catalogs(endpoints), store_of(endpoints))
+    seen = stack_catalogs(endpoints)
+    catalogs = catalog_files(seen, store_of(endpoints))
     return {
         "postgres/databases.sh": _DATABASES.format(names=" ".join(DATABASES), tables=create_tables_sql()),
         "trino/jvm.config": _JVM,
         "trino/access-control.properties": access_control("/etc/trino/rules.json"),
-        "trino/rules.json": access_rules(),
+        "trino/rules.json": access_rules(hard_drops(seen)),
         **{f"trino/catalog/{name}": text for name, text in catalogs.items()},
         "superset/superset_config.py": _SUPERSET,
         "superset/create_admin.py": _ADMIN,

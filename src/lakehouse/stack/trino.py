@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -164,10 +165,18 @@ def stack_catalogs(endpoints: StackEndpoints) -> dict[str, Catalog]:
     }
 
 
-def access_rules() -> str:
-    """The rules of Trino's file-based access control: everything is allowed except to lower the minimum retentions."""
+def access_rules(hard_drops: Sequence[str]) -> str:
+    """The rules of Trino's file-based access control: everything is allowed except what deletes files.
+
+    Args:
+        hard_drops: catalogs in which DROP TABLE would delete the files of a table, also those that a branch or tag needs. Nobody owns
+            a table there: who owns one may drop it, and who does not can neither create nor alter one.
+    """
     retentions = "expire_snapshots_min_retention|remove_orphan_files_min_retention"
+    change = ["SELECT", "INSERT", "DELETE", "UPDATE"]
+    kept = [{"catalog": "|".join(map(re.escape, hard_drops)), "privileges": change}] if hard_drops else []
     rules = {
+        "tables": [*kept, {"privileges": [*change, "OWNERSHIP", "GRANT_SELECT"]}],
         "catalog_session_properties": [{"property": retentions, "allow": False}, {"allow": True}],
         "system_session_properties": [{"allow": True}],
         "system_information": [{"allow": ["read", "write"]}],
@@ -175,6 +184,16 @@ def access_rules() -> str:
         "procedures": [{"privileges": ["EXECUTE", "GRANT_EXECUTE"]}],
     }
     return json.dumps(rules, indent=2) + "\n"
+
+
+def hard_drops(catalogs: Mapping[str, Catalog]) -> list[str]:
+    """The catalogs in which Trino's DROP TABLE deletes files. Its Hudi connector cannot drop tables."""
+
+    def deletes(catalog: Catalog) -> bool:
+        on_hive = isinstance(catalog, OnHive) and catalog.connector != "hudi"
+        return on_hive or isinstance(catalog, IcebergOnNessie)
+
+    return [name for name, each in catalogs.items() if deletes(each)]
 
 
 def access_control(rules: str) -> str:

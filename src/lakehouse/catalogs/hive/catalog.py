@@ -15,7 +15,6 @@ from lakehouse.catalogs.hive.entries import MetastoreEntries
 from lakehouse.catalogs.hive.metastore import Metastore, alter, entry_of, format_of, locked, objects
 from lakehouse.core.catalog import CatalogCapabilities
 from lakehouse.core.names import CATALOG, TableName
-from lakehouse.core.properties import undroppable
 from lakehouse.core.refs import Change, hash_pointers
 from lakehouse.core.spark_catalog import spark_catalog
 
@@ -53,12 +52,11 @@ class HiveCatalog:
 
     def spark_conf(self) -> Mapping[str, str]:
         own = {"type": "hive", "uri": self.uri, "warehouse": self.warehouse}
-        return spark_catalog(self.name, {**own, **undroppable(self.warehouse), **self.spark_io})
+        return spark_catalog(self.name, {**own, "table-default.gc.enabled": "false", **self.spark_io})
 
     def pyiceberg_properties(self) -> Mapping[str, str]:
         retries = {"lock-check-retries": "30", "lock-check-max-wait-time": "2"}  # the default is 4 checks
-        own = {"type": "hive", "uri": self.uri, "warehouse": self.warehouse}
-        return {**own, **undroppable(self.warehouse), **retries, **self.io}
+        return {"type": "hive", "uri": self.uri, "warehouse": self.warehouse, **retries, **self.io}
 
     def rest_properties(self) -> Mapping[str, str]:
         return {}

@@ -16,7 +16,6 @@ from lakehouse.core.catalog import CatalogCapabilities, FormatEntries
 from lakehouse.core.errors import BranchExistsError, NoSuchBranchError, NoSuchCommitError, TableExistsError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import CATALOG, MAIN, TableName
-from lakehouse.core.properties import undroppable
 from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published, ReachableFile, Ref, hash_pointers
 from lakehouse.core.spark_catalog import spark_catalog
 
@@ -70,7 +69,6 @@ class NessieCatalog:
             "ref": self.branch,
             "warehouse": self.warehouse,
             **({"authentication.type": "BEARER", "authentication.token": self.api.token} if self.api.token else {}),
-            **undroppable(self.warehouse),
             **self.spark_io,
         }
         return spark_catalog(self.name, properties)
@@ -79,7 +77,7 @@ class NessieCatalog:
         """Return the properties of our own PyIceberg catalog, which commits as safely as Spark does."""
         own = {"py-catalog-impl": "lakehouse.catalogs.nessie.for_pyiceberg.NessieTables", "ref": self.branch}
         where = {"uri": self.api.uri, "warehouse": self.warehouse, **self._token()}
-        return {**own, **where, **undroppable(self.warehouse), **self.io}
+        return {**own, **where, **self.io}
 
     def rest_properties(self) -> Mapping[str, str]:
         """Return the properties of Nessie's Iceberg REST endpoint, which is for reading only (docs/catalogs.md)."""

@@ -59,7 +59,7 @@ class NessieTables(StagingCatalog):
     ) -> Table:
         """Create an empty table."""
         defaults = {
-            **new_table_properties(self.properties),
+            **new_table_properties(),
             "write.parquet.compression-codec": "zstd",
             **properties,
         }

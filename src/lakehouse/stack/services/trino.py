@@ -15,6 +15,7 @@ from lakehouse.stack.trino import (
     access_rules,
     branch_catalogs,
     catalog_files,
+    hard_drops,
     stack_catalogs,
     store_of,
 )
@@ -86,7 +87,7 @@ def _process(context: StackContext) -> ProcessSpec:
             etc / "config.properties": java_properties({**node, **config}),
             etc / "log.properties": "io.trino=INFO\n",
             etc / "access-control.properties": access_control(str(etc / "rules.json")),
-            etc / "rules.json": access_rules(),
+            etc / "rules.json": access_rules([] if stack.trino_ownership else hard_drops(seen)),
             **{etc / "catalog" / name: text for name, text in catalogs.items()},
         },
         folder=context.folder("trino"),
