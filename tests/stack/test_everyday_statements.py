@@ -138,6 +138,7 @@ def test_writes_change_a_table_in_the_same_way(lake: Lake) -> None:
         assert found[0]
 
 
+@pytest.mark.faults
 def test_tpch_answers_as_duckdb_alone(lake: Lake) -> None:
     """Its texts at a small scale; with TEST_REPEAT=full all of them."""
     plain = duckdb.connect()
