@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tools.suite import timings
@@ -181,10 +181,20 @@ def main(arguments: list[str]) -> int:
 def chosen(paths: Sequence[str]) -> list[Timing]:
     """The test files, or those that arguments name."""
     known = timings.read(timings.COMMITTED)
-    if not paths:
-        found = sorted(str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("test_*.py"))
-        return [known.get(name, Timing(name)) for name in found]
-    return [known.get(path, Timing(path)) for path in paths]
+    found = paths or sorted(str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("test_*.py"))
+    known |= collected(sorted({path.partition("::")[0] for path in found} - set(known)))
+    return [replace(known[path.partition("::")[0]], path=path) for path in found]
+
+
+def collected(files: Sequence[str]) -> dict[str, Timing]:
+    """The families of files that are not in the timing file: in a wrong one, a file would start servers of its own."""
+    if not files:
+        return {}
+    with tempfile.NamedTemporaryFile(suffix=".json") as measured:
+        environment = {**os.environ, timings.VARIABLE: measured.name}
+        subprocess.run([*PYTEST, "--collect-only", *files], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+        named = timings.read(Path(measured.name)) if Path(measured.name).stat().st_size else {}
+    return {file: named.get(file, Timing(file)) for file in files}
 
 
 def report(lanes: Sequence[Lane], sampler: Sampler, seconds: float) -> None:

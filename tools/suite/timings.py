@@ -63,10 +63,10 @@ class Recorder:
         self._seconds[report.nodeid.partition("::")[0]] += report.duration
 
     def pytest_sessionfinish(self) -> None:
-        write(
-            self._path,
-            {name: Timing(name, self._families[name], round(spent, 1)) for name, spent in self._seconds.items()},
-        )
+        seconds = {
+            name: round(self._seconds[name], 1) if name in self._seconds else DEFAULT_SECONDS for name in self._families
+        }
+        write(self._path, {name: Timing(name, self._families[name], spent) for name, spent in seconds.items()})
 
 
 def pytest_configure(config: Any) -> None:
