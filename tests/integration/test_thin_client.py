@@ -14,6 +14,7 @@ from typing import Any
 import pyspark
 import pytest
 from tests.conftest import command_for
+from tests.repetitions import repetitions
 from tests.servers.stack import Stack
 
 from lakehouse.config.profiles import resolve_profile
@@ -80,6 +81,8 @@ def test_the_docs_install_what_is_printed_in_the_versions_of_the_lock(stack: Sta
     assert {*WHOLE, *SMALL} <= locked
 
 
+@pytest.mark.faults
+@pytest.mark.skipif(not repetitions(smoke=False, full=True), reason="the install takes a minute: make test-faults")
 def test_a_client_without_java_writes_and_reads_the_lakes_tables(stack: Stack, tmp_path: Path, namespace: str) -> None:
     stack.need("connect")
     python = small_install(tmp_path / "client")
