@@ -81,6 +81,22 @@ def test_no_secret_is_in_an_argument_list(whole: Stack) -> None:
             assert not any(secret in words for secret in secrets), each.service
 
 
+def test_no_secret_is_on_the_pages_of_spark(whole: Stack) -> None:
+    spark_connect(whole)
+    endpoints = whole.endpoints
+    secrets = [endpoints.s3_secret_key, endpoints.rest_token, *(each.password for each in endpoints.databases.values())]
+    pages = [
+        f"http://{endpoints.host}:{whole.settings.stack.connect_ui_port}/{page}/"
+        for page in ("environment", "SQL", "connect")
+    ]
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    for page in pages:
+        with opener.open(page, timeout=30) as answer:
+            shown = answer.read().decode()
+        assert len(shown) > 1000, page
+        assert not any(secret in shown for secret in secrets), page
+
+
 def test_nessie_answers_and_names_the_bucket(whole: Stack) -> None:
     assert get(f"{whole.endpoints.nessie_uri}/config")["defaultBranch"] == "main"
     assert get(f"{whole.endpoints.nessie_iceberg_uri}/v1/config")["defaults"]["warehouse"] == whole.endpoints.warehouse
@@ -130,7 +146,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
 spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.connected")
-spark.sql("CREATE TABLE lake.connected.t (id INT) USING iceberg")
+spark.sql("CREATE OR REPLACE TABLE lake.connected.t (id INT) USING iceberg")
 spark.sql("INSERT INTO lake.connected.t VALUES (1), (2), (3)")
 twice = udf(lambda number: number * 2, "int")
 print(sorted(row[0] for row in spark.table("lake.connected.t").select(twice("id")).collect()))
