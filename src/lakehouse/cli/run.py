@@ -53,6 +53,7 @@ lake run --resume 20260114_0915""")
     "--table", "tables", multiple=True, metavar="TABLE", help="Build only this table; may be repeated (default: all)."
 )
 @click.option("--no-publish", is_flag=True, help="Leave the result on the run's branch (default: publish to main).")
+@click.option("--isolated", is_flag=True, help="Start a Spark of its own (default: use the warm one, if it stands by).")
 @click.option("--light", is_flag=True, help="Run without Spark; tables that need Spark are skipped.")
 @click.option(
     "--resume",
@@ -83,7 +84,14 @@ def run(context: Context, pipeline: str, tables: tuple[str, ...], no_publish: bo
         raise click.UsageError("Name the pipeline to run. List them: lake pipelines")
     declared = by_name(context.lake.pipelines(), pipeline)
     partitions = (*options["partitions"], *_range(declared, options["first"], options["last"]))
-    request = RunRequest(partitions, tables, not no_publish, options["light"], message=options["message"])
+    request = RunRequest(
+        partitions,
+        tables,
+        not no_publish,
+        options["light"],
+        message=options["message"],
+        isolated=options["isolated"],
+    )
     with _show_progress() as progress:
         record = run_pipeline(context.lake, declared, request, progress)
     show_record(record, context.output)

@@ -138,3 +138,5 @@ class RunRequest:
     """Commit message."""
     resume: bool = False
     """Continue on the branch that a failed run of that id left."""
+    isolated: bool = False
+    """Start a Spark of its own, although a warm one stands by."""

@@ -205,6 +205,7 @@ class Lake(TableMethods):
     def close(self) -> None:
         """Release what this process opened. The Spark daemon keeps running."""
         self._components.session.stop()
+        self._components.attached.stop()
 
     def __enter__(self) -> Lake:
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,12 +20,21 @@ from lakehouse.engines.spark.settings import WARM
 from lakehouse.lake import Lake
 from lakehouse.lake.backend import author_of, open_backend
 from lakehouse.lake.components import Components
-from lakehouse.lake.spark import DownloadReporter, StatusReporter, silent, spark_daemon, start_spark
+from lakehouse.lake.spark import (
+    DownloadReporter,
+    StatusReporter,
+    attach_or_start,
+    silent,
+    spark_daemon,
+    start_spark,
+)
 from lakehouse.query.route import EngineRunner, QueryRouter
 from lakehouse.query.sql.render import for_duckdb
 from lakehouse.query.tables import Tables
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from lakehouse.engines.spark.launch import StartedSession
     from lakehouse.ingest.run import Ingester
     from lakehouse.pipelines import Pipeline
@@ -85,6 +95,9 @@ class Assembly:
         self.memory_limit = _bytes("query.memory_limit", self.settings.query.memory_limit)
         self.duckdb = DuckDB(self.memory_limit, self.home.run / "spill", self.backend.duckdb_access)
         self.session = LocalSession(self._start_spark, self.backend.format_settings)
+        # For runs. Where no warm Spark is configured, both are the same.
+        warm = self.settings.spark.master == WARM
+        self.attached = LocalSession(self._attach, self.backend.format_settings) if warm else self.session
         self.queries = QueryRouter(
             self.tables,
             DuckDBEngine(self.duckdb, for_duckdb),
@@ -103,6 +116,7 @@ class Assembly:
             duckdb=self.duckdb,
             queries=self.queries,
             session=self.session,
+            attached=self.attached,
             default_engine=self.settings.query.engine,
             arrow=self.arrow,
         )
@@ -112,6 +126,10 @@ class Assembly:
     def _start_spark(self) -> StartedSession:
         with self._status("Starting Spark"):
             return start_spark(self.backend, self._class_list)
+
+    def _attach(self) -> StartedSession:
+        with self._status("Starting Spark"):
+            return attach_or_start(self.backend)
 
     def _spark_engine(self) -> Engine:
         if self.settings.spark.master == WARM:
@@ -178,7 +196,7 @@ class Assembly:
             tables=self.tables,
             catalog=self.catalog,
             publisher=refs.publisher,
-            session=self.session.own,
+            session=self.run_session,
             ingester=self.ingester,
             settings=self.settings.sources,
             store=lambda own: _store(self.settings, own),
@@ -188,6 +206,10 @@ class Assembly:
             keep_days=self.settings.runs.keep_days,
             files=self.backend.files,
         )
+
+    def run_session(self, conf: Mapping[str, str], isolated: bool) -> AbstractContextManager[SparkSession]:
+        """A session for a run, in the warm Spark if one stands by; `isolated`: in a JVM of its own."""
+        return (self.session if isolated else self.attached).own(conf)
 
     def _run_log(self) -> RunLog:
         from lakehouse.runs.records import RunLog

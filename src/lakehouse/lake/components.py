@@ -34,6 +34,8 @@ class Components:
     duckdb: DuckDB
     queries: QueryRouter
     session: LocalSession
+    attached: LocalSession
+    """For runs: in the warm Spark, if one stands by."""
     default_engine: str
     arrow: bool
     """Results are for programs; False saves loading Arrow."""

@@ -114,6 +114,17 @@ def start_spark(backend: Backend, class_list: Path | None = None) -> StartedSess
     return start_session(launch)
 
 
+def attach_or_start(backend: Backend) -> StartedSession:
+    """A session in the lake's warm Spark, if one stands by with the same settings, else in a JVM of its own."""
+    lease = spark_daemon(backend.settings).lease() if backend.settings.spark.master == WARM else None
+    if lease is None:
+        return start_spark(backend)
+    from lakehouse.engines.spark.attach import attach
+    from lakehouse.engines.spark.launch import StartedSession
+
+    return StartedSession(attach(lease), lease=lease)
+
+
 def spark_conf(backend: Backend) -> Mapping[str, str]:
     """The Spark settings of this lake: its catalog, both formats, loopback only, UTC."""
     home = backend.home

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from lakehouse.process.sockets import connect_unix
+
+_FIRST_LINE_TIMEOUT_S = 30.0
 
 
 class Unreachable(Exception):
@@ -20,6 +23,33 @@ class Unreachable(Exception):
 
 class ConnectionBroken(Exception):
     """The connection ended before the response was complete."""
+
+
+def open_stream(path: Path, target: str, body: Any) -> tuple[ExitStack, bytes]:
+    """Send a POST whose response stays open; returns the connection and the first line of the response's body."""
+    content = json.dumps(body).encode()
+    head = f"POST {target} HTTP/1.1\r\nHost: lake\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+    opened = ExitStack()
+    try:
+        connection = opened.enter_context(connect_unix(path, _FIRST_LINE_TIMEOUT_S))
+    except OSError as exc:
+        raise Unreachable from exc
+    data = b""
+    try:
+        connection.sendall(head.encode() + content)
+        # After the headers comes the length of the first chunk, and the line that is the chunk.
+        while data.partition(b"\r\n\r\n")[2].count(b"\n") < 2:
+            received = connection.recv(1 << 16)
+            if not received:
+                raise ConnectionBroken
+            data += received
+        if data.split(b" ", 2)[1] != b"200":
+            raise ConnectionBroken
+    except (OSError, ConnectionBroken) as exc:
+        opened.close()
+        raise ConnectionBroken from exc
+    connection.settimeout(None)
+    return opened, data.partition(b"\r\n\r\n")[2].split(b"\n")[1]
 
 
 def request(

@@ -15,6 +15,7 @@ from lakehouse.core.format import spark_tables
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Commit
 from lakehouse.core.requests import IngestRequest, RunRequest
+from lakehouse.engines.spark.attach import job_group
 from lakehouse.formats.iceberg.stamp import stamp
 from lakehouse.ingest.files.errors import EmptyGlobError, NoDataFilesError
 from lakehouse.pipelines.model import FilesTable, Pipeline, SourceContext, Table
@@ -177,7 +178,7 @@ class Attempt:
 
     def _context(self, stack: ExitStack) -> RunContext:
         tables = self.services.tables.on(self.branch)
-        session = LazySession(partial(self._open_session, stack))
+        session = LazySession(partial(self._open_session, stack), job_group())
 
         def rows_of(name: str) -> DataFrame:
             table = TableName.parse(name)
@@ -204,7 +205,8 @@ class Attempt:
 
     def _open_session(self, stack: ExitStack) -> SparkSession:
         self.progress("Starting Spark")
-        return stack.enter_context(self.services.session({**self.branch_catalog.spark_conf(), **validate.SESSION}))
+        conf = {**self.branch_catalog.spark_conf(), **validate.SESSION}
+        return stack.enter_context(self.services.session(conf, self.request.isolated))
 
     def _source_context(self, open_spark: Callable[[], SparkSession], partition: str, cursor: str) -> SourceContext:
         services, settings = self.services, self.services.settings.get(self.pipeline.name, {})

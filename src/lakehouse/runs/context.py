@@ -24,24 +24,34 @@ _LONGEST_LIST = 400
 class LazySession:
     """Opens the session of a run when something first needs it: a run with nothing to do starts no JVM."""
 
-    def __init__(self, open_session: Callable[[], SparkSession]) -> None:
-        self._open, self._lock = open_session, threading.Lock()
+    def __init__(self, open_session: Callable[[], SparkSession], group: str) -> None:
+        """
+        Args:
+            group: the job group of this process: the JVM may run jobs of others, too.
+        """
+        self._open, self._group, self._lock = open_session, group, threading.Lock()
         self._session: SparkSession | None = None
+        self._threads = threading.local()
 
     def __call__(self) -> SparkSession:
         with self._lock:  # tables are built by several threads
             if self._session is None:
                 self._session = self._open()
-            return self._session
+        context = getattr(self._session, "_sc", None)  # Spark Connect has none
+        if context is not None and not hasattr(self._threads, "grouped"):
+            context.setJobGroup(self._group, self._group, interruptOnCancel=True)
+            self._threads.grouped = True
+        return self._session
 
     def cancel(self) -> None:
         """Cancel the jobs of the session, if there is one."""
         session = self._session
         if session is None:
             return
-        try:
-            session.sparkContext.cancelAllJobs()
-        except Exception:  # noqa: BLE001 - Spark Connect has no SparkContext, and says so with several error classes
+        context = getattr(session, "_sc", None)
+        if context is not None:
+            context.cancelJobGroup(self._group)
+        else:
             session.interruptAll()
 
 

@@ -28,8 +28,8 @@ class RunServices:
     tables: Tables
     catalog: Catalog
     publisher: Publisher
-    session: Callable[[Mapping[str, str]], AbstractContextManager[SparkSession]]
-    """Opens a Spark session with these settings."""
+    session: Callable[[Mapping[str, str], bool], AbstractContextManager[SparkSession]]
+    """Opens a Spark session with these settings; with True, in a JVM that nobody else uses."""
     ingester: Callable[[str], Ingester]
     """The ingester for the tables of a branch."""
     settings: Mapping[str, Mapping[str, str]]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import EngineUnreachableError, NotInstalledError
 from lakehouse.core.java_properties import java_properties
+from lakehouse.engines.spark.attach import Lease, gateway_environment
 from lakehouse.engines.spark.java import Java
 from lakehouse.process.files import write_private
 from lakehouse.process.logs import failure_line, open_log
@@ -91,6 +92,13 @@ class StartedSession:
 
     spark: SparkSession
     jvm: subprocess.Popen[bytes] | None = None
+    lease: Lease | None = None
+    """The lease of the JVM, if it belongs to the warm Spark."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is a client of Spark Connect, which is one session and cannot create another."""
+        return self.jvm is None and self.lease is None
 
 
 def start_session(options: LaunchOptions) -> StartedSession:
@@ -102,12 +110,8 @@ def start_session(options: LaunchOptions) -> StartedSession:
         from pyspark.sql import SparkSession
 
         port, secret = _read_handshake(process, handshake, options.log)
-    os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(port), secret
-    try:
+    with gateway_environment(port, secret):
         return StartedSession(SparkSession.builder.getOrCreate(), process)
-    finally:
-        # Child processes must not inherit the secret.
-        del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
 
 
 def connect(url: str) -> StartedSession:

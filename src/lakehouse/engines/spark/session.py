@@ -56,6 +56,11 @@ class LocalSession:
                 self._configure(self._started.spark)
             return self._started.spark
 
+    def gateway(self) -> tuple[int, str]:
+        """The port and the secret of the JVM's gateway, with which another process attaches to it."""
+        parameters = self.spark._sc._gateway.gateway_parameters
+        return int(parameters.port), str(parameters.auth_token)
+
     def has_died(self) -> bool:
         """Whether a JVM was started here and has ended."""
         started = self._started
@@ -110,8 +115,7 @@ class LocalSession:
     def _borrowed(self, reuse: bool = True) -> Iterator[SparkSession]:
         """A session from the pool. Sessions are reused, because a new one has to open the catalog."""
         root = self.spark
-        if self._started is not None and self._started.jvm is None:
-            # A Spark Connect client is one session and cannot create another.
+        if self._started is not None and self._started.is_remote:
             yield root
             return
         with self._lock:
@@ -194,6 +198,10 @@ def _result(frame: DataFrame, reason: str, arrow: bool) -> Result:
 
 
 def _stop(started: StartedSession) -> None:
+    if started.lease is not None:
+        started.lease.release()
+        _forget_gateway()
+        return
     started.spark.stop()
     jvm = started.jvm
     if jvm is not None and jvm.stdin is not None:

@@ -6,14 +6,15 @@ import asyncio
 import functools
 import json
 import os
+import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
 from lakehouse.core.errors import LakeError
@@ -42,6 +43,13 @@ class Query(BaseModel):
     write: WriteTarget | None = None
     ingest_into: str = ""
     reason: str = "asked for"
+
+
+class Attachment(BaseModel):
+    """The body of POST /attach."""
+
+    group: str
+    """The job group of the client."""
 
 
 @dataclass
@@ -91,6 +99,25 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
         finally:
             activity.running -= 1
             activity.last = time.monotonic()
+
+    @app.post("/attach")
+    async def attach(body: Attachment, request: Request) -> StreamingResponse:
+        """Lease the JVM for as long as the connection is open; then cancel what the client left running."""
+        port, secret = await asyncio.to_thread(session.gateway)
+        activity.running += 1
+
+        async def lease() -> AsyncIterator[str]:
+            try:
+                yield json.dumps({"port": port, "secret": secret}) + "\n"
+                while not await request.is_disconnected():
+                    await asyncio.sleep(_POLL_S)
+            finally:
+                activity.running -= 1
+                activity.last = time.monotonic()
+                # In a thread: nothing can be awaited once the connection is gone.
+                threading.Thread(target=session.cancel, args=(body.group,), daemon=True).start()
+
+        return StreamingResponse(lease(), media_type="application/json")
 
     return app
 

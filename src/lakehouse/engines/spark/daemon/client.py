@@ -13,13 +13,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.engine import EngineCapabilities, Query
 from lakehouse.core.errors import EngineUnreachableError, LakeError, StatementLostError, error_from_dict
 from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result
 from lakehouse.core.tables import Column
 from lakehouse.process.locks import locked
+
+if TYPE_CHECKING:
+    from lakehouse.engines.spark.attach import Lease
 
 #: Called with what is being waited for; returns a context manager for the duration of the wait.
 StatusReporter = Callable[[str], Any]
@@ -66,6 +69,20 @@ class SparkDaemonClient:
         if status != 200:
             raise error_from_dict(json.loads(data), request.sql)
         return _arrow_result(data) if content_type == ARROW else _listed_result(json.loads(data))
+
+    def lease(self) -> Lease | None:
+        """A lease of the daemon's JVM; None if no daemon with these settings runs."""
+        from lakehouse.engines.spark.attach import Lease, job_group
+        from lakehouse.process.unix_http import ConnectionBroken, Unreachable, open_stream
+
+        if not self._is_current(self.health()):
+            return None
+        try:
+            connection, first = open_stream(self._socket, "/attach", {"group": job_group()})
+        except (Unreachable, ConnectionBroken):
+            return None
+        found = json.loads(first)
+        return Lease(int(found["port"]), str(found["secret"]), connection.close)
 
     def prepare(self) -> None:
         """Start the daemon in the background, if it does not run; `run` raises the errors."""

@@ -1,0 +1,87 @@
+"""Attach this process to the JVM of the warm Spark: sessions of its own there, without starting a JVM.
+
+PySpark attaches to a running JVM if it is told the port and secret of its gateway. Attached processes share the JVM and nothing else:
+each has sessions of its own (settings, temporary views), its own job group, and Python workers of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to use a warm Spark's JVM, for as long as a connection to its daemon is open."""
+
+    port: int
+    secret: str = field(repr=False)
+    release: Callable[[], None]
+
+
+def job_group() -> str:
+    """The job group of this process: all of its jobs in a JVM that it shares with others."""
+    return f"lake-{os.getpid()}"
+
+
+@contextmanager
+def gateway_environment(port: int, secret: str) -> Iterator[None]:
+    """Tell PySpark which gateway to use. Child processes must not inherit the secret."""
+    os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(port), secret
+    try:
+        yield
+    finally:
+        del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+
+
+def attach(lease: Lease) -> SparkSession:
+    """A new session in the JVM of a lease."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    with gateway_environment(lease.port, lease.secret):
+        gateway = launch_gateway()
+    jvm: Any = gateway.jvm
+    root = jvm.SparkSession.getDefaultSession().get()
+    context = root.sparkContext()
+    with _own_interrupt_handler():
+        java_context = jvm.JavaSparkContext.fromSparkContext(context)
+        attached = SparkContext(gateway=gateway, jsc=java_context, conf=SparkConf(_jvm=jvm, _jconf=context.getConf()))
+    # Python workers are kept and have imported the user's modules: those of other code are not used.
+    attached.environment["LAKE_CODE"] = _code_fingerprint()
+    session = SparkSession(attached, root.newSession())
+    jvm.SparkSession.setDefaultSession(root)  # which PySpark has just replaced for the whole JVM
+    return session
+
+
+@contextmanager
+def _own_interrupt_handler() -> Iterator[None]:
+    """Keep PySpark's handler of Ctrl-C away: it cancels the jobs of all sessions in the JVM."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _code_fingerprint() -> str:
+    """Changes with the files of all modules that are not installed packages."""
+    installed = (sys.prefix, sys.base_prefix)
+    files = {str(getattr(module, "__file__", "") or "") for module in list(sys.modules.values())}
+    own = sorted(file for file in files if file.endswith(".py") and not file.startswith(installed))
+    facts = [f"{file} {os.stat(file).st_mtime_ns}" for file in own if os.path.exists(file)]
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
