@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -59,3 +60,8 @@ class SparkRunner(Protocol):
 
     def run(self, request: QueryRequest, reason: str) -> Result: ...
     def prepare(self) -> None: ...
+
+
+def job_group() -> str:
+    """The name of all jobs of this process in an engine that it shares with others."""
+    return f"lake-{os.getpid()}"

@@ -43,7 +43,11 @@ def spark_daemon(
 ) -> SparkDaemonClient:
     """The client of the lake's Spark daemon, which may or may not be running."""
     home = LocalHome(settings.home)
-    in_process = replace(settings, spark=replace(settings.spark, master=_IN_PROCESS))
+    # What depends on the working folder, or is used by a run that attaches to the daemon, must not decide whether the daemon is
+    # current. Of the sources, it needs their jars.
+    sources = {"s3": {"path": "s3://"}} if _reads_s3(settings) else {}
+    spark = replace(settings.spark, master=_IN_PROCESS)
+    in_process = replace(settings, spark=spark, pipelines=(), sources=sources, dbt=home.folder / "dbt")
     return SparkDaemonClient(
         run_folder=home.run,
         log=home.logs / "spark.log",

@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from lakehouse.core.engine import job_group
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.format import spark_tables
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Commit
 from lakehouse.core.requests import IngestRequest, RunRequest
-from lakehouse.engines.spark.attach import job_group
 from lakehouse.formats.iceberg.stamp import stamp
 from lakehouse.ingest.files.errors import EmptyGlobError, NoDataFilesError
 from lakehouse.pipelines.model import FilesTable, Pipeline, SourceContext, Table

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+#: Where installed packages and Python's own modules are.
+_INSTALLED = (sys.prefix, sys.base_prefix)
+
+
 @dataclass(frozen=True)
 class Lease:
     """The right to use a warm Spark's JVM, for as long as a connection to its daemon is open."""
@@ -27,11 +31,6 @@ class Lease:
     port: int
     secret: str = field(repr=False)
     release: Callable[[], None]
-
-
-def job_group() -> str:
-    """The job group of this process: all of its jobs in a JVM that it shares with others."""
-    return f"lake-{os.getpid()}"
 
 
 @contextmanager
@@ -58,8 +57,8 @@ def attach(lease: Lease) -> SparkSession:
     with _own_interrupt_handler():
         java_context = jvm.JavaSparkContext.fromSparkContext(context)
         attached = SparkContext(gateway=gateway, jsc=java_context, conf=SparkConf(_jvm=jvm, _jconf=context.getConf()))
-    # Python workers are kept and have imported the user's modules: those of other code are not used.
-    attached.environment["LAKE_CODE"] = _code_fingerprint()
+    # Python workers are kept, and have imported the user's modules: those of another environment are not used.
+    attached.environment |= {"LAKE_CODE": _code_fingerprint(), "PYTHONPATH": os.pathsep.join(_own_folders())}
     session = SparkSession(attached, root.newSession())
     jvm.SparkSession.setDefaultSession(root)  # which PySpark has just replaced for the whole JVM
     return session
@@ -78,10 +77,14 @@ def _own_interrupt_handler() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def _own_folders() -> list[str]:
+    """The folders from which this process imports modules that are not installed: workers import them, too."""
+    return [folder for folder in sys.path if folder and not folder.startswith(_INSTALLED)]
+
+
 def _code_fingerprint() -> str:
     """Changes with the files of all modules that are not installed packages."""
-    installed = (sys.prefix, sys.base_prefix)
     files = {str(getattr(module, "__file__", "") or "") for module in list(sys.modules.values())}
-    own = sorted(file for file in files if file.endswith(".py") and not file.startswith(installed))
+    own = sorted(file for file in files if file.endswith(".py") and not file.startswith(_INSTALLED))
     facts = [f"{file} {os.stat(file).st_mtime_ns}" for file in own if os.path.exists(file)]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.engine import EngineCapabilities, Query
+from lakehouse.core.engine import EngineCapabilities, Query, job_group
 from lakehouse.core.errors import EngineUnreachableError, LakeError, StatementLostError, error_from_dict
 from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result
 from lakehouse.core.tables import Column
@@ -72,7 +72,7 @@ class SparkDaemonClient:
 
     def lease(self) -> Lease | None:
         """A lease of the daemon's JVM; None if no daemon with these settings runs."""
-        from lakehouse.engines.spark.attach import Lease, job_group
+        from lakehouse.engines.spark.attach import Lease
         from lakehouse.process.unix_http import ConnectionBroken, Unreachable, open_stream
 
         if not self._is_current(self.health()):
