@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.faults]
 #: Columns that differ from run to run by their nature.
 VOLATILE = {"ingested_at", "run", "rejected_at"}
 #: Of each pipeline.
-KILLS = repetitions(smoke=2, full=17)
+KILLS = repetitions(smoke=1, full=17)
 LONGEST_DELAY_S = 0.5
 
 Contents = dict[str, list[str]]
