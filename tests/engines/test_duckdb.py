@@ -248,3 +248,52 @@ def test_an_extension_of_another_version_says_which_is_wanted(tmp_path: Path) ->
     wanted = f"EngineError | duckdb-extension-avro is not the one for DuckDB {library.__version__}."
     assert asked.stdout.startswith(wanted), asked.stderr
     assert f"=={library.__version__}" in asked.stdout
+
+
+def catalogs(duckdb: DuckDB) -> int:
+    """The number of attached catalogs with views."""
+    names = "SELECT count(*) FROM duckdb_databases() WHERE database_name LIKE 'statement %'"
+    return int(duckdb.run(names, {}, "test").rows()[0][0])
+
+
+def scan_of(tmp_path: Path, name: str, *ids: int) -> Scan:
+    file = tmp_path / f"{name}.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"id": pyarrow.array(ids, pyarrow.int64())}), file)
+    return Scan((Column("id", "bigint"),), files=(str(file),))
+
+
+def test_statements_over_the_same_tables_share_their_views(duckdb: DuckDB, tmp_path: Path) -> None:
+    first, second = scan_of(tmp_path, "a", 1, 2), scan_of(tmp_path, "b", 3)
+    earlier = duckdb.run("SELECT sum(id) FROM shop.one", {ONE: first}, "test")
+    before = catalogs(duckdb)
+    assert duckdb.run("SELECT max(id) FROM shop.one", {ONE: first}, "test").rows() == [(2,)]
+    assert catalogs(duckdb) == before
+    assert duckdb.run("SELECT sum(id) FROM shop.one", {ONE: second}, "test").rows() == [(3,)]
+    assert earlier.rows() == [(3,)]
+    assert earlier.to_arrow().schema.types == [pyarrow.int64()]
+
+
+def test_a_result_outlives_the_views_that_are_kept(tmp_path: Path) -> None:
+    fresh = DuckDB(200 * 2**20, tmp_path)
+    kept = fresh.run("SELECT sum(id) FROM shop.one", {ONE: scan_of(tmp_path, "kept", 7)}, "test")
+    for number in range(80):
+        scan = scan_of(tmp_path, f"f{number}", number)
+        assert fresh.run("SELECT id FROM shop.one", {ONE: scan}, "test").rows() == [(number,)]
+    assert kept.rows() == [(7,)]
+    assert catalogs(fresh) <= 67
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM shop.one ORDER BY id DESC -- the end",
+        "WITH o AS (SELECT * FROM shop.one) FROM o ORDER BY id DESC;",
+        "SELECT sum(id) AS id FROM shop.one GROUP BY id ORDER BY id DESC;",
+        "(SELECT 3 AS id) UNION ALL (SELECT 2)",
+        "VALUES (3), (2)",
+    ],
+)
+def test_a_limit_holds_for_every_query(duckdb: DuckDB, tmp_path: Path, sql: str) -> None:
+    scan = scan_of(tmp_path, "limited", 1, 2, 3)
+    assert duckdb.run(sql, {ONE: scan}, "test", limit=1).rows() == [(3,)]
+    assert duckdb.run(sql, {ONE: scan}, "test", limit=1).to_arrow().num_rows == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from lakehouse.quality import Rule, at_least, expect, not_null
 from lakehouse.runs import validate
 from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, validated
+from lakehouse.runs.validate_few import validated_few
 
 pytestmark = pytest.mark.spark
 
@@ -28,14 +29,19 @@ def sales(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
 
 @contextmanager
 def validation(
-    rows: DataFrame, rules: tuple[Rule, ...] = RULES, keys: Keys | None = KEYS
+    rows: DataFrame, rules: tuple[Rule, ...] = RULES, keys: Keys | None = KEYS, few: bool = False
 ) -> Iterator[ValidationResult]:
-    with validated("shop.sales", rows, rules, keys) as found:
-        yield found
+    with ExitStack() as cached:
+        if few:
+            yield validated_few("shop.sales", rows, rules, keys, cached)
+        else:
+            yield cached.enter_context(validated("shop.sales", rows, rules, keys))
 
 
-def valid_rows(rows: DataFrame, rules: tuple[Rule, ...] = RULES, keys: Keys | None = KEYS) -> list[tuple[Any, ...]]:
-    with validation(rows, rules, keys) as found:
+def valid_rows(
+    rows: DataFrame, rules: tuple[Rule, ...] = RULES, keys: Keys | None = KEYS, few: bool = False
+) -> list[tuple[Any, ...]]:
+    with validation(rows, rules, keys, few) as found:
         assert found.valid.columns == rows.columns
         return sorted((tuple(row) for row in found.valid.collect()), key=str)
 
@@ -70,6 +76,11 @@ def test_sorted_it_is_the_same(spark: SparkSession) -> None:
     assert valid_rows(sales(spark, *SOME), keys=Keys(KEYS.columns, KEYS.newest, sort=True)) == sorted(VALID, key=str)
 
 
+def test_of_few_rows_it_is_the_same(spark: SparkSession) -> None:
+    assert valid_rows(sales(spark, *SOME), few=True) == sorted(VALID, key=str)
+    assert valid_rows(sales(spark, *VALID), few=True) == sorted(VALID, key=str)
+
+
 def test_keys_that_only_collide_in_the_filter_are_kept(spark: SparkSession) -> None:
     rows = [(number, "tea", number, 1) for number in range(2000)] + [
         (number, "tea", -1, 2) for number in range(0, 2000, 7)
@@ -84,9 +95,10 @@ def test_without_duplicates_nothing_is_sorted(spark: SparkSession) -> None:
         assert "Window" not in found.valid._jdf.queryExecution().toString()  # type: ignore[operator]
 
 
-def test_broken_rows_are_counted_by_rule_and_kept(spark: SparkSession) -> None:
+@pytest.mark.parametrize("few", [False, True])
+def test_broken_rows_are_counted_by_rule_and_kept(spark: SparkSession, few: bool) -> None:
     rows = sales(spark, (1, "a", -1, 0), (None, "b", -2, 1), (3, "c", 1, 0), (4, "d", 1, 1))
-    with validation(rows) as found:
+    with validation(rows, few=few) as found:
         assert [(each.name, each.severity, each.broken, each.passed) for each in found.outcomes] == [
             ("id_not_null", "quarantine", 1, False),
             ("amount_at_least_0", "quarantine", 2, False),
@@ -101,9 +113,10 @@ def test_broken_rows_are_counted_by_rule_and_kept(spark: SparkSession) -> None:
         assert sorted(row.item for row in found.valid.collect()) == ["c", "d"]
 
 
-def test_rows_that_block_a_run_are_shown(spark: SparkSession) -> None:
+@pytest.mark.parametrize("few", [False, True])
+def test_rows_that_block_a_run_are_shown(spark: SparkSession, few: bool) -> None:
     rule = expect("no_jam", lambda: F.col("item") != "jam", "block")
-    with validation(sales(spark, *SOME), (rule,)) as found:
+    with validation(sales(spark, *SOME), (rule,), few=few) as found:
         (outcome,) = found.outcomes
     assert outcome.blocks
     assert outcome.broken == 3

@@ -202,6 +202,7 @@ class Assembly:
             store=lambda own: _store(self.settings, own),
             raw=raw_area(self.backend.settings.warehouse, self.home.folder / "raw", self.backend.settings.s3),
             log=self._run_log(),
+            duckdb=self.duckdb,
             author=refs.author,
             keep_days=self.settings.runs.keep_days,
             files=self.backend.files,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from lakehouse.quality.model import Check, CheckContext, Finding, Outcome
 
@@ -14,19 +14,24 @@ if TYPE_CHECKING:
 
 CheckSeverity = Literal["warn", "block"]
 
+#: What `reconciles` compares: SQL aggregates, or a function from rows to a DataFrame with one value.
+Figures: TypeAlias = "str | Sequence[str] | Callable[[DataFrame], DataFrame]"
+
 #: The number of rows that an outcome shows of those that break a check.
 SAMPLE_ROWS = 10
 
 
 def run_checks(table: str, checks: Sequence[Check], context: CheckContext) -> list[Outcome]:
     """Evaluate checks of a table."""
-    outcomes = []
-    for check in checks:
-        finding = check.evaluate(context)
-        # Spark Connect returns counts as numpy integers, which JSON cannot hold.
-        result = (bool(finding.passed), int(finding.broken), finding.detail, finding.rows)
-        outcomes.append(Outcome(table, check.name, check.severity, *result))
-    return outcomes
+    return [run_check(table, check, context) for check in checks]
+
+
+def run_check(table: str, check: Check, context: CheckContext) -> Outcome:
+    """Evaluate one check of a table."""
+    finding = check.evaluate(context)
+    # Spark Connect returns counts as numpy integers, which JSON cannot hold.
+    result = (bool(finding.passed), int(finding.broken), finding.detail, finding.rows)
+    return Outcome(table, check.name, check.severity, *result)
 
 
 def unique(*columns: str, severity: CheckSeverity = "block") -> Check:
@@ -37,7 +42,7 @@ def unique(*columns: str, severity: CheckSeverity = "block") -> Check:
         duplicates = f"SELECT {names}, count(*) AS count FROM {{rows}} GROUP BY {names} HAVING count(*) > 1"
         return _none_of(context, duplicates, "{} keys more than once")
 
-    return Check(f"unique_{'_'.join(columns)}", evaluate, severity)
+    return Check(f"unique_{'_'.join(columns)}", evaluate, severity, portable=True)
 
 
 def reference(column: str, table: str, other: str = "", severity: CheckSeverity = "block") -> Check:
@@ -50,7 +55,7 @@ def reference(column: str, table: str, other: str = "", severity: CheckSeverity 
         )
         return _none_of(context, dangling, f"{{}} rows refer to nothing in {table}", target=table)
 
-    return Check(f"{column}_refers_to_{table.replace('.', '_')}", evaluate, severity)
+    return Check(f"{column}_refers_to_{table.replace('.', '_')}", evaluate, severity, portable=True)
 
 
 def fresh(column: str, within: timedelta, severity: CheckSeverity = "warn") -> Check:
@@ -64,7 +69,7 @@ def fresh(column: str, within: timedelta, severity: CheckSeverity = "warn") -> C
         age = timedelta(seconds=context.now.astimezone(UTC).timestamp() - seconds)
         return Finding(age <= within, 0, f"the newest row is {age} old")
 
-    return Check(f"{column}_fresh", evaluate, severity)
+    return Check(f"{column}_fresh", evaluate, severity, portable=True)
 
 
 def steady_row_count(drift: float = 0.5, severity: CheckSeverity = "warn") -> Check:
@@ -77,23 +82,36 @@ def steady_row_count(drift: float = 0.5, severity: CheckSeverity = "warn") -> Ch
         share = abs(context.total - before) / before
         return Finding(share <= drift, abs(context.total - before), f"{before} rows before, {context.total} now")
 
-    return Check("row_count_steady", evaluate, severity)
+    return Check("row_count_steady", evaluate, severity, portable=True)
 
 
-def reconciles(
-    with_table: str,
-    own: Callable[[DataFrame], DataFrame],
-    other: Callable[[DataFrame], DataFrame],
-    severity: CheckSeverity = "block",
-) -> Check:
-    """One number of this table equals one number of another table, such as the sums of two layers."""
+def reconciles(with_table: str, own: Figures, other: Figures, severity: CheckSeverity = "block") -> Check:
+    """Figures of this table equal those of another table, such as the sums of two layers.
+
+    Args:
+        own: SQL aggregates of this table (`"sum(volume)"`, or several), in SQL that Spark and DuckDB share; or a function from its
+            rows to a DataFrame with one value.
+        other: the same of the other table.
+    """
 
     def evaluate(context: CheckContext) -> Finding:
-        first, second = own(context.rows).first(), other(context.table(with_table)).first()
-        left, right = (first[0] if first else None), (second[0] if second else None)
+        left, right = _figures(context, own), _figures(context, other, with_table)
         return Finding(left == right, int(left != right), f"{left} here, {right} in {with_table}")
 
-    return Check(f"reconciles_with_{with_table.replace('.', '_')}", evaluate, severity)
+    portable = not callable(own) and not callable(other)
+    return Check(f"reconciles_with_{with_table.replace('.', '_')}", evaluate, severity, portable)
+
+
+def _figures(context: CheckContext, wanted: Figures, table: str = "") -> Any:
+    """The value of a check's function or aggregate; of several aggregates, their values separated by commas."""
+    if callable(wanted):
+        first = wanted(context.table(table) if table else context.rows).first()
+        return first[0] if first else None
+    aggregates = [wanted] if isinstance(wanted, str) else wanted
+    listed = ", ".join(f"{each} AS v{number}" for number, each in enumerate(aggregates))
+    source = {"other": table} if table else {}
+    values = context.query(f"SELECT {listed} FROM {{{'other' if table else 'rows'}}}", **source)[0].values()
+    return next(iter(values)) if len(values) == 1 else ", ".join(str(value) for value in values)
 
 
 def keeps_most_of(table: str, share: float = 0.5, severity: CheckSeverity = "block") -> Check:
@@ -104,7 +122,7 @@ def keeps_most_of(table: str, share: float = 0.5, severity: CheckSeverity = "blo
         total = int(context.query("SELECT count(*) AS count FROM {input}", input=table)[0]["count"])
         return Finding(kept >= total * share, total - kept, f"{kept} of {total} rows of {table} are left")
 
-    return Check(f"keeps_most_of_{table.replace('.', '_')}", evaluate, severity)
+    return Check(f"keeps_most_of_{table.replace('.', '_')}", evaluate, severity, portable=True)
 
 
 def _none_of(context: CheckContext, violations: str, detail: str, **tables: str) -> Finding:

@@ -117,6 +117,8 @@ class Check:
     name: str
     evaluate: Callable[[CheckContext], Finding]
     severity: Literal["warn", "block"] = "block"
+    portable: bool = False
+    """It calls only `query`, with SQL that means the same to Spark and DuckDB: a run need not start a Spark job for it."""
 
     def __post_init__(self) -> None:
         if self.severity not in ("warn", "block"):

@@ -26,6 +26,7 @@ from lakehouse.runs.build import TableBuild, raise_if_blocked
 from lakehouse.runs.context import LazySession, RunContext
 from lakehouse.runs.light import LightBuild
 from lakehouse.runs.model import RunRecord, TableReport
+from lakehouse.runs.reads import BranchReads
 from lakehouse.runs.schedule import run_concurrently, topological_batches
 from lakehouse.runs.services import RunServices
 
@@ -196,6 +197,7 @@ class Attempt:
             session=session,
             iceberg=tables.formats["iceberg"],
             rows_of=rows_of,
+            reads=BranchReads(tables, self.services.duckdb),
             source_context=partial(self._source_context, session),
             annotate=self._annotate,
             pointer=self.branch_catalog.pointer,
@@ -205,6 +207,7 @@ class Attempt:
 
     def _open_session(self, stack: ExitStack) -> SparkSession:
         self.progress("Starting Spark")
+        self.services.duckdb.begin()  # for the small reads that follow
         conf = {**self.branch_catalog.spark_conf(), **validate.SESSION}
         return stack.enter_context(self.services.session(conf, self.request.isolated))
 

@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.errors import BadDeclarationError, RunBlockedError, SourceError
 from lakehouse.core.tables import Snapshot
 from lakehouse.pipelines.model import Batch, Source, Table
-from lakehouse.quality.checks import run_checks
-from lakehouse.quality.model import Outcome, SparkCheckContext
+from lakehouse.quality.checks import run_check
+from lakehouse.quality.model import Check, Outcome, Rule, SparkCheckContext
 from lakehouse.runs.context import RunContext
 from lakehouse.runs.lineage import changed_since, latest_note, lineage
 from lakehouse.runs.model import TableReport
 from lakehouse.runs.plan import PartitionPlan
+from lakehouse.runs.reads import MAX_ROWS, Part, SmallCheckContext, TooManyRowsError
 from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, validated
+from lakehouse.runs.validate_few import MAX_ROWS as MAX_FEW_ROWS
+from lakehouse.runs.validate_few import validated_few
 from lakehouse.runs.write import Layout, Writer
 
 if TYPE_CHECKING:
@@ -51,13 +56,13 @@ class TableBuild:
         self.context.progress(f"{self.table.name}: {_listed(partitions)}" if partitions else self.table.name)
         rejected = sum(self._build(group) for group in self._groups(partitions))
         after = lineage(self.context.iceberg, self.name)
-        new = after[: len(after) - len(self.before)] if self._continues(after) else after
+        new = self._new(after)
         self._refuse_other_partitions(partitions, after)
         self._check(partitions, after)
         return TableReport(
             self.table.name,
             partitions=tuple(partitions or ()),
-            rows=sum(snapshot.rows_added or 0 for snapshot in new),
+            rows=_rows_added(new),
             rejected=rejected,
             snapshot=after[0].id if after else "",
             seconds=round(time.monotonic() - started, 2),
@@ -68,9 +73,6 @@ class TableBuild:
         path = self.context.source_context("", "").settings.get("path") if self.table.sources else ""
         if path:
             self.context.progress(f"{self.table.name}: nothing new in {path}")
-
-    def _continues(self, after: Sequence[Snapshot]) -> bool:
-        return not self.before or any(snapshot.id == self.before[0].id for snapshot in after)
 
     # ---- building -----------------------------------------------------------------------------------------------
 
@@ -88,17 +90,37 @@ class TableBuild:
             rows = rows.where(self.context.in_partitions(self.column, partitions))
         # A source may be a busy database: its rows are sorted rather than read a second time for duplicates.
         keys = Keys(table.key, table.newest, sort=bool(table.sources)) if table.key and table.newest else None
-        with validated(table.name, rows, table.rules, keys) as result:
+        with ExitStack() as cached:
+            if table.rules and self._has_few_rows(partitions, batch):
+                result = validated_few(table.name, rows, table.rules, keys, cached)
+            else:
+                result = cached.enter_context(validated(table.name, rows, table.rules, keys))
             return self._write_result(result, partitions, batch)
+
+    def _has_few_rows(self, partitions: Partitions, batch: Batch | None) -> bool:
+        """Whether the table is built from few rows; False if that is not known without Spark."""
+        reads = self.context.reads
+        if self.table.sources or not reads.is_installed:
+            return batch is not None and batch.row_count is not None and batch.row_count <= MAX_FEW_ROWS
+        parts = [self.context.part(name, partitions, self.table.lookback) for name in self.table.upstream]
+        return sum(reads.count(part) for part in parts) <= MAX_FEW_ROWS
 
     def _write_result(self, result: ValidationResult, partitions: Partitions, batch: Batch | None) -> int:
         self.context.outcomes.extend(result.outcomes)
         raise_if_blocked(result.outcomes)
         self._write(result.valid, partitions, batch)
-        some = any(outcome.broken for outcome in result.outcomes if outcome.severity == "quarantine")
-        if result.invalid is None or not (some or self.context.iceberg.has(self.rejected)):
+        broken = {outcome.name for outcome in result.outcomes if outcome.broken}
+        rules = [rule for rule in self.table.rules if rule.severity == "quarantine" and rule.name in broken]
+        if result.invalid is None or not (rules or self._had_rejected(result.invalid, partitions)):
             return 0
-        return self._quarantine(result.invalid, partitions)
+        return self._quarantine(result.invalid, rules, partitions)
+
+    def _had_rejected(self, invalid: DataFrame, partitions: Partitions) -> bool:
+        """Whether rows of these partitions were rejected by an earlier run, and are to be removed now."""
+        if partitions is None or self.column not in invalid.columns or not self.context.iceberg.has(self.rejected):
+            return False
+        part = replace(self.context.part(self.table.name, partitions), table=str(self.rejected))
+        return not self.context.reads.is_installed or self.context.reads.count(part) > 0
 
     def _inputs(self, partitions: Partitions) -> tuple[list[DataFrame], Batch | None]:
         frames: list[DataFrame] = []
@@ -120,7 +142,9 @@ class TableBuild:
         for more in batches[1:]:
             rows = rows.unionByName(more.rows, allowMissingColumns=True)
         notes = {key: ", ".join(dict.fromkeys(b.notes[key] for b in batches if key in b.notes)) for key in first.notes}
-        return Batch(rows, first.cursor, first.present, notes, first.fingerprint)
+        counts = [each.row_count for each in batches]
+        row_count = sum(each or 0 for each in counts) if None not in counts else None
+        return Batch(rows, first.cursor, first.present, notes, first.fingerprint, row_count)
 
     def _refuse_missing_rows(self, source: Source, batch: Batch) -> None:
         """Rows that the source has and Spark does not see would be deleted from the table."""
@@ -168,11 +192,9 @@ class TableBuild:
                 f"Carry {self.column} along from its input, or declare the table with merge=True and a key.",
             )
 
-    def _quarantine(self, invalid: DataFrame, partitions: Partitions) -> int:
+    def _quarantine(self, invalid: DataFrame, rules: Sequence[Rule], partitions: Partitions) -> int:
         columns = [self.column] if partitions is not None and self.column in invalid.columns else []
-        if not any(rule.severity == "quarantine" for rule in self.table.rules):
-            return 0
-        rows = rejected_rows(invalid, self.table.rules, columns, self.context.run, self.context.now)
+        rows = rejected_rows(invalid, rules, columns, self.context.run, self.context.now)
         self.writer.prepare(self.rejected, rows.schema, Layout(", ".join(columns)))
         notes = self._signature()
         if partitions is not None and columns:
@@ -204,19 +226,43 @@ class TableBuild:
     def _check(self, partitions: Partitions, after: Sequence[Snapshot]) -> None:
         if not self.table.checks or not after:
             return
+        outcomes = [self._outcome(check, partitions, after) for check in self.table.checks]
+        self.context.outcomes.extend(outcomes)
+        raise_if_blocked(outcomes)
+
+    def _outcome(self, check: Check, partitions: Partitions, after: Sequence[Snapshot]) -> Outcome:
+        """Evaluate a check without Spark if it can be, and if the run wrote few enough rows."""
+        facts: dict[str, Any] = {
+            "before": {"rows": self.before[0].rows_total} if self.before else {},
+            "total": after[0].rows_total,
+            "now": self.context.now,
+        }
+        if check.portable and self.context.reads.is_installed and _rows_added(self._new(after)) <= MAX_ROWS:
+            small = SmallCheckContext(
+                self.context.reads, lambda name: self._part(name, partitions), self.table.name, **facts
+            )
+            with suppress(TooManyRowsError):
+                return run_check(self.table.name, check, small)
         rows = self.context.rows_of(self.table.name)
         if partitions is not None and not self.table.merge:
             rows = rows.where(self.context.in_partitions(self.column, partitions))
-        context = SparkCheckContext(
-            rows=rows,
-            tables=lambda name: self.context.rows_in(name, partitions, self.table.lookback),
-            before={"rows": self.before[0].rows_total} if self.before else {},
-            total=after[0].rows_total,
-            now=self.context.now,
-        )
-        outcomes = run_checks(self.table.name, self.table.checks, context)
-        self.context.outcomes.extend(outcomes)
-        raise_if_blocked(outcomes)
+        inputs = partial(self.context.rows_in, keys=partitions, lookback=self.table.lookback)
+        return run_check(self.table.name, check, SparkCheckContext(rows, inputs, **facts))
+
+    def _part(self, name: str, partitions: Partitions) -> Part:
+        """What a check is to read of a table."""
+        if name != self.table.name:
+            return self.context.part(name, partitions, self.table.lookback)
+        return self.context.part(name, None if self.table.merge else partitions)
+
+    def _new(self, after: Sequence[Snapshot]) -> list[Snapshot]:
+        """The snapshots of this build."""
+        known = {snapshot.id for snapshot in self.before}
+        return [snapshot for snapshot in after if snapshot.id not in known]
+
+
+def _rows_added(snapshots: Sequence[Snapshot]) -> int:
+    return sum(snapshot.rows_added or 0 for snapshot in snapshots)
 
 
 def raise_if_blocked(outcomes: Sequence[Outcome]) -> None:

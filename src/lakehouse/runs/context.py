@@ -13,6 +13,7 @@ from lakehouse.core.names import TableName
 from lakehouse.pipelines.model import Pipeline, SourceContext, Table
 from lakehouse.pipelines.partitions import with_neighbours
 from lakehouse.quality.model import Outcome
+from lakehouse.runs.reads import BranchReads, Part
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -70,6 +71,7 @@ class RunContext:
     """The Iceberg tables of the run's branch."""
     rows_of: Callable[[str], DataFrame]
     """Reads any table of the lake from the run's branch."""
+    reads: BranchReads
     source_context: Callable[[str, str], SourceContext]
     """What a source gets to read a partition after a cursor."""
     annotate: Callable[[TableName, dict[str, str], str | None], None]
@@ -90,11 +92,16 @@ class RunContext:
 
     def rows_in(self, name: str, keys: Sequence[str] | None, lookback: int = 0) -> DataFrame:
         """A table's rows in some partitions and `lookback` partitions before each; all rows if it has no partitions."""
-        rows, table, partitions = self.rows_of(name), self.table(name), self.pipeline.partitions
+        rows, part = self.rows_of(name), self.part(name, keys, lookback)
+        return rows if part.keys is None else rows.where(self.in_partitions(part.column, part.keys))
+
+    def part(self, name: str, keys: Sequence[str] | None, lookback: int = 0) -> Part:
+        """What `rows_in` reads, for a query without Spark."""
+        table, partitions = self.table(name), self.pipeline.partitions
         if keys is None or table is None or partitions is None:
-            return rows
+            return Part(name)
         selected = with_neighbours(partitions, keys, before=lookback)
-        return rows.where(self.in_partitions(self.pipeline.partition_column(table), selected))
+        return Part(name, self.pipeline.partition_column(table), partitions.sql_type(), selected)
 
     def in_partitions(self, column: str, keys: Sequence[str]) -> Column:
         """The condition that a row is in one of some partitions."""

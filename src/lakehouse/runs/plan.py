@@ -11,6 +11,7 @@ from lakehouse.pipelines.model import Source, Table
 from lakehouse.pipelines.partitions import with_neighbours
 from lakehouse.runs.context import RunContext
 from lakehouse.runs.lineage import changed_since, fingerprints_of, inputs_of, latest_note, lineage
+from lakehouse.runs.reads import Part
 
 
 class PartitionPlan:
@@ -95,8 +96,7 @@ class PartitionPlan:
         seen = inputs_of(self._before).get(upstream, "")
         changed = changed_since(snapshots, seen, column)
         if changed is None:
-            every = self._context.rows_of(upstream).select(column).distinct().collect()
-            return {str(row[0]) for row in every}
+            return self._values(Part(upstream, column))
         return changed | self._looking_back_at(changed)
 
     def _looking_back_at(self, changed: set[str]) -> set[str]:
@@ -105,5 +105,15 @@ class PartitionPlan:
         if not table.lookback or not changed or not context.iceberg.has(table.table_name):
             return set()
         later = with_neighbours(context.pipeline.partitions, sorted(changed), after=table.lookback)
-        existing = context.rows_of(table.name).where(context.in_partitions(self._column, later))
-        return {str(row[0]) for row in existing.select(self._column).distinct().collect()}
+        return self._values(context.part(table.name, later))
+
+    def _values(self, part: Part) -> set[str]:
+        """The partitions that a table has, among those of the part."""
+        context = self._context
+        found = context.reads.keys(part)
+        if found is not None:
+            return found
+        rows = context.rows_of(part.table)
+        if part.keys is not None:
+            rows = rows.where(context.in_partitions(part.column, part.keys))
+        return {str(row[0]) for row in rows.select(part.column).distinct().collect()}

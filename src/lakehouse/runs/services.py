@@ -18,6 +18,7 @@ from lakehouse.versioning.publish import Publisher
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lakehouse.engines.duckdb import DuckDB
     from lakehouse.ingest.run import Ingester
 
 
@@ -38,6 +39,7 @@ class RunServices:
     """The object store that source settings describe."""
     raw: RawArea
     log: RunLog
+    duckdb: DuckDB
     author: str = ""
     """The default author of runs."""
     keep_days: int = 0

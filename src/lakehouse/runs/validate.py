@@ -36,7 +36,7 @@ _FILTER_SLOTS_PER_KEY = 16
 #: and that code would include the filter before it: every row would be copied before most are dropped. With the limit, the filter is compiled
 #: with the scan: 0.80 of the processor time of the taxi silver table (bench/tricks.py). Other sessions keep Spark's default, with which a filter of a wide table is faster.
 SESSION = {"spark.sql.codegen.maxFields": "25"}
-_HASH, _RANK, _BROKEN = "_lake_hash", "_lake_rank", "_lake_broken"
+_HASH, _RANK, _BROKEN, _REASON = "_lake_hash", "_lake_rank", "_lake_broken", "_lake_reason"
 
 
 @dataclass(frozen=True)
@@ -77,24 +77,28 @@ def validated(
         else:
             invalid = _cached(rows.where(_any_broken(rules)), cached) if rules else None
             valid = _without_quarantined(rows, rules)
-            valid = _newest(valid, keys) if keys else valid
+            valid = newest_rows(valid, keys) if keys else valid
             yield ValidationResult(valid, invalid, _outcomes(table, invalid, rules))
 
 
 def rejected_rows(
     invalid: DataFrame, rules: Sequence[Rule], columns: Sequence[str], run: str, now: datetime
 ) -> DataFrame:
-    """The quarantined rows: their reasons, the row as JSON, and the partition columns."""
+    """The rows that break a quarantine rule: their reasons, the row as JSON, and the partition columns."""
     from pyspark.sql import functions as F
 
     quarantine = [rule for rule in rules if rule.severity == "quarantine"]
-    reasons = F.concat_ws(", ", *(F.when(_breaks(rule), F.lit(rule.name)) for rule in quarantine))
-    return invalid.where(_any_broken(quarantine)).select(
-        reasons.alias("reason"),
-        _as_json(invalid).alias("row"),
-        F.lit(run).alias("run"),
-        F.lit(now).cast("timestamp").alias("rejected_at"),
-        *(F.col(name) for name in columns),
+    reasons = F.concat_ws(", ", *(F.when(breaks(rule), F.lit(rule.name)) for rule in quarantine))
+    return (
+        invalid.select("*", reasons.alias(_REASON))
+        .where(F.col(_REASON) != "")
+        .select(
+            F.col(_REASON).alias("reason"),
+            _as_json(invalid).alias("row"),
+            F.lit(run).alias("run"),
+            F.lit(now).cast("timestamp").alias("rejected_at"),
+            *(F.col(name) for name in columns),
+        )
     )
 
 
@@ -103,22 +107,22 @@ def _outcomes(table: str, invalid: DataFrame | None, rules: Sequence[Rule]) -> l
 
     if invalid is None:
         return []
-    counts = [F.count(F.when(_breaks(rule), F.lit(1))).alias(f"r{position}") for position, rule in enumerate(rules)]
+    counts = [F.count(F.when(breaks(rule), F.lit(1))).alias(f"r{position}") for position, rule in enumerate(rules)]
     found = invalid.agg(*counts).first()
     assert found is not None
     # Spark Connect returns numpy integers, which JSON cannot hold.
     numbers = [int(count) for count in found]
     return [
-        Outcome(table, rule.name, rule.severity, count == 0, count, rows=_sample(invalid, rule, count))
+        Outcome(table, rule.name, rule.severity, count == 0, count, rows=sample_rows(invalid, rule, count))
         for rule, count in zip(rules, numbers, strict=True)
     ]
 
 
-def _sample(invalid: DataFrame, rule: Rule, count: int) -> tuple[str, ...]:
+def sample_rows(invalid: DataFrame, rule: Rule, count: int) -> tuple[str, ...]:
     """Some of the rows that block a run, as JSON: they are written nowhere else."""
     if not count or rule.severity != "block":
         return ()
-    rows = invalid.where(_breaks(rule)).limit(SAMPLE_ROWS).select(_as_json(invalid))
+    rows = invalid.where(breaks(rule)).limit(SAMPLE_ROWS).select(_as_json(invalid))
     return tuple(row[0] for row in rows.collect())
 
 
@@ -141,7 +145,7 @@ def _split(
     suspect = _is_suspect(rows, keys, suspects, cached)
     apart = _cached(rows.where(suspect), cached)
     invalid = apart.where(_any_broken(rules)) if rules else None
-    valid = rows.where(~suspect).unionByName(_newest(_without_quarantined(apart, rules), keys))
+    valid = rows.where(~suspect).unionByName(newest_rows(_without_quarantined(apart, rules), keys))
     return ValidationResult(valid, invalid, _outcomes(table, invalid, rules))
 
 
@@ -210,7 +214,7 @@ def _cached(rows: DataFrame, cached: ExitStack) -> DataFrame:
     return rows
 
 
-def _newest(rows: DataFrame, keys: Keys) -> DataFrame:
+def newest_rows(rows: DataFrame, keys: Keys) -> DataFrame:
     """The last row of each key."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -242,10 +246,10 @@ def _evaluated_once(condition: Column) -> Column:
 def _any_broken(rules: Sequence[Rule]) -> Column:
     from pyspark.sql import functions as F
 
-    return reduce(or_, (_breaks(rule) for rule in rules), F.lit(False))
+    return reduce(or_, (breaks(rule) for rule in rules), F.lit(False))
 
 
-def _breaks(rule: Rule) -> Column:
+def breaks(rule: Rule) -> Column:
     """True where the rule's condition is false; a null condition is not broken."""
     from pyspark.sql import functions as F
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import finalize
 
 from lakehouse.core.engine import EngineCapabilities, Query
@@ -35,6 +36,22 @@ __all__ = ["OWN_NAMESPACES", "DuckDB", "DuckDBEngine", "DuckDBRows", "duckdb_typ
 #: Translates a statement to DuckDB's dialect, with new names for the tables at some positions.
 Translate = Callable[[Statement, Mapping[int, str]], str]
 
+#: What each view reads. A scan never changes: its metadata file or its data files are immutable.
+Views: TypeAlias = "tuple[tuple[TableName | str, Scan], ...]"
+
+#: Catalogs that are kept for later statements, and statements whose columns are kept for each.
+_MAX_CATALOGS, _MAX_STATEMENTS = 64, 256
+_CAST = {"hugeint": "bigint"}
+
+
+@dataclass(eq=False)
+class ViewCatalog:
+    """An attached in-memory database with the views of some tables. Detached when nothing refers to it any more."""
+
+    name: str
+    prepared: dict[str, tuple[str, tuple[Column, ...]]] = field(default_factory=dict)
+    """By statement: the SQL that DuckDB runs for it, and its columns. To ask DuckDB for them takes as long as a small query."""
+
 
 class DuckDB:
     """One DuckDB per lake, with a cursor of its own for each statement."""
@@ -49,12 +66,14 @@ class DuckDB:
         self.memory_limit, self._spill, self._remote = memory_limit, spill, remote
         self._pending: Future[duckdb.DuckDBPyConnection] | None = take_preloaded()
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self._numbers = count()
+        self._catalogs: dict[Views, ViewCatalog] = {}
+        self._numbers, self._lock = count(), threading.Lock()
 
     def begin(self) -> None:
         """Start to open the connection in the background, once."""
-        if self._pending is None:
-            self._pending = open_in_background()
+        with self._lock:
+            if self._pending is None:
+                self._pending = open_in_background()
 
     def run(
         self,
@@ -68,46 +87,55 @@ class DuckDB:
 
         Args:
             sql: in DuckDB's dialect.
-            views: the table that each name refers to; a plain string is a view without a namespace, for tables in one
-                of `OWN_NAMESPACES`.
+            views: the table that each name refers to; a plain string is a view without a namespace, for `OWN_NAMESPACES`.
             limit: the maximum number of rows (default: all).
         """
-        cursor = self._cursor()
+        cursor = self._connected().cursor()
         import duckdb  # after the cursor, which raises a clear error if DuckDB is not installed
 
         try:
-            for name, scan in views.items():
-                _create_view(cursor, name, scan)
+            catalog = self._open(cursor, tuple(views.items()))
             report = explain_query(cursor, sql, views.values(), reason) if explain else Explain("duckdb", reason)
-            relation = _with_bigint_sums(cursor.sql(sql))
+            if sql not in catalog.prepared:
+                if len(catalog.prepared) >= _MAX_STATEMENTS:
+                    catalog.prepared.clear()
+                catalog.prepared[sql] = _prepare(cursor, sql)
         except duckdb.Error as exc:
             raise translate(with_position(cursor, sql, exc), sql) from exc
-        if relation is None:
-            return Result((), DuckDBRows(None, limit, sql, cursor), report)
-        columns = tuple(
-            Column(_spark_name(name), _spark_type(kind))
-            for name, kind in zip(relation.columns, relation.types, strict=True)
-        )
-        return Result(columns, DuckDBRows(relation, limit, sql, cursor), report)
+        to_run, columns = catalog.prepared[sql]
+        return Result(columns, DuckDBRows(to_run, limit, sql, cursor, catalog), report)
 
-    def _cursor(self) -> duckdb.DuckDBPyConnection:
+    def _connected(self) -> duckdb.DuckDBPyConnection:
         self.begin()
         assert self._pending is not None
-        if self._connection is None:
-            self._connection = self._pending.result()
-            self._connection.execute(f"SET temp_directory = {_text(str(self._spill))}")
-            self._connection.execute(f"SET memory_limit = '{self.memory_limit}B'")
-            if self._remote:
-                load_extension(self._connection, "httpfs")
-                self._connection.execute(self._remote)
-        # An empty catalog per statement: results are read late, so the views of a statement must outlive the next one.
-        cursor = self._connection.cursor()
-        # With a space in its name, which no namespace of the lake can have.
-        name = f'"statement {next(self._numbers)}"'
-        cursor.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
-        # Detached with the last result that reads from it, so that a long-lived process does not accumulate catalogs.
-        finalize(cursor, _detach, self._connection, name)
-        return cursor
+        connection = self._pending.result()
+        with self._lock:
+            if self._connection is None:
+                connection.execute(f"SET temp_directory = {_text(str(self._spill))}")
+                connection.execute(f"SET memory_limit = '{self.memory_limit}B'")
+                if self._remote:
+                    load_extension(connection, "httpfs")
+                    connection.execute(self._remote)
+                self._connection = connection
+        return connection
+
+    def _open(self, cursor: duckdb.DuckDBPyConnection, views: Views) -> ViewCatalog:
+        """Use a catalog with these views."""
+        with self._lock:
+            catalog = self._catalogs.pop(views, None)
+            if catalog is None:
+                # With a space in its name, which no namespace of the lake can have.
+                catalog = ViewCatalog(f'"statement {next(self._numbers)}"')
+                cursor.execute(f"ATTACH ':memory:' AS {catalog.name}; USE {catalog.name}")
+                assert self._connection is not None
+                finalize(catalog, _detach, self._connection, catalog.name)
+                for name, scan in views:
+                    _create_view(cursor, name, scan)
+                if len(self._catalogs) >= _MAX_CATALOGS:
+                    self._catalogs.pop(next(iter(self._catalogs)))  # results that still read from it keep it
+            self._catalogs[views] = catalog  # the last used one is the last
+        cursor.execute(f"USE {catalog.name}")
+        return catalog
 
 
 class DuckDBEngine:
@@ -147,42 +175,47 @@ def _views(scans: Mapping[TableUse, Scan]) -> tuple[dict[TableName | str, Scan],
     return views, names
 
 
-def _detach(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    import duckdb
-
-    with suppress(duckdb.Error):
-        connection.cursor().execute(f"DETACH {name}")
-
-
 @dataclass
 class DuckDBRows:
-    """The rows of a relation, fetched on demand."""
+    """The rows of a query, which runs when they are fetched."""
 
-    relation: Any
+    to_run: str
     limit: int | None
     sql: str
+    """The statement as written, for errors."""
     cursor: Any
-    """Referenced because its catalog holds the views that the relation reads."""
+    catalog: ViewCatalog
+    """Referenced because it holds the views that the query reads."""
 
     def fetch(self) -> list[Row]:
         """All rows as tuples."""
-        rows: list[Row] = [] if self.relation is None else self._read("fetchall")
+        rows: list[Row] = self._read("fetchall") if self.to_run else []
         return rows
 
     def arrow(self) -> pyarrow.Table:
         """All rows as an Arrow table."""
         import pyarrow
 
-        return pyarrow.table({}) if self.relation is None else self._read("to_arrow_table")
+        return self._read("to_arrow_table") if self.to_run else pyarrow.table({})
 
     def _read(self, method: str) -> Any:
         import duckdb
 
-        relation = self.relation if self.limit is None else self.relation.limit(self.limit)
+        limited = self.to_run if self.limit is None else f"FROM ({self.to_run}\n) LIMIT {self.limit}"
         try:
-            return getattr(relation, method)()
+            return getattr(self.cursor.execute(limited), method)()
         except duckdb.Error as exc:
             raise translate(exc, self.sql) from exc
+
+
+def _prepare(cursor: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, tuple[Column, ...]]:
+    """What to run for a query, and its columns; nothing for a statement without rows."""
+    relation = cursor.sql(sql)
+    if relation is None:
+        return "", ()
+    found = list(zip(relation.columns, relation.types, strict=True))
+    columns = tuple(Column(_spark_name(name), _CAST.get(kind.id) or _spark_type(kind)) for name, kind in found)
+    return _with_bigint_sums(sql.rstrip().rstrip(";"), found), columns
 
 
 def _spark_name(column: str) -> str:
@@ -205,17 +238,22 @@ def _spark_type(kind: Any) -> str:
     return SPARK_TYPES.get(kind.id, str(kind.id))
 
 
-def _with_bigint_sums(relation: Any) -> Any:
+def _with_bigint_sums(sql: str, columns: Sequence[tuple[str, Any]]) -> str:
     """DuckDB sums integers to HUGEINT, which Spark and Arrow do not have: in Spark such a sum is a BIGINT."""
-    if relation is None or not any(kind.id == "hugeint" for kind in relation.types):
-        return relation
-    columns = enumerate(zip(relation.columns, relation.types, strict=True), start=1)
-    return relation.project(
-        ", ".join(
-            (f"CAST(#{position} AS BIGINT)" if kind.id == "hugeint" else f"#{position}") + f" AS {_name(name)}"
-            for position, (name, kind) in columns
-        )
+    if not any(kind.id == "hugeint" for _, kind in columns):
+        return sql
+    selected = ", ".join(
+        (f"CAST(#{position} AS BIGINT)" if kind.id == "hugeint" else f"#{position}") + f" AS {_name(name)}"
+        for position, (name, kind) in enumerate(columns, start=1)
     )
+    return f"SELECT {selected} FROM ({sql}\n)"
+
+
+def _detach(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    import duckdb
+
+    with suppress(duckdb.Error):
+        connection.cursor().execute(f"DETACH {name}")
 
 
 def _create_view(cursor: duckdb.DuckDBPyConnection, name: TableName | str, scan: Scan) -> None:
@@ -243,7 +281,7 @@ def _select(scan: Scan) -> str:
 
 
 def _select_with_nulls(scan: Scan) -> str:
-    """The same with nulls for missing columns: filters are still pushed down, but counts do not come from footers."""
+    """The same with nulls for missing columns; counts do not come from footers then."""
     return f"SELECT {_names(scan)} FROM (SELECT * FROM {_parquet(scan)} UNION ALL BY NAME {_no_rows(scan)})"
 
 

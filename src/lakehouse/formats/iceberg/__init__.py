@@ -57,7 +57,7 @@ class IcebergTables:
 
     def describe(self, table: TableName) -> TableInfo:
         metadata = self._metadata(table)
-        current = next((snapshot for snapshot in metadata.snapshots() if snapshot.is_current), None)
+        current = metadata.snapshot(metadata.current_id)
         return TableInfo(
             name=table,
             format=self.name,
@@ -76,7 +76,7 @@ class IcebergTables:
     def resolve(self, table: TableName, when: str, now: datetime) -> str:
         metadata = self._metadata(table)
         versions = [Version(snapshot_id, at) for snapshot_id, at in metadata.log()]
-        available = [snapshot.id for snapshot in metadata.snapshots()]
+        available = metadata.snapshot_ids()
         refs = {**self._tag(table, when), **metadata.refs()}
         found = resolve(when, versions, refs, now, str(table), available)
         if found not in available:
@@ -95,7 +95,7 @@ class IcebergTables:
         pointer = self._pointer(table)
         metadata = read_metadata(pointer, self._files)
         requested = snapshot or metadata.current_id
-        found = next((entry for entry in metadata.snapshots() if entry.id == requested), None)
+        found = metadata.snapshot(requested)
         return Scan(
             columns=metadata.columns(snapshot),
             metadata=pointer if requested else "",

@@ -6,7 +6,7 @@ import gzip
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from lakehouse.core.errors import TableError
@@ -49,11 +49,29 @@ class Metadata:
 
     def snapshots(self) -> list[Snapshot]:
         """The snapshots that exist, oldest first."""
-        names: dict[str, list[str]] = {}
-        for name, snapshot_id in self.refs().items():
-            names.setdefault(snapshot_id, []).append(name)
         entries = sorted(self.raw.get("snapshots", []), key=lambda entry: entry["timestamp-ms"])
-        return [self._snapshot(entry, tuple(sorted(names.get(str(entry["snapshot-id"]), ())))) for entry in entries]
+        return [self._snapshot(entry, self._names.get(str(entry["snapshot-id"]), ())) for entry in entries]
+
+    def snapshot(self, snapshot_id: str) -> Snapshot | None:
+        """One snapshot; None if it does not exist. A table may have thousands, so the others are not read."""
+        entry = self._entries.get(snapshot_id)
+        return None if entry is None else self._snapshot(entry, self._names.get(snapshot_id, ()))
+
+    def snapshot_ids(self) -> list[str]:
+        """The ids of the snapshots that exist."""
+        return list(self._entries)
+
+    @cached_property
+    def _entries(self) -> dict[str, dict[str, Any]]:
+        return {str(entry["snapshot-id"]): entry for entry in self.raw.get("snapshots", [])}
+
+    @cached_property
+    def _names(self) -> dict[str, tuple[str, ...]]:
+        """Tags and branches by snapshot."""
+        names: dict[str, tuple[str, ...]] = {}
+        for name, snapshot_id in sorted(self.refs().items()):
+            names[snapshot_id] = (*names.get(snapshot_id, ()), name)
+        return names
 
     def _snapshot(self, entry: dict[str, Any], refs: tuple[str, ...]) -> Snapshot:
         summary = entry.get("summary", {})
@@ -83,7 +101,7 @@ class Metadata:
         """The schema now, or as it was at a snapshot."""
         schema_id = self.raw["current-schema-id"]
         if snapshot_id:
-            entry = next(entry for entry in self.raw["snapshots"] if str(entry["snapshot-id"]) == snapshot_id)
+            entry = self._entries[snapshot_id]
             schema_id = entry.get("schema-id", schema_id)
         return tuple(
             Column(field["name"], spark_type(field["type"]), field["required"], field.get("doc", ""))
@@ -92,7 +110,7 @@ class Metadata:
 
     def same_columns(self, snapshot_id: str) -> bool:
         """Whether the columns of a snapshot have the field ids of today's columns with the same names."""
-        entry = next(entry for entry in self.raw["snapshots"] if str(entry["snapshot-id"]) == snapshot_id)
+        entry = self._entries[snapshot_id]
         current = self.raw["current-schema-id"]
         then, now = (
             {field["name"]: field["id"] for field in self._schema(number)["fields"]}

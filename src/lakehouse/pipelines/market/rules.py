@@ -7,11 +7,10 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
-from lakehouse.pipelines.market import gold
 from lakehouse.quality import Check, Rule, at_least, expect, not_null, reconciles
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
 
 def _all_prices(condition: Callable[[Column], Column]) -> Column:
@@ -62,16 +61,6 @@ MINUTE_RULES = (
 )
 
 
-def _total_volume(days: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    return days.select(F.sum("volume"))
-
-
-def _regular_volume(minutes: DataFrame) -> DataFrame:
-    return _total_volume(gold.regular(minutes))
-
-
 def volume_reconciles(silver: str) -> Check:
     """The daily volume equals the volume of the regular session's minutes."""
-    return reconciles(silver, own=_total_volume, other=_regular_volume)
+    return reconciles(silver, own="sum(volume)", other="sum(CASE WHEN session = 'regular' THEN volume END)")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakehouse.pipelines.columns import exact_sum
-from lakehouse.pipelines.taxi import gold, silver
+from lakehouse.pipelines.taxi import silver
 from lakehouse.quality import Check, CheckContext, Finding, accepted, at_least, between, expect, not_null, reconciles
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
 LONGEST_TRIP_MILES = 200
 LONGEST_TRIP_SECONDS = 86_400
@@ -42,34 +41,20 @@ def _starts_in_its_month() -> Column:
 
 
 def _pickup_times_are_there(context: CheckContext) -> Finding:
-    from pyspark.sql import functions as F
-
-    counted = context.rows.select(F.count(F.lit(1)), F.count("tpep_pickup_datetime")).first()
-    rows, timed = counted if counted else (0, 0)
+    counted = context.query("SELECT count(*) AS trips, count(tpep_pickup_datetime) AS timed FROM {rows}")[0]
+    rows, timed = int(counted["trips"]), int(counted["timed"])
     passed = rows > 0 and rows - timed <= rows * MOST_WITHOUT_PICKUP
     return Finding(passed, rows - timed, f"{rows - timed} of {rows} have none")
 
 
-def _trips_and_revenue_of_gold(rows: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    return rows.select(F.struct(F.sum("trips").alias("trips"), F.sum("revenue").alias("revenue")))
-
-
-def _trips_and_revenue_of_silver(rows: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    trips = F.when(F.count(F.lit(1)) > 0, F.count(F.lit(1)))  # null without rows, as a sum is
-    revenue = exact_sum(F.col("total_amount"), gold.MONEY)
-    return rows.select(F.struct(trips.alias("trips"), revenue.alias("revenue")))
-
-
-PICKUP_TIMES = Check("pickup_times_are_there", _pickup_times_are_there)
+PICKUP_TIMES = Check("pickup_times_are_there", _pickup_times_are_there, portable=True)
 
 
 def agrees_with(silver: str) -> Check:
     """Trips and revenue equal those of the silver table."""
-    return reconciles(silver, _trips_and_revenue_of_gold, _trips_and_revenue_of_silver)
+    # Null without rows, as a sum is.
+    of_silver = ("nullif(count(*), 0)", "sum(total_amount)")
+    return reconciles(silver, own=("sum(trips)", "sum(revenue)"), other=of_silver)
 
 
 TRIP_RULES = (

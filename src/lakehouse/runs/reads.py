@@ -1,0 +1,120 @@
+"""Small reads of a run, by DuckDB in this process: a Spark job for a count takes half a second."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from lakehouse.core.names import TableName
+from lakehouse.core.quoting import name as quoted
+from lakehouse.core.quoting import text
+from lakehouse.query.tables import Tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+
+    from lakehouse.core.tables import Scan
+    from lakehouse.engines.duckdb import DuckDB
+
+#: More rows than this are left to Spark, which may have a cluster.
+MAX_ROWS = 50_000_000
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows of a table in some partitions; all rows if `keys` is None."""
+
+    table: str
+    column: str = ""
+    kind: str = ""
+    """The SQL type of the partition column."""
+    keys: Sequence[str] | None = None
+
+    def select(self, view: str) -> str:
+        """A query of these rows from a view of the table."""
+        if self.keys is None:
+            return view
+        literals = [f"CAST({text(key)} AS {self.kind})" for key in self.keys]
+        return f"(SELECT * FROM {view} WHERE {quoted(self.column)} IN ({', '.join(literals) or 'NULL'}))"
+
+
+@dataclass(frozen=True)
+class BranchReads:
+    """Reads the tables of a run's branch without Spark."""
+
+    tables: Tables
+    duckdb: DuckDB
+
+    def query(self, sql: str, **parts: Part) -> list[dict[str, Any]]:
+        """Run a query of DuckDB in which names in braces stand for parts of tables."""
+        views: dict[TableName | str, Scan] = {}
+        names = {}
+        for alias, part in parts.items():
+            table = TableName.parse(part.table)
+            views[alias] = self.tables.format_of(table).scan(table)
+            names[alias] = part.select(quoted(alias))
+        return self.duckdb.run(sql.format(**names), views, "a small read of a run").dicts()
+
+    def count(self, part: Part) -> int:
+        """The number of rows of a part."""
+        return int(self.query("SELECT count(*) AS count FROM {part}", part=part)[0]["count"])
+
+    def keys(self, part: Part) -> set[str] | None:
+        """The partitions among these that the table has; None if that is to be asked of Spark."""
+        if not self.can_read(part.table):
+            return None
+        column = quoted(part.column)
+        return {str(row["key"]) for row in self.query(f"SELECT DISTINCT {column} AS key FROM {{part}}", part=part)}
+
+    def can_read(self, table: str) -> bool:
+        """Whether a table is to be read without Spark."""
+        name = TableName.parse(table)
+        total = self.tables.format_of(name).scan(name).total_rows
+        return self.is_installed and total is not None and total <= MAX_ROWS
+
+    @property
+    def is_installed(self) -> bool:
+        return find_spec("duckdb") is not None
+
+
+class TooManyRowsError(Exception):
+    """A check is to be evaluated by Spark."""
+
+
+@dataclass(frozen=True)
+class SmallCheckContext:
+    """A CheckContext for portable checks: DuckDB answers their queries."""
+
+    reads: BranchReads
+    parts: Callable[[str], Part]
+    """The part of a table that a check is to read."""
+    name: str
+    before: Mapping[str, Any]
+    total: int | None
+    now: datetime
+
+    @property
+    def rows(self) -> DataFrame:
+        raise TooManyRowsError
+
+    def table(self, name: str) -> DataFrame:
+        raise TooManyRowsError
+
+    def query(self, sql: str, **tables: str) -> list[dict[str, Any]]:
+        named = {"rows": self.name, **tables}
+        used = {alias: self.parts(name) for alias, name in named.items() if f"{{{alias}}}" in sql}
+        # The partitions of an input are about as large as those that were built from it.
+        if not all(part.keys is not None or self.reads.can_read(part.table) for part in used.values()):
+            raise TooManyRowsError
+        return self.reads.query(sql, **used)
+
+    def identifier(self, name: str) -> str:
+        return quoted(name)
+
+    def epoch_seconds(self, timestamp: str) -> str:
+        return f"epoch({timestamp})"
