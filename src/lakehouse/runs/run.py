@@ -75,7 +75,7 @@ class Runner(RunServices):
             for _ in range(MAX_ATTEMPTS):
                 attempt = Attempt(self, pipeline, request, record, progress)
                 conf = {**attempt.branch_catalog.spark_conf(), "spark.sql.defaultCatalog": record.branch}
-                with self.session(conf, True) as spark:  # dbt and other code of the user may change or stop it
+                with self.session(conf, request.isolated) as spark:
                     work(spark, record.branch)
                 done = attempt.publish()
                 if done.state != "running":

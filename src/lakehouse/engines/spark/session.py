@@ -7,13 +7,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lakehouse.core.requests import QueryRequest, WriteTarget
-from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result, Row
-from lakehouse.core.tables import Column, SchemaCopy
+from lakehouse.core.result import Explain, ListedRows, Result
+from lakehouse.core.tables import SchemaCopy
 from lakehouse.engines.spark.errors import translated
+from lakehouse.engines.spark.results import to_result
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from lakehouse.engines.spark.launch import StartedSession
 
 _STOP_TIMEOUT_S = 30
+#: An idle daemon whose heap stays fuller than this ends: something leaks, and the next command starts a new one.
+MAX_HEAP_SHARE = 0.7
 #: Py4J logs this with a traceback when the JVM ends while Python releases Java objects.
 _PY4J_DISCONNECTED = "Exception while sending command."
 
@@ -61,6 +63,20 @@ class LocalSession:
         parameters = self.spark._sc._gateway.gateway_parameters
         return int(parameters.port), str(parameters.auth_token)
 
+    def heap_share(self) -> float:
+        """The share of the JVM's heap that is in use, after a collection of garbage; 0 if no JVM was started."""
+        started = self._started
+        if started is None or started.jvm is None:
+            return 0.0
+        runtime = started.spark._jvm.java.lang.Runtime.getRuntime()
+
+        def used() -> float:
+            return float((runtime.totalMemory() - runtime.freeMemory()) / runtime.maxMemory())
+
+        if used() > MAX_HEAP_SHARE:
+            runtime.gc()
+        return used()
+
     def has_died(self) -> bool:
         """Whether a JVM was started here and has ended."""
         started = self._started
@@ -76,7 +92,7 @@ class LocalSession:
                 return Result((), ListedRows([], []), Explain("spark", reason))
             if request.limit is not None:
                 frame = frame.limit(request.limit)
-            return _result(frame, reason, request.arrow)
+            return to_result(frame, reason, request.arrow)
 
     def plan(self, prepared: PreparedStatement) -> str:
         """Spark's plan of a statement, without running it."""
@@ -136,11 +152,17 @@ class LocalSession:
         with self._borrowed(reuse=False) as session:
             for key, value in settings.items():
                 session.conf.set(key, value)
+            if self._started is not None and self._started.lease is not None:
+                session.stop = _keep_running  # the JVM is not this process's own
             yield session
 
     def _configure(self, session: SparkSession) -> None:
         for key, value in self._settings.items():
             session.conf.set(key, value)
+
+
+def _keep_running() -> None:
+    """Instead of SparkSession.stop, which would end the Spark of everyone who is attached to it."""
 
 
 def _set_up(session: SparkSession, prepared: PreparedStatement) -> None:
@@ -188,15 +210,6 @@ def _with_comments(frame: DataFrame, comments: Mapping[str, str]) -> DataFrame:
     )
 
 
-def _result(frame: DataFrame, reason: str, arrow: bool) -> Result:
-    columns = tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
-    explain = Explain("spark", reason)
-    if arrow:
-        return Result(columns, ArrowRows(_to_arrow(frame)), explain)
-    rows = [tuple(_plain(value) for value in row) for row in frame.collect()]
-    return Result(columns, ListedRows([column.name for column in columns], _in_utc(columns, rows)), explain)
-
-
 def _stop(started: StartedSession) -> None:
     if started.lease is not None:
         started.lease.release()
@@ -233,56 +246,3 @@ def _forget_gateway() -> None:
     if SparkContext._gateway is not None:
         SparkContext._gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
-
-
-def _to_arrow(frame: DataFrame) -> Any:
-    """The frame as an Arrow table with Spark's types; toPandas would turn integers with nulls into floats."""
-    import pyarrow
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    schema = _utc(to_arrow_schema(frame.schema))
-    collect = getattr(frame, "_collect_as_arrow", None)  # the public toArrow() comes with Spark 4
-    if collect is not None:
-        return pyarrow.Table.from_batches(collect(), schema=schema)
-    # A Spark Connect client of 3.5 has neither.
-    columns = tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
-    rows = _in_utc(columns, [tuple(_plain(value) for value in row) for row in frame.collect()])
-    return pyarrow.table([[row[index] for row in rows] for index in range(len(schema))], schema=schema)
-
-
-def _utc(schema: Any) -> Any:
-    """The schema with UTC in its timestamps: Spark writes the session's time zone, which is always UTC here."""
-    import pyarrow
-
-    fields = [
-        field.with_type(pyarrow.timestamp("us", tz="UTC"))
-        if pyarrow.types.is_timestamp(field.type) and field.type.tz
-        else field
-        for field in schema
-    ]
-    return pyarrow.schema(fields)
-
-
-def _plain(value: Any) -> Any:
-    """A value of a Spark row as plain Python: nested rows as dicts, timestamps in UTC."""
-    if hasattr(value, "asDict"):
-        return {key: _plain(item) for key, item in value.asDict().items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return value
-
-
-def _in_utc(columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
-    """Rows with timestamps in UTC: PySpark returns naive local times."""
-    zoned = {index for index, column in enumerate(columns) if column.type == "timestamp"}
-    if not zoned:
-        return list(rows)
-    return [
-        tuple(
-            value.astimezone(UTC) if index in zoned and isinstance(value, datetime) else value
-            for index, value in enumerate(row)
-        )
-        for row in rows
-    ]

@@ -71,11 +71,14 @@ class SparkDaemonClient:
         return _arrow_result(data) if content_type == ARROW else _listed_result(json.loads(data))
 
     def lease(self) -> Lease | None:
-        """A lease of the daemon's JVM; None if no daemon with these settings runs."""
+        """A lease of the daemon's JVM, which is started if none runs; None if the one that runs has other settings."""
         from lakehouse.engines.spark.attach import Lease
         from lakehouse.process.unix_http import ConnectionBroken, Unreachable, open_stream
 
-        if not self._is_current(self.health()):
+        health = self.health()
+        if health is None:
+            self._ensure_running()
+        elif not self._is_current(health):
             return None
         try:
             connection, first = open_stream(self._socket, "/attach", {"group": job_group()})

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.engines.spark.daemon.client import SOCKET
-from lakehouse.engines.spark.session import LocalSession
+from lakehouse.engines.spark.session import MAX_HEAP_SHARE, LocalSession
 from lakehouse.process.daemons import sole_daemon
 from lakehouse.process.sockets import listen_unix
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Seconds without work after which the class archive is built, if it is missing.
 _QUIET_S = 60.0
+#: Seconds after the last request when memory is measured.
+_SETTLED_S = 5.0
 _FINISH_S = 10
 
 
@@ -89,7 +91,7 @@ def _serve(answer: Callable[[QueryRequest, str], Result], session: LocalSession,
 
 def _watch(server: uvicorn.Server, activity: Activity, options: DaemonOptions, session: LocalSession) -> None:
     """Stop after the idle time; use a quiet minute to build the class archive for the next start."""
-    may_archive = True
+    may_archive, measured = True, activity.last
     while True:
         time.sleep(0.5)
         if session.has_died():
@@ -100,6 +102,14 @@ def _watch(server: uvicorn.Server, activity: Activity, options: DaemonOptions, s
         if idle > options.idle_minutes * 60 or not options.home.is_dir():
             server.should_exit = True
             return
+        if idle > _SETTLED_S and activity.last > measured:
+            measured = activity.last
+            if (share := session.heap_share()) > MAX_HEAP_SHARE:
+                sys.stderr.write(
+                    f"{share:.0%} of the heap stays in use, so this process ends: the next command starts a new one.\n"
+                )
+                server.should_exit = True
+                return
         if may_archive and idle > _QUIET_S:
             may_archive = False
             subprocess.Popen(

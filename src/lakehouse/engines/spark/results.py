@@ -1,0 +1,76 @@
+"""The rows of a Spark query as Arrow or as plain Python values, with timestamps in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result, Row
+from lakehouse.core.tables import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def to_result(frame: DataFrame, reason: str, arrow: bool) -> Result:
+    """Run the query and fetch its rows."""
+    columns = tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
+    explain = Explain("spark", reason)
+    if arrow:
+        return Result(columns, ArrowRows(_to_arrow(frame)), explain)
+    rows = [tuple(_plain(value) for value in row) for row in frame.collect()]
+    return Result(columns, ListedRows([column.name for column in columns], _in_utc(columns, rows)), explain)
+
+
+def _to_arrow(frame: DataFrame) -> Any:
+    """The frame as an Arrow table with Spark's types; toPandas would turn integers with nulls into floats."""
+    import pyarrow
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    schema = _utc(to_arrow_schema(frame.schema))
+    collect = getattr(frame, "_collect_as_arrow", None)  # the public toArrow() comes with Spark 4
+    if collect is not None:
+        return pyarrow.Table.from_batches(collect(), schema=schema)
+    # A Spark Connect client of 3.5 has neither.
+    columns = tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
+    rows = _in_utc(columns, [tuple(_plain(value) for value in row) for row in frame.collect()])
+    return pyarrow.table([[row[index] for row in rows] for index in range(len(schema))], schema=schema)
+
+
+def _utc(schema: Any) -> Any:
+    """The schema with UTC in its timestamps: Spark writes the session's time zone, which is always UTC here."""
+    import pyarrow
+
+    fields = [
+        field.with_type(pyarrow.timestamp("us", tz="UTC"))
+        if pyarrow.types.is_timestamp(field.type) and field.type.tz
+        else field
+        for field in schema
+    ]
+    return pyarrow.schema(fields)
+
+
+def _plain(value: Any) -> Any:
+    """A value of a Spark row as plain Python: nested rows as dicts, timestamps in UTC."""
+    if hasattr(value, "asDict"):
+        return {key: _plain(item) for key, item in value.asDict().items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
+
+
+def _in_utc(columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
+    """Rows with timestamps in UTC: PySpark returns naive local times."""
+    zoned = {index for index, column in enumerate(columns) if column.type == "timestamp"}
+    if not zoned:
+        return list(rows)
+    return [
+        tuple(
+            value.astimezone(UTC) if index in zoned and isinstance(value, datetime) else value
+            for index, value in enumerate(row)
+        )
+        for row in rows
+    ]
