@@ -10,8 +10,11 @@ import pytest
 
 from lakehouse.ingest.report import IngestReport
 from lakehouse.lake import Lake
+from tests.repetitions import repetitions
 
 both_formats = pytest.mark.parametrize("table_format", ["iceberg", "hudi"])
+#: Hudi too in `make test-faults`: the file has other tests that try the same with Hudi.
+one_format_or_both = pytest.mark.parametrize("table_format", repetitions(smoke=["iceberg"], full=["iceberg", "hudi"]))
 
 
 @dataclass(frozen=True)

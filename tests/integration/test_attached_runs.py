@@ -201,7 +201,7 @@ import sys, time
 from lakehouse.config.load import load_settings
 from lakehouse.engines.spark.attach import attach
 from lakehouse.lake.spark import spark_daemon
-lease = spark_daemon(load_settings()).lease()
+lease = spark_daemon(load_settings()).lease(start=False)
 tracker = attach(lease).sparkContext.statusTracker()
 while True:
     print(len(list(tracker.getActiveJobsIds())), flush=True)

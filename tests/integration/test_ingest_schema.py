@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.ingest_fixture import IngestFixture, both_formats, counts
+from tests.ingest_fixture import IngestFixture, both_formats, counts, one_format_or_both
 from tests.repetitions import repetitions
 
 from lakehouse.core.errors import NotSupportedError
@@ -54,7 +54,8 @@ def test_a_table_with_a_new_column_takes_statements_and_files_as_before(
     assert [column.comment for column in fixture.lake.describe(fixture.table).columns] == ["id", "The V"]
 
 
-@both_formats
+@one_format_or_both
+@pytest.mark.faults
 def test_a_new_column_without_a_value_is_a_snapshot_too(fixture: IngestFixture, table_format: str) -> None:
     fixture.ingest("id\n1\n", "one.csv", key=("id",), format=table_format)
     report = fixture.ingest("id,v\n1,\n", "two.csv")
@@ -64,7 +65,7 @@ def test_a_new_column_without_a_value_is_a_snapshot_too(fixture: IngestFixture, 
     assert fixture.ingest("id,v\n1,\n", "two.csv").skipped != ()
 
 
-@both_formats
+@one_format_or_both
 @pytest.mark.faults
 @pytest.mark.parametrize("mode", repetitions(smoke=["replace"], full=["append", "replace"]))
 def test_a_new_column_comes_with_every_mode(fixture: IngestFixture, table_format: str, mode: str) -> None:
@@ -130,7 +131,8 @@ def test_a_changed_type_counts_what_is_new_changed_and_the_same(fixture: IngestF
     assert [row[1] for row in rows_in_both(fixture)] == ["few", "more", "many", "40"]
 
 
-@both_formats
+@one_format_or_both
+@pytest.mark.faults
 def test_files_from_before_a_changed_type_are_still_skipped(fixture: IngestFixture, table_format: str) -> None:
     fixture.ingest("id,n\n1,10\n", "one.csv", format=table_format)
     fixture.ingest("id,n\n2,many\n", "two.csv")
@@ -141,7 +143,8 @@ def test_files_from_before_a_changed_type_are_still_skipped(fixture: IngestFixtu
     assert fixture.ingest("id,n\n1,10\n", "one.csv").inserted == 1
 
 
-@both_formats
+@one_format_or_both
+@pytest.mark.faults
 def test_a_number_that_is_too_big_for_an_int_column_is_not_wrapped_around(
     fixture: IngestFixture, table_format: str
 ) -> None:
@@ -160,7 +163,8 @@ def test_a_key_that_becomes_text_still_finds_its_rows(fixture: IngestFixture, ta
     assert fixture.ingest("id,v\nx9,m\n", "three.csv").updated == 1
 
 
-@both_formats
+@one_format_or_both
+@pytest.mark.faults
 def test_a_replace_may_change_the_types(fixture: IngestFixture, table_format: str) -> None:
     # A date cannot become a string in Hudi; see the next test.
     fixture.ingest(
@@ -178,7 +182,8 @@ def test_a_hudi_table_says_that_a_date_cannot_become_text(fixture: IngestFixture
     assert len(fixture.lake.history(fixture.table)) == 1
 
 
-@both_formats
+@one_format_or_both
+@pytest.mark.faults
 def test_a_rollback_over_a_changed_type_restores_the_old_values_in_the_new_type(
     fixture: IngestFixture, table_format: str
 ) -> None:
@@ -220,7 +225,8 @@ def test_a_frozen_table_refuses_new_columns_and_bad_values(fixture: IngestFixtur
     assert fixture.rows() == [(1, 10), (2, 20)]
 
 
-@both_formats
+@one_format_or_both
+@pytest.mark.faults
 def test_quarantine_rejects_bad_rows_with_file_line_and_reason(fixture: IngestFixture, table_format: str) -> None:
     fixture.ingest("id,n\n1,10\n", "one.csv", key=("id",), format=table_format)
     report = fixture.ingest("id,n\n2,20\n3,many\n", "two.csv", contract="quarantine")

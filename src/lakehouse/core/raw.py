@@ -81,6 +81,7 @@ class LocalRawArea:
 
     def write(self, name: str, content: bytes) -> None:
         target = self.folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
         unfinished = target.with_name(target.name + ".writing")
         unfinished.write_bytes(content)
         os.replace(unfinished, target)

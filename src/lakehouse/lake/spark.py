@@ -119,8 +119,12 @@ def start_spark(backend: Backend, class_list: Path | None = None) -> StartedSess
 
 
 def attach_or_start(backend: Backend) -> StartedSession:
-    """A session in the lake's warm Spark, which is started if none stands by; in a JVM of its own if it has other settings."""
-    lease = spark_daemon(backend.settings).lease() if backend.settings.spark.master == WARM else None
+    """A session in the lake's warm Spark, if one stands by with the same settings, else in a JVM of its own.
+
+    Somebody at a terminal will run again, so the warm Spark is started for them; a job of cron or CI leaves no process behind.
+    """
+    is_warm = backend.settings.spark.master == WARM
+    lease = spark_daemon(backend.settings).lease(start=sys.stderr.isatty()) if is_warm else None
     if lease is None:
         return start_spark(backend)
     from lakehouse.engines.spark.attach import attach

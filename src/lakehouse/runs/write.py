@@ -74,12 +74,25 @@ class Writer:
         """Insert and update rows, and delete those whose key is not in `present`: one snapshot, or none if nothing differs."""
         from pyspark.sql import functions as F
 
+        current = self.tables.describe(table).current
+        if current is None or not current.rows_total:
+            self._writer(table, self._conform(table, rows), {}).append()
+            return True
         changes = self._differing(table, rows).withColumn(_DELETED, F.lit(False))
         if present is not None:
             gone = self.spark.table(spark_tables(self.tables).name(table)).join(present, on=list(key), how="left_anti")
             changes = changes.unionByName(gone.withColumn(_DELETED, F.lit(True)))
-        if changes.isEmpty():
-            return False
+        changes.persist()  # computed once, for the question and for the answer
+        try:
+            if changes.isEmpty():
+                return False
+            self._apply(table, changes, key)
+        finally:
+            changes.unpersist()
+        return True
+
+    def _apply(self, table: TableName, changes: DataFrame, key: Sequence[str]) -> None:
+        """Insert, update and delete the rows of `changes`. One snapshot."""
         view = f"lake_changes_{table.namespace}_{table.table}"  # tables are merged concurrently
         changes.createOrReplaceTempView(view)
         columns = [each for each in changes.columns if each != _DELETED]
@@ -91,7 +104,6 @@ class Writer:
             f" WHEN NOT MATCHED AND NOT s.{_DELETED} THEN INSERT ({', '.join(f'`{each}`' for each in columns)})"
             f" VALUES ({', '.join(f's.`{each}`' for each in columns)})"
         )
-        return True
 
     def _differing(self, table: TableName, rows: DataFrame) -> DataFrame:
         """The rows that differ from the table's: MERGE rewrites the files of every row that it matches."""

@@ -199,7 +199,10 @@ def test_new_columns_another_database_and_no_cursor_column_mean_all_rows(
 
 
 @pytest.mark.spark
-def test_types_are_mapped_and_what_the_lake_does_not_know_is_text(read: Read, postgres: Postgres) -> None:
+@pytest.mark.parametrize("rows_per_read", ["1000", "1"], ids=["by-the-driver", "by-spark"])
+def test_types_are_mapped_and_what_the_lake_does_not_know_is_text(
+    read: Read, postgres: Postgres, rows_per_read: str
+) -> None:
     postgres.run(
         """CREATE TABLE t (id int PRIMARY KEY, "Mixed.Case" text, money numeric(10, 2), free numeric, tags text[], j jsonb,
            u uuid, small smallint, span interval, raw bytea, day date, updated_at timestamptz)""",
@@ -207,7 +210,7 @@ def test_types_are_mapped_and_what_the_lake_does_not_know_is_text(read: Read, po
            '1 day', '\x00ff', '2026-02-03', '2026-01-01+00')""",
         "INSERT INTO t (id, money, free, day, updated_at) VALUES (2, 'NaN', 'NaN', 'infinity', '-infinity')",
     )
-    found = read(T).rows
+    found = read(T, rows_per_read=rows_per_read).rows
     assert {field.name: field.dataType.simpleString() for field in found.schema} == {
         "id": "int",
         "mixed.case": "string",
@@ -242,11 +245,11 @@ def test_an_empty_table_is_no_error(read: Read, postgres: Postgres) -> None:
 def test_no_plan_no_error_and_no_log_of_spark_shows_the_password(
     read: Read, small: Postgres, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    plan = read(T).rows._jdf.queryExecution().toString()
+    plan = read(T, rows_per_read="1").rows._jdf.queryExecution().toString()
     assert "Relation" in plan and small.password not in plan and "jdbc" not in plan.lower()
     small.run("ALTER TABLE t ADD COLUMN free numeric DEFAULT 1e30")
     with pytest.raises(SourceError) as caught:
-        read(T)
+        read(T, rows_per_read="1")
     shown = f"{caught.value.message} {caught.value.hint} {caught.value!r} {caught.value.__cause__}"
     assert "public.t" in shown and "numeric field overflow" in shown and small.password not in shown
     assert "20 digits before the point" in caught.value.hint

@@ -5,6 +5,7 @@ they were read belong together, whatever is written meanwhile.
 """
 
 from lakehouse.pipelines.postgres.address import Address
+from lakehouse.pipelines.postgres.arrow_rows import arrow_rows
 from lakehouse.pipelines.postgres.changes import ReadPlan, fingerprint, plan_read
 from lakehouse.pipelines.postgres.relation import Column, Relation, identifier
 from lakehouse.pipelines.postgres.settings import SETTINGS, PostgresSettings
@@ -19,6 +20,7 @@ __all__ = [
     "PostgresSettings",
     "ReadPlan",
     "Relation",
+    "arrow_rows",
     "fingerprint",
     "identifier",
     "open_snapshot",

@@ -7,16 +7,16 @@ so both can take turns on one table. The run applies the table's rules and check
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import NotInstalledError, RunConflictError
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as quoted
 from lakehouse.pipelines import arrow
 from lakehouse.pipelines.model import LightContext
-from lakehouse.pipelines.postgres import Column, PostgresSettings, Relation, fingerprint, open_snapshot, plan_read
+from lakehouse.pipelines.postgres import PostgresSettings, Relation, arrow_rows, fingerprint, open_snapshot, plan_read
 from lakehouse.pipelines.social.source import SourceTable
-from lakehouse.pipelines.upsert import Upsert, UpsertReport, arrow_type, create_table, find_table, last_cursor, upsert
+from lakehouse.pipelines.upsert import Upsert, UpsertReport, create_table, find_table, last_cursor, upsert
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,12 +44,12 @@ def _fetch(context: LightContext, settings: PostgresSettings, table: SourceTable
     with open_snapshot(settings.address) as snapshot:
         relation = snapshot.relation(settings.schema, table.name, table.key, settings.updated_at)
         plan = plan_read(snapshot, relation, cursor, settings.overlap)
-        rows = _arrow(relation.columns, snapshot.fetch(relation.query(since=plan.since)))
+        rows = arrow_rows(relation.columns, snapshot.fetch(relation.query(since=plan.since)))
         if plan.since is None:
             present = rows.select(list(table.key))
         else:
             keys = [relation.column(name) for name in table.key]
-            present = _arrow(keys, snapshot.fetch(relation.query(table.key)))
+            present = arrow_rows(keys, snapshot.fetch(relation.query(table.key)))
         digest = fingerprint(snapshot, relation, table.key, plan.cursor, settings.overlap)
     notes = {**context.notes, "lake.source": f"{settings.address}/{relation}", "lake.read": plan.reason}
     notes["lake.fingerprint"] = digest
@@ -58,14 +58,6 @@ def _fetch(context: LightContext, settings: PostgresSettings, table: SourceTable
     types = {column.name: (column.kind, column.declared) for column in relation.columns}
     valid = context.validate(_newest(rows, relation, table.key))
     return Upsert(types, valid, present, table.key, plan.reason, notes)
-
-
-def _arrow(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    import pyarrow as pa
-
-    values = list(zip(*rows, strict=True)) or [()] * len(columns)
-    arrays = [pa.array(each, arrow_type(column.kind)) for each, column in zip(values, columns, strict=True)]
-    return pa.table(arrays, names=[column.name for column in columns])
 
 
 def _newest(rows: pa.Table, relation: Relation, key: Sequence[str]) -> pa.Table:

@@ -1,7 +1,7 @@
 """Read users, posts and follows of a social network's PostgreSQL incrementally, with the keys of all present rows.
 
-Spark reads over JDBC, large tables in concurrent parts, all in one snapshot of the database. The rows are staged as
-Parquet: a DataFrame over JDBC would query the database again, and get other rows, each time it is evaluated, and the
+Few rows are fetched by the driver; more by Spark over JDBC, large tables in concurrent parts, all in one snapshot of the
+database. The rows are staged as Parquet: a DataFrame over JDBC would query the database again, and get other rows, each time it is evaluated, and the
 snapshot would have to stay open for the whole run.
 """
 
@@ -22,9 +22,11 @@ from lakehouse.pipelines.postgres import (
     NUMERIC_HINT,
     SETTINGS,
     Address,
+    Column,
     DatabaseSnapshot,
     PostgresSettings,
     Relation,
+    arrow_rows,
     fingerprint,
     identifier,
     open_snapshot,
@@ -40,6 +42,8 @@ __all__ = ["FOLLOWS", "POSTS", "SETTINGS", "USERS", "SourceTable", "read"]
 _MAX_READS = 16
 _ROWS_PER_FETCH = 10_000
 _CONNECT_TIMEOUT_S = 10
+#: Up to this many rows the driver fetches itself: faster than a Spark job for them.
+MAX_FETCHED_ROWS = 20_000
 #: Staged files are needed until the end of their run; no run takes longer than this.
 _RETENTION_S = 24 * 3600
 
@@ -67,11 +71,12 @@ def read(context: SourceContext, table: SourceTable) -> Batch:
         plan = plan_read(snapshot, relation, context.cursor, settings.overlap)
         context.progress(f"{relation}: {plan.reason}")
         staging = _Staging(context, snapshot, relation, settings.rows_per_read, f"{folder}/{uuid.uuid4().hex}")
-        rows, count = staging.stage("rows", relation.query(since=plan.since), table.key)
+        rows, count = staging.stage("rows", relation.columns, relation.query(since=plan.since), table.key)
         if plan.since is None:
             present, total, present_count = rows.select(*table.key), count, None  # the rows are counted already
         else:
-            present, total = staging.stage("keys", relation.query(table.key), table.key)
+            keys = [relation.column(name) for name in table.key]
+            present, total = staging.stage("keys", keys, relation.query(table.key), table.key)
             present_count = total
         digest = fingerprint(snapshot, relation, table.key, plan.cursor, settings.overlap)
     notes = {"source": f"{settings.address}/{relation}", "read": plan.reason}
@@ -97,14 +102,26 @@ class _Staging:
     rows_per_read: int
     folder: str
 
-    def stage(self, name: str, query: str, key: Sequence[str]) -> tuple[DataFrame, int]:
-        """The rows of a query, and their number."""
+    def stage(self, name: str, columns: Sequence[Column], query: str, key: Sequence[str]) -> tuple[DataFrame, int]:
+        """The rows of a query with these columns, and their number."""
         splits, count = self._splits(query, key)
         path = self.context.raw.uri(f"{self.folder}/{name}")
+        if count <= min(MAX_FETCHED_ROWS, self.rows_per_read):
+            self._fetch(f"{self.folder}/{name}/rows.parquet", columns, query)
+            schema = ", ".join(f"{_quoted(column.name)} {column.kind}" for column in columns)
+            return self.context.spark.read.schema(schema).parquet(path), count
         with _translated(self.snapshot.address, self.relation):
             rows = self._over_jdbc(query, splits)
             rows.write.parquet(path)
             return self.context.spark.read.schema(rows.schema).parquet(path), count
+
+    def _fetch(self, name: str, columns: Sequence[Column], query: str) -> None:
+        import pyarrow
+        import pyarrow.parquet
+
+        sink = pyarrow.BufferOutputStream()
+        pyarrow.parquet.write_table(arrow_rows(columns, self.snapshot.fetch(query)), sink)
+        self.context.raw.write(name, sink.getvalue().to_pybytes())
 
     def _splits(self, query: str, key: Sequence[str]) -> tuple[dict[str, str], int]:
         """Spark's options to read in parts by the first integer column of the key, and the row count."""

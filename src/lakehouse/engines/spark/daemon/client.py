@@ -70,13 +70,17 @@ class SparkDaemonClient:
             raise error_from_dict(json.loads(data), request.sql)
         return _arrow_result(data) if content_type == ARROW else _listed_result(json.loads(data))
 
-    def lease(self) -> Lease | None:
-        """A lease of the daemon's JVM, which is started if none runs; None if the one that runs has other settings."""
+    def lease(self, start: bool) -> Lease | None:
+        """A lease of the daemon's JVM; None if no daemon with these settings runs.
+
+        Args:
+            start: start a daemon if none runs. One with other settings is left alone: others may use it.
+        """
         from lakehouse.engines.spark.attach import Lease
         from lakehouse.process.unix_http import ConnectionBroken, Unreachable, open_stream
 
         health = self.health()
-        if health is None:
+        if health is None and start:
             self._ensure_running()
         elif not self._is_current(health):
             return None
