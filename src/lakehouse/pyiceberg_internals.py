@@ -7,10 +7,13 @@ one is installed, and tests/test_pyiceberg_internals.py covers each of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from io import BytesIO
 from typing import Any
 
+from pyiceberg.avro.file import AvroFile
 from pyiceberg.catalog import MetastoreCatalog, PropertiesUpdateSummary
 from pyiceberg.catalog.rest import RestCatalog as RestClient
+from pyiceberg.io import InputFile
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START
 from pyiceberg.table import StagedTable, Table
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV2, TableMetadataV3
@@ -108,6 +111,55 @@ def empty_metadata(version: int) -> TableMetadata:
     if version == NEWEST_FORMAT:
         fields["next_row_id"] = 0
     return _METADATA[version].model_construct(**fields)
+
+
+# ---- manifests --------------------------------------------------------------------------------------------------
+
+
+class BytesInput(InputFile):  # type: ignore[misc] # PyIceberg's types are not checked
+    """A file that was read already."""
+
+    def __init__(self, content: bytes, location: str = "") -> None:
+        super().__init__(location)
+        self._content = content
+
+    def __len__(self) -> int:
+        return len(self._content)
+
+    def exists(self) -> bool:
+        return True
+
+    def open(self, seekable: bool = True) -> Any:
+        return BytesIO(self._content)
+
+
+def read_avro(content: bytes, *fields: int | tuple[int, int]) -> list[tuple[Any, ...]]:
+    """Return some fields of every record of an Avro file, by their ids; a pair names a field of a nested record.
+
+    A field that the file lacks is None.
+    """
+    # With the file's own schema: a projection fails where it leaves out a list or map.
+    with AvroFile(BytesInput(content)) as records:
+        paths = [_path(records.schema.as_struct(), field) for field in fields]
+        return [tuple(_value(record, path) for path in paths) for record in records]
+
+
+def _path(struct: Any, field: int | tuple[int, int]) -> tuple[int, ...] | None:
+    """Return the positions of a field in the record and in the nested record; None if the file lacks it."""
+    first, *rest = field if isinstance(field, tuple) else (field,)
+    for position, each in enumerate(struct.fields):
+        if each.field_id == first:
+            below = _path(each.field_type, rest[0]) if rest else ()
+            return None if below is None else (position, *below)
+    return None
+
+
+def _value(record: Any, path: tuple[int, ...] | None) -> Any:
+    if path is None:
+        return None
+    for position in path:
+        record = record[position]
+    return record
 
 
 # ---- data files -------------------------------------------------------------------------------------------------
