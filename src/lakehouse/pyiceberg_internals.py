@@ -6,7 +6,8 @@ one is installed, and tests/test_pyiceberg_internals.py covers each of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
 from typing import Any
 
@@ -14,6 +15,7 @@ from pyiceberg.avro.file import AvroFile
 from pyiceberg.catalog import MetastoreCatalog, PropertiesUpdateSummary
 from pyiceberg.catalog.rest import RestCatalog as RestClient
 from pyiceberg.io import InputFile
+from pyiceberg.manifest import ManifestContent, ManifestWriterV2
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START
 from pyiceberg.table import StagedTable, Table
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV2, TableMetadataV3
@@ -23,6 +25,8 @@ REVIEWED_VERSION = "0.12.0"
 NEWEST_FORMAT = 3
 #: Refers to the schema, spec or order that the same commit has added last.
 LAST_ADDED = -1
+#: Rows and Arrow bytes that one row group of a new file has at most.
+_GROUP_ROWS, _GROUP_BYTES = 2**20, 256 * 2**20
 _METADATA = {1: TableMetadataV1, 2: TableMetadataV2, NEWEST_FORMAT: TableMetadataV3}
 
 
@@ -162,6 +166,17 @@ def _value(record: Any, path: tuple[int, ...] | None) -> Any:
     return record
 
 
+class DeleteManifestWriter(ManifestWriterV2):  # type: ignore[misc] # PyIceberg's types are not checked
+    """Writes a manifest of delete files, which PyIceberg itself only reads."""
+
+    def content(self) -> ManifestContent:
+        return ManifestContent.DELETES
+
+    @property
+    def _meta(self) -> dict[str, str]:
+        return {**super()._meta, "content": "deletes"}
+
+
 # ---- data files -------------------------------------------------------------------------------------------------
 
 
@@ -193,3 +208,59 @@ def parquet_data_file(table: Table, path: str, uri: str, size: int, partition: R
         key_metadata=None,
         **statistics.to_serialized_dict(),
     )
+
+
+def write_data_file(table: Table, batches: Iterable[Any], partition: Record, sort_order_id: int | None) -> Any:
+    """Write record batches with the table's columns to one new Parquet file; returns its manifest entry, None if empty.
+
+    The batches are written as they come, in row groups of some size, so that memory holds one group.
+    """
+    import pyarrow
+    from pyiceberg.io.fileformat import FileFormatFactory
+    from pyiceberg.io.pyarrow import _to_requested_schema
+    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+    from pyiceberg.schema import sanitize_column_names
+    from pyiceberg.table.locations import load_location_provider
+
+    schema, model = sanitize_column_names(table.schema()), FileFormatFactory.get(FileFormat.PARQUET)
+    places = load_location_provider(table.metadata.location, table.metadata.properties)
+    output = table.io.new_output(places.new_data_location(f"00000-0-{uuid.uuid4()}.parquet"))
+    writer = model.create_writer(output, schema, table.metadata.properties)
+    written = False
+    for group in _row_groups(batches):
+        converted = [
+            _to_requested_schema(schema, table.schema(), batch, include_field_ids=True, format_model=model)
+            for batch in group
+        ]
+        writer.write(pyarrow.Table.from_batches(converted))
+        written = True
+    if not written:
+        return None
+    statistics = writer.close()
+    return DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=output.location,
+        file_format=FileFormat.PARQUET,
+        partition=partition,
+        file_size_in_bytes=len(output),
+        sort_order_id=sort_order_id,
+        spec_id=table.spec().spec_id,
+        equality_ids=None,
+        key_metadata=None,
+        **statistics.to_serialized_dict(),
+    )
+
+
+def _row_groups(batches: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield the batches that have rows, in groups of about one row group."""
+    group: list[Any] = []
+    rows = size = 0
+    for batch in batches:
+        if batch.num_rows:
+            group.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _GROUP_ROWS or size >= _GROUP_BYTES:
+            yield group
+            group, rows, size = [], 0, 0
+    if group:
+        yield group

@@ -7,7 +7,7 @@ Hive's lock, or by one REST request), which fails if a table has changed; the ov
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
@@ -192,6 +192,10 @@ class BranchOverlay:
             " all files in use.",
             "Remove old files with the tool that owns the catalog.",
         )
+
+    def forget_dropped(self, before: Callable[[TableName], str]) -> Sequence[TableName]:
+        """Forget nothing: their files could not be removed either."""
+        return ()
 
     # ---- helpers ------------------------------------------------------------------------------------------------
 

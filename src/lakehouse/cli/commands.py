@@ -41,6 +41,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "log": ("log", "list the commits of all tables or of one: who changed what, and when"),
         "revert": ("log", "undo a commit in all of its tables at once"),
     },
+    "Maintenance": {
+        "health": ("maintain", "score the tables: small files, deletes, old snapshots, and what would help"),
+        "maintain": ("maintain", "compact tables, expire old snapshots, remove files that nothing needs"),
+    },
     "Services and settings": {
         "up": ("process", "start the background Spark, or servers of the stack: lake up all"),
         "down": ("process", "stop them; their data stays unless --wipe is given"),

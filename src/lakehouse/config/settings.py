@@ -10,6 +10,7 @@ from lakehouse.config.stack import StackSettings
 from lakehouse.core.setting import setting
 from lakehouse.engines.spark.settings import SparkSettings
 from lakehouse.engines.trino.settings import TrinoSettings
+from lakehouse.maintenance.policy import MaintenanceSettings
 from lakehouse.storage.s3 import S3Settings
 
 PROFILES = ("embedded", "sql", "rest", "stack", "hive")
@@ -114,6 +115,7 @@ class Settings:
     runs: RunSettings = field(default_factory=RunSettings)
     branches: BranchSettings = field(default_factory=BranchSettings)
     hooks: HookSettings = field(default_factory=HookSettings)
+    maintenance: MaintenanceSettings = field(default_factory=MaintenanceSettings)
     sources: Mapping[str, Mapping[str, str]] = setting(
         {}, "Settings of the pipelines' sources, under [sources.NAME]; `lake pipelines` lists them.", hidden=True
     )

@@ -225,6 +225,13 @@ class Catalog(TableCatalog, Protocol):
     def revert(self, entry: str, commit: Commit) -> Published:
         """Undo a log entry in all its tables at once, if each is still as that entry left it."""
 
+    def forget_dropped(self, before: Callable[[TableName], str]) -> Sequence[TableName]:
+        """Make `undrop` impossible for tables that were dropped, on any branch, before a time; returns their names.
+
+        Args:
+            before: returns the time for a table (ISO 8601).
+        """
+
     def reachable(self, since: str = "") -> Sequence[ReachableFile]:
         """Return every metadata file that main, a branch, a tag, a dropped table or the log refers to.
 

@@ -140,3 +140,33 @@ class RunRequest:
     """Continue on the branch that a failed run of that id left."""
     isolated: bool = False
     """Start a Spark of its own, although a warm one stands by."""
+
+
+#: The steps of maintenance, in the order in which they are done.
+MAINTENANCE_STEPS = ("compact", "rewrite_manifests", "expire", "remove_files")
+
+
+@dataclass(frozen=True)
+class MaintainRequest:
+    """Which tables to maintain, and how."""
+
+    tables: tuple[TableName, ...] = ()
+    """Default: all that their policies enable."""
+    dry_run: bool = False
+    only: tuple[str, ...] = ()
+    """Only these steps of `MAINTENANCE_STEPS` (default: all)."""
+    keep_days: float | None = None
+    """Instead of the policy's."""
+    keep_snapshots: int | None = None
+    sort: str = ""
+    forced: bool = False
+    """Also do what would gain little."""
+
+    def __post_init__(self) -> None:
+        for step in self.only:
+            if step not in MAINTENANCE_STEPS:
+                raise UnknownChoiceError("step", step, MAINTENANCE_STEPS)
+
+    def does(self, step: str) -> bool:
+        """Return whether a step is requested."""
+        return not self.only or step in self.only

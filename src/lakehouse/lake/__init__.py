@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import IngestRequest, ReadOptions, RunRequest
-from lakehouse.lake.tables import TableMethods
+from lakehouse.lake.maintenance import MaintenanceMethods
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ def _silent(text: str) -> None:
     """Report no progress."""
 
 
-class Lake(TableMethods):
+class Lake(MaintenanceMethods):
     """An open lakehouse, on one branch. Use it as a context manager, or call `close()`.
 
     >>> with open_lake() as lake:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from lakehouse.engines.spark.launch import StartedSession
     from lakehouse.ingest.run import Ingester
+    from lakehouse.maintenance.maintain import Maintainer
     from lakehouse.pipelines import Pipeline
     from lakehouse.runs.branches import RunBranches
     from lakehouse.runs.records import RunLog
@@ -110,6 +111,7 @@ class Assembly:
             ingester=self.ingester,
             runner=self.runner,
             refs=self.refs,
+            maintainer=self.maintainer,
             pipelines=lambda: all_pipelines(self.settings),
             folder=self.home.folder,
             tables=self.tables,
@@ -185,6 +187,12 @@ class Assembly:
         )
         branches = RunBranches(self.catalog, publisher, self.iceberg, self.duckdb, author, runs=self._run_log())
         return Refs(branches, Log(self.catalog, self.iceberg, publisher, author), publisher, author)
+
+    def maintainer(self) -> Maintainer:
+        """What maintains tables."""
+        from lakehouse.lake.maintenance import open_maintainer
+
+        return open_maintainer(self.backend, self.refs(), self._run_log(), EngineRunner(self.queries, "spark"))
 
     def runner(self) -> Runner:
         """What runs pipelines."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lakehouse.engines.duckdb import DuckDB
     from lakehouse.engines.spark.session import LocalSession
     from lakehouse.ingest.run import Ingester
+    from lakehouse.maintenance.maintain import Maintainer
     from lakehouse.pipelines import Pipeline
     from lakehouse.runs.branches import RunBranches
     from lakehouse.runs.run import Runner
@@ -28,6 +29,7 @@ class Components:
     """Opens an ingester for the tables of a branch."""
     runner: Callable[[], Runner]
     refs: Callable[[], Refs[RunBranches]]
+    maintainer: Callable[[], Maintainer]
     pipelines: Callable[[], Mapping[str, Pipeline]]
     folder: Path
     tables: Tables

@@ -86,16 +86,19 @@ class Inventories:
     def __post_init__(self) -> None:
         self.walker = Walker(self.files)
 
-    def take(self, since: str = "") -> Inventory:
+    def take(self, since: str = "", previous: Inventory | None = None) -> Inventory:
         """List the files that are needed now.
 
         Args:
             since: what only a log entry before this time (ISO 8601) needs is not listed.
+            previous: an earlier inventory, which is returned if the catalog's references are still the same.
         """
         try:
             references, reason = tuple(self.catalog.reachable(since)), ""
         except NotSupportedError as exc:
             references, reason = self._known(), str(exc)
+        if previous is not None and previous.complete and set(references) == set(previous.references):
+            return previous
         tables: dict[str, MetadataFiles] = {}
         needed: dict[str, NeededFile] = {}
         problems: list[Problem] = []
@@ -108,7 +111,8 @@ class Inventories:
                     problems.append(_problem(reference, exc))
                 continue
             needed.update((normalized(each.uri), each) for each in found)
-        return Inventory(references, tables, needed, self._hudi(), tuple(problems), reason)
+        hudi = self._hudi(problems)
+        return Inventory(references, tables, needed, hudi, tuple(problems), reason)
 
     def _known(self) -> tuple[ReachableFile, ...]:
         """Return what main and the branches hold now, where the catalog cannot list all references."""
@@ -125,13 +129,17 @@ class Inventories:
             ]
         return tuple(found)
 
-    def _hudi(self) -> tuple[HudiFolder, ...]:
-        return tuple(
-            HudiFolder(table, tables.describe(table).location)
-            for tables in self.formats
-            if tables.name == "hudi"
-            for table in tables.tables()
-        )
+    def _hudi(self, problems: list[Problem]) -> tuple[HudiFolder, ...]:
+        found = []
+        for tables in self.formats:
+            if tables.name != "hudi":
+                continue
+            for table in tables.tables():
+                try:
+                    found.append(HudiFolder(table, tables.describe(table).location))
+                except LakeError as exc:
+                    problems.append(Problem(table, MAIN, str(table), str(exc), missing=False))
+        return tuple(found)
 
 
 def _strongest(references: Iterable[ReachableFile]) -> list[ReachableFile]:

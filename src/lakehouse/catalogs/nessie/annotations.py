@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 
 from lakehouse.catalogs.nessie.api import Conflict, Content, Key, NessieApi, Reference, put, remove
 from lakehouse.catalogs.nessie.contents import NAMESPACE, without_id
@@ -72,6 +73,16 @@ class Annotations:
         """Return the key and content of the table that was dropped last under a name."""
         found = max((key for key, where, name in self._dropped() if (where, name) == (branch, table)), default=None)
         return (found, self._api.contents(BRANCH, [found])[0][found]) if found else None
+
+    def forget_before(self, before: Callable[[TableName], str]) -> list[TableName]:
+        """Remove the tables that were dropped before a time of their own (ISO 8601), and return their names."""
+        found = [
+            (key, table)
+            for key, _, table in self._dropped()
+            if datetime.fromtimestamp(int(key[0].rpartition(" ")[2]) / 1e9, tz=UTC).isoformat() < before(table)
+        ]
+        self.remove(key for key, _ in found)
+        return [table for _, table in found]
 
     def remove(self, keys: Iterable[Key]) -> None:
         """Remove the contents of some keys, if they exist."""

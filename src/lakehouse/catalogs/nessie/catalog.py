@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -274,6 +274,9 @@ class NessieCatalog:
 
     def dropped(self) -> Sequence[TableName]:
         return self.annotations.dropped(self.branch)
+
+    def forget_dropped(self, before: Callable[[TableName], str]) -> Sequence[TableName]:
+        return self.annotations.forget_before(before)
 
     # ---- helpers ------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -259,6 +259,9 @@ class SqlCatalog:
     def dropped(self) -> Sequence[TableName]:
         with self.database.reading() as db:
             return drops.dropped(db, self.name)
+
+    def forget_dropped(self, before: Callable[[TableName], str]) -> Sequence[TableName]:
+        return self.database.write(lambda db: drops.forget_before(db, before))
 
     # ---- helpers ------------------------------------------------------------------------------------------------
 

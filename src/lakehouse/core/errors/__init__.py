@@ -14,6 +14,7 @@ LakeError
 ├── StorageError         NoSuchBucketError, AccessDeniedError, StorageUnreachableError
 ├── PipelineError        BadDeclarationError, BadPartitionError, NoSuchPipelineError, SourceError, NoSuchRunError,
 │                        RunBlockedError, RunConflictError
+├── MaintenanceRunningError
 └── Retryable            mixed in where a retry may succeed and none was made: EngineUnreachableError,
                          StatementLostError, StorageUnreachableError, CatalogUnreachableError
 
@@ -71,6 +72,7 @@ from lakehouse.core.errors.work import (
     EngineUnreachableError,
     JarError,
     JavaError,
+    MaintenanceRunningError,
     NoSuchPipelineError,
     NoSuchRunError,
     PipelineError,
@@ -103,6 +105,7 @@ __all__ = [
     "HomeError",
     "JarError",
     "JavaError",
+    "MaintenanceRunningError",
     "LakeError",
     "NoSuchBranchError",
     "NoSuchBucketError",
