@@ -237,18 +237,19 @@ def write_data_file(table: Table, batches: Iterable[Any], partition: Record, sor
     if not written:
         return None
     statistics = writer.close()
-    return DataFile.from_args(
+    found = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=output.location,
         file_format=FileFormat.PARQUET,
         partition=partition,
         file_size_in_bytes=len(output),
         sort_order_id=sort_order_id,
-        spec_id=table.spec().spec_id,
         equality_ids=None,
         key_metadata=None,
         **statistics.to_serialized_dict(),
     )
+    found.spec_id = table.spec().spec_id
+    return found
 
 
 def _row_groups(batches: Iterable[Any]) -> Iterator[list[Any]]:
