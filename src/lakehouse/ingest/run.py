@@ -102,7 +102,9 @@ class Ingester:
             for note in ("sha256", "objects"):
                 hashes.update(filter(None, snapshot.notes.get(note, "").split(",")))
             # Our own snapshots record their mode, because an upsert may rewrite all rows as an overwrite.
-            if snapshot.notes.get("mode", snapshot.operation) in ("replace", "insert_overwrite"):
+            # Iceberg's own operation `replace` is a compaction, which leaves every row.
+            mode = snapshot.notes.get("mode", "")
+            if mode == "replace" or (not mode and snapshot.operation == "insert_overwrite"):
                 break
             snapshot = history.get(snapshot.parent)
         return hashes

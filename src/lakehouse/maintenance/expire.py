@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from lakehouse.maintenance.layout import ended_at
+from lakehouse.maintenance.notes import carry_notes
 from lakehouse.maintenance.policy import Policy
 
 #: How many earlier metadata files a table lists after an expiry; Iceberg's own default is 100.
@@ -36,7 +37,8 @@ def expirable(raw: Mapping[str, Any], policy: Policy, now: datetime, held: Itera
 def without_snapshots(raw: Mapping[str, Any], gone: set[int], pointer: str, now: datetime) -> dict[str, Any]:
     """Return the metadata without some snapshots; `pointer` is the file that the metadata was read from."""
     new = copy.deepcopy(dict(raw))
-    new["snapshots"] = [each for each in raw["snapshots"] if each["snapshot-id"] not in gone]
+    carry_notes(new, gone)
+    new["snapshots"] = [each for each in new["snapshots"] if each["snapshot-id"] not in gone]
     new["snapshot-log"] = _log_without(raw.get("snapshot-log", []), gone)
     for name in ("statistics", "partition-statistics"):
         if name in raw:

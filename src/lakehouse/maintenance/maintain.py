@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -73,9 +74,10 @@ class Maintainer:
         names = self._names(request)
         with self._locked(request.dry_run):
             actions: list[Action] = []
+            inputs = self._inputs() if request.does("expire") else set()
             for table in names:
                 progress(f"Maintaining {table}")
-                actions += self._table(table, request)
+                actions += self._table(table, request, inputs)
             sweep = SweepReport()
             if request.does("remove_files"):
                 progress("Looking for files that nothing needs")
@@ -147,7 +149,7 @@ class Maintainer:
 
     # ---- one table ----------------------------------------------------------------------------------------------
 
-    def _table(self, table: TableName, request: MaintainRequest) -> list[Action]:
+    def _table(self, table: TableName, request: MaintainRequest, inputs: set[str]) -> list[Action]:
         policy = _with_request(policy_for(self.settings, table), request)
         held_by = self.holders(table)
         if held_by:
@@ -159,7 +161,7 @@ class Maintainer:
         steps: dict[str, Callable[[], list[Action]]] = {
             "compact": lambda: compactor.compact(table, policy, request.dry_run),
             "rewrite_manifests": lambda: compactor.rewrite_manifests(table, request.dry_run, forced=request.forced),
-            "expire": lambda: self._expire(table, policy, request.dry_run),
+            "expire": lambda: self._expire(table, policy, request.dry_run, inputs),
         }
         for name, step in steps.items():
             if not request.does(name):
@@ -170,8 +172,8 @@ class Maintainer:
                 actions.append(Action(str(table), name, "failed", f"{exc}"))
         return actions
 
-    def _expire(self, table: TableName, policy: Policy, dry_run: bool) -> list[Action]:
-        """Expire the old snapshots of a table."""
+    def _expire(self, table: TableName, policy: Policy, dry_run: bool, inputs: set[str]) -> list[Action]:
+        """Expire the old snapshots of a table, except those that another table was built from (`inputs`)."""
         try:
             references = self.catalog.reachable()
         except NotSupportedError as exc:
@@ -181,7 +183,7 @@ class Maintainer:
             if pointer is None:
                 return []
             raw = load_metadata(pointer, self.files)
-            gone = expirable(raw, policy, self.now(), self._held(raw, references))
+            gone = expirable(raw, policy, self.now(), self._held(raw, references) | inputs)
             if not gone:
                 return []
             detail = f"{len(gone)} of {len(raw['snapshots'])} snapshots"
@@ -192,6 +194,18 @@ class Maintainer:
                 return [Action(str(table), "expire", "done", detail, snapshots=len(gone))]
             references = self.catalog.reachable()
         return [Action(str(table), "expire", "skipped", "other writers changed the table all the time")]
+
+    def _inputs(self) -> set[str]:
+        """Return the snapshots from which other tables were last built: a run finds what changed since by them."""
+        found: set[str] = set()
+        for pointer in self.catalog.pointers(self.catalog.tables()).values():
+            with suppress(LakeError, OSError):
+                snapshots = load_metadata(pointer, self.files).get("snapshots", []) if pointer else []
+                notes = [
+                    each["summary"]["lake.inputs"] for each in snapshots if "lake.inputs" in each.get("summary", {})
+                ]
+                found |= {str(each) for each in json.loads(notes[-1]).values()} if notes else set()
+        return {each for each in found if each.isdecimal()}
 
     def _held(self, raw: Mapping[str, Any], references: Sequence[Any]) -> set[str]:
         """Return the current snapshots of this table on branches and tags: `lake travel` finds them in main's metadata."""

@@ -160,7 +160,8 @@ class Compactor:
             if state is None:
                 return False
             left = len(state.files.data) - len(replacement.removed) + len(replacement.added)
-            summary = {COMPACTED_FILES: str(left)} if notes is None else notes
+            # Without a mode, an ingest would take the operation `replace` for a replacement of all rows.
+            summary = {"lake.mode": "maintain", **({COMPACTED_FILES: str(left)} if notes is None else notes)}
             raw = replace_files(state.table, state.raw, replacement, summary, self.now(), state.files)
             if self.committer.commit(table, state.pointer, raw, message):
                 return True
