@@ -186,7 +186,7 @@ class Assembly:
             self.settings.branches.protected,
         )
         branches = RunBranches(self.catalog, publisher, self.iceberg, self.duckdb, author, runs=self._run_log())
-        return Refs(branches, Log(self.catalog, self.iceberg, publisher, author), publisher, author)
+        return Refs(branches, Log(self.catalog, self.iceberg, publisher, author, self.backend.files), publisher, author)
 
     def maintainer(self) -> Maintainer:
         """What maintains tables."""

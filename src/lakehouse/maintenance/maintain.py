@@ -85,6 +85,10 @@ class Maintainer:
                 sweep = self.sweeper().sweep(request.dry_run)
             return MaintenanceReport(tuple(actions), sweep, request.dry_run)
 
+    def policy(self, table: TableName) -> Policy:
+        """Return the policy of a table."""
+        return policy_for(self.settings, table)
+
     def health(self) -> HealthCheck:
         """Return what scores the tables."""
         return HealthCheck(self.catalog, self.files, self.settings, self.formats, self.now)
@@ -96,7 +100,9 @@ class Maintainer:
     def sweeper(self) -> Sweeper:
         """Return what finds and removes files that nothing needs."""
         policies = [policy_for(self.settings), *self._special_policies()]
-        keep_days = max(each.keep_days for each in policies)
+        # At least as long as orphans stay: otherwise data that a log entry needs could go before its metadata file does,
+        # and a revert would find the one without the other.
+        keep_days = max(max(each.keep_days, each.orphan_days) for each in policies)
         return Sweeper(
             inventories=self.inventories,
             store=self.store,
