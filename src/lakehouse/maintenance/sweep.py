@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from lakehouse.core.errors import LakeError
 from lakehouse.maintenance.inventory import Inventories, Inventory
 from lakehouse.maintenance.layout import utc_now
-from lakehouse.maintenance.walk import normalized
+from lakehouse.maintenance.walk import load_metadata, normalized
 
 _STATE_VERSION = 1
 _CHUNK = 200
@@ -195,41 +196,52 @@ class Sweeper:
                 skipped.append(f"{place}: it is outside the warehouse of this lake")
                 continue
             files = list(self.store.files(place))
-            reason = self._foreign(place, uuids, files, inventory)
+            reason, not_ours = self._foreign(place, uuids, files, inventory)
             if reason:
                 skipped.append(f"{place}: {reason}")
                 continue
             excluded = hudi | _other_roots(place, files) | {f"{other}/" for other in locations if other != place}
-            listed += [each for each in files if _is_own(place, normalized(each.uri), excluded)]
+            own = [each for each in files if normalized(each.uri) not in not_ours]
+            listed += [each for each in own if _is_own(place, normalized(each.uri), excluded)]
         return listed, skipped
 
-    def _foreign(self, place: str, uuids: set[str], files: Sequence[StoredFile], inventory: Inventory) -> str:
-        """Return why a folder is not only this lake's; empty if it is."""
+    def _foreign(
+        self, place: str, uuids: set[str], files: Sequence[StoredFile], inventory: Inventory
+    ) -> tuple[str, set[str]]:
+        """Return why a folder is not only this lake's, empty if it is; and the metadata files that are not.
+
+        A metadata file without snapshots needs no other file: an attempt to create a table that existed leaves one. It stays,
+        because it may be the empty table of another lake.
+        """
         if any(normalized(each.uri).startswith(f"{place}{_HUDI}") for each in files):
-            return "a Hudi table is in the same folder"
+            return "a Hudi table is in the same folder", set()
+        empty: set[str] = set()
         for each in files:
             uri = normalized(each.uri)
             match = _METADATA_FILE.match(uri)
-            if not match or match[1] != place or inventory.needs(uri):
+            if not match or match[1] != place or inventory.needs(uri) or self._uuid(uri) in uuids:
                 continue
-            found = self._uuid(uri)
-            if found not in uuids:
-                return f"{uri.rpartition('/')[2]} is of a table that this lake does not know"
-        return ""
+            if self._has_snapshots(uri):
+                return f"{uri.rpartition('/')[2]} is of a table that this lake does not know", set()
+            empty.add(uri)
+        return "", empty
 
     def _uuid(self, uri: str) -> str:
         """Return the UUID of the table that a metadata file is of; empty if it cannot be told."""
-        from lakehouse.core.errors import LakeError
-        from lakehouse.maintenance.walk import load_metadata
-
         try:
             found = _UUID.search(self.store.start(uri, _UUID_BYTES))
-            if found:
-                return found[1].decode()
-            raw: dict[str, Any] = load_metadata(uri, self.inventories.files)
-            return str(raw.get("table-uuid", ""))
+            return found[1].decode() if found else str(load_metadata(uri, self.inventories.files).get("table-uuid", ""))
         except (LakeError, OSError):
             return ""
+
+    def _has_snapshots(self, uri: str) -> bool:
+        """Whether a metadata file lists snapshots, or cannot be read."""
+        try:
+            return bool(load_metadata(uri, self.inventories.files).get("snapshots"))
+        except FileNotFoundError:
+            return False
+        except (LakeError, OSError):
+            return True
 
 
 def _is_own(place: str, uri: str, excluded: set[str]) -> bool:
