@@ -204,3 +204,10 @@ def before_publish(maintained: Maintainer, action: Callable[[], None]) -> Mainta
 def stored_files(lake: Lake) -> set[str]:
     folder = lake.folder / "warehouse"
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def orphan_of(lake: Lake, content: bytes = b"PAR1", name: str = "orphan.parquet") -> Path:
+    """A file that a writer left behind, in the folder of the table."""
+    file = data_files(lake)[0].parent / name
+    file.write_bytes(content)
+    return file

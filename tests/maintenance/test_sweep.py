@@ -26,6 +26,7 @@ from tests.maintenance.desk import (
     ids,
     maintainer,
     opened,
+    orphan_of,
     rows,
     stored_files,
 )
@@ -41,33 +42,26 @@ REMOVE = MaintainRequest(only=("remove_files",))
 NOW = {"delete_after_hours": 0, "undrop_days": 10_000}
 
 
-def orphan(lake: Lake, name: str = "orphan.parquet") -> Path:
-    """A file that a writer left behind, in the folder of the table."""
-    file = data_files(lake)[0].parent / name
-    file.write_bytes(b"PAR1")
-    return file
-
-
 def sweep(lake: Lake, days: float = FUTURE_DAYS, **settings: Any) -> Any:
     return maintainer(lake, days, **{**NOW, **settings}).run(REMOVE).sweep
 
 
 def test_what_a_writer_left_behind_is_removed(lake: Lake) -> None:
     damaged(lake, 2)
-    file = orphan(lake)
+    file = orphan_of(lake)
     assert sweep(lake).removed_files >= 1 and not file.exists()
     assert ids(lake) == [0, 1]
 
 
 def test_a_young_file_stays(lake: Lake) -> None:
     damaged(lake, 1)
-    file = orphan(lake)
+    file = orphan_of(lake)
     assert sweep(lake, days=2.9).removed_files == 0 and file.exists()
 
 
 def test_a_file_is_removed_only_some_time_after_it_was_found(lake: Lake) -> None:
     damaged(lake, 1)
-    file = orphan(lake)
+    file = orphan_of(lake)
     first = sweep(lake, days=5, delete_after_hours=24)
     assert first.removed_files == 0 and first.waiting_files >= 1 and file.exists()
     assert sweep(lake, days=5.5, delete_after_hours=24).removed_files == 0 and file.exists()
@@ -105,7 +99,7 @@ def _since(lake: Lake) -> Inventory:
 
 def test_a_dry_run_removes_nothing(lake: Lake) -> None:
     damaged(lake, 1)
-    file = orphan(lake)
+    file = orphan_of(lake)
     before = stored_files(lake)
     planned = maintainer(lake, FUTURE_DAYS, **NOW).run(replace(REMOVE, dry_run=True)).sweep
     assert planned.removed_files >= 1 and file.exists() and stored_files(lake) == before
@@ -177,7 +171,7 @@ PLANTED = [value for name, value in sorted(globals().items()) if name.startswith
 def test_what_somebody_needs_stays(lake: Lake, plant: Callable[[Lake], Callable[[], bool]]) -> None:
     damaged(lake, 2)
     is_there = plant(lake)
-    file = orphan(lake)
+    file = orphan_of(lake)
     report = expire_all(lake)
     assert report.sweep.removed_files >= 1 and not file.exists(), "the sweep did remove something"
     assert is_there()
@@ -211,10 +205,17 @@ def test_another_lake_in_the_same_folder_is_left_alone(tmp_path: Path) -> None:
         assert ids(two) == [0, 1, 7] and ids(one) == [0, 1]
 
 
+def test_an_attempt_to_create_the_table_again_is_no_other_lake(lake: Lake) -> None:
+    damaged(lake, 1)
+    pyiceberg(lake).create_table_if_not_exists(T, rows([]).schema)  # leaves a metadata file without a table
+    file = orphan_of(lake)
+    assert sweep(lake).removed_files >= 1 and not file.exists() and ids(lake) == [0]
+
+
 def test_a_table_outside_the_warehouse_is_left_alone(lake: Lake, tmp_path: Path) -> None:
     create(lake, location=f"file://{tmp_path / 'elsewhere'}")
     append(lake, [1])
-    file = orphan(lake)
+    file = orphan_of(lake)
     report = sweep(lake)
     assert report.removed_files == 0 and file.exists() and "outside" in report.skipped[0]
 
@@ -225,7 +226,7 @@ def test_nothing_is_removed_while_a_reference_cannot_be_read(lake: Lake) -> None
     append(lake, [1], "shop.broken")
     manifest_list = opened(lake, "shop.broken").current_snapshot().manifest_list
     Path(manifest_list.removeprefix("file://")).unlink()
-    file = orphan(lake)
+    file = orphan_of(lake)
     report = sweep(lake)
     assert report.removed_files == 0 and file.exists() and "lake verify" in report.skipped[0]
 
@@ -344,7 +345,7 @@ def test_a_reader_of_an_expired_snapshot_ends_well(lake: Lake) -> None:
 
 def test_a_run_at_work_protects_all_files_since_it_began(lake: Lake) -> None:
     damaged(lake, 1)
-    file = orphan(lake)
+    file = orphan_of(lake)
     os.utime(file, (1, 1))
     begun = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(minutes=30)
     maintained = replace(maintainer(lake, FUTURE_DAYS, **NOW), writers_since=lambda: begun)
@@ -406,7 +407,7 @@ def test_the_sweep_of_a_catalog_that_cannot_know_all_files_removes_nothing(lake:
             raise NotSupportedError("others may use it")
 
     damaged(lake, 2)
-    file = orphan(lake)
+    file = orphan_of(lake)
     from lakehouse.maintenance.inventory import Inventories
 
     swept: Sweeper = maintainer(lake, FUTURE_DAYS, **NOW).sweeper()

@@ -44,6 +44,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Maintenance": {
         "health": ("maintain", "score the tables: small files, deletes, old snapshots, and what would help"),
         "maintain": ("maintain", "compact tables, expire old snapshots, remove files that nothing needs"),
+        "cache": ("maintain", "remove jars and class archives that nothing uses any more"),
     },
     "Services and settings": {
         "up": ("process", "start the background Spark, or servers of the stack: lake up all"),

@@ -1,4 +1,4 @@
-"""`lake health`, `maintain`."""
+"""`lake health`, `maintain`, `cache`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lakehouse.cli.app import Context, command
+from lakehouse.cli.app import Context, command, group
 from lakehouse.cli.options import complete_table
 from lakehouse.cli.show import note, show_rows, show_status, size
 from lakehouse.core.requests import MAINTENANCE_STEPS
@@ -51,7 +51,12 @@ def health(context: Context, tables: tuple[str, ...], deep: bool) -> None:
 @tables_argument
 @click.option("--all", "everything", is_flag=True, help="Maintain all tables, as their policies say; for cron.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, in files and bytes; change nothing.")
-@click.option("--only", multiple=True, type=click.Choice(MAINTENANCE_STEPS), help="Do only this step; may be repeated.")
+@click.option(
+    "--only",
+    multiple=True,
+    type=click.Choice(MAINTENANCE_STEPS),
+    help="Do only this step; may be repeated (default: all).",
+)
 def maintain(context: Context, tables: tuple[str, ...], everything: bool, dry_run: bool, only: tuple[str, ...]) -> None:
     """Compact tables, expire their old snapshots, and remove files that nothing needs.
 
@@ -89,3 +94,22 @@ def _tell_removed(report: MaintenanceReport) -> None:
         )
     for reason in sweep.skipped:
         note(f"Left alone: {reason}")
+
+
+@group("lake cache prune --dry-run")
+def cache() -> None:
+    """Clean the cache that all lakes of this machine's user share."""
+
+
+@command("lake cache prune --dry-run\nlake cache prune --all", cache)
+@click.option("--all", "everything", is_flag=True, help="Remove everything; what is needed is downloaded again.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed; change nothing.")
+def prune(context: Context, everything: bool, dry_run: bool) -> None:
+    """Remove jars of other releases, and class archives that no Spark has used for 30 days."""
+    from lakehouse.lake.cache import prune_cache
+
+    found = prune_cache(context.settings().cache, everything, dry_run)
+    rows = [(str(path), size(count) if context.output == "table" else count) for path, count in found]
+    show_rows(["path", "bytes"], rows, context.output)
+    total = size(sum(count for _, count in found))
+    note(f"{total} would be removed." if dry_run else f"{total} removed.")
