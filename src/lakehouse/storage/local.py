@@ -23,7 +23,7 @@ _LAYOUT_VERSION = "1"
 _UNUSABLE = re.compile(r"[?#\"\x00-\x1f\x7f]")
 
 #: What a lake's folder may contain; some folders are created on first use.
-_FOLDERS = ("warehouse", "run", "logs", "dropped", "raw", "runs", "reports", "dbt", "dagster")
+_FOLDERS = ("warehouse", "run", "logs", "dropped", "raw", "runs", "reports", "dbt", "dagster", "maintenance")
 
 
 class LocalHome:
