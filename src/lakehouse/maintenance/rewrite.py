@@ -126,32 +126,19 @@ def replace_files(
     """
     current = current or read_snapshot(table)
     validate(current, replacement)
-    snapshot_id, sequence = secrets.randbits(62), raw["last-sequence-number"] + 1
-    writer = _ManifestFiles(table, snapshot_id)
     gone = replacement.removed | replacement.removed_deletes
     affected = _affected(current, gone, replacement.merge_manifests)
-    manifests = [each for each in current.manifests if each.manifest_path not in affected]
-    manifests += writer.write(current, affected, replacement)
-    parent = raw.get("current-snapshot-id")
-    manifest_list = writer.write_list(manifests, parent, sequence)
-    new = copy.deepcopy(dict(raw))
-    milliseconds = max(int(now.timestamp() * 1000), raw["last-updated-ms"] + 1)
-    new["snapshots"].append(
-        {
-            "snapshot-id": snapshot_id,
-            "parent-snapshot-id": parent,
-            "sequence-number": sequence,
-            "timestamp-ms": milliseconds,
-            "manifest-list": manifest_list,
-            "summary": {"operation": "replace", **_summary(current, replacement), **notes},
-            "schema-id": raw["current-schema-id"],
-        }
-    )
-    new["current-snapshot-id"] = snapshot_id
-    new["last-sequence-number"] = sequence
-    new["last-updated-ms"] = milliseconds
-    new.setdefault("refs", {})["main"] = {"snapshot-id": snapshot_id, "type": "branch"}
-    new.setdefault("snapshot-log", []).append({"snapshot-id": snapshot_id, "timestamp-ms": milliseconds})
+    kept = [each for each in current.manifests if each.manifest_path not in affected]
+    new, summary = copy.deepcopy(dict(raw)), _summary(current, replacement)
+    writer = _ManifestFiles(table)
+    sequence = raw["last-sequence-number"] + 1
+    manifests = [*kept, *writer.write(current, affected, replacement, sequence)]
+    writer.add_snapshot(new, manifests, {**summary, **notes}, now)
+    live = [each for each in manifests if each.has_added_files() or each.has_existing_files()]
+    if len(live) < len(manifests):
+        # A second one without the manifests of removed files, which DuckDB and PyIceberg would read for every query.
+        totals = {name: value for name, value in summary.items() if name.startswith("total-")}
+        _ManifestFiles(table).add_snapshot(new, live, {**totals, **notes}, now)
     log = [
         *raw.get("metadata-log", []),
         {"metadata-file": table.metadata_location, "timestamp-ms": raw["last-updated-ms"]},
@@ -170,12 +157,44 @@ def _affected(current: SnapshotFiles, gone: frozenset[str], everything: bool) ->
 class _ManifestFiles:
     """Writes the manifests of one new snapshot."""
 
-    def __init__(self, table: Any, snapshot_id: int) -> None:
-        self._table, self._snapshot_id = table, snapshot_id
+    def __init__(self, table: Any) -> None:
+        self._table, self._snapshot_id = table, secrets.randbits(62)
         self._commit, self._number = uuid.uuid4(), 0
 
-    def write(self, current: SnapshotFiles, affected: set[str], replacement: Replacement) -> Iterator[Any]:
+    def add_snapshot(
+        self, raw: dict[str, Any], manifests: Sequence[Any], summary: Mapping[str, str], now: datetime
+    ) -> None:
+        """Write a manifest list, and make it the current snapshot of the metadata."""
+        parent, sequence = raw.get("current-snapshot-id"), raw["last-sequence-number"] + 1
+        milliseconds = max(int(now.timestamp() * 1000), raw["last-updated-ms"] + 1)
+        raw["snapshots"].append(
+            {
+                "snapshot-id": self._snapshot_id,
+                "parent-snapshot-id": parent,
+                "sequence-number": sequence,
+                "timestamp-ms": milliseconds,
+                "manifest-list": self._write_list(manifests, parent, sequence),
+                "summary": {"operation": "replace", **summary},
+                "schema-id": raw["current-schema-id"],
+            }
+        )
+        raw |= {"current-snapshot-id": self._snapshot_id, "last-sequence-number": sequence}
+        raw["last-updated-ms"] = milliseconds
+        raw.setdefault("refs", {})["main"] = {"snapshot-id": self._snapshot_id, "type": "branch"}
+        raw.setdefault("snapshot-log", []).append({"snapshot-id": self._snapshot_id, "timestamp-ms": milliseconds})
+
+    def write(
+        self, current: SnapshotFiles, affected: set[str], replacement: Replacement, sequence: int
+    ) -> Iterator[Any]:
         """Write the entries of some manifests anew, without the files that go and with those that come."""
+        for each in self._manifests(current, affected, replacement):
+            # Stated here, because the lists of two snapshots have this manifest.
+            each.sequence_number = sequence
+            if each.min_sequence_number < 0:
+                each.min_sequence_number = sequence
+            yield each
+
+    def _manifests(self, current: SnapshotFiles, affected: set[str], replacement: Replacement) -> Iterator[Any]:
         from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus
 
         added = [
@@ -195,13 +214,16 @@ class _ManifestFiles:
     ) -> Iterator[Any]:
         specs = sorted({each.data_file.spec_id for each in (*entries, *added)})
         for spec in specs:
-            kept = [each for each in entries if each.data_file.spec_id == spec]
-            mine = [("existing", each) for each in kept if each.data_file.file_path not in gone]
-            mine += [("delete", each) for each in kept if each.data_file.file_path in gone]
-            mine += [("add", each) for each in added if each.data_file.spec_id == spec]
-            mine.sort(key=lambda pair: repr(pair[1].data_file.partition))
-            for start in range(0, len(mine), _ENTRIES_PER_MANIFEST):
-                yield self._write(spec, mine[start : start + _ENTRIES_PER_MANIFEST], deletes)
+            mine = [each for each in entries if each.data_file.spec_id == spec]
+            live = [("existing", each) for each in mine if each.data_file.file_path not in gone]
+            live += [("add", each) for each in added if each.data_file.spec_id == spec]
+            # In manifests of their own, which readers skip. Spark needs them: it refuses to delete rows of a file that is
+            # gone only if a manifest says so.
+            removed = [("delete", each) for each in mine if each.data_file.file_path in gone]
+            for part in (live, removed):
+                part.sort(key=lambda pair: repr(pair[1].data_file.partition))
+                for start in range(0, len(part), _ENTRIES_PER_MANIFEST):
+                    yield self._write(spec, part[start : start + _ENTRIES_PER_MANIFEST], deletes)
 
     def _write(self, spec_id: int, entries: Iterable[tuple[str, Any]], deletes: bool) -> Any:
         from pyiceberg.manifest import ManifestWriterV2
@@ -216,7 +238,7 @@ class _ManifestFiles:
                 getattr(writer, how)(entry)
         return writer.to_manifest_file()
 
-    def write_list(self, manifests: Iterable[Any], parent: int | None, sequence: int) -> str:
+    def _write_list(self, manifests: Iterable[Any], parent: int | None, sequence: int) -> str:
         from pyiceberg.manifest import write_manifest_list
 
         place = self._place(f"snap-{self._snapshot_id}-0-{self._commit}.avro")
