@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.names import TableName
 from lakehouse.core.refs import RUN_PREFIX
 from lakehouse.core.requests import MaintainRequest, QueryRequest
 from lakehouse.core.result import Explain, ListedRows, Result
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from lakehouse.runs.records import RunLog
     from lakehouse.versioning.refs import Refs
 
-_PROCEDURE = re.compile(r"\b(?:rewrite_data_files|rewrite_manifests|expire_snapshots)\b", re.IGNORECASE)
 #: A run in one of these states may still publish its branch.
 _MAY_PUBLISH = ("running", "kept")
 
@@ -33,19 +31,14 @@ _MAY_PUBLISH = ("running", "kept")
 class MaintenanceMethods(TableMethods):
     """What a lake does to keep its tables fast."""
 
-    def query(self, request: QueryRequest, engine: str | None = None) -> Result:
-        """Run a typed request; `sql` builds one. A call of a maintenance procedure does what `maintain` does."""
-        on_main = request.branch in ("", MAIN) and self._branch == MAIN
-        call = self._maintenance_call(request.sql) if on_main else None
-        return super().query(request, engine) if call is None else _as_result(self.maintain_tables(call))
-
-    def _maintenance_call(self, sql: str) -> MaintainRequest | None:
-        if _PROCEDURE.search(sql) is None:  # saves every other statement the import
-            return None
+    def _maintenance_result(self, sql: str) -> Result | None:
+        """Run a call of a maintenance procedure as `maintain` does; None if the statement is another one."""
         from lakehouse.maintenance.statements import parse_call
 
         call, maintainer = parse_call(sql), self._components.maintainer()
-        return call.request(maintainer.policy, maintainer.now()) if call else None
+        if call is None:
+            return None
+        return _as_result(self.maintain_tables(call.request(maintainer.policy, maintainer.now())))
 
     def health(self, *tables: str, deep: bool = False) -> list[TableHealth]:
         """The score of tables from 0 to 100 with reasons, the worst first.

