@@ -37,7 +37,7 @@ class Annotations:
     def notes(self, kind: str) -> dict[str, Mapping[str, str]]:
         """Return the notes of all branches or tags by name."""
         found = {}
-        for (text, *_), content in self._entries(kind):
+        for (text, *_), content in self.entries(kind):
             found[text.partition(" ")[2]] = content.get("properties") or {}
         return found
 
@@ -91,14 +91,15 @@ class Annotations:
             self._change(lambda found: [remove(key) for key in listed if key in found], listed)
 
     def _dropped(self) -> Iterable[tuple[Key, str, TableName]]:
-        for key, _ in self._entries("dropped"):
+        for key, _ in self.entries("dropped"):
             _, branch, name, _ = key[0].split(" ")
             namespace, _, table = name.rpartition(".")
             yield key, branch, TableName(namespace, table)
 
     # ---- the branch ---------------------------------------------------------------------------------------------
 
-    def _entries(self, kind: str) -> Sequence[tuple[Key, Content]]:
+    def entries(self, kind: str) -> Sequence[tuple[Key, Content]]:
+        """Return the stored keys and contents of a kind: `branch`, `tag`, `run` or `dropped`."""
         return list(self._api.entries(BRANCH, f"{kind} ")) if self._api.find(BRANCH) else []
 
     def _change(self, work: Callable[[Mapping[Key, Content]], list[dict[str, object]]], keys: Iterable[Key]) -> None:
