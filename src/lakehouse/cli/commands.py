@@ -45,6 +45,11 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "health": ("maintain", "score the tables: small files, deletes, old snapshots, and what would help"),
         "maintain": ("maintain", "compact tables, expire old snapshots, remove files that nothing needs"),
         "cache": ("maintain", "remove jars and class archives that nothing uses any more"),
+        "verify": ("verify", "check every file, branch, tag and run; exit with 1 if something is damaged"),
+        "backup": ("backup", "back the lake up to a folder or S3, while writers work; only what is new is copied"),
+        "restore": ("backup", "restore a backup into another folder, bucket or kind of catalog"),
+        "clone": ("backup", "create a lake that shares the data files of this one, for experiments"),
+        "migrate": ("backup", "copy an embedded lake to the servers of another profile"),
     },
     "Services and settings": {
         "up": ("process", "start the background Spark, or servers of the stack: lake up all"),

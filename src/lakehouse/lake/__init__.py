@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakehouse.ingest.report import IngestReport
+    from lakehouse.maintenance.backup import BackupReport
+    from lakehouse.maintenance.clone import CloneReport
+    from lakehouse.maintenance.findings import VerifyReport
+    from lakehouse.maintenance.restore import CopyReport
     from lakehouse.pipelines import Pipeline
     from lakehouse.runs.branches import RunBranches
     from lakehouse.runs.model import RunRecord
@@ -194,6 +198,35 @@ class Lake(MaintenanceMethods):
     def refs(self) -> Refs[RunBranches]:
         """Branches, tags and the log: `lake.refs.branches.create("exp")`, `lake.refs.log.lines()`, …"""
         return self._components.refs()
+
+    # ---- copies -------------------------------------------------------------------------------------------------
+
+    def backup(self, dest: str | Path, full: bool = False, progress: Progress = _silent) -> BackupReport:
+        """Back the lake up to a folder or s3://bucket/prefix, while writers work. What is there is not copied again.
+
+        Args:
+            full: read every file again, also those that an earlier backup holds.
+        """
+        return self._components.copies().backup(dest, full, progress)
+
+    def verify(
+        self, *tables: str, deep: bool = False, against: str | Path = "", progress: Progress = _silent
+    ) -> VerifyReport:
+        """Check every file and ref of the lake, or of some tables; nothing is changed.
+
+        Args:
+            deep: also read all data.
+            against: also compare with the newest backup in this folder or bucket.
+        """
+        return self._components.copies().verify(tables, deep, against, progress)
+
+    def clone(self, home: str | Path, from_ref: str = MAIN) -> CloneReport:
+        """Create a lake in another folder that shares this lake's data files and never changes them."""
+        return self._components.copies().clone(home, from_ref)
+
+    def migrate(self, profile: str, progress: Progress = _silent) -> CopyReport:
+        """Copy an embedded lake to the servers of another profile, with its history, branches and tags."""
+        return self._components.copies().migrate(profile, progress)
 
     # ---- the lake itself ----------------------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from lakehouse.engines.spark.launch import StartedSession
     from lakehouse.ingest.run import Ingester
+    from lakehouse.lake.copies import LakeCopies
     from lakehouse.maintenance.maintain import Maintainer
     from lakehouse.pipelines import Pipeline
     from lakehouse.runs.branches import RunBranches
@@ -112,6 +113,7 @@ class Assembly:
             runner=self.runner,
             refs=self.refs,
             maintainer=self.maintainer,
+            copies=self.copies,
             pipelines=lambda: all_pipelines(self.settings),
             folder=self.home.folder,
             tables=self.tables,
@@ -214,6 +216,12 @@ class Assembly:
             keep_days=self.settings.runs.keep_days,
             files=self.backend.files,
         )
+
+    def copies(self) -> LakeCopies:
+        """What backs up, verifies, clones and migrates."""
+        from lakehouse.lake.copies import LakeCopies
+
+        return LakeCopies(self.backend, self.duckdb, self.tables)
 
     def run_session(self, conf: Mapping[str, str], isolated: bool) -> AbstractContextManager[SparkSession]:
         """A session for a run, in the warm Spark if one stands by; `isolated`: in a JVM of its own."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lakehouse.engines.duckdb import DuckDB
     from lakehouse.engines.spark.session import LocalSession
     from lakehouse.ingest.run import Ingester
+    from lakehouse.lake.copies import LakeCopies
     from lakehouse.maintenance.maintain import Maintainer
     from lakehouse.pipelines import Pipeline
     from lakehouse.runs.branches import RunBranches
@@ -31,6 +32,7 @@ class Components:
     refs: Callable[[], Refs[RunBranches]]
     maintainer: Callable[[], Maintainer]
     pipelines: Callable[[], Mapping[str, Pipeline]]
+    copies: Callable[[], LakeCopies]
     folder: Path
     tables: Tables
     duckdb: DuckDB
