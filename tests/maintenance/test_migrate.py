@@ -225,51 +225,6 @@ def test_a_catalog_without_branches_keeps_them_beside_it(
     assert [each.table for each in again.main] == [ITEMS, ORDERS]
 
 
-# ---- shallow clones ---------------------------------------------------------------------------------------------
-
-
-def test_a_shallow_clone_shares_data_and_never_changes_its_source(small: SmallLake, tmp_path: Path) -> None:
-    expected = small.contents()
-    before = _files(small.home / "warehouse")
-    report = small.lake.clone(tmp_path / "clone")
-    assert report.tables == 2
-    with opened(tmp_path / "clone") as clone:
-        assert clone.ids("shop.orders") == small.ids("shop.orders")
-        assert len(clone.lake.history("shop.orders")) == len(small.lake.history("shop.orders"))
-        clone.add("shop.orders", 500)
-        clone.writer().load_table("shop.items").delete("id = 1")
-        assert 500 in clone.ids("shop.orders")
-        assert clone.ids("shop.items") == [2]
-        assert not clone.lake.verify().findings
-        clone.lake.backup(tmp_path / "backups")
-        assert not list((tmp_path / "clone" / "warehouse").rglob("_external"))
-        assert 3 * sum(_files(tmp_path / "clone" / "warehouse").values()) < sum(before.values())
-    assert _files(small.home / "warehouse") == before
-    assert report.tag in [each.name for each in small.catalog.tags()]
-    small.catalog.drop_tag(report.tag)
-    assert small.contents() == expected
-    # A backup of a clone holds the shared files, too.
-    restored(tmp_path / "backups", tmp_path / "own")
-    small.home.rename(small.home.parent / "away")
-    try:
-        with opened(tmp_path / "own") as own:
-            assert 500 in own.ids("shop.orders")
-    finally:
-        (small.home.parent / "away").rename(small.home)
-
-
-def _files(folder: Path) -> dict[str, int]:
-    return {str(file.relative_to(folder)): file.stat().st_size for file in folder.rglob("*") if file.is_file()}
-
-
-def test_a_clone_of_a_tag_has_the_tables_of_the_tag(small: SmallLake, tmp_path: Path) -> None:
-    small.lake.clone(tmp_path / "clone", from_ref="v1")
-    with opened(tmp_path / "clone") as clone:
-        assert clone.ids("shop.orders") == [0, 1, 2, 10, 11, 12]
-    with pytest.raises(TableExistsError, match="not empty"):
-        small.lake.clone(tmp_path / "clone")
-
-
 def test_a_lake_in_an_object_store_is_not_cloned(tmp_path: Path, postgres: Postgres, s3_server: S3Server) -> None:
     settings = {"profile": "sql", "catalog__uri": postgres.url, "warehouse": f"s3://{s3_server.make_bucket()}/w"}
     with opened(tmp_path / "lake", **settings) as remote, pytest.raises(NotSupportedError, match="cannot be cloned"):
