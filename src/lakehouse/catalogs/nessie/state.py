@@ -216,22 +216,35 @@ class Replay:
         return True
 
     def _add_entry(self, line: _Line, entry: LogEntry) -> None:
-        wanted = dict(line.tables)
-        for change in entry.tables:
-            after = TableEntry(change.table, change.after) if change.after else None
-            if after is None:
-                wanted.pop(change.table, None)
-            elif self._content(after) is not None:
-                wanted[change.table] = after
+        # Engines commit without the log, so the state before an entry need not be the one after the entry before it.
+        start = self._changed(line.tables, [(each.table, each.before) for each in entry.tables])
+        meta = history.meta_of(Commit(history.WRITE, message=f"state before log entry {entry.id}"))
+        line.commit(start, meta, self._existing)
         meta = history.meta_of(entry.commit, ", ".join(str(each.table) for each in entry.tables))
         meta["allProperties"] = {**meta["allProperties"], "lake.at": [entry.at]}
+        wanted = self._changed(line.tables, [(each.table, each.after) for each in entry.tables])
         before = line.at.hash
         if not line.commit(wanted, meta, self._existing):
-            self._notes.append(
-                f"log entry {entry.id} ({entry.commit.kind}): its files have expired or it repeats a state"
-            )
+            self._notes.append(f"log entry {entry.id} ({entry.commit.kind}): the files of its state have expired")
         elif entry.commit.kind in ("publish", "merge"):
             history.note_run(Annotations(self._api), MAIN, entry.commit.run, before, line.at.hash)
+
+    def _changed(self, tables: State, pointers: Sequence[tuple[TableName, str | None]]) -> State:
+        """Return a state with other pointers; a table whose metadata file has expired stays as it is."""
+        wanted = dict(tables)
+        for table, pointer in pointers:
+            if pointer is None:
+                wanted.pop(table, None)
+            elif (found := self._logged(table, pointer)) is not None:
+                wanted[table] = found
+        return wanted
+
+    def _logged(self, table: TableName, pointer: str) -> TableEntry | None:
+        """Return what the log refers to as a table or a view; None if its metadata file has expired."""
+        try:
+            return TableEntry(table, pointer, "view-uuid" in contents.parse_metadata(self._files.read(pointer)))
+        except FileNotFoundError:
+            return None
 
     def _add_branch(self, line: _Line, branch: BranchState) -> None:
         """Create a branch from a commit that holds its base, so that it has the changes that it had, and no others."""
