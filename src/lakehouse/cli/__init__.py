@@ -14,7 +14,7 @@ def main() -> None:
     if text is not None:
         _write(text)
         return
-    if arguments[:1] == ["sql"] and not {"--help", "spark"} & set(arguments):
+    if arguments[:1] in (["sql"], ["shell"]) and not {"--help", "spark"} & set(arguments):
         # Importing DuckDB takes longest in a cold query, so it starts before the command line is parsed.
         from lakehouse.engines.duckdb import preload
 

@@ -242,7 +242,7 @@ def _report_usage_error(exc: click.ClickException, context: Context) -> int:
     error.code = "bad_usage"
     if isinstance(exc, click.UsageError) and exc.ctx is not None:
         error.hint = f"{exc.ctx.command_path} --help"
-    _write_error(error, context)
+    write_error(error, context.output)
     return 2
 
 
@@ -253,12 +253,13 @@ def _report_error(exc: LakeError, context: Context) -> int:
         from lakehouse.core.masking import mask
 
         sys.stderr.write(mask("".join(traceback.format_exception(exc))))
-    _write_error(exc, context)
+    write_error(exc, context.output)
     return 2 if exc.is_user_error else 1
 
 
-def _write_error(exc: LakeError, context: Context) -> None:
-    if context.output == "json":
+def write_error(exc: LakeError, output: str) -> None:
+    """Print an error to stderr: what failed, where, and what to do next; as JSON with `-o json`."""
+    if output == "json":
         import json
 
         sys.stderr.write(json.dumps(exc.as_dict()) + "\n")

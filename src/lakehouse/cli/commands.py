@@ -12,6 +12,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Query": {
         "sql": ("sql", "run one SQL statement"),
+        "shell": ("shell", "open LakeShell: SQL and short commands with completion and history; run scripts"),
         "tables": ("tables", "list the tables"),
         "describe": ("tables", "show the columns, layout and current snapshot of a table"),
     },

@@ -56,6 +56,15 @@ class CatalogSettings:
 
 
 @dataclass(frozen=True)
+class ShellSettings:
+    """`[shell]` in lake.toml, `LAKE_SHELL__*` in the environment."""
+
+    history: Path = setting(
+        Path("~/.local/state/lakehouse/shell_history"), "File in which `lake shell` stores what was typed."
+    )
+
+
+@dataclass(frozen=True)
 class RunSettings:
     """`[runs]` in lake.toml, `LAKE_RUNS__*` in the environment."""
 
@@ -114,6 +123,7 @@ class Settings:
     runs: RunSettings = field(default_factory=RunSettings)
     branches: BranchSettings = field(default_factory=BranchSettings)
     hooks: HookSettings = field(default_factory=HookSettings)
+    shell: ShellSettings = field(default_factory=ShellSettings)
     sources: Mapping[str, Mapping[str, str]] = setting(
         {}, "Settings of the pipelines' sources, under [sources.NAME]; `lake pipelines` lists them.", hidden=True
     )

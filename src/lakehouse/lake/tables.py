@@ -66,6 +66,10 @@ class TableMethods:
         """Every table; one that cannot be read has the reason in `problem`."""
         return [describe_or_problem(name, table_format) for name, table_format in self._tables().all()]
 
+    def table_names(self) -> list[str]:
+        """The names of all tables, sorted, without reading any of them."""
+        return [str(name) for name, _ in self._tables().all()]
+
     def table(self, name: str) -> Table:
         """A handle on one table; NoSuchTableError suggests similar names."""
         parsed = TableName.parse(name)

@@ -19,7 +19,7 @@ from lakehouse.core.result import Explain, Result, Row
 from lakehouse.core.statement import Statement, TableUse
 from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb.connection import load_extension, open_in_background, preload, take_preloaded
-from lakehouse.engines.duckdb.errors import translate, with_position
+from lakehouse.engines.duckdb.errors import stopped, translate, with_position
 from lakehouse.engines.duckdb.explain import explain_query
 from lakehouse.engines.duckdb.types import SPARK_TYPES, duckdb_type
 
@@ -82,6 +82,8 @@ class DuckDB:
             relation = _with_bigint_sums(cursor.sql(sql))
         except duckdb.Error as exc:
             raise translate(with_position(cursor, sql, exc), sql) from exc
+        except RuntimeError as exc:
+            raise stopped(cursor, exc) from exc
         if relation is None:
             return Result((), DuckDBRows(None, limit, sql, cursor), report)
         columns = tuple(
@@ -183,6 +185,8 @@ class DuckDBRows:
             return getattr(relation, method)()
         except duckdb.Error as exc:
             raise translate(exc, self.sql) from exc
+        except RuntimeError as exc:
+            raise stopped(self.cursor, exc) from exc
 
 
 def _spark_name(column: str) -> str:

@@ -1,0 +1,65 @@
+"""Run statements: one after the other in a script, each on its own in an interactive shell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lakehouse.cli.app import write_error
+from lakehouse.cli.shell import backslash as _backslash  # noqa: F401 - registers its commands
+from lakehouse.cli.shell.parser import Sql, Statement, parse_script
+from lakehouse.cli.shell.registry import find_command
+from lakehouse.cli.shell.session import Session
+from lakehouse.core.errors import LakeError
+
+
+def execute(session: Session, statement: Statement) -> None:
+    """Run one statement."""
+    if isinstance(statement, Sql):
+        session.last = statement
+        session.sql(statement)
+        return
+    command = find_command(statement.name, statement.arguments)
+    if not statement.name.startswith("\\") and statement.name != "help":
+        session.last = statement
+    command.run(session, statement.arguments)
+
+
+def run_script(session: Session, text: str) -> None:
+    """Run the statements of a text; the first error ends it."""
+    for statement in parse_script(text):
+        if session.ended:
+            return
+        execute(session, statement)
+
+
+def run_to_exit_code(session: Session, text: str, keep_going: bool) -> int:
+    """Run a script; returns 0, or the exit code of its first error.
+
+    Args:
+        keep_going: go on after an error.
+    """
+    code = 0
+    for statement in parse_script(text):
+        if session.ended:
+            break
+        try:
+            execute(session, statement)
+        except LakeError as exc:
+            write_error(exc, session.display.output)
+            if session.display.output != "json":
+                session.display.note(f"  in the statement on line {statement.line}")
+            code = code or (2 if exc.is_user_error else 1)
+            if not keep_going:
+                break
+    return code
+
+
+def read_script(file: str) -> str:
+    """The text of a script."""
+    try:
+        return Path(file).expanduser().read_text()
+    except (OSError, UnicodeDecodeError) as exc:
+        from lakehouse.cli.shell.registry import ShellUsageError
+
+        reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
+        raise ShellUsageError(f"{file} cannot be read: {reason}.", "lake shell -f FILE") from exc
