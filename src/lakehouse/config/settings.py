@@ -10,6 +10,7 @@ from lakehouse.config.stack import StackSettings
 from lakehouse.core.setting import setting
 from lakehouse.engines.spark.settings import SparkSettings
 from lakehouse.engines.trino.settings import TrinoSettings
+from lakehouse.events.settings import EventSettings
 from lakehouse.storage.s3 import S3Settings
 
 PROFILES = ("embedded", "sql", "rest", "stack", "hive")
@@ -124,6 +125,7 @@ class Settings:
     branches: BranchSettings = field(default_factory=BranchSettings)
     hooks: HookSettings = field(default_factory=HookSettings)
     shell: ShellSettings = field(default_factory=ShellSettings)
+    events: EventSettings = field(default_factory=EventSettings)
     sources: Mapping[str, Mapping[str, str]] = setting(
         {}, "Settings of the pipelines' sources, under [sources.NAME]; `lake pipelines` lists them.", hidden=True
     )

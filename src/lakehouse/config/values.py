@@ -12,7 +12,7 @@ from lakehouse.core.errors import BadNameError, BadSettingError
 from lakehouse.core.names import check_part
 
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
-_ADDRESSES = {"catalog.uri", "trino.url", "s3.endpoint"}
+_ADDRESSES = {"catalog.uri", "trino.url", "s3.endpoint", "events.url", "events.webhook", "events.traces"}
 #: The settings whose items are names of branches.
 _BRANCHES = {"branches.protected", "trino.branches"}
 

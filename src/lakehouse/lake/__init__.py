@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -95,9 +96,15 @@ class Lake(TableMethods):
     def ingest_files(self, request: IngestRequest) -> IngestReport:
         """Run a typed request; `ingest` builds one."""
         tables = self._tables(request.branch)
-        if not request.dry_run:
-            tables.check_writable()
-        return self._components.ingester("" if tables.branch == MAIN else tables.branch).run(request)
+        branch = "" if tables.branch == MAIN else tables.branch
+        ingester = self._components.ingester(branch)
+        if request.dry_run:
+            return ingester.run(request)
+        tables.check_writable()
+        from lakehouse.runs.model import new_run_id
+
+        observed = replace(request, branch=branch)
+        return self._components.observer().ingest(observed, new_run_id(), lambda: ingester.run(request))
 
     def export(self, name: str, file: str | Path, as_of: str = "", branch: str = "") -> int:
         """Write a table to a CSV, JSON lines, Parquet or Arrow file, chosen by its suffix; returns the row count."""
@@ -146,7 +153,14 @@ class Lake(TableMethods):
         from lakehouse.pipelines.registry import by_name
 
         declared = by_name(self.pipelines(), pipeline) if isinstance(pipeline, str) else pipeline
-        return self._components.runner().run(declared, request, progress)
+        return self._run_observed(declared, request, progress)
+
+    def _run_observed(self, pipeline: Pipeline, request: RunRequest, progress: Progress) -> RunRecord:
+        from lakehouse.runs.model import new_run_id
+
+        identified = replace(request, id=request.id or new_run_id())
+        runner = self._components.runner()
+        return self._components.observer().run(pipeline, identified, lambda: runner.run(pipeline, identified, progress))
 
     def transact(
         self,
@@ -156,7 +170,15 @@ class Lake(TableMethods):
         progress: Progress = _silent,
     ) -> RunRecord:
         """Run any Spark code as a transaction: `work` gets a session on a new branch, and the branch's name."""
-        return self._components.runner().transact(name, work, request or RunRequest(), progress)
+        from lakehouse.pipelines import Pipeline
+        from lakehouse.runs.model import new_run_id
+
+        request = request or RunRequest()
+        identified = replace(request, id=request.id or new_run_id())
+        runner = self._components.runner()
+        return self._components.observer().run(
+            Pipeline(name, ()), identified, lambda: runner.transact(name, work, identified, progress)
+        )
 
     def runs(self) -> list[RunRecord]:
         """Every run, newest first."""
@@ -172,9 +194,7 @@ class Lake(TableMethods):
         from lakehouse.runs.recovery import resume_request
 
         record = self.run_record(run)
-        return self._components.runner().run(
-            by_name(self.pipelines(), record.pipeline), resume_request(record), progress
-        )
+        return self._run_observed(by_name(self.pipelines(), record.pipeline), resume_request(record), progress)
 
     # ---- branches -----------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lakehouse.engines.duckdb import DuckDB
     from lakehouse.engines.spark.session import LocalSession
     from lakehouse.ingest.run import Ingester
+    from lakehouse.lake.observed import Observer
     from lakehouse.pipelines import Pipeline
     from lakehouse.runs.branches import RunBranches
     from lakehouse.runs.run import Runner
@@ -27,6 +28,8 @@ class Components:
     ingester: Callable[[str], Ingester]
     """Opens an ingester for the tables of a branch."""
     runner: Callable[[], Runner]
+    observer: Callable[[], Observer]
+    """Reports runs and ingests as events."""
     refs: Callable[[], Refs[RunBranches]]
     pipelines: Callable[[], Mapping[str, Pipeline]]
     folder: Path

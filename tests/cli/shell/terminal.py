@@ -16,7 +16,9 @@ import pyte
 LAKE = str(Path(sys.executable).parent / "lake")
 PROMPT = " main>"
 UP, TAB, CTRL_C, CTRL_D, CTRL_R = "\x1b[A", "\t", "\x03", "\x04", "\x12"
-_QUIET_S = 0.15
+_QUIET_S = 0.1
+#: After this, a shell that prints without end is not read any further.
+_MOST_S = 3.0
 
 
 class Terminal:
@@ -55,7 +57,8 @@ class Terminal:
 
     def read(self, seconds: float = _QUIET_S) -> None:
         """Take in what the shell prints, until it has been quiet for a moment."""
-        while True:
+        deadline = time.monotonic() + _MOST_S
+        while time.monotonic() < deadline:
             try:
                 self._stream.feed(self.process.read_nonblocking(65_536, timeout=seconds))
             except (pexpect.TIMEOUT, pexpect.EOF):

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.filters import is_searching
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -34,7 +35,7 @@ def run_interactively(session: Session, history: Path) -> None:
         complete_while_typing=True,
         multiline=True,
         key_bindings=_bindings(),
-        prompt_continuation=lambda width, number, wrapped: ".".rjust(width - 2) + "> ",
+        prompt_continuation=lambda width, number, wrapped: " " * width if wrapped else ".".rjust(width - 2) + "> ",
     )
     session.display.note("SQL ends with ; — help lists the commands, Tab completes, \\q leaves.")
     while not session.ended:
@@ -90,7 +91,8 @@ def _bindings() -> KeyBindings:
     """Enter runs a complete statement and else starts a new line; Alt-Enter always starts one."""
     bindings = KeyBindings()
 
-    @bindings.add("enter")
+    # In a search of the history, Enter takes what was found.
+    @bindings.add("enter", filter=~is_searching)
     def accept_or_continue(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:

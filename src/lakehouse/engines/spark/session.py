@@ -103,6 +103,17 @@ class LocalSession:
         if context is not None:
             context.cancelJobGroup(tag)
 
+    def progress(self, tag: str) -> tuple[int, int]:
+        """The completed tasks and all tasks of a `cancellable` block, as far as Spark has planned them."""
+        context = getattr(self._started and self._started.spark, "_sc", None)
+        if context is None:
+            return 0, 0
+        tracker = context.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(tag)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+        found = [stage for stage in stages if stage]
+        return sum(stage.numCompletedTasks for stage in found), sum(stage.numTasks for stage in found)
+
     def stop(self) -> None:
         """End the session and its JVM."""
         with self._lock:
