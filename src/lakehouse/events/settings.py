@@ -20,7 +20,7 @@ class EventSettings:
     api_key: str = setting("", "Bearer token for events.url (default: none).", secret=True)
     namespace: str = setting("lakehouse", "Namespace of the jobs in OpenLineage events.")
     webhook: str = setting(
-        "", "Address that gets a JSON message for each failed run and stale table (default: none).", hidden=True
+        "", "Address that gets a JSON message for each failed run and stale table (default: none).", secret=True
     )
     timeout_s: float = setting(2.0, "Seconds after which a receiver of events is given up.")
     traces: str = setting(

@@ -36,6 +36,8 @@ class Terminal:
         }
         self.screen = pyte.HistoryScreen(columns, 30, history=10_000, ratio=1.0)
         self._stream = pyte.Stream(self.screen)
+        self.recorded: list[tuple[float, str]] = []
+        """What the shell printed, and when."""
         self.process = pexpect.spawn(
             LAKE, ["shell"], env=environment, dimensions=(30, columns), encoding="utf-8", cwd=str(folder), timeout=20
         )
@@ -60,9 +62,11 @@ class Terminal:
         deadline = time.monotonic() + _MOST_S
         while time.monotonic() < deadline:
             try:
-                self._stream.feed(self.process.read_nonblocking(65_536, timeout=seconds))
+                printed = self.process.read_nonblocking(65_536, timeout=seconds)
             except (pexpect.TIMEOUT, pexpect.EOF):
                 return
+            self.recorded.append((time.monotonic(), printed))
+            self._stream.feed(printed)
 
     def wait(self, text: str, seconds: float = 20.0, after: int = 0) -> str:
         """Wait until a text is on the screen, beyond the first `after` characters; returns what is there."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
+from tests.cli.conftest import create_shop
 
 import lakehouse.cli.shell.run  # noqa: F401 - registers the commands
 from lakehouse.cli.shell.completer import LakeCompleter
-from lakehouse.cli.shell.metadata import Metadata, Names
+from lakehouse.cli.shell.metadata import Metadata
 from lakehouse.config.load import load_settings
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
@@ -88,16 +91,40 @@ def test_a_lake_that_cannot_be_read_offers_nothing_and_raises_nothing(tmp_path: 
         assert offered(metadata, "select * from ") == []
 
 
-def test_five_thousand_tables_do_not_slow_down_typing(metadata: Metadata) -> None:
-    many = Metadata.__new__(Metadata)
-    many.__dict__.update(metadata.__dict__)
-    many.tables = Names.of([f"ns{number % 50}.table_{number:04}" for number in range(5_000)])
-    completer = LakeCompleter(many)
-    statement = "select * from ns7.table_0 join table_1"
-    slowest = 0.0
-    for length in range(1, len(statement) + 1):
-        started = time.perf_counter()
-        found = list(completer.get_completions(Document(statement[:length]), CompleteEvent()))
-        slowest = max(slowest, time.perf_counter() - started)
-        assert len(found) <= 300
-    assert slowest < 0.1, f"a key took {slowest:.3f} s"
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """A lake of 5,000 tables: the entries of the catalog are copies of one."""
+    home = create_shop(tmp_path_factory.mktemp("large") / "lake")
+    with closing(sqlite3.connect(home / "catalog.db")) as db, db:
+        columns = [row[1] for row in db.execute("PRAGMA table_info(iceberg_tables)")]
+        copied = ["?" if name in ("table_namespace", "table_name") else name for name in columns]
+        names = [(f"ns{number % 50}", f"table_{number:04}") for number in range(5_000)]
+        for place in range(2):
+            assert columns[1 + place] == ("table_namespace", "table_name")[place]
+        db.executemany(
+            f"INSERT INTO iceberg_tables ({', '.join(columns)}) SELECT {', '.join(copied)} FROM iceberg_tables"
+            " WHERE table_name = 'orders'",
+            names,
+        )
+    with assemble(load_settings({"home": home}, environ={}), arrow=False) as lake:
+        yield lake
+
+
+def test_five_thousand_tables_do_not_slow_down_typing(large: Lake) -> None:
+    metadata = Metadata(large)
+    completer = LakeCompleter(metadata)
+    statement = "select o.price from ns7.table_0007 o join table_1"
+    # From the first key on, while the names are still being fetched.
+    times = []
+    for repetition in range(3):
+        for length in range(1, len(statement) + 1):
+            started = time.perf_counter()
+            found = list(completer.get_completions(Document(statement[:length]), CompleteEvent()))
+            times.append(time.perf_counter() - started)
+            assert len(found) <= 400
+        assert metadata.wait(20), repetition
+    assert len(metadata.tables.sorted) == 5_002
+    assert offered(metadata, "select o.pri| from ns7.table_0007 o") == ["price"]
+    assert sorted(times)[len(times) * 9 // 10] < 0.05, (
+        f"a tenth of the keys took over {sorted(times)[len(times) * 9 // 10]:.3f} s"
+    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
+import pexpect
 import pytest
-from tests.cli.shell.terminal import CTRL_C, CTRL_D, CTRL_R, TAB, UP, Terminal, shell
+from tests.cli.shell.terminal import CTRL_C, CTRL_D, CTRL_R, LAKE, TAB, UP, Terminal, shell
 
 #: 3^26 rows: no machine counts them while a test waits.
 ENDLESS = "select sum(t0.id) from shop.orders t0" + "".join(f" cross join shop.orders t{n}" for n in range(1, 26)) + ";"
@@ -129,6 +131,19 @@ def test_ctrl_c_stops_a_duckdb_statement_and_not_the_shell(terminal: Terminal) -
     terminal.wait("Stopped.", 5, len(terminal.text.rstrip()) - 400)
     assert time.monotonic() - started < 5
     assert "1 row" in terminal.run("select 1 as still_here;"), "the next statement runs at once"
+
+
+def test_ctrl_c_ends_lake_sql_without_a_traceback(own_shop: Path) -> None:
+    environment = {**os.environ, "LAKE_HOME": str(own_shop)}
+    process = pexpect.spawn(LAKE, ["sql", ENDLESS], env=environment, encoding="utf-8", timeout=20)
+    with pytest.raises(pexpect.TIMEOUT):
+        process.expect("sum", timeout=4)
+    process.sendintr()
+    process.expect("Stopped.")
+    process.expect(pexpect.EOF)
+    process.close()
+    assert process.exitstatus == 130
+    assert "Traceback" not in str(process.before)
 
 
 def test_ctrl_c_at_the_prompt_discards_the_line(terminal: Terminal) -> None:

@@ -10,8 +10,9 @@ import time
 from pathlib import Path
 
 from lakehouse.cli.shell import commands
+from lakehouse.cli.shell.execute import execute, run_script
 from lakehouse.cli.shell.parser import Sql
-from lakehouse.cli.shell.registry import ShellUsageError, command, find_command, one_of
+from lakehouse.cli.shell.registry import ShellUsageError, command, one_of
 from lakehouse.cli.shell.session import LIMIT, Session
 
 _SWITCH = {"on": "on", "off": "off"}
@@ -100,19 +101,10 @@ def watch(session: Session, arguments: tuple[str, ...]) -> None:
     try:
         while True:
             session.display.note(time.strftime("%H:%M:%S"))
-            run_again(session)
+            execute(session, session.last)
             time.sleep(max(seconds, 0.1))
     finally:
         session.display.pager = uses_pager
-
-
-def run_again(session: Session) -> None:
-    """Run the last statement once more."""
-    last = session.last
-    if isinstance(last, Sql):
-        session.sql(last)
-    elif last is not None:
-        find_command(last.name, last.arguments).run(session, last.arguments)
 
 
 @command("\\e", "Edit the last statement in $EDITOR; it is then the text of the next prompt")
@@ -133,8 +125,6 @@ def edit(session: Session, arguments: tuple[str, ...]) -> None:
 
 @command("\\i FILE", "Run the statements of a file", least=1, most=1)
 def include(session: Session, arguments: tuple[str, ...]) -> None:
-    from lakehouse.cli.shell.run import run_script
-
     try:
         text = Path(arguments[0]).expanduser().read_text()
     except (OSError, UnicodeDecodeError) as exc:

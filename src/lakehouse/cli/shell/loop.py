@@ -15,9 +15,9 @@ from prompt_toolkit.lexers import PygmentsLexer
 from lakehouse.cli.app import write_error
 from lakehouse.cli.shell.completer import LakeCompleter
 from lakehouse.cli.shell.destructive import danger
+from lakehouse.cli.shell.execute import execute
 from lakehouse.cli.shell.metadata import Metadata
 from lakehouse.cli.shell.parser import Command, Statement, is_complete, parse_input
-from lakehouse.cli.shell.run import execute
 from lakehouse.cli.shell.session import Session
 from lakehouse.core.errors import LakeError
 

@@ -1,4 +1,4 @@
-"""Run statements: one after the other in a script, each on its own in an interactive shell."""
+"""Run scripts, and return the exit code."""
 
 from __future__ import annotations
 
@@ -6,30 +6,11 @@ from pathlib import Path
 
 from lakehouse.cli.app import write_error
 from lakehouse.cli.shell import backslash as _backslash  # noqa: F401 - registers its commands
-from lakehouse.cli.shell.parser import Sql, Statement, parse_script
-from lakehouse.cli.shell.registry import find_command
+from lakehouse.cli.shell.execute import execute
+from lakehouse.cli.shell.parser import parse_script
+from lakehouse.cli.shell.registry import ShellUsageError
 from lakehouse.cli.shell.session import Session
 from lakehouse.core.errors import LakeError
-
-
-def execute(session: Session, statement: Statement) -> None:
-    """Run one statement."""
-    if isinstance(statement, Sql):
-        session.last = statement
-        session.sql(statement)
-        return
-    command = find_command(statement.name, statement.arguments)
-    if not statement.name.startswith("\\") and statement.name != "help":
-        session.last = statement
-    command.run(session, statement.arguments)
-
-
-def run_script(session: Session, text: str) -> None:
-    """Run the statements of a text; the first error ends it."""
-    for statement in parse_script(text):
-        if session.ended:
-            return
-        execute(session, statement)
 
 
 def run_to_exit_code(session: Session, text: str, keep_going: bool) -> int:
@@ -59,7 +40,5 @@ def read_script(file: str) -> str:
     try:
         return Path(file).expanduser().read_text()
     except (OSError, UnicodeDecodeError) as exc:
-        from lakehouse.cli.shell.registry import ShellUsageError
-
         reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
         raise ShellUsageError(f"{file} cannot be read: {reason}.", "lake shell -f FILE") from exc
