@@ -30,7 +30,7 @@ LINES = [
     "branch diff cleanup",
     "branch merge cleanup",
     "history crm.leads",
-    "diff crm.leads from '1 second ago'",
+    "log crm.leads",
     "travel crm.lead yesterday",
     "delete from crm.leads;",
 ]

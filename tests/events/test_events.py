@@ -17,7 +17,7 @@ import pytest
 from tests.events.receiver import receiver
 
 from lakehouse.config.load import load_settings
-from lakehouse.core.errors import LakeError, RunBlockedError
+from lakehouse.core.errors import BadSettingError, LakeError, RunBlockedError
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 from lakehouse.pipelines import LightContext, Pipeline, Table
@@ -155,6 +155,12 @@ def test_a_queued_event_takes_no_time_although_the_receiver_is_silent() -> None:
             sink.send({"number": number})
         assert time.monotonic() - started < 1
         assert sink.flush(5), "what cannot be delivered is given up"
+
+
+@pytest.mark.parametrize("name", ["url", "webhook", "traces"])
+def test_an_address_that_is_not_http_is_refused_before_the_run(home: Path, name: str) -> None:
+    with opened(home, **{name: "file:///etc/passwd"}) as lake, pytest.raises(BadSettingError, match=f"events.{name}"):
+        lake.run(shop(), light=True)
 
 
 def test_a_folder_that_cannot_be_written_does_not_fail_a_run(home: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -247,14 +247,19 @@ def _report_usage_error(exc: click.ClickException, context: Context) -> int:
 
 
 def _report_error(exc: LakeError, context: Context) -> int:
+    report_error(exc, context.output, exc)
+    return 2 if exc.is_user_error else 1
+
+
+def report_error(error: LakeError, output: str, cause: BaseException) -> None:
+    """Print an error to stderr, with LAKE_DEBUG=1 after the trace of its cause."""
     if os.environ.get("LAKE_DEBUG", "0").lower() not in {"", "0", "false", "no", "off"}:
         import traceback
 
         from lakehouse.core.masking import mask
 
-        sys.stderr.write(mask("".join(traceback.format_exception(exc))))
-    write_error(exc, context.output)
-    return 2 if exc.is_user_error else 1
+        sys.stderr.write(mask("".join(traceback.format_exception(cause))))
+    write_error(error, output)
 
 
 def write_error(exc: LakeError, output: str) -> None:

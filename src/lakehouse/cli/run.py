@@ -76,7 +76,7 @@ def run(context: Context, pipeline: str, tables: tuple[str, ...], no_publish: bo
         )
     if options["resume"]:
         pipeline = context.lake.run_record(options["resume"]).pipeline
-        with _show_progress() as progress, _user_code_errors(pipeline, options["resume"]):
+        with _show_progress() as progress, user_code_errors(pipeline, options["resume"]):
             record = context.lake.resume(options["resume"], progress)
         show_record(record, context.output)
         return
@@ -107,7 +107,7 @@ def run_pipeline(
     request = replace(request, id=request.id or new_run_id())
     for attempt in range(_RETRIES + 1):
         try:
-            with _user_code_errors(pipeline.name, request.id):
+            with user_code_errors(pipeline.name, request.id):
                 return lake.run_pipeline(pipeline, request, progress)
         except LakeError as exc:
             if not isinstance(exc, Retryable) or attempt == _RETRIES:
@@ -118,7 +118,7 @@ def run_pipeline(
 
 
 @contextmanager
-def _user_code_errors(pipeline: str, run_id: str) -> Iterator[None]:
+def user_code_errors(pipeline: str, run_id: str) -> Iterator[None]:
     """Raise an error of a transformation, source or check as a PipelineError."""
     try:
         yield
@@ -127,7 +127,7 @@ def _user_code_errors(pipeline: str, run_id: str) -> Iterator[None]:
     except Exception as exc:
         from lakehouse.runs.model import reason
 
-        hint = f"lake runs show {run_id}; LAKE_DEBUG=1 shows the whole trace."
+        hint = f"lake runs{f' show {run_id}' if run_id else ''}; LAKE_DEBUG=1 shows the whole trace."
         raise PipelineError(f"The run of {pipeline} failed: {reason(exc)}", hint) from exc
 
 

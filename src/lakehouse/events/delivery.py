@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from queue import Empty, Full, Queue
 from typing import Any
 
+from lakehouse.core.errors import BadSettingError
+
 _LOG = logging.getLogger("lakehouse.events")
 #: More events than this wait only if the receiver is slow; the newest are then dropped.
 _MOST_WAITING = 1_000
@@ -27,6 +29,8 @@ class HttpSink:
             setting: the name of the setting with the address, for the warning.
             token: sent as a bearer token.
         """
+        if not url.startswith(("http://", "https://")):
+            raise BadSettingError(f"{setting} is not an address of HTTP.", "Write http://… or https://…")
         self._setting, self._url, self._timeout_s, self._token = setting, url, timeout_s, token
         self._waiting: Queue[bytes] = Queue(_MOST_WAITING)
         self._thread: threading.Thread | None = None

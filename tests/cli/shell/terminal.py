@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
@@ -16,7 +17,7 @@ import pyte
 LAKE = str(Path(sys.executable).parent / "lake")
 PROMPT = " main>"
 UP, TAB, CTRL_C, CTRL_D, CTRL_R = "\x1b[A", "\t", "\x03", "\x04", "\x12"
-_QUIET_S = 0.1
+_QUIET_S = 0.06
 #: After this, a shell that prints without end is not read any further.
 _MOST_S = 3.0
 
@@ -36,6 +37,7 @@ class Terminal:
         }
         self.screen = pyte.HistoryScreen(columns, 30, history=10_000, ratio=1.0)
         self._stream = pyte.Stream(self.screen)
+        self._above: list[str] = []
         self.recorded: list[tuple[float, str]] = []
         """What the shell printed, and when."""
         self.process = pexpect.spawn(
@@ -53,9 +55,10 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        width = self.screen.columns
-        above = ["".join(line[x].data for x in range(width)).rstrip() for line in self.screen.history.top]
-        return "\n".join([*above, *(line.rstrip() for line in self.screen.display)])
+        # Lines that have scrolled away do not change any more.
+        for line in islice(self.screen.history.top, len(self._above), None):
+            self._above.append("".join(line[x].data for x in range(self.screen.columns)).rstrip())
+        return "\n".join([*self._above, *(line.rstrip() for line in self.screen.display)])
 
     def read(self, seconds: float = _QUIET_S) -> None:
         """Take in what the shell prints, until it has been quiet for a moment."""

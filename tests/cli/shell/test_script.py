@@ -29,16 +29,11 @@ def test_the_first_error_ends_a_script_with_its_exit_code(run: Command, tmp_path
     assert done.returncode == 2
     assert "one" in done.stdout and "three" not in done.stdout
     assert "nope" in done.stderr and "line 2" in done.stderr
+    script.write_text(script.read_text() + "exit\nselect 4 as four;\n")
     done = run("shell", "-f", str(script), "--continue", "-o", "json")
     assert done.returncode == 2
-    assert '"three": 3' in done.stdout
+    assert '"three": 3' in done.stdout and "four" not in done.stdout, "exit ends a script"
     assert json.loads(done.stderr)["error"] == "bad_sql"
-
-
-def test_a_script_asks_nothing(run: Command) -> None:
-    done = run("shell", input="drop table shop.nothing;\n")
-    assert done.returncode == 2
-    assert "Continue?" not in done.stderr and "shop.nothing" in done.stderr
 
 
 WRONG = {
@@ -51,6 +46,7 @@ WRONG = {
     "insert nothing.csv into shop.orders": "nothing.csv",
     "history shop.order": "shop.orders",
     "run nothing": "There is no pipeline",
+    "drop table shop.nothing;": "shop.nothing",
     "\\watch": "There is no statement to run again",
     "\\set limit many": "limit is a number of rows",
     "\\o /no/such/folder/x": "/no/such/folder/x cannot be written",
@@ -67,6 +63,7 @@ def test_wrong_commands_state_their_use_and_the_shell_goes_on(run: Command) -> N
     assert done.returncode == 2
     for line, message in WRONG.items():
         assert message in done.stderr, line
+    assert "Continue?" not in done.stderr, "a script asks nothing"
     assert done.stderr.count("Error:") == len(WRONG) + 1, "the last statement has the unknown engine, too"
 
 
@@ -74,8 +71,3 @@ def test_a_script_that_is_not_there(run: Command) -> None:
     done = run("shell", "-f", "nothing.sql")
     assert done.returncode == 2
     assert "nothing.sql cannot be read: No such file" in done.stderr
-
-
-def test_exit_ends_a_script(run: Command) -> None:
-    done = run("shell", input="exit\nselect nope;")
-    assert (done.returncode, done.stdout) == (0, "")

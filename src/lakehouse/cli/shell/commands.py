@@ -217,7 +217,11 @@ def runs(session: Session, arguments: tuple[str, ...]) -> None:
 
 @command("run PIPELINE [PARTITION...]", "Run a pipeline as one transaction", 1, _MANY)
 def run(session: Session, arguments: tuple[str, ...]) -> None:
-    _show_run(session, session.root.run(arguments[0], *arguments[1:], progress=session.display.note))
+    from lakehouse.cli.run import user_code_errors
+
+    with user_code_errors(arguments[0], ""):
+        record = session.root.run(arguments[0], *arguments[1:], progress=session.display.note)
+    _show_run(session, record)
 
 
 def _show_run(session: Session, record: Any) -> None:

@@ -12,7 +12,7 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 
-from lakehouse.cli.app import write_error
+from lakehouse.cli.app import report_error
 from lakehouse.cli.shell.completer import LakeCompleter
 from lakehouse.cli.shell.destructive import danger
 from lakehouse.cli.shell.execute import execute
@@ -70,9 +70,12 @@ def _run_safely(session: Session, statement: Statement) -> bool:
         if _is_wanted(statement):
             execute(session, statement)
     except LakeError as exc:
-        write_error(exc, "table")
+        report_error(exc, "table", exc)
     except KeyboardInterrupt:
         session.display.note("\nStopped.")
+    except Exception as exc:  # noqa: BLE001 - whatever a statement raises, the shell goes on
+        error = LakeError(f"Unexpected error: {type(exc).__name__}: {exc}", "LAKE_DEBUG=1 shows the whole trace.")
+        report_error(error, "table", exc)
     return not isinstance(statement, Command) or statement.name in _CHANGING
 
 

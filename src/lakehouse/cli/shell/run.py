@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lakehouse.cli.app import write_error
+from lakehouse.cli.app import report_error
 from lakehouse.cli.shell import backslash as _backslash  # noqa: F401 - registers its commands
 from lakehouse.cli.shell.execute import execute
 from lakehouse.cli.shell.parser import parse_script
@@ -26,7 +26,7 @@ def run_to_exit_code(session: Session, text: str, keep_going: bool) -> int:
         try:
             execute(session, statement)
         except LakeError as exc:
-            write_error(exc, session.display.output)
+            report_error(exc, session.display.output, exc)
             if session.display.output != "json":
                 session.display.note(f"  in the statement on line {statement.line}")
             code = code or (2 if exc.is_user_error else 1)
