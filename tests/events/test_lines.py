@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -21,6 +22,7 @@ for number in range(400):
 
 
 def test_a_full_file_is_rotated_and_the_oldest_goes(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir(mode=0o700)
     lines = RotatingLines(tmp_path / "logs" / "lake.jsonl", 200)
     for number in range(100):
         lines.write({"number": number})
@@ -29,6 +31,16 @@ def test_a_full_file_is_rotated_and_the_oldest_goes(tmp_path: Path) -> None:
     assert all(file.stat().st_size <= 200 for file in (tmp_path / "logs").glob("lake.jsonl*"))
     assert json.loads((tmp_path / "logs" / "lake.jsonl").read_text().splitlines()[-1]) == {"number": 99}
     assert stat.S_IMODE((tmp_path / "logs" / "lake.jsonl").stat().st_mode) == 0o600
+
+
+def test_the_group_of_a_shared_lake_writes_the_same_file(tmp_path: Path) -> None:
+    tmp_path.chmod(0o770)
+    before = os.umask(0o007)
+    try:
+        RotatingLines(tmp_path / "lake.jsonl", 200).write({"number": 1})
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "lake.jsonl").stat().st_mode) == 0o660
 
 
 def test_three_processes_lose_no_line(tmp_path: Path) -> None:

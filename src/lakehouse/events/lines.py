@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from lakehouse.core.jsonable import jsonable
 from lakehouse.process.locks import locked
 
 _KEPT = 5
-_PRIVATE = 0o600
+_PRIVATE, _SHARED = 0o600, 0o660
 
 
 class RotatingLines:
@@ -28,7 +29,8 @@ class RotatingLines:
         if self._is_full(len(data)):
             self._rotate(len(data))
         # One write to a file opened for appending: lines of several processes do not mix.
-        descriptor = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _PRIVATE)
+        mode = _SHARED if self.file.parent.stat().st_mode & stat.S_IWGRP else _PRIVATE
+        descriptor = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, mode)
         try:
             os.write(descriptor, data)
         finally:
