@@ -9,15 +9,25 @@ from lakehouse.cli.shell.parser import Sql
 from lakehouse.cli.shell.registry import COMMANDS, ShellUsageError, command, find_command
 from lakehouse.cli.shell.session import Session
 from lakehouse.cli.show import relative_paths, size
+from lakehouse.core.errors import TableError
 from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.tables import TableInfo
 
 _MANY = 1_000
+_MOST_DESCRIBED = 200
 _LINES = 20
 
 
 @command("tables [PATTERN]", "List the tables, or those that match a pattern such as crm.*", most=1)
 def tables(session: Session, arguments: tuple[str, ...]) -> None:
-    pattern = arguments[0] if arguments else "*"
+    lake, pattern = session.lake, arguments[0] if arguments else "*"
+    names = [name for name in lake.table_names() if fnmatch(name, pattern)]
+    if len(names) > _MOST_DESCRIBED:
+        # Each description reads a file of metadata.
+        session.display.rows(["table"], [(name,) for name in names])
+        session.display.note(f"{len(names)} tables; tables PATTERN describes up to {_MOST_DESCRIBED} of them.")
+        return
+    found = [_describe(session, name) for name in names] if arguments else lake.tables()
     rows = [
         (
             str(info.name),
@@ -27,12 +37,22 @@ def tables(session: Session, arguments: tuple[str, ...]) -> None:
             ", ".join(info.key),
             info.current.at if info.current else None,
         )
-        for info in session.lake.tables()
-        if fnmatch(str(info.name), pattern)
+        for info in found
     ]
     session.display.rows(["table", "format", "rows", "bytes", "key", "changed_at"], rows)
+    for info in found:
+        if info.problem:
+            session.display.note(f"{info.name}: {info.problem}")
     if not rows:
         session.display.note("There are no such tables." if arguments else "There are no tables yet.")
+
+
+def _describe(session: Session, name: str) -> TableInfo:
+    """A table; one that cannot be read must not hide the others."""
+    try:
+        return session.lake.describe(name)
+    except TableError as exc:
+        return TableInfo(TableName.parse(name), "", "", (), problem=exc.message)
 
 
 @command("describe TABLE", "Show the columns, key and layout of a table", least=1, most=1)
@@ -68,9 +88,8 @@ def history(session: Session, arguments: tuple[str, ...]) -> None:
 
 @command("travel TABLE WHEN", "Show a table as it was at WHEN: a snapshot id, tag, time or `2 hours ago`", 2, _MANY)
 def travel(session: Session, arguments: tuple[str, ...]) -> None:
-    limit = session.limit
-    result = session.lake.travel(arguments[0], " ".join(arguments[1:]), limit)
-    session.display.rows(result.names, result.rows())
+    when = " ".join(arguments[1:])
+    session.read(lambda limit: session.lake.travel(arguments[0], when, limit))
 
 
 @command("diff TABLE from WHEN [to WHEN]", "Show the rows that changed in a table between two moments", 3, _MANY)

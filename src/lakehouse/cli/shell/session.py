@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lakehouse.cli.shell.display import Display
 from lakehouse.cli.shell.parser import Sql, Statement, substitute
 from lakehouse.core.names import MAIN
+from lakehouse.core.result import Result
 
 if TYPE_CHECKING:
     from lakehouse.lake import Lake
@@ -60,12 +62,13 @@ class Session:
 
     def sql(self, statement: Sql) -> None:
         """Run a SQL statement and show its rows."""
-        started = time.monotonic()
         text = substitute(statement.text, self.variables)
-        limit = self.limit
-        result = self.lake.sql(
-            text, engine=self.engine or None, as_of=self.as_of, limit=None if limit is None else limit + 1
-        )
+        self.read(lambda limit: self.lake.sql(text, engine=self.engine or None, as_of=self.as_of, limit=limit))
+
+    def read(self, fetch: Callable[[int | None], Result]) -> None:
+        """Show the rows of a result, which is fetched with a limit on its rows."""
+        started, limit = time.monotonic(), self.limit
+        result = fetch(None if limit is None else limit + 1)
         rows = result.rows()
         seconds = time.monotonic() - started
         self.display.rows(result.names, rows if limit is None else rows[:limit])
