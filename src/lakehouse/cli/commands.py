@@ -47,6 +47,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "status": ("process", "show which services are running"),
         "logs": ("process", "show the logs of the services"),
         "stack": ("stack", "list and download the servers, render them for Docker, run one in the foreground"),
+        "serve": ("serve", "serve the lake over HTTP: SQL, tables, branches, pipelines, Iceberg REST catalog"),
+        "keys": ("keys", "list, create, revoke and rotate the API keys of the service"),
         "connect": ("connect", "print the configuration with which another engine uses this lake"),
         "config": ("setup", "show every setting, its value and its origin"),
         "completion": ("setup", "print the shell completion for bash, zsh or fish"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lakehouse.config.serve import ServeSettings
 from lakehouse.config.stack import StackSettings
 from lakehouse.core.setting import setting
 from lakehouse.engines.spark.settings import SparkSettings
@@ -105,6 +106,7 @@ class Settings:
     dbt: Path = setting(
         Path("dbt"), "Folder of the lake's dbt project; without it, the taxi models of this package are used."
     )
+    auth: bool = setting(True, "Whether the service asks for a key; off is possible on loopback only.")
     spark: SparkSettings = field(default_factory=SparkSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
     s3: S3Settings = field(default_factory=S3Settings)
@@ -114,6 +116,7 @@ class Settings:
     runs: RunSettings = field(default_factory=RunSettings)
     branches: BranchSettings = field(default_factory=BranchSettings)
     hooks: HookSettings = field(default_factory=HookSettings)
+    serve: ServeSettings = field(default_factory=ServeSettings)
     sources: Mapping[str, Mapping[str, str]] = setting(
         {}, "Settings of the pipelines' sources, under [sources.NAME]; `lake pipelines` lists them.", hidden=True
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.config.profiles import resolve_profile
 from lakehouse.config.serialize import dump_settings
+from lakehouse.config.serve import ServeSettings
 from lakehouse.config.settings import Settings
 from lakehouse.core.names import CATALOG
 from lakehouse.core.uris import file_uri
@@ -47,7 +48,9 @@ def spark_daemon(
     # current. Of the sources, it needs their jars.
     sources = {"s3": {"path": "s3://"}} if _reads_s3(settings) else {}
     spark = replace(settings.spark, master=_IN_PROCESS)
-    in_process = replace(settings, spark=spark, pipelines=(), sources=sources, dbt=home.folder / "dbt")
+    in_process = replace(
+        settings, spark=spark, pipelines=(), sources=sources, dbt=home.folder / "dbt", serve=ServeSettings(), auth=True
+    )
     return SparkDaemonClient(
         run_folder=home.run,
         log=home.logs / "spark.log",

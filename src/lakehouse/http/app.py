@@ -1,0 +1,86 @@
+"""The service as an ASGI application over an open lake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from lakehouse.config.settings import Settings
+from lakehouse.core.errors import BadRequestError, LakeError, NotFoundError
+from lakehouse.core.version import __version__
+from lakehouse.http.authentication import Authenticator
+from lakehouse.http.errors import error_response
+from lakehouse.http.keys import KeyStore
+from lakehouse.http.middleware import Gate
+from lakehouse.http.oidc import OidcVerifier
+from lakehouse.http.principal import PUBLIC
+from lakehouse.http.registry import RULES, Rule
+from lakehouse.http.routes import query, system, tables
+from lakehouse.http.service import Service
+from lakehouse.lake import Lake
+
+_ROUTES = (system, tables, query)
+_SHOWN_VALIDATION_ERRORS = 3
+
+
+def create_service(lake: Lake, settings: Settings) -> Service:
+    """The parts of a service over a lake."""
+    keys = KeyStore(lake.folder)
+    return Service(lake, settings, keys, Authenticator(keys, _oidc(settings), is_off=not settings.auth))
+
+
+def create_app(service: Service) -> ASGIApp:
+    """The application: the routes behind the gate."""
+    return Gate(api := create_api(service), service, api.router)
+
+
+def create_api(service: Service) -> FastAPI:
+    """The routes without the gate."""
+    api = FastAPI(title="lakehouse", version=__version__, redoc_url=None, description=_ABOUT)
+    RULES.update({("GET", path): Rule("GET", path, PUBLIC) for path in ("/openapi.json", "/docs")})
+    for module in _ROUTES:
+        module.routes.add_to(api)
+    api.add_exception_handler(LakeError, _explain_error)
+    api.add_exception_handler(RequestValidationError, _explain_validation)
+    api.add_exception_handler(HTTPException, _explain_http)
+    return api
+
+
+_ABOUT = "Tables, SQL, history, branches and pipelines of one lake. Every error has the same shape."
+
+
+def _oidc(settings: Settings) -> OidcVerifier | None:
+    serve = settings.serve
+    if not serve.oidc_issuer:
+        return None
+    audience = serve.oidc_audience or "lakehouse"
+    return OidcVerifier(serve.oidc_issuer, audience, serve.oidc_groups, serve.oidc_claim, serve.oidc_jwks)
+
+
+async def _explain_error(request: Request, exc: Exception) -> Response:
+    assert isinstance(exc, LakeError)
+    return error_response(exc)
+
+
+async def _explain_validation(request: Request, exc: Exception) -> Response:
+    assert isinstance(exc, RequestValidationError)
+    found: list[Any] = list(exc.errors())
+    parts = [f"{'.'.join(str(part) for part in each['loc'][1:]) or 'body'}: {each['msg']}" for each in found]
+    more = f" and {len(parts) - _SHOWN_VALIDATION_ERRORS} more" if len(parts) > _SHOWN_VALIDATION_ERRORS else ""
+    message = "; ".join(part[:200] for part in parts[:_SHOWN_VALIDATION_ERRORS])
+    return error_response(BadRequestError(f"The request is wrong: {message}{more}.", "See /docs."))
+
+
+async def _explain_http(request: Request, exc: Exception) -> Response:
+    assert isinstance(exc, HTTPException)
+    if isinstance(exc.__cause__, LakeError):  # raised while the body was read
+        return error_response(exc.__cause__)
+    if exc.status_code == 404:
+        return error_response(NotFoundError(f"There is no {request.method} {request.url.path[:200]}.", "See /docs."))
+    return error_response(BadRequestError(f"The request is wrong: {exc.detail}.", "See /docs."))

@@ -1,0 +1,67 @@
+"""The parts of a running service, and the context of one request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from lakehouse.config.settings import Settings
+from lakehouse.core.names import MAIN, TableName
+from lakehouse.http.authentication import Authenticator
+from lakehouse.http.keys import KeyStore
+from lakehouse.http.principal import Principal
+from lakehouse.lake import Lake
+
+
+@dataclass(frozen=True)
+class Service:
+    """What the routes share."""
+
+    lake: Lake
+    settings: Settings
+    keys: KeyStore
+    authenticator: Authenticator
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request: its caller, and what the audit log is told about it."""
+
+    service: Service
+    principal: Principal
+    request_id: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def lake(self, branch: str = "") -> Lake:
+        """The lake on a branch that the caller may use; raises NoSuchBranchError."""
+        branch = branch.lower()
+        self.principal.check_branch(branch)
+        self.note(branch=branch or MAIN)
+        lake = self.service.lake
+        return lake.branch(branch) if branch and branch != MAIN else lake
+
+    def table(self, name: str) -> str:
+        """The full name of a table that the caller may see."""
+        parsed = TableName.parse(name)
+        self.principal.check_tables([parsed])
+        self.note(tables=[str(parsed)])
+        return str(parsed)
+
+    def note(self, **facts: Any) -> None:
+        """Add facts to the entry of the audit log."""
+        self.facts.update(facts)
+
+
+def call_of(request: Request) -> Call:
+    """The context of a request, which the middleware has authenticated."""
+    state: Mapping[str, Any] = request.scope["state"]
+    call: Call = state["call"]
+    return call
+
+
+#: The parameter of every endpoint.
+CallContext = Annotated[Call, Depends(call_of)]
