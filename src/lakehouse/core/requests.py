@@ -45,6 +45,8 @@ class QueryRequest:
     """Return Arrow; False returns Python rows, which saves loading Arrow."""
     branch: str = ""
     """The branch of all tables (default: main)."""
+    parameters: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
+    """Values of the markers `:name` in the statement. They are bound by the engine, never written into the text."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Parquet files or folders that the statement reads, by name."""
     settings: Mapping[str, str] = field(default_factory=dict)

@@ -20,9 +20,11 @@ from lakehouse.http.keys import KeyStore
 from lakehouse.http.middleware import Gate
 from lakehouse.http.oidc import OidcVerifier
 from lakehouse.http.principal import PUBLIC
+from lakehouse.http.queries import open_queries
 from lakehouse.http.registry import RULES, Rule
 from lakehouse.http.routes import query, system, tables
 from lakehouse.http.service import Service
+from lakehouse.http.statements import StatementStore
 from lakehouse.lake import Lake
 
 _ROUTES = (system, tables, query)
@@ -32,7 +34,14 @@ _SHOWN_VALIDATION_ERRORS = 3
 def create_service(lake: Lake, settings: Settings) -> Service:
     """The parts of a service over a lake."""
     keys = KeyStore(lake.folder)
-    return Service(lake, settings, keys, Authenticator(keys, _oidc(settings), is_off=not settings.auth))
+    return Service(
+        lake=lake,
+        settings=settings,
+        keys=keys,
+        authenticator=Authenticator(keys, _oidc(settings), is_off=not settings.auth),
+        queries=open_queries(settings),
+        statements=StatementStore(lake.folder / "run" / "statements"),
+    )
 
 
 def create_app(service: Service) -> ASGIApp:

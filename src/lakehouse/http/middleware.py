@@ -18,9 +18,9 @@ from starlette.routing import Match, Mount, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakehouse.core.errors import (
-    BadRequestError,
     ForbiddenError,
     LakeError,
+    MethodError,
     NotFoundError,
     RequestTooLargeError,
     SlowBodyError,
@@ -78,7 +78,7 @@ class Gate:
             other_methods = other_methods or match is Match.PARTIAL
         path = f"{scope['method']} {scope['path']}"
         if other_methods:
-            raise BadRequestError(f"{path}: the address exists, but not with this method.", "See /docs.")
+            raise MethodError(f"{path}: the address exists, but not with this method.", "See /docs.")
         raise NotFoundError(f"There is no {path[:200]}.", "See /docs.")
 
     def _rule_of(self, route: Any, method: str) -> Rule:

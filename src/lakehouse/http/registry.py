@@ -74,6 +74,4 @@ class Routes:
         for rule, endpoint, options in self._declared:
             responses = {**ERROR_RESPONSES, **options.get("responses", {})}
             kept = {name: value for name, value in options.items() if name != "responses"}
-            api.add_api_route(
-                rule.path, endpoint, methods=[rule.method], responses=responses, tags=[self._tag], **kept
-            )
+            api.add_api_route(rule.path, endpoint, methods=[rule.method], responses=responses, tags=[self._tag], **kept)

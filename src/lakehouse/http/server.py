@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,8 +45,7 @@ def serve(settings: Settings, say: Say) -> None:
 
     check_exposure(settings)
     listener = _listen(settings)
-    with assemble(settings) as lake:
-        service = create_service(lake, settings)
+    with assemble(settings) as lake, closing(create_service(lake, settings)) as service:
         secure = bool(settings.serve.tls_cert)
         say(f"The service listens on {address(settings, listener)}; its API is described at /docs.")
         if not settings.auth:

@@ -14,6 +14,8 @@ from lakehouse.core.names import MAIN, TableName
 from lakehouse.http.authentication import Authenticator
 from lakehouse.http.keys import KeyStore
 from lakehouse.http.principal import Principal
+from lakehouse.http.queries import QueryService
+from lakehouse.http.statements import StatementStore
 from lakehouse.lake import Lake
 
 
@@ -25,6 +27,13 @@ class Service:
     settings: Settings
     keys: KeyStore
     authenticator: Authenticator
+    queries: QueryService
+    statements: StatementStore
+
+    def close(self) -> None:
+        """Stop what runs."""
+        self.statements.close()
+        self.queries.close()
 
 
 @dataclass(frozen=True)

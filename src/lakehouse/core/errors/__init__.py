@@ -15,7 +15,7 @@ LakeError
 ├── PipelineError        BadDeclarationError, BadPartitionError, NoSuchPipelineError, SourceError, NoSuchRunError,
 │                        RunBlockedError, RunConflictError
 ├── ServiceError         BadRequestError, UnauthorizedError, ForbiddenError, NotFoundError, RequestTooLargeError, MediaTypeError,
-│                        SlowBodyError, TooManyRequestsError, KeyReusedError, OutcomeUnknownError, StatementCanceledError,
+│                        NotAcceptableError, MethodError, SlowBodyError, TooManyRequestsError, KeyReusedError, OutcomeUnknownError, StatementCanceledError,
 │                        StatementTimeoutError, WorkerDiedError
 └── Retryable            mixed in where a retry may succeed and none was made: EngineUnreachableError,
                          StatementLostError, StorageUnreachableError, CatalogUnreachableError
@@ -57,6 +57,8 @@ from lakehouse.core.errors.service import (
     ForbiddenError,
     KeyReusedError,
     MediaTypeError,
+    MethodError,
+    NotAcceptableError,
     NotFoundError,
     OutcomeUnknownError,
     RequestTooLargeError,
@@ -127,6 +129,7 @@ __all__ = [
     "KeyReusedError",
     "LakeError",
     "MediaTypeError",
+    "MethodError",
     "NoSuchBranchError",
     "NoSuchBucketError",
     "NoSuchCommitError",
@@ -134,6 +137,7 @@ __all__ = [
     "NoSuchRunError",
     "NoSuchServiceError",
     "NoSuchTableError",
+    "NotAcceptableError",
     "NotDroppedError",
     "NotFoundError",
     "NotInstalledError",

@@ -53,6 +53,20 @@ class MediaTypeError(ServiceError):
     is_user_error = True
 
 
+class NotAcceptableError(ServiceError):
+    """The service has no answer in a format that the client accepts."""
+
+    code = "not_acceptable"
+    is_user_error = True
+
+
+class MethodError(ServiceError):
+    """The address exists, but not with this method."""
+
+    code = "method_not_allowed"
+    is_user_error = True
+
+
 class SlowBodyError(ServiceError):
     """The body arrives too slowly."""
 

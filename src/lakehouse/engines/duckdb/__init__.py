@@ -30,7 +30,18 @@ if TYPE_CHECKING:
 #: Names of DuckDB's own catalogs and schemas: a namespace of such a name must be addressed differently.
 OWN_NAMESPACES = {"temp", "memory", "system", "main", "information_schema", "pg_catalog"}
 
-__all__ = ["OWN_NAMESPACES", "DuckDB", "DuckDBEngine", "DuckDBRows", "duckdb_type", "preload"]
+__all__ = [
+    "OWN_NAMESPACES",
+    "DuckDB",
+    "DuckDBEngine",
+    "DuckDBRows",
+    "create_view",
+    "duckdb_type",
+    "preload",
+    "spark_name",
+    "spark_type",
+    "views_of",
+]
 
 #: Translates a statement to DuckDB's dialect, with new names for the tables at some positions.
 Translate = Callable[[Statement, Mapping[int, str]], str]
@@ -56,13 +67,14 @@ class DuckDB:
         if self._pending is None:
             self._pending = open_in_background()
 
-    def run(
+    def run(  # noqa: PLR0913 - the parts of one query
         self,
         sql: str,
         views: Mapping[TableName | str, Scan],
         reason: str,
         limit: int | None = None,
         explain: bool = False,
+        parameters: Mapping[str, Any] | None = None,
     ) -> Result:
         """Run a query over views of tables.
 
@@ -71,21 +83,24 @@ class DuckDB:
             views: the table that each name refers to; a plain string is a view without a namespace, for tables in one
                 of `OWN_NAMESPACES`.
             limit: the maximum number of rows (default: all).
+            parameters: values of `$name` in the statement.
         """
         cursor = self._cursor()
         import duckdb  # after the cursor, which raises a clear error if DuckDB is not installed
 
         try:
             for name, scan in views.items():
-                _create_view(cursor, name, scan)
-            report = explain_query(cursor, sql, views.values(), reason) if explain else Explain("duckdb", reason)
-            relation = _with_bigint_sums(cursor.sql(sql))
+                create_view(cursor, name, scan)
+            report = (
+                explain_query(cursor, sql, views.values(), reason, parameters) if explain else Explain("duckdb", reason)
+            )
+            relation = _with_bigint_sums(cursor.sql(sql, params=dict(parameters)) if parameters else cursor.sql(sql))
         except duckdb.Error as exc:
             raise translate(with_position(cursor, sql, exc), sql) from exc
         if relation is None:
             return Result((), DuckDBRows(None, limit, sql, cursor), report)
         columns = tuple(
-            Column(_spark_name(name), _spark_type(kind))
+            Column(spark_name(name), spark_type(kind))
             for name, kind in zip(relation.columns, relation.types, strict=True)
         )
         return Result(columns, DuckDBRows(relation, limit, sql, cursor), report)
@@ -123,14 +138,14 @@ class DuckDBEngine:
         self._duckdb.begin()
 
     def run(self, query: Query) -> Result:
-        views, names = _views(query.scans)
+        views, names = views_of(query.scans)
         statement, request = query.statement, query.request
         # A plain statement, which has no tree, means the same in DuckDB as it is written.
         sql = statement.text if statement.tree is None else self._translate(statement, names)
-        return self._duckdb.run(sql, views, query.reason, request.limit, request.explain)
+        return self._duckdb.run(sql, views, query.reason, request.limit, request.explain, request.parameters)
 
 
-def _views(scans: Mapping[TableUse, Scan]) -> tuple[dict[TableName | str, Scan], dict[int, str]]:
+def views_of(scans: Mapping[TableUse, Scan]) -> tuple[dict[TableName | str, Scan], dict[int, str]]:
     """A view for each scan, and the new names of table references by their position in the text.
 
     One statement may use a table at several times, and DuckDB keeps some schema names to itself: those references get
@@ -185,23 +200,23 @@ class DuckDBRows:
             raise translate(exc, self.sql) from exc
 
 
-def _spark_name(column: str) -> str:
+def spark_name(column: str) -> str:
     """The name that Spark gives to a column without one."""
     return column.replace("count_star()", "count(1)").replace('"', "")
 
 
-def _spark_type(kind: Any) -> str:
+def spark_type(kind: Any) -> str:
     """The Spark type of a `DuckDBPyType`, whose stubs do not describe its children."""
     match kind.id:
         case "decimal":
             (_, precision), (_, scale) = kind.children
             return f"decimal({precision},{scale})"
         case "list" | "array":
-            return f"array<{_spark_type(kind.children[0][1])}>"
+            return f"array<{spark_type(kind.children[0][1])}>"
         case "map":
-            return f"map<{','.join(_spark_type(part) for _, part in kind.children)}>"
+            return f"map<{','.join(spark_type(part) for _, part in kind.children)}>"
         case "struct":
-            return f"struct<{','.join(f'{name}:{_spark_type(part)}' for name, part in kind.children)}>"
+            return f"struct<{','.join(f'{name}:{spark_type(part)}' for name, part in kind.children)}>"
     return SPARK_TYPES.get(kind.id, str(kind.id))
 
 
@@ -218,7 +233,7 @@ def _with_bigint_sums(relation: Any) -> Any:
     )
 
 
-def _create_view(cursor: duckdb.DuckDBPyConnection, name: TableName | str, scan: Scan) -> None:
+def create_view(cursor: duckdb.DuckDBPyConnection, name: TableName | str, scan: Scan) -> None:
     """Create the view that a table name in a query refers to."""
     import duckdb
 

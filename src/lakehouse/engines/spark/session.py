@@ -70,7 +70,11 @@ class LocalSession:
         """Run one statement of a request."""
         with translated(prepared.sql), self._borrowed(reuse=not prepared.changes_session) as session:
             _set_up(session, prepared)
-            frame = session.sql(prepared.sql)
+            frame = (
+                session.sql(prepared.sql, args=dict(request.parameters))
+                if request.parameters
+                else session.sql(prepared.sql)
+            )
             if request.write:
                 _write(frame, request.write)
                 return Result((), ListedRows([], []), Explain("spark", reason))

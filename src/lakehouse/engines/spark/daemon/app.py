@@ -38,6 +38,7 @@ class Query(BaseModel):
     limit: int | None = None
     explain: bool = False
     branch: str = ""
+    parameters: dict[str, str | int | float | bool | None] = {}
     files: dict[str, str] = {}
     settings: dict[str, str] = {}
     write: WriteTarget | None = None
