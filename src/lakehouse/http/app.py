@@ -22,12 +22,13 @@ from lakehouse.http.oidc import OidcVerifier
 from lakehouse.http.principal import PUBLIC
 from lakehouse.http.queries import open_queries
 from lakehouse.http.registry import RULES, Rule
-from lakehouse.http.routes import query, system, tables
+from lakehouse.http.routes import keys as key_routes
+from lakehouse.http.routes import query, refs, system, tables
 from lakehouse.http.service import Service
 from lakehouse.http.statements import StatementStore
 from lakehouse.lake import Lake
 
-_ROUTES = (system, tables, query)
+_ROUTES = (system, tables, query, refs, key_routes)
 _SHOWN_VALIDATION_ERRORS = 3
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from fastapi import Depends
@@ -17,6 +17,8 @@ from lakehouse.http.principal import Principal
 from lakehouse.http.queries import QueryService
 from lakehouse.http.statements import StatementStore
 from lakehouse.lake import Lake
+from lakehouse.runs.branches import RunBranches
+from lakehouse.versioning.refs import Refs
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,16 @@ class Call:
         self.principal.check_tables([parsed])
         self.note(tables=[str(parsed)])
         return str(parsed)
+
+    def sees(self, table: str) -> bool:
+        """Whether the caller may see a table."""
+        return self.principal.sees(TableName.parse(table))
+
+    @property
+    def refs(self) -> Refs[RunBranches]:
+        """Branches, tags and log; what the caller changes there names the caller."""
+        refs, author = self.service.lake.refs, self.principal.name or self.principal.id
+        return replace(refs, branches=replace(refs.branches, author=author), log=replace(refs.log, author=author))
 
     def note(self, **facts: Any) -> None:
         """Add facts to the entry of the audit log."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -30,6 +30,19 @@ FORMATS = {
     "text/*": "csv",
 }
 MEDIA_TYPES = {"json": JSON, "csv": CSV, "arrow": ARROW, "parquet": PARQUET}
+#: What OpenAPI says about the answers.
+BINARY: Any = {"schema": {"type": "string", "format": "binary"}}
+RESULT_CONTENT: Any = {
+    200: {
+        "description": "The rows, in the accepted format.",
+        "content": {
+            JSON: {"schema": {"type": "object"}},
+            CSV.partition(";")[0]: {"schema": {"type": "string"}},
+            ARROW: BINARY,
+            PARQUET: BINARY,
+        },
+    }
+}
 #: How long a client may take to accept one piece.
 _SEND_TIMEOUT_S = 120.0
 _END = object()

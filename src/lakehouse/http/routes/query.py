@@ -19,7 +19,7 @@ from lakehouse.http.principal import READ
 from lakehouse.http.registry import Routes
 from lakehouse.http.service import CallContext
 from lakehouse.http.statements import FAILED, SUCCEEDED, StoredStatement
-from lakehouse.http.streaming import ARROW, CSV, JSON, PARQUET, PieceStream, accepted_format, in_thread, start
+from lakehouse.http.streaming import ARROW, BINARY, RESULT_CONTENT, PieceStream, accepted_format, in_thread, start
 
 routes = Routes("query")
 _SECONDS = re.compile(r"(\d{1,3})s")
@@ -87,21 +87,7 @@ class StatementBody(Statement):
     model_config = {"extra": "forbid", "json_schema_extra": {"example": {"statement": "select 1 as one"}}}
 
 
-_BINARY: Any = {"schema": {"type": "string", "format": "binary"}}
-_CONTENT: Any = {
-    200: {
-        "description": "The rows, in the accepted format.",
-        "content": {
-            JSON: {"schema": {"type": "object"}},
-            CSV.partition(";")[0]: {"schema": {"type": "string"}},
-            ARROW: _BINARY,
-            PARQUET: _BINARY,
-        },
-    }
-}
-
-
-@routes.post("/query", READ, responses=_CONTENT, response_class=Response)
+@routes.post("/query", READ, responses=RESULT_CONTENT, response_class=Response)
 async def query(call: CallContext, body: QueryBody, request: Request) -> Response:
     """Run one statement and stream its rows: JSON, CSV, an Arrow stream or Parquet, as `Accept` asks.
 
@@ -139,7 +125,7 @@ def statement_state(call: CallContext, statement_id: StatementId) -> dict[str, A
     return _answer(call.service.statements.get(statement_id, call.principal))
 
 
-@routes.get("/statements/{statement_id}/result/chunks/{number}", READ, responses={200: {"content": {ARROW: _BINARY}}})
+@routes.get("/statements/{statement_id}/result/chunks/{number}", READ, responses={200: {"content": {ARROW: BINARY}}})
 def statement_chunk(call: CallContext, statement_id: StatementId, number: int) -> Any:
     """One chunk of a result: an array of rows, or an Arrow stream."""
     statement = call.service.statements.get(statement_id, call.principal)
