@@ -22,7 +22,7 @@ class ServeSettings:
     query_timeout: int = setting(300, "Seconds after which a statement is canceled.")
     max_rows: int = setting(10_000_000, "Maximum number of rows of a result, which is then marked as truncated.")
     cache: str = setting("64MB", "Memory for results of repeated queries on unchanged tables; 0: no cache.")
-    max_upload: str = setting("4GB", "Maximum size of an uploaded file, also after decompression times ten.")
+    max_upload: str = setting("4GB", "Maximum size of an uploaded file, compressed and decompressed.")
     body_timeout: int = setting(30, "Seconds without a byte after which an upload is refused.")
     rate: int = setting(1200, "Requests per minute and key; 0: no limit.")
     concurrency: int = setting(32, "Concurrent requests per key; 0: no limit.")

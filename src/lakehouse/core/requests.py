@@ -111,6 +111,8 @@ class IngestRequest:
     """Report what would be done; write nothing."""
     branch: str = ""
     """The branch of the table (default: main)."""
+    light: bool = False
+    """Write without Spark; what only Spark can do is refused, with nothing written."""
 
     def __post_init__(self) -> None:
         for name, given, known in (

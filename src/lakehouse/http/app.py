@@ -15,26 +15,30 @@ from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadRequestError, LakeError, NotFoundError
 from lakehouse.core.version import __version__
 from lakehouse.http.authentication import Authenticator
+from lakehouse.http.database import ServiceDatabase
 from lakehouse.http.errors import error_response
+from lakehouse.http.jobs.runner import JobRunner
 from lakehouse.http.keys import KeyStore
 from lakehouse.http.middleware import Gate
 from lakehouse.http.oidc import OidcVerifier
 from lakehouse.http.principal import PUBLIC
 from lakehouse.http.queries import open_queries
 from lakehouse.http.registry import RULES, Rule
+from lakehouse.http.routes import ingest, jobs, query, refs, runs, system, tables
 from lakehouse.http.routes import keys as key_routes
-from lakehouse.http.routes import query, refs, system, tables
 from lakehouse.http.service import Service
 from lakehouse.http.statements import StatementStore
 from lakehouse.lake import Lake
 
-_ROUTES = (system, tables, query, refs, key_routes)
+_ROUTES = (system, tables, query, refs, ingest, jobs, runs, key_routes)
 _SHOWN_VALIDATION_ERRORS = 3
 
 
 def create_service(lake: Lake, settings: Settings) -> Service:
     """The parts of a service over a lake."""
     keys = KeyStore(lake.folder)
+    logs = lake.folder / "logs"
+    database = ServiceDatabase(lake.folder / "service.db")
     return Service(
         lake=lake,
         settings=settings,
@@ -42,6 +46,7 @@ def create_service(lake: Lake, settings: Settings) -> Service:
         authenticator=Authenticator(keys, _oidc(settings), is_off=not settings.auth),
         queries=open_queries(settings),
         statements=StatementStore(lake.folder / "run" / "statements"),
+        jobs=JobRunner(database, settings, lake.folder / "run" / "uploads", logs / "serve.log"),
     )
 
 

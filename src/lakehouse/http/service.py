@@ -12,6 +12,7 @@ from starlette.requests import Request
 from lakehouse.config.settings import Settings
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.http.authentication import Authenticator
+from lakehouse.http.jobs.runner import JobRunner
 from lakehouse.http.keys import KeyStore
 from lakehouse.http.principal import Principal
 from lakehouse.http.queries import QueryService
@@ -31,9 +32,11 @@ class Service:
     authenticator: Authenticator
     queries: QueryService
     statements: StatementStore
+    jobs: JobRunner
 
     def close(self) -> None:
         """Stop what runs."""
+        self.jobs.close()
         self.statements.close()
         self.queries.close()
 
@@ -46,6 +49,8 @@ class Call:
     principal: Principal
     request_id: str
     facts: dict[str, Any] = field(default_factory=dict)
+    stable_id: str = ""
+    """The same for every request with one Idempotency-Key; empty without one."""
 
     def lake(self, branch: str = "") -> Lake:
         """The lake on a branch that the caller may use; raises NoSuchBranchError."""

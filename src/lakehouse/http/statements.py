@@ -28,7 +28,8 @@ class StoredStatement:
         self.id = f"st_{secrets.token_hex(12)}"
         self.execution, self.owner, self._request_id = execution, owner, request_id
         self._folder = folder / self.id
-        self.state, self.error = PENDING, None  # type: tuple[str, LakeError | None]
+        self.state = PENDING
+        self.error: LakeError | None = None
         self.created, self._canceled = time.monotonic(), False
         self.chunks: list[int] = []
         """The number of rows of each chunk."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,8 @@ class StagedRows:
     folder: Path
     provided: Sequence[str]
     """The columns that the files have; the other columns of the table become NULL."""
+    computed: Mapping[str, str] = field(default_factory=dict)
+    """Expressions of columns that the files do not have."""
 
     def select(self, columns: Sequence[Column]) -> str:
         """A query for the rows in the columns and types of the table."""
@@ -63,7 +65,7 @@ class StagedRows:
         return max(size // rows if rows else 0, 100)
 
     def _cast(self, column: Column) -> str:
-        value = _name(column.name) if column.name in self.provided else "NULL"
+        value = _name(column.name) if column.name in self.provided else self.computed.get(column.name, "NULL")
         return f"CAST({value} AS {duckdb_type(column.type)}) AS {_name(column.name)}"
 
 

@@ -1,0 +1,86 @@
+"""Jobs: list, follow, cancel, resume."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from starlette.responses import StreamingResponse
+
+from lakehouse.http.answers import page
+from lakehouse.http.jobs.model import ENDED
+from lakehouse.http.parameters import PageSize, PageToken
+from lakehouse.http.principal import READ, WRITE
+from lakehouse.http.registry import Routes
+from lakehouse.http.service import CallContext
+
+routes = Routes("jobs")
+JobId = Annotated[str, Path(description="The id of a job.", max_length=64)]
+#: A comment is sent so often, which keeps the connection open through proxies.
+_KEEP_ALIVE_S = 10.0
+
+
+@routes.get("/jobs", READ)
+def jobs(call: CallContext, page_size: PageSize = 0, page_token: PageToken = "") -> dict[str, Any]:
+    """List the caller's jobs, newest first; an admin sees all."""
+    found = call.service.jobs.all(call.principal)
+    return page("jobs", [job.shown() for job in found], page_size, page_token)
+
+
+@routes.get("/jobs/{job_id}", READ)
+def job(
+    call: CallContext,
+    job_id: JobId,
+    wait: Annotated[float, Query(description="Seconds to wait for its end.", ge=0, le=50)] = 0,
+) -> dict[str, Any]:
+    """The state, progress and result of a job."""
+    runner = call.service.jobs
+    found = runner.get(job_id, call.principal)
+    if wait and found.state not in ENDED:
+        runner.wait_for_end(job_id, wait)
+        found = runner.get(job_id, call.principal)
+    return found.shown()
+
+
+@routes.get(
+    "/jobs/{job_id}/events",
+    READ,
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    response_class=StreamingResponse,
+)
+async def job_events(call: CallContext, job_id: JobId) -> StreamingResponse:
+    """The state of a job as server-sent events, until it has ended."""
+    await asyncio.to_thread(call.service.jobs.get, job_id, call.principal)
+    return StreamingResponse(_events(call, job_id), media_type="text/event-stream")
+
+
+async def _events(call: CallContext, job_id: str) -> AsyncIterator[str]:
+    runner, seen, number, last = call.service.jobs, -1, 0, ""
+    while True:
+        seen = await asyncio.to_thread(runner.wait, job_id, _KEEP_ALIVE_S, seen)
+        found = await asyncio.to_thread(runner.get, job_id, call.principal)
+        content = json.dumps(found.shown())
+        if content == last:
+            yield ": still there\n\n"
+            continue
+        number, last = number + 1, content
+        yield f"id: {number}\nevent: {'end' if found.state in ENDED else 'progress'}\ndata: {content}\n\n"
+        if found.state in ENDED:
+            return
+
+
+@routes.post("/jobs/{job_id}/cancel", WRITE, repeatable=True)
+def cancel_job(call: CallContext, job_id: JobId) -> dict[str, Any]:
+    """Cancel a job; its table stays as it was."""
+    return call.service.jobs.cancel(job_id, call.principal).shown()
+
+
+@routes.post("/jobs/{job_id}/resume", WRITE, status_code=202)
+def resume_job(call: CallContext, job_id: JobId) -> dict[str, Any]:
+    """Do a failed or canceled job again, as a new job; what it had committed is skipped."""
+    found = call.service.jobs.get(job_id, call.principal)
+    call.principal.check_change(found.branch)
+    return call.service.jobs.resume(job_id, call.principal).shown()
