@@ -111,6 +111,8 @@ class IngestRequest:
     """Report what would be done; write nothing."""
     branch: str = ""
     """The branch of the table (default: main)."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What reports and the log call a source instead of its path, by path."""
     light: bool = False
     """Write without Spark; what only Spark can do is refused, with nothing written."""
 

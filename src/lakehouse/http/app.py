@@ -14,11 +14,17 @@ from starlette.types import ASGIApp
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadRequestError, LakeError, NotFoundError
 from lakehouse.core.version import __version__
+from lakehouse.http.audit import AuditLog
 from lakehouse.http.authentication import Authenticator
+from lakehouse.http.catalog import PATH as CATALOG_PATH
+from lakehouse.http.catalog import open_catalog
 from lakehouse.http.database import ServiceDatabase
-from lakehouse.http.errors import error_response
+from lakehouse.http.errors import error_response, unexpected
+from lakehouse.http.idempotency import IdempotencyStore
 from lakehouse.http.jobs.runner import JobRunner
 from lakehouse.http.keys import KeyStore
+from lakehouse.http.limits import Limits
+from lakehouse.http.metrics import Metrics
 from lakehouse.http.middleware import Gate
 from lakehouse.http.oidc import OidcVerifier
 from lakehouse.http.principal import PUBLIC
@@ -29,6 +35,7 @@ from lakehouse.http.routes import keys as key_routes
 from lakehouse.http.service import Service
 from lakehouse.http.statements import StatementStore
 from lakehouse.lake import Lake
+from lakehouse.lake.assemble import parse_size
 
 _ROUTES = (system, tables, query, refs, ingest, jobs, runs, key_routes)
 _SHOWN_VALIDATION_ERRORS = 3
@@ -36,17 +43,29 @@ _SHOWN_VALIDATION_ERRORS = 3
 
 def create_service(lake: Lake, settings: Settings) -> Service:
     """The parts of a service over a lake."""
-    keys = KeyStore(lake.folder)
-    logs = lake.folder / "logs"
-    database = ServiceDatabase(lake.folder / "service.db")
+    serve, logs = settings.serve, lake.folder / "logs"
+    keys, database = KeyStore(lake.folder), ServiceDatabase(lake.folder / "service.db")
+    queries = open_queries(settings)
+    jobs = JobRunner(database, settings, lake.folder / "run" / "uploads", logs / "serve.log")
+    gauges = {
+        "queries_running": ("Statements that run on a query process", lambda: float(queries.pool.busy)),
+        "queries_waiting": ("Statements that wait for a query process", lambda: float(queries.pool.waiting)),
+        "jobs_running": ("Jobs that run", lambda: float(jobs.counts().get("running", 0))),
+        "jobs_waiting": ("Jobs that wait", lambda: float(jobs.counts().get("queued", 0))),
+    }
     return Service(
         lake=lake,
         settings=settings,
         keys=keys,
         authenticator=Authenticator(keys, _oidc(settings), is_off=not settings.auth),
-        queries=open_queries(settings),
+        queries=queries,
         statements=StatementStore(lake.folder / "run" / "statements"),
-        jobs=JobRunner(database, settings, lake.folder / "run" / "uploads", logs / "serve.log"),
+        jobs=jobs,
+        idempotency=IdempotencyStore(database),
+        limits=Limits(serve.rate, serve.concurrency),
+        audit=AuditLog(logs / "audit", parse_size("serve.audit_size", serve.audit_size)),
+        metrics=Metrics(gauges),
+        catalog=open_catalog(lake, settings),
     )
 
 
@@ -61,7 +80,10 @@ def create_api(service: Service) -> FastAPI:
     RULES.update({("GET", path): Rule("GET", path, PUBLIC) for path in ("/openapi.json", "/docs")})
     for module in _ROUTES:
         module.routes.add_to(api)
+    if service.catalog is not None:
+        api.mount(CATALOG_PATH, service.catalog)
     api.add_exception_handler(LakeError, _explain_error)
+    api.add_exception_handler(Exception, _explain_bug)
     api.add_exception_handler(RequestValidationError, _explain_validation)
     api.add_exception_handler(HTTPException, _explain_http)
     return api
@@ -81,6 +103,10 @@ def _oidc(settings: Settings) -> OidcVerifier | None:
 async def _explain_error(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, LakeError)
     return error_response(exc)
+
+
+async def _explain_bug(request: Request, exc: Exception) -> Response:
+    return error_response(unexpected(exc, request.scope["state"]["call"].request_id))
 
 
 async def _explain_validation(request: Request, exc: Exception) -> Response:

@@ -82,7 +82,7 @@ class Execution:
         call.note(statement=statement_shape(request.sql))
         lake = call.lake(request.branch)
         engine = self._engine or None
-        facts = lake.inspect(request, engine)
+        facts = self._inspect(lake, request, engine)
         check_rights(call, facts, request.branch, self._engine)
         call.note(kind=facts.kind, tables=[str(name) for name in facts.tables])
         self._timer = threading.Timer(self._timeout_s, self._expire)
@@ -95,6 +95,9 @@ class Execution:
             self.close()
             raise self._explained(exc) from exc
         call.note(engine=self._result.engine)
+
+    def _inspect(self, lake: Lake, request: QueryRequest, engine: str | None) -> StatementFacts:
+        return lake.inspect(request, engine)
 
     def _run(self, lake: Lake, request: QueryRequest, engine: str | None) -> Result:
         queries, principal = self._queries, self._call.principal

@@ -7,9 +7,11 @@ would run on.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import logging
 import secrets
 import time
-from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -24,8 +26,11 @@ from lakehouse.core.errors import (
     NotFoundError,
     RequestTooLargeError,
     SlowBodyError,
+    UnauthorizedError,
 )
+from lakehouse.http import catalog
 from lakehouse.http.errors import error_response, unexpected
+from lakehouse.http.idempotency import OnceRequest
 from lakehouse.http.principal import NOBODY, PUBLIC, READ, WRITE, Principal
 from lakehouse.http.registry import RULES, Rule
 from lakehouse.http.service import Call, Service
@@ -35,6 +40,9 @@ MAX_BODY = 16 << 20
 #: After this time a body must have arrived with at least so many bytes per second.
 _GRACE_S, _LEAST_BYTES_PER_S = 60.0, 1024
 _READS = ("GET", "HEAD")
+#: Polled all the time.
+_NOT_AUDITED = ("/healthz", "/readyz", "/metrics")
+_LOG = logging.getLogger(__name__)
 
 
 class Gate:
@@ -47,26 +55,86 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id, answer = _request_id(scope), Answer(send)
-        answer.headers.append((b"x-request-id", request_id.encode()))
+        entry, answer = _Entry(scope), Answer(send)
+        answer.headers.append((b"x-request-id", entry.request_id.encode()))
         try:
-            rule = self._rule(scope)
-            principal = await self._identify(scope, rule)
-            call = Call(self._service, principal, request_id)
-            scope.setdefault("state", {})["call"] = call
-            await self._app(scope, Body(receive, scope, rule, self._service).receive, answer.send)
+            await self._admit(scope, receive, answer, entry)
         except LakeError as exc:
-            await self._fail(exc, scope, receive, answer)
+            await self._fail(exc, scope, receive, answer, entry)
         except Exception as exc:  # noqa: BLE001 - the client gets an answer, the log the reason
-            await self._fail(unexpected(exc, request_id), scope, receive, answer)
+            entry.facts["error"] = LakeError.code
+            if answer.status is None:  # else the application has answered
+                await self._fail(unexpected(exc, entry.request_id), scope, receive, answer, entry)
+        finally:
+            self._record(entry, answer)
 
-    async def _fail(self, error: LakeError, scope: Scope, receive: Receive, answer: Answer) -> None:
+    async def _admit(self, scope: Scope, receive: Receive, answer: Answer, entry: _Entry) -> None:
+        rule = self._rule(scope)
+        entry.route = rule.path
+        entry.principal = await self._identify(scope, rule)
+        body = Body(receive, scope, rule, self._service)
+        with self._limited(entry.principal):
+            await self._handle(scope, body.receive, answer, entry, rule)
+
+    def _limited(self, principal: Principal) -> AbstractContextManager[None]:
+        return self._service.limits.admitted(principal.id) if principal.id else nullcontext()
+
+    async def _handle(self, scope: Scope, receive: Receive, answer: Answer, entry: _Entry, rule: Rule) -> None:
+        key = Headers(scope=scope).get("idempotency-key", "") if rule.once else ""
+        owned = f"{entry.principal.id}:{key}" if key else ""
+        stable = "k" + hashlib.sha256(owned.encode()).hexdigest()[:24] if key else ""
+        call = Call(self._service, entry.principal, entry.request_id, entry.facts, stable)
+        scope.setdefault("state", {})["call"] = call
+        if not key:
+            await self._app(scope, receive, answer.send)
+            return
+
+        async def work(receive: Receive, send: Send) -> None:
+            try:
+                await self._app(scope, receive, send)
+            except LakeError as exc:
+                entry.facts["error"] = exc.code
+                await error_response(exc)(scope, receive, send)
+
+        await OnceRequest(self._service.idempotency, owned, scope, receive, answer.send).run(work, rule.repeatable)
+
+    async def _fail(self, error: LakeError, scope: Scope, receive: Receive, answer: Answer, entry: _Entry) -> None:
+        entry.facts["error"] = error.code
         if answer.status is not None:
-            raise error  # part of the answer is sent: ending the connection is all that tells the client
-        response = error_response(error)
+            # Part of the answer is sent: an end without its last piece is all that tells the client.
+            _LOG.warning("request %s ended early: %s", entry.request_id, error.message)
+            return
+        in_catalog = scope["path"].startswith(catalog.PATH + "/")
+        response = catalog.error_response(error) if in_catalog else error_response(error)
         # The body may not have been read, so the connection cannot be used again.
         response.headers["Connection"] = "close"
         await response(scope, receive, answer.send)
+
+    def _record(self, entry: _Entry, answer: Answer) -> None:
+        """Write the audit log and count the request; requests without a key that say nothing are only counted."""
+        seconds, status = time.monotonic() - entry.begun, answer.status or 499
+        rows = entry.facts.get("rows")
+        self._service.metrics.count(
+            entry.method, entry.route, status, seconds, rows if entry.facts.get("statement") and rows else 0
+        )
+        if entry.route in _NOT_AUDITED and status < 400:
+            return
+        principal = entry.principal
+        self._service.audit.write(
+            {
+                "request": entry.request_id,
+                "who": principal.id,
+                "name": principal.name,
+                "scope": principal.scope,
+                "client": entry.client,
+                "method": entry.method,
+                "path": entry.path,
+                "status": status,
+                "ms": round(seconds * 1000, 1),
+                "bytes_out": answer.size,
+                **entry.facts,
+            }
+        )
 
     def _rule(self, scope: Scope) -> Rule:
         """The rule of the route that a request is for; raises NotFoundError if there is none."""
@@ -93,10 +161,28 @@ class Gate:
     async def _identify(self, scope: Scope, rule: Rule) -> Principal:
         if rule.needs == PUBLIC:
             return NOBODY
-        headers: Mapping[str, str] = Headers(scope=scope)
-        principal = await run_in_threadpool(self._service.authenticator.identify, headers)
+        service, headers = self._service, Headers(scope=scope)
+        principal = service.catalog.token_holder(scope) if service.catalog and rule.path == catalog.PATH else None
+        try:
+            if principal is None:
+                principal = await run_in_threadpool(service.authenticator.identify, headers)
+        except UnauthorizedError:
+            if not service.settings.serve.behind_proxy:  # there, every client has the address of the proxy
+                service.limits.failed((scope.get("client") or ("",))[0])
+            raise
         principal.check(rule.needs)
         return principal
+
+
+class _Entry:
+    """What the audit log is told about a request."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.begun, self.request_id = time.monotonic(), _request_id(scope)
+        self.method, self.path = str(scope["method"])[:20], str(scope["path"])[:500]
+        self.client = (scope.get("client") or ("",))[0]
+        self.route, self.principal = "(none)", NOBODY
+        self.facts: dict[str, Any] = {}
 
 
 class Answer:

@@ -18,6 +18,8 @@ from lakehouse.storage.s3 import is_remote
 #: Statements that wait for a process, or for a client that reads slowly, each take one.
 _THREADS = 128
 _MAX_THREADS_OF_A_PROCESS = 4
+#: The folder, in that of the run files, where the audit log is as a table.
+AUDIT = "audit"
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ def open_queries(settings: Settings) -> QueryService:
     home = LocalHome(settings.home)
     warehouse, access = warehouse_access(settings)
     options = WorkerOptions(
-        folders=_folders(warehouse),
+        folders=[*_folders(warehouse), f"{home.run / AUDIT}/"],
         spill=home.run / "spill",
         memory=parse_size("serve.worker_memory", serve.worker_memory),
         threads=min(cores, _MAX_THREADS_OF_A_PROCESS),

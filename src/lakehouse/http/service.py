@@ -11,9 +11,14 @@ from starlette.requests import Request
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.names import MAIN, TableName
+from lakehouse.http.audit import AuditLog
 from lakehouse.http.authentication import Authenticator
+from lakehouse.http.catalog import CatalogMount
+from lakehouse.http.idempotency import IdempotencyStore
 from lakehouse.http.jobs.runner import JobRunner
 from lakehouse.http.keys import KeyStore
+from lakehouse.http.limits import Limits
+from lakehouse.http.metrics import Metrics
 from lakehouse.http.principal import Principal
 from lakehouse.http.queries import QueryService
 from lakehouse.http.statements import StatementStore
@@ -33,12 +38,18 @@ class Service:
     queries: QueryService
     statements: StatementStore
     jobs: JobRunner
+    idempotency: IdempotencyStore
+    limits: Limits
+    audit: AuditLog
+    metrics: Metrics
+    catalog: CatalogMount | None
 
     def close(self) -> None:
         """Stop what runs."""
         self.jobs.close()
         self.statements.close()
         self.queries.close()
+        self.audit.close()
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,10 @@ class Ingester:
 
     def run(self, request: IngestRequest) -> IngestReport:
         """Ingest the files, or with `dry_run` report what an ingest would do."""
-        files = discover(request.sources, self.store)
+        files = [
+            replace(file, name=request.names.get(file.path, file.name))
+            for file in discover(request.sources, self.store)
+        ]
         with exclusive(self.folder, request.table), work_folder(self.folder) as work:
             new, skipped = self._select_new(request, files, work / "fetched")
             for number in range(_MAX_ATTEMPTS):

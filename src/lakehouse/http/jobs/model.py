@@ -54,7 +54,10 @@ class Job:
 
     def shown(self) -> dict[str, Any]:
         """What clients see: everything but how the server stores its files."""
-        request = {name: value for name, value in self.request.items() if name != "folder"}
+        names = self.request.get("names", {})
+        request = {name: value for name, value in self.request.items() if name not in ("folder", "names")}
+        if names:
+            request["sources"] = list(names.values())
         return {
             "id": self.id,
             "kind": self.kind,

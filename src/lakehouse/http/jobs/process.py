@@ -76,6 +76,7 @@ def ingest_request(request: dict[str, Any]) -> IngestRequest:
         key=tuple(given.get("key") or ()),
         read=ReadOptions(**read),
         light=bool(given.get("light")),
+        names=request.get("names", {}),
         **named,
     )
 

@@ -136,6 +136,7 @@ def _start(call: Call, options: dict[str, Any], sources: list[str], folder: str)
         "options": {**options, "branch": branch},
         "sources": sources,
         "folder": folder,
+        "names": {source: f"upload:{FilePath(source).name}" for source in sources} if folder else {},
         "namespaces": [table.namespace],
     }
     ingest_request(request)  # raises what is wrong with the options
@@ -175,7 +176,9 @@ async def ingest_rows(  # noqa: PLR0913 - one parameter per option
         path = await save_body(request, upload, f"rows.{suffix}")
         await run_in_threadpool(check_size, path, limit)
         path = await run_in_threadpool(prepare, path, limit)
-        typed = ingest_request({"options": options, "sources": [str(path)]})
+        typed = ingest_request(
+            {"options": options, "sources": [str(path)], "names": {str(path): f"upload:{path.name}"}}
+        )
         report = await run_in_threadpool(lake.ingest_files, typed)
     finally:
         await run_in_threadpool(upload.remove)
