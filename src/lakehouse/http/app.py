@@ -76,8 +76,8 @@ def create_app(service: Service) -> ASGIApp:
 
 def create_api(service: Service) -> FastAPI:
     """The routes without the gate."""
-    api = FastAPI(title="lakehouse", version=__version__, redoc_url=None, description=_ABOUT)
-    RULES.update({("GET", path): Rule("GET", path, PUBLIC) for path in ("/openapi.json", "/docs")})
+    api = FastAPI(title="lakehouse", version=__version__, docs_url=None, redoc_url=None, description=_ABOUT)
+    RULES["GET", "/openapi.json"] = Rule("GET", "/openapi.json", PUBLIC)
     for module in _ROUTES:
         module.routes.add_to(api)
     if service.catalog is not None:

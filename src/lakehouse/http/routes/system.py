@@ -7,10 +7,11 @@ from typing import Annotated, Any
 from fastapi import Query, Response
 from pydantic import BaseModel, Field
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
 from lakehouse.core.version import __version__
 from lakehouse.http.audit_query import AuditExecution
+from lakehouse.http.docs_page import render
 from lakehouse.http.metrics import CONTENT_TYPE_LATEST
 from lakehouse.http.principal import ADMIN, PUBLIC, READ
 from lakehouse.http.registry import Routes
@@ -31,6 +32,18 @@ def readyz(call: CallContext, response: Response) -> dict[str, Any]:
     """Whether the service can answer: the catalog responds."""
     call.service.lake.branches()
     return {"status": "ok"}
+
+
+@routes.get("/docs", PUBLIC, response_class=HTMLResponse, include_in_schema=False)
+def docs(request: Request) -> HTMLResponse:
+    """The API on one page, which loads nothing from elsewhere."""
+    return HTMLResponse(render(request.app.openapi()))
+
+
+@routes.get("/", PUBLIC, response_class=RedirectResponse, include_in_schema=False)
+def root() -> RedirectResponse:
+    """The way to the description of the API."""
+    return RedirectResponse("/docs")
 
 
 @routes.get("/metrics", READ, response_class=PlainTextResponse)

@@ -79,6 +79,10 @@ class WorkerProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
     def wait_until_ready(self) -> None:
         """Wait until it has opened DuckDB; raises WorkerDiedError."""
         self.data.settimeout(_START_TIMEOUT_S)
@@ -161,6 +165,7 @@ class WorkerPool:
         Args:
             future: of the caller, who may cancel it to stop waiting.
         """
+        self._drop_dead()
         with self._lock:
             if self._idle and not self._waiting:
                 return self._idle.popleft()
@@ -192,6 +197,17 @@ class WorkerPool:
             self._idle.clear()
         for worker in workers:
             worker.kill()
+
+    def _drop_dead(self) -> None:
+        """Replace idle processes that somebody has killed."""
+        with self._lock:
+            dead = [worker for worker in self._idle if not worker.is_alive]
+            for worker in dead:
+                self._idle.remove(worker)
+                self._all.discard(worker)
+        for worker in dead:
+            worker.kill()
+            self._start_another()
 
     def _hand_over(self, worker: WorkerProcess) -> None:
         with self._lock:
