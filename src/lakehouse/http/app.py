@@ -100,13 +100,19 @@ def _oidc(settings: Settings) -> OidcVerifier | None:
     return OidcVerifier(serve.oidc_issuer, audience, serve.oidc_groups, serve.oidc_claim, serve.oidc_jwks)
 
 
+def _failed(request: Request, error: LakeError) -> Response:
+    """The answer to a request that failed, which the audit log is told."""
+    request.scope["state"]["call"].note(error=error.code)
+    return error_response(error)
+
+
 async def _explain_error(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, LakeError)
-    return error_response(exc)
+    return _failed(request, exc)
 
 
 async def _explain_bug(request: Request, exc: Exception) -> Response:
-    return error_response(unexpected(exc, request.scope["state"]["call"].request_id))
+    return _failed(request, unexpected(exc, request.scope["state"]["call"].request_id))
 
 
 async def _explain_validation(request: Request, exc: Exception) -> Response:
@@ -115,13 +121,13 @@ async def _explain_validation(request: Request, exc: Exception) -> Response:
     parts = [f"{'.'.join(str(part) for part in each['loc'][1:]) or 'body'}: {each['msg']}" for each in found]
     more = f" and {len(parts) - _SHOWN_VALIDATION_ERRORS} more" if len(parts) > _SHOWN_VALIDATION_ERRORS else ""
     message = "; ".join(part[:200] for part in parts[:_SHOWN_VALIDATION_ERRORS])
-    return error_response(BadRequestError(f"The request is wrong: {message}{more}.", "See /docs."))
+    return _failed(request, BadRequestError(f"The request is wrong: {message}{more}.", "See /docs."))
 
 
 async def _explain_http(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, HTTPException)
     if isinstance(exc.__cause__, LakeError):  # raised while the body was read
-        return error_response(exc.__cause__)
+        return _failed(request, exc.__cause__)
     if exc.status_code == 404:
-        return error_response(NotFoundError(f"There is no {request.method} {request.url.path[:200]}.", "See /docs."))
-    return error_response(BadRequestError(f"The request is wrong: {exc.detail}.", "See /docs."))
+        return _failed(request, NotFoundError(f"There is no {request.method} {request.url.path[:200]}.", "See /docs."))
+    return _failed(request, BadRequestError(f"The request is wrong: {exc.detail}.", "See /docs."))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import signal
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -64,6 +66,8 @@ def serve(settings: Settings, say: Say) -> None:
             ssl_certfile=settings.serve.tls_cert if secure else None,
             ssl_keyfile=settings.serve.tls_key or None,
         )
+        # Uvicorn raises the signal again when it has ended, which must not skip the end of this block.
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
         uvicorn.Server(config).run(sockets=[listener])
 
 
