@@ -21,6 +21,7 @@ GROUPS = {
     "runs": ["list", "show"],
     "stack": ["list", "fetch", "render", "rotate-token", "serve"],
     "config": ["show"],
+    "keys": ["list", "create", "revoke", "rotate"],
 }
 SUBCOMMANDS = [*([name] for name in NAMES), *([group, name] for group, names in GROUPS.items() for name in names)]
 HEAVY = {"pyspark", "duckdb", "pyiceberg", "pyarrow", "pandas", "sqlglot", "rich", "click", "fastapi"}

@@ -79,9 +79,11 @@ def test_a_large_upload_and_result_need_little_memory(start: Start) -> None:
     with Watch(process) as reading:
         body = {"sql": "select id, text, concat(text, id) as more from big.t"}
         accept = {**headers, "Accept": "application/vnd.apache.arrow.stream"}
-        with requests.post(f"{client.url}/query", json=body, headers=accept, stream=True, timeout=3600) as result:
-            with pyarrow.ipc.open_stream(result.raw) as batches:
-                received = [(batch.num_rows, batch.nbytes) for batch in batches]
+        with (
+            requests.post(f"{client.url}/query", json=body, headers=accept, stream=True, timeout=3600) as result,
+            pyarrow.ipc.open_stream(result.raw) as batches,
+        ):
+            received = [(batch.num_rows, batch.nbytes) for batch in batches]
     assert sum(count for count, _ in received) == rows
     assert sum(size for _, size in received) > SIZE
     assert reading.most < MOST_MEMORY, f"the result took {reading.most >> 20} MB"

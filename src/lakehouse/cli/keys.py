@@ -39,8 +39,20 @@ def list_(context: Context) -> None:
 @command("lake keys create --name dashboards\nlake keys create --scope agent --branch-only exp --days 7", keys)
 @click.option("--scope", type=click.Choice(_SCOPES), default="reader", help="What the key may do (default: reader).")
 @click.option("--name", default="", metavar="TEXT", help="Who or what uses it (default: none).")
-@click.option("--namespace", "namespaces", multiple=True, metavar="NS", help="Limit it to a namespace; repeatable.")
-@click.option("--branch-only", "branches", multiple=True, metavar="B", help="Limit it to a branch; repeatable.")
+@click.option(
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    metavar="NS",
+    help="Limit it to a namespace; may be repeated (default: all).",
+)
+@click.option(
+    "--branch-only",
+    "branches",
+    multiple=True,
+    metavar="B",
+    help="Limit it to a branch; may be repeated (default: all).",
+)
 @click.option("--days", type=click.FloatRange(min=0), metavar="N", help="Days until it expires (default: never).")
 def create(context: Context, days: float | None, **options: Any) -> None:
     """Create a key and print it, once, to standard output."""

@@ -8,7 +8,6 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from lakehouse.config.settings import Settings
@@ -23,19 +22,12 @@ MAX_HEADER = 64 << 10
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Listening:
-    """A service that is ready to serve."""
-
-    url: str
-    run: Callable[[], None]
-
-
-def serve(settings: Settings, say: Say) -> None:
+def serve(settings: Settings, say: Say, shows_key: bool = True) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Args:
-        say: called with each line for the person who started the service; one of them holds the first key.
+        say: called with each line for the person who started the service.
+        shows_key: create the first key and show it; False where what is said goes to a log.
     """
     try:
         import uvicorn
@@ -52,6 +44,8 @@ def serve(settings: Settings, say: Say) -> None:
         say(f"The service listens on {address(settings, listener)}; its API is described at /docs.")
         if not settings.auth:
             say("LAKE_AUTH=off: every program on this machine has the owner's rights.")
+        elif not shows_key:
+            say("Create a key: lake keys create --scope admin")
         elif first := service.keys.create_first():
             say(f"The first admin key, shown only now: {first}")
         config = uvicorn.Config(

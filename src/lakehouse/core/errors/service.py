@@ -8,7 +8,7 @@ from lakehouse.core.errors.base import LakeError
 class ServiceError(LakeError):
     """A request to the service was refused, or the service cannot answer it now."""
 
-    code = "service_failed"
+    code = "request_failed"
 
 
 class BadRequestError(ServiceError):
