@@ -51,7 +51,7 @@ def test_beyond_loopback_it_needs_tls_or_a_proxy_and_keys(tmp_path: Path) -> Non
         with pytest.raises(BadSettingError, match="LAKE_AUTH=off"):
             exposed(tmp_path, serve__host=host, serve__behind_proxy=True, auth=False)
     with pytest.raises(BadSettingError, match="no file"):
-        exposed(tmp_path, serve__host="0.0.0.0", serve__tls_cert="/nowhere.pem")
+        exposed(tmp_path, serve__host="0.0.0.0", serve__tls_cert_file="/nowhere.pem")
 
 
 def test_a_port_that_is_taken_is_said(lake_command: Command, start: Start) -> None:

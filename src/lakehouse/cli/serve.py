@@ -14,7 +14,7 @@ from lakehouse.cli.show import note
 def serve(context: Context, host: str | None, port: int | None) -> None:
     """Serve this lake over HTTP until Ctrl-C: SQL, tables, branches, pipelines and the Iceberg REST catalog.
 
-    The first start creates an admin key and prints it once. Beyond loopback it needs TLS (serve.tls_cert) or
+    The first start creates an admin key and prints it once. Beyond loopback it needs TLS (serve.tls_cert_file) or
     serve.behind_proxy.
     """
     from lakehouse.http.server import serve as run

@@ -40,7 +40,7 @@ def serve(settings: Settings, say: Say, shows_key: bool = True) -> None:
     check_exposure(settings)
     listener = _listen(settings)
     with assemble(settings) as lake, closing(create_service(lake, settings)) as service:
-        secure = bool(settings.serve.tls_cert)
+        secure = bool(settings.serve.tls_cert_file)
         say(f"The service listens on {address(settings, listener)}; its API is described at /docs.")
         if not settings.auth:
             say("LAKE_AUTH=off: every program on this machine has the owner's rights.")
@@ -57,8 +57,8 @@ def serve(settings: Settings, say: Say, shows_key: bool = True) -> None:
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=_SHUTDOWN_S,
-            ssl_certfile=settings.serve.tls_cert if secure else None,
-            ssl_keyfile=settings.serve.tls_key or None,
+            ssl_certfile=settings.serve.tls_cert_file if secure else None,
+            ssl_keyfile=settings.serve.tls_key_file or None,
         )
         # Uvicorn raises the signal again when it has ended, which must not skip the end of this block.
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
@@ -68,7 +68,7 @@ def serve(settings: Settings, say: Say, shows_key: bool = True) -> None:
 def check_exposure(settings: Settings) -> None:
     """Refuse to listen beyond loopback without TLS or a proxy that does it, or without keys."""
     serve = settings.serve
-    for name, file in (("serve.tls_cert", serve.tls_cert), ("serve.tls_key", serve.tls_key)):
+    for name, file in (("serve.tls_cert_file", serve.tls_cert_file), ("serve.tls_key_file", serve.tls_key_file)):
         if file and not Path(file).is_file():
             raise BadSettingError(f"{name}: there is no file {file}.", "Give the path of a PEM file.")
     if is_loopback(serve.host):
@@ -77,10 +77,10 @@ def check_exposure(settings: Settings) -> None:
         raise BadSettingError(
             f"LAKE_AUTH=off is possible on loopback only, and serve.host is {serve.host}.", "Leave the keys on."
         )
-    if not serve.tls_cert and not serve.behind_proxy:
+    if not serve.tls_cert_file and not serve.behind_proxy:
         raise BadSettingError(
             f"serve.host = {serve.host} is reachable from other machines, and keys would cross the network in clear text.",
-            "Set serve.tls_cert and serve.tls_key, or serve.behind_proxy = true if a proxy in front does TLS.",
+            "Set serve.tls_cert_file and serve.tls_key_file, or serve.behind_proxy = true if a proxy in front does TLS.",
         )
 
 
@@ -97,7 +97,7 @@ def is_loopback(host: str) -> bool:
 def address(settings: Settings, listener: socket.socket) -> str:
     """The service's URL for clients."""
     host, port = settings.serve.host, listener.getsockname()[1]
-    kind = "https" if settings.serve.tls_cert else "http"
+    kind = "https" if settings.serve.tls_cert_file else "http"
     return f"{kind}://[{host}]:{port}" if ":" in host else f"{kind}://{host}:{port}"
 
 

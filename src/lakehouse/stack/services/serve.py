@@ -26,7 +26,7 @@ def _process(context: StackContext) -> ProcessSpec:
 def _healthy(context: StackContext) -> bool:
     serve = context.settings.serve
     host = "127.0.0.1" if serve.host in ("0.0.0.0", "::") else serve.host
-    if serve.tls_cert:
+    if serve.tls_cert_file:
         return accepts_connections(host, serve.port)
     return answers(f"http://{f'[{host}]' if ':' in host else host}:{serve.port}/healthz")
 
