@@ -162,6 +162,8 @@ def test_an_agent_writes_to_branches_and_never_to_main(two_namespaces: Served) -
     agent.insert("mine.t?branch=of_agent", [{"id": 5}])
     assert {"id": 5} in agent.rows("select id from mine.t", branch="of_agent")
     assert agent.post("/branches/of_agent/merge", {}).status_code == 403
+    assert two_namespaces.admin.post("/branches", {"name": "of_person"}).status_code == 201
+    assert agent.ask("DELETE", "/branches/of_person").status_code == 403
     assert {"id": 5} not in agent.rows("select id from mine.t")
 
 

@@ -33,7 +33,11 @@ def test_the_first_start_prints_an_admin_key_once(start: Start, home: Path) -> N
 
 def test_without_keys_on_loopback_everybody_is_the_owner(start: Start) -> None:
     process = start(LAKE_AUTH="off")
-    assert Client(process.client.url).get("/whoami").json()["scope"] == "admin"
+    client = Client(process.client.url)
+    assert client.get("/whoami").json()["scope"] == "admin"
+    for headers in ({"Host": "evil.example:8600"}, {"Origin": "https://evil.example"}, {"Origin": "null"}):
+        assert client.get("/whoami", headers=headers).status_code == 403, "pages of other sites are not answered"
+    assert client.get("/whoami", headers={"Origin": client.url}).status_code == 200
 
 
 def exposed(tmp_path: Path, **flags: object) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import signal
 import socket
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadSettingError, NotInstalledError
-from lakehouse.process.sockets import bind_tcp
+from lakehouse.process.sockets import bind_tcp, is_loopback
 
 _BACKLOG = 2048
 _SHUTDOWN_S = 5
@@ -82,16 +81,6 @@ def check_exposure(settings: Settings) -> None:
             f"serve.host = {serve.host} is reachable from other machines, and keys would cross the network in clear text.",
             "Set serve.tls_cert_file and serve.tls_key_file, or serve.behind_proxy = true if a proxy in front does TLS.",
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def address(settings: Settings, listener: socket.socket) -> str:

@@ -105,6 +105,10 @@ class JobRunner:
             kind, request = "resume", {**request, "run": request["id"]}
         return self.start(kind, {**request, "namespaces": list(job.namespaces)}, caller, job.branch)
 
+    def version(self, identifier: str) -> int:
+        """A number that grows whenever the record of a job changes."""
+        return self._versions.get(identifier, 0)
+
     def wait(self, identifier: str, timeout_s: float, seen: int = -1) -> int:
         """Wait until the record of a job differs from the version `seen`, or it has ended; returns its version."""
         with self._changed:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from fastapi import Path, Query
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from lakehouse.http.answers import page
@@ -15,12 +17,13 @@ from lakehouse.http.jobs.model import ENDED
 from lakehouse.http.parameters import PageSize, PageToken
 from lakehouse.http.principal import READ, WRITE
 from lakehouse.http.registry import Routes
-from lakehouse.http.service import CallContext
+from lakehouse.http.service import Call, CallContext
 
 routes = Routes("jobs")
 JobId = Annotated[str, Path(description="The id of a job.", max_length=64)]
 #: A comment is sent so often, which keeps the connection open through proxies.
 _KEEP_ALIVE_S = 10.0
+_POLL_S = 0.1
 
 
 @routes.get("/jobs", READ)
@@ -31,18 +34,25 @@ def jobs(call: CallContext, page_size: PageSize = 0, page_token: PageToken = "")
 
 
 @routes.get("/jobs/{job_id}", READ)
-def job(
+async def job(
     call: CallContext,
     job_id: JobId,
     wait: Annotated[float, Query(description="Seconds to wait for its end.", ge=0, le=50)] = 0,
 ) -> dict[str, Any]:
     """The state, progress and result of a job."""
-    runner = call.service.jobs
-    found = runner.get(job_id, call.principal)
-    if wait and found.state not in ENDED:
-        runner.wait_for_end(job_id, wait)
-        found = runner.get(job_id, call.principal)
-    return found.shown()
+    deadline, seen = time.monotonic() + wait, call.service.jobs.version(job_id)
+    while True:
+        found = await run_in_threadpool(call.service.jobs.get, job_id, call.principal)
+        if found.state in ENDED or time.monotonic() >= deadline:
+            return found.shown()
+        seen = await _changed(call, job_id, seen, deadline)
+
+
+async def _changed(call: Call, job_id: str, seen: int, deadline: float) -> int:
+    """Wait, without holding a thread, until the record of a job has another version, or the time is over."""
+    while (now := call.service.jobs.version(job_id)) == seen and time.monotonic() < deadline:
+        await asyncio.sleep(_POLL_S)
+    return now
 
 
 @routes.get(
@@ -53,23 +63,24 @@ def job(
 )
 async def job_events(call: CallContext, job_id: JobId) -> StreamingResponse:
     """The state of a job as server-sent events, until it has ended."""
-    await asyncio.to_thread(call.service.jobs.get, job_id, call.principal)
+    await run_in_threadpool(call.service.jobs.get, job_id, call.principal)
     return StreamingResponse(_events(call, job_id), media_type="text/event-stream")
 
 
-async def _events(call: CallContext, job_id: str) -> AsyncIterator[str]:
-    runner, seen, number, last = call.service.jobs, -1, 0, ""
+async def _events(call: Call, job_id: str) -> AsyncIterator[str]:
+    number, last = 0, ""
     while True:
-        seen = await asyncio.to_thread(runner.wait, job_id, _KEEP_ALIVE_S, seen)
-        found = await asyncio.to_thread(runner.get, job_id, call.principal)
+        seen = call.service.jobs.version(job_id)
+        found = await run_in_threadpool(call.service.jobs.get, job_id, call.principal)
         content = json.dumps(found.shown())
         if content == last:
             yield ": still there\n\n"
-            continue
-        number, last = number + 1, content
-        yield f"id: {number}\nevent: {'end' if found.state in ENDED else 'progress'}\ndata: {content}\n\n"
+        else:
+            number, last = number + 1, content
+            yield f"id: {number}\nevent: {'end' if found.state in ENDED else 'progress'}\ndata: {content}\n\n"
         if found.state in ENDED:
             return
+        await _changed(call, job_id, seen, time.monotonic() + _KEEP_ALIVE_S)
 
 
 @routes.post("/jobs/{job_id}/cancel", WRITE, repeatable=True)

@@ -116,7 +116,7 @@ async def create_statement(call: CallContext, body: StatementBody) -> dict[str, 
         if not running.done() and body.on_wait_timeout == "CANCEL":
             statement.cancel()
             await asyncio.wait({running}, timeout=5)
-    return await asyncio.to_thread(_answer, statement)
+    return await in_thread(service.queries, lambda: _answer(statement))
 
 
 @routes.get("/statements/{statement_id}", READ)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from pydantic import BaseModel, Field
 
+from lakehouse.core.errors import ForbiddenError
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.http.answers import page, plain
 from lakehouse.http.parameters import Branch, Limit, PageSize, PageToken
@@ -80,7 +81,11 @@ def merge(call: CallContext, name: Name, body: MessageBody) -> dict[str, Any]:
 def drop_branch(call: CallContext, name: Name) -> dict[str, Any]:
     """Drop a branch with its unpublished changes."""
     call.principal.check_change(name.lower())
-    call.refs.branches.drop(name)
+    refs = call.refs
+    made_by = {ref.name: ref.author for ref, _ in refs.branches.list()}
+    if call.principal.scope == "agent" and made_by.get(name.lower(), refs.branches.author) != refs.branches.author:
+        raise ForbiddenError("An agent drops only the branches that it created.", "Ask a person to drop it.")
+    refs.branches.drop(name)
     return {"name": name.lower(), "dropped": True}
 
 
