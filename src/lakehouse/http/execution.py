@@ -128,7 +128,8 @@ class Execution:
         """The rows of an engine that returns all of them at once."""
         encode, table = encoder(self.format), result.to_arrow()
         yield encode.begin(result.columns, table.schema)
-        cut = table.slice(0, self._limit)
+        # A statement without columns has no rows; Arrow would count those of a slice.
+        cut = table.slice(0, self._limit) if table.num_columns else table
         for batch in cut.to_batches(BATCH_ROWS):
             if batch.num_rows:
                 yield encode.rows(batch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -22,6 +23,7 @@ from typing import IO
 from lakehouse.core.errors import StatementTimeoutError, TooManyRequestsError, WorkerDiedError
 from lakehouse.engines.duckdb.workers import frames
 
+_LOG = logging.getLogger(__name__)
 _START_TIMEOUT_S = 60.0
 #: How long a canceled statement may take to end before its process is killed.
 _STOP_S = 1.0
@@ -129,6 +131,8 @@ class WorkerProcess:
         """End the process and close its sockets."""
         import shutil
 
+        if code := self._process.poll():
+            _LOG.warning("query process %s ended with code %s", self.pid, code)
         self._process.kill()
         self._process.wait()
         self.data.close()

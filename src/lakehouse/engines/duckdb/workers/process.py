@@ -12,6 +12,7 @@ import resource
 import socket
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 #: Address space beyond DuckDB's own limit: libraries, Arrow buffers, stacks of threads.
 _MARGIN_BYTES = 1 << 30
+_MAX_CATALOGS = 64
 
 
 class Worker:
@@ -44,6 +46,8 @@ class Worker:
         self._data, self._lock = data, threading.Lock()
         self._number, self._canceled = 0, False
         self._cursor: duckdb.DuckDBPyConnection | None = None
+        self._catalogs: OrderedDict[str, str] = OrderedDict()
+        """The names of catalogs with views, by what the views show."""
         self._connection = _open(options)
         _limit_memory(int(options["memory"]))
 
@@ -73,8 +77,6 @@ class Worker:
         with self._lock:
             cursor, self._cursor = self._cursor, None
         if cursor is not None:
-            cursor.execute("USE memory.main")
-            cursor.execute('DETACH DATABASE IF EXISTS "the statement"')
             cursor.close()
 
     def _run(self, job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection) -> None:
@@ -82,11 +84,7 @@ class Worker:
 
         sql, parameters = str(job["sql"]), job["parameters"] or None
         try:
-            # With a space in its name, which no namespace of the lake can have.
-            cursor.execute('ATTACH \':memory:\' AS "the statement"; USE "the statement"')
-            views = _parse_views(job["views"])
-            for name, scan in views.items():
-                create_view(cursor, name, scan)
+            views = self._use_views(cursor, job["views"])
             explain = Explain("duckdb", job["reason"])
             if job["explain"]:
                 explain = explain_query(cursor, sql, views.values(), job["reason"], parameters)
@@ -100,6 +98,31 @@ class Worker:
             raise translate(exc, sql) from exc
         except MemoryError as exc:
             raise EngineError("The query process ran out of memory.", "Raise serve.worker_memory.") from exc
+
+    def _use_views(self, cursor: duckdb.DuckDBPyConnection, listed: Sequence[Any]) -> dict[TableName | str, Scan]:
+        """Make the tables of a statement visible under their names, in a catalog of their own.
+
+        The catalog is kept for the next statement on the same state of the same tables, which saves reading metadata.
+        """
+        views, key = _parse_views(listed), json.dumps(listed)
+        if key in self._catalogs:
+            self._catalogs.move_to_end(key)
+            cursor.execute(f"USE {self._catalogs[key]}")
+            return views
+        while len(self._catalogs) >= _MAX_CATALOGS:
+            _, oldest = self._catalogs.popitem(last=False)
+            cursor.execute(f"DETACH {oldest}")
+        # With a space in its name, which no namespace of the lake can have.
+        catalog = f'"tables {self._number}"'
+        cursor.execute(f"ATTACH ':memory:' AS {catalog}; USE {catalog}")
+        try:
+            for name, scan in views.items():
+                create_view(cursor, name, scan)
+        except BaseException:
+            cursor.execute(f"USE memory.main; DETACH {catalog}")
+            raise
+        self._catalogs[key] = catalog
+        return views
 
     def _send_result(self, job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection, explain: Explain) -> None:
         described = cursor.description or ()
@@ -140,7 +163,7 @@ def _batches(reader: pyarrow.RecordBatchReader, schema: pyarrow.Schema) -> Itera
             batch = reader.read_next_batch()
         except StopIteration:
             return
-        except pyarrow.ArrowException as exc:  # DuckDB's error, which Arrow hands over as text
+        except (OSError, pyarrow.ArrowException) as exc:  # DuckDB's error, which Arrow hands over as text
             message = str(exc).splitlines()[0]
             if "INTERRUPT" in message.upper():
                 raise StatementCanceledError("The statement was canceled.") from exc
