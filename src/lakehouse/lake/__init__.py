@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import IngestRequest, ReadOptions, RunRequest
 from lakehouse.lake.tables import TableMethods
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import SparkSession
 
     from lakehouse.ingest.report import IngestReport
@@ -98,6 +99,42 @@ class Lake(TableMethods):
         if not request.dry_run:
             tables.check_writable()
         return self._components.ingester("" if tables.branch == MAIN else tables.branch).run(request)
+
+    def ingest_rows(  # noqa: PLR0913 - one keyword per option
+        self,
+        rows: Iterable[Mapping[str, Any]] | pyarrow.Table,
+        into: str,
+        *,
+        mode: str = "",
+        key: Sequence[str] = (),
+        order_by: str = "",
+        contract: str = "evolve",
+        force: bool = False,
+        branch: str = "",
+    ) -> IngestReport:
+        """Ingest rows at once, without Spark; the table is created if missing. The same rows are ingested once.
+
+        Args:
+            rows: dicts, or an Arrow table.
+            force: ingest rows again that were ingested before.
+        """
+        from lakehouse.ingest.rows import rows_file
+
+        with rows_file(rows) as file:
+            return self.ingest_files(
+                IngestRequest(
+                    (str(file),),
+                    TableName.parse(into),
+                    mode=mode,
+                    key=tuple(key),
+                    order_by=order_by,
+                    contract=contract,
+                    force=force,
+                    branch=branch,
+                    names={str(file): file.name},
+                    light=True,
+                )
+            )
 
     def export(self, name: str, file: str | Path, as_of: str = "", branch: str = "") -> int:
         """Write a table to a CSV, JSON lines, Parquet or Arrow file, chosen by its suffix; returns the row count."""

@@ -49,7 +49,16 @@ def spark_daemon(
     sources = {"s3": {"path": "s3://"}} if _reads_s3(settings) else {}
     spark = replace(settings.spark, master=_IN_PROCESS)
     in_process = replace(
-        settings, spark=spark, pipelines=(), sources=sources, dbt=home.folder / "dbt", serve=ServeSettings(), auth=True
+        settings,
+        spark=spark,
+        pipelines=(),
+        sources=sources,
+        dbt=home.folder / "dbt",
+        serve=ServeSettings(),
+        auth=True,
+        url="",
+        key="",
+        allow_http=False,
     )
     return SparkDaemonClient(
         run_folder=home.run,

@@ -16,7 +16,7 @@ LakeError
 │                        RunBlockedError, RunConflictError
 ├── ServiceError         BadRequestError, UnauthorizedError, ForbiddenError, NotFoundError, RequestTooLargeError, MediaTypeError,
 │                        NotAcceptableError, MethodError, SlowBodyError, TooManyRequestsError, KeyReusedError, OutcomeUnknownError, StatementCanceledError,
-│                        StatementTimeoutError, WorkerDiedError
+│                        StatementTimeoutError, WorkerDiedError, ServiceUnreachableError, ResultTruncatedError
 └── Retryable            mixed in where a retry may succeed and none was made: EngineUnreachableError,
                          StatementLostError, StorageUnreachableError, CatalogUnreachableError
 
@@ -62,7 +62,9 @@ from lakehouse.core.errors.service import (
     NotFoundError,
     OutcomeUnknownError,
     RequestTooLargeError,
+    ResultTruncatedError,
     ServiceError,
+    ServiceUnreachableError,
     SlowBodyError,
     StatementCanceledError,
     StatementTimeoutError,
@@ -148,12 +150,14 @@ __all__ = [
     "PublishRefusedError",
     "QueryRejectedError",
     "RequestTooLargeError",
+    "ResultTruncatedError",
     "Retryable",
     "RunBlockedError",
     "RunConflictError",
     "RuntimeMissingError",
     "ServiceError",
     "ServiceFailedError",
+    "ServiceUnreachableError",
     "SlowBodyError",
     "SourceError",
     "StackError",

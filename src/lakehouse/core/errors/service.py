@@ -113,3 +113,16 @@ class WorkerDiedError(ServiceError):
     """The process that ran a statement ended: it used more memory than allowed, or crashed."""
 
     code = "worker_died"
+
+
+class ServiceUnreachableError(ServiceError):
+    """The service does not answer, or ends the connection in the middle of an answer."""
+
+    code = "service_unreachable"
+
+
+class ResultTruncatedError(ServiceError):
+    """The service returns fewer rows than the statement has, and none asked for that."""
+
+    code = "truncated"
+    is_user_error = True

@@ -110,8 +110,17 @@ def _check(call: Call, pipeline: Pipeline, publish: bool) -> None:
 
 
 def _shown(pipeline: Pipeline) -> dict[str, Any]:
+    partitions = pipeline.partitions
     return {
         "name": pipeline.name,
+        "description": pipeline.description,
+        "partitions": {
+            "kind": type(partitions).__name__.lower(),
+            "column": partitions.column,
+            "start": partitions.start,
+        }
+        if partitions
+        else None,
         "tables": [
             {
                 "name": table.name,
