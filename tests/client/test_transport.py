@@ -224,6 +224,15 @@ def test_a_key_crosses_a_trusted_network_on_request() -> None:
     assert str(Transport("http://[::1]:8600", "k").address) == "http://[::1]:8600"
 
 
+def test_all_pages_of_a_list_are_read(lake: RemoteLake, namespace: str) -> None:
+    tables = [f"{namespace}.t{number}" for number in range(3)]
+    for table in tables:
+        lake.ingest_rows([{"id": 1}], table)
+    pages = lake._service.pages("/tables", "tables", page_size=1)  # noqa: SLF001 - so few tables are one page by default
+    assert [each["name"] for each in pages] == lake.table_names() == [str(info.name) for info in lake.tables()]
+    assert set(tables) <= set(lake.table_names())
+
+
 def test_what_only_a_lake_of_this_machine_has_is_refused(lake: RemoteLake) -> None:
     with pytest.raises(NotSupportedError, match="spark works on a lake of this machine"):
         _ = lake.spark

@@ -94,6 +94,10 @@ class RemoteTables:
         """Every table that the key may see; one that cannot be read has the reason in `problem`."""
         return decode_all(TableInfo, self._service.pages("/tables", "tables", branch=self._on()))
 
+    def table_names(self) -> list[str]:
+        """The names of all tables that the key may see."""
+        return [each["name"] for each in self._service.pages("/tables", "tables", branch=self._on())]
+
     def table(self, name: str) -> Table:
         """A handle on one table; NoSuchTableError suggests similar names."""
         found = self._get(name, "/schema")
