@@ -72,13 +72,13 @@ _DLT = """
 import os, pathlib
 os.environ["RUNTIME__DLTHUB_TELEMETRY"] = "false"
 import dlt, pyarrow, pyarrow.csv
-from pyiceberg.catalog.sql import SqlCatalog
+from dlt.destinations.adapters import iceberg_adapter, iceberg_partition
 times = pyarrow.csv.ConvertOptions(column_types={"ts": pyarrow.timestamp("us")}, timestamp_parsers=["%Y-%m-%d %H:%M:%S"])
 @dlt.resource(name="t", table_format="iceberg", write_disposition="append")
 def orders():
     yield from pyarrow.csv.open_csv(FILE, pyarrow.csv.ReadOptions(block_size=64 << 20), convert_options=times)
 pipeline = dlt.pipeline("bench", destination=dlt.destinations.filesystem(bucket_url=f"file://{HOME}/data"), dataset_name="bench", pipelines_dir=f"{HOME}/work")
-pipeline.run(orders(), loader_file_format="parquet")
+pipeline.run(iceberg_adapter(orders, partition=iceberg_partition.day("ts")), loader_file_format="parquet")
 from dlt.common.libs.pyiceberg import get_iceberg_tables
 (table,) = get_iceberg_tables(pipeline, "t").values()
 pathlib.Path(HOME, "rows.txt").write_text(str(sum(task.file.record_count for task in table.scan().plan_files())))
