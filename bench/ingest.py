@@ -148,22 +148,23 @@ def largest(limit_mb: int, first: int, most: int, names: list[str]) -> int:
                 if not done.code:
                     took[name], peaks[name] = rows, done.peak_mb
                 print(f"{name:26} {rows:>12,} rows {done.peak_mb:6} MB {why[name] or 'ok'}", flush=True)
+                if why[name] == "error":
+                    print(done.said[-2000:], flush=True)
                 shutil.rmtree(load.home, ignore_errors=True)
         rows *= 2
-    figures = [Figure(name, took[name], "rows", note=_ended(why[name], peaks[name], most)) for name in wanted]
+    figures = [
+        Figure(name, took[name], "rows", note=_ended(why[name], peaks[name], took[name], first)) for name in wanted
+    ]
     notes += [
         f"Ended above {limit_mb} MB of the process, its children and its Spark, or after {TRY_S:.0f} s; rows doubled."
     ]
     return report("ingest_memory", figures=figures, notes=notes)
 
 
-def _ended(why: str, peak: int, most: int) -> str:
-    words = {
-        "memory": "twice as many exceed the memory",
-        "time": "twice as many take too long",
-        "error": "twice as many fail",
-    }
-    return f"{peak} MB; {words[why]}" if why else f"{peak} MB; the largest input that was tried ({most:,} rows)"
+def _ended(why: str, peak: int, rows: int, first: int) -> str:
+    """Why the next try did not succeed, and the memory of the last that did."""
+    words = {"memory": "exceed the memory", "time": "take too long", "error": "fail", "": "were not tried"}
+    return f"{peak:,} MB; {2 * rows or first:,} rows {words[why]}"
 
 
 def megabytes(text: str) -> int:

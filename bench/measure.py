@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import statistics
 import sys
 import time
@@ -87,7 +88,8 @@ class Figure:
 
     def __str__(self) -> str:
         limit = "" if self.limit is None else f" (at most {self.limit:g}) {self.verdict}"
-        return f"{self.what}: {self.value:,.4g} {self.unit}{limit}{f' [{self.note}]' if self.note else ''}"
+        value = f"{self.value:,.0f}" if self.value >= 1000 else f"{self.value:.4g}"
+        return f"{self.what}: {value} {self.unit}{limit}{f' [{self.note}]' if self.note else ''}"
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,7 @@ def report(
         "machine": hardware(),
         "versions": versions(),
         "load": _watch.seen(),
+        "peak_mb": peak_mb(),
         "notes": list(notes),
         "contenders": [_contender(each) for each in contenders],
         "ratios": [{**_rounded(each), "ratio": round(each.ratio, 3), "verdict": each.verdict} for each in ratios],
@@ -188,6 +191,12 @@ def report(
     new.replace(file)
     verdicts = [*(each.verdict for each in ratios), *(each.verdict for each in figures)]
     return int("OVER" in verdicts)
+
+
+def peak_mb() -> dict[str, int]:
+    """The most memory of this process, and of any one of its children so far."""
+    kinds = {"self": resource.RUSAGE_SELF, "largest child": resource.RUSAGE_CHILDREN}
+    return {name: resource.getrusage(kind).ru_maxrss // 1024 for name, kind in kinds.items()}
 
 
 def command() -> list[str]:

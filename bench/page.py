@@ -108,6 +108,8 @@ def conditions(name: str, result: Result) -> str:
         said.append(
             f"load {load['load_before']:g} before and {load['load_after']:g} after, {load['steal_percent']:g}% steal"
         )
+    if peak := result.get("peak_mb"):
+        said.append(f"at most {peak['self']:,} MB, its largest child {peak['largest child']:,} MB")
     return "; ".join(said) + "."
 
 

@@ -62,6 +62,8 @@ PARTS = (
 def title_of(name: str) -> tuple[int, str]:
     """The place and the title of a result on the page; results of no part come last."""
     for number, part in enumerate(PARTS):
-        if name in (part.name, part.quick_name):
+        if name == part.name:
             return number, part.title
+        if name == part.quick_name:
+            return number, f"{part.title} (in tiny sizes)"
     return len(PARTS), name
