@@ -22,12 +22,12 @@ from pathlib import Path
 
 import duckdb
 
+from bench.lakes import snippet
 from bench.loaders import FLOOR_GZIP, LOADERS, OURS, PEERS
 from bench.machine import ROOT
 from bench.measure import ROUNDS, Contender, Figure, Times, middle, report, versus
 from bench.processes import JAVA, LAKE, Process, count, stop_spark, watched
 from lakehouse.config.load import load_settings
-from lakehouse.connect import snippet
 
 LIMITS = {"PySpark inferSchema": 0.5}
 #: Rows of the first try in a memory limit, and how long a try may take.

@@ -14,6 +14,8 @@ from lakehouse.connect import snippet
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 
+__all__ = ["bare_duckdb", "catalog_of", "metadata_location", "open_lake", "snippet"]
+
 
 def open_lake(home: Path) -> Lake:
     """An embedded lake in a folder, whatever the environment says."""

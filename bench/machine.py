@@ -13,7 +13,13 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 #: What the parts share and what they measure; a part adds its own module.
-CODE = ("src", "bench/measure.py", "bench/machine.py", "bench/processes.py")
+CODE = ("src", "bench/measure.py", "bench/machine.py", "bench/processes.py", "bench/lakes.py")
+#: Scripts that a part runs.
+SCRIPTS = {
+    "bench/ingest.py": "bench/loaders.py",
+    "bench/pipelines.py": "bench/plain_scripts.py",
+    "bench/small_runs.py": "bench/plain_scripts.py",
+}
 PACKAGES = ("lakehouse", "duckdb", "duckdb-extension-iceberg", "pyiceberg", "pyarrow", "pyspark", "polars")
 
 
@@ -39,12 +45,12 @@ def versions() -> dict[str, str]:
     return found
 
 
-def code_version(*modules: str) -> str:
-    """The last commit that changed the measured code or these modules, and a digest of changes that are not committed.
+def code_version(module: str) -> str:
+    """The last commit that changed the measured code or a part's module, and a digest of changes that are not committed.
 
     Not the newest commit: that of the results themselves would make every result an old one.
     """
-    paths = [*CODE, *modules]
+    paths = [*CODE, module, SCRIPTS.get(module, module)]
     commit = _git("log", "-1", "--format=%h", "--", *paths)
     changes = _git("diff", "HEAD", "--", *paths)
     return f"{commit}+{hashlib.sha256(changes.encode()).hexdigest()[:8]}" if changes else commit

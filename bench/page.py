@@ -41,12 +41,29 @@ def render(results: dict[str, Result]) -> dict[str, str]:
     """The files of the page by their path below docs/."""
     files: dict[str, str] = {}
     sections = []
+    others = {name: result for name, result in results.items() if "measured_at" not in result}
+    results = {name: result for name, result in results.items() if name not in others}
     for name, result in sorted(results.items(), key=lambda each: title_of(each[0])):
         charts = charts_of(name, result)
         files |= {f"benchmarks/{file}": chart for file, chart in charts.items()}
         sections.append(section(name, result, list(charts)))
+    sections += [plain_section(name, result) for name, result in sorted(others.items())]
     files["benchmarks.md"] = "\n".join([HEAD, *losses(results), *sections]).rstrip("\n") + "\n"
     return files
+
+
+def plain_section(name: str, result: Result) -> str:
+    """A result of another shape: its numbers as they are, one line each, without a verdict."""
+    lines = [f"## {title_of(name)[1]}", "", f"[{name}.json](../bench/results/{name}.json), which states no limits.", ""]
+    return "\n".join([*lines, "| what | value |", "|---|---|", *_leaves(result), ""])
+
+
+def _leaves(value: Any, path: str = "") -> list[str]:
+    if isinstance(value, dict):
+        return [line for key, each in value.items() for line in _leaves(each, f"{path}, {key}" if path else str(key))]
+    if isinstance(value, list):
+        return [line for number, each in enumerate(value, 1) for line in _leaves(each, f"{path} {number}")]
+    return [f"| {path} | {value} |"]
 
 
 def losses(results: dict[str, Result]) -> list[str]:

@@ -17,11 +17,11 @@ from datetime import date, timedelta
 from itertools import product
 from pathlib import Path
 
+from bench.lakes import snippet
 from bench.measure import ROUNDS, Contender, Times, middle, report, versus
 from bench.plain_scripts import KEEP, PLAIN, SCRIPTS
 from bench.processes import JAVA, LAKE, count, measured, stop_spark, written_since
 from lakehouse.config.load import load_settings
-from lakehouse.connect import snippet
 from lakehouse.pipelines.market.sample import write_day
 from lakehouse.pipelines.taxi.sample import write_month
 

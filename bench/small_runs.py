@@ -13,11 +13,11 @@ from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
 
+from bench.lakes import snippet
 from bench.measure import ROUNDS, Figure, Ratio, Times, interleaved, report, versus, waited
 from bench.plain_scripts import MARKET_SAME, SOCIAL_SPARK
 from bench.processes import JAVA, LAKE, count, run, stop_spark
 from lakehouse.config.load import load_settings
-from lakehouse.connect import snippet
 from lakehouse.pipelines.market.sample import write_day
 
 FIRST_DAY = date(2026, 1, 14)

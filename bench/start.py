@@ -7,10 +7,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench.lakes import catalog_of, snippet
 from bench.measure import ROUNDS, Ratio, Times, beside_own, interleaved, report, versus
 from bench.processes import JAVA, LAKE, run, stop_spark
 from lakehouse.config.load import load_settings
-from lakehouse.connect import snippet
 
 QUERY = "select count(*) from bench.numbers"
 
@@ -50,8 +50,6 @@ def main() -> int:
 def make_lake(home: Path, rows: int) -> Path:
     """A lake with a table of numbers, made without Spark, and the bare script that counts them."""
     import pyarrow
-
-    from bench.lakes import catalog_of
 
     catalog = catalog_of(home)
     catalog.create_namespace_if_not_exists("bench")

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import duckdb
 
+from bench.lakes import snippet
 from bench.measure import ROUNDS, Contender, Times, middle, report, versus
 from bench.processes import JAVA, LAKE, measured, run, written_since
 from lakehouse.config.load import load_settings
-from lakehouse.connect import snippet
 
 SCHEMA = "id bigint, customer bigint, item string, price double, city string, note string"
 MERGE = """

@@ -123,6 +123,11 @@ def test_every_loss_is_named_before_everything_else() -> None:
     assert rest.count("**OVER**") == 2 and rest.count("**slower**") == 1
 
 
+def test_a_result_of_another_shape_is_shown_as_it_is() -> None:
+    files = page.render({"odd": {"commits": 3, "damages": [{"files": 7}]}})
+    assert "| commits | 3 |\n| damages 1, files | 7 |" in files["benchmarks.md"]
+
+
 def test_a_chart_is_the_same_for_the_same_numbers_and_escapes_names() -> None:
     bars = [Bar("a < b & c", 2.0, "2", "ours"), Bar("nothing", 0.0, "0")]
     assert bar_chart("<t>", bars, line=1.0) == bar_chart("<t>", bars, line=1.0)
