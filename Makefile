@@ -3,7 +3,7 @@ BIN := .venv/bin
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo test test-fast test-faults timings test-rck matrix lint fmt lock bench clean
+.PHONY: help setup demo test test-fast test-faults timings test-rck matrix lint fmt lock bench bench-all bench-peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
@@ -60,6 +60,13 @@ lock: ## write requirements/*.txt anew from pyproject.toml (hashes, no addresses
 
 bench: setup ## measure start-up and query times as ratios; writes bench/results/
 	$(BIN)/python -m bench.start
+
+bench-all: setup ## measure everything (hours; goes on where it was interrupted) and write docs/benchmarks.md; BENCH_ARGS="--quick" tries it
+	$(BIN)/python -m bench.all $(BENCH_ARGS)
+
+bench-peers: .venv/ready ## install the peers of the ingest benchmark that need an environment of their own, in .venv-peers
+	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-peers
+	$(BIN)/uv pip install --quiet --python .venv-peers/bin/python --group peers
 
 clean: ## remove .venv and what tools left behind (never a lake)
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .pytest_timings.json .hypothesis

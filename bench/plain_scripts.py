@@ -87,6 +87,27 @@ rows = spark.table("lake.silver.stg_yellow_trips")
 for make in (gold.fct_daily_trips, gold.fct_hourly_revenue, gold.fct_trip_distance_stats):
     make(rows).writeTo(f"lake.gold.{make.__name__}").partitionedBy("month").create()
 """
+#: Three tables of PostgreSQL, and the gold tables of `social`: psycopg reads, Spark writes.
+SOCIAL_SPARK = """
+import psycopg
+from lakehouse.pipelines.social import gold
+from psycopg.rows import dict_row
+for name in ("plain", "plain_gold"):
+    spark.sql(f"create namespace if not exists lake.{name}")
+COLUMNS = {
+    "users": "id bigint, name string, email string, country string, plan string, created_at timestamp, updated_at timestamp",
+    "posts": "id bigint, user_id bigint, body string, tags array<string>, visibility string, likes int, created_at timestamp, updated_at timestamp",
+    "follows": "follower_id bigint, followed_id bigint, created_at timestamp, updated_at timestamp",
+}
+with psycopg.connect(URL, row_factory=dict_row) as connection:
+    for table, columns in COLUMNS.items():
+        names = ", ".join(each.split()[0] for each in columns.split(", "))
+        rows = connection.execute(f"select {names} from {table}").fetchall()
+        spark.createDataFrame([tuple(row.values()) for row in rows], columns).writeTo(f"lake.plain.{table}").createOrReplace()
+users, posts, follows = (spark.table(f"lake.plain.{table}") for table in COLUMNS)
+gold.daily_signups(users).writeTo("lake.plain_gold.daily_signups").createOrReplace()
+gold.user_activity(users, posts, follows).writeTo("lake.plain_gold.user_activity").createOrReplace()
+"""
 KEEP = """
 def keep(name, arrow):
     catalog.create_namespace_if_not_exists(name.split(".")[0])

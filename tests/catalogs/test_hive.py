@@ -172,7 +172,7 @@ def test_a_hudi_table_that_was_the_metastores_own_is_dropped_without_moving_its_
     before = hudi.location(trips)
     assert hudi.drop(trips)
     assert (hudi.location(trips), trips in hudi.dropped(), trips in hive.dropped()) == (None, True, False)
-    (kept,) = [place for place, was in hive.metastore._dropped("hudi") if was == trips]
+    (kept,) = [place for place, was in hive.metastore.dropped_names("hudi") if was == trips]
     assert hive.metastore.entry(kept).sd.location == before
     assert not hive.undrop(trips), "it was not Iceberg's"
     assert hudi.undrop(trips)

@@ -10,7 +10,7 @@ from lakehouse.config.load import load_settings
 from lakehouse.config.serialize import dump_settings, parse_settings
 from lakehouse.config.settings import Settings
 from lakehouse.config.show import show_settings
-from lakehouse.connect import redacted_snippet, snippet
+from lakehouse.engine_config import redacted_snippet, snippet
 from lakehouse.lake.backend import open_backend
 
 OAUTH = {

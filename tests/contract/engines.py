@@ -20,7 +20,7 @@ from tests.servers.stack import Stack
 from lakehouse.config.load import load_settings
 from lakehouse.config.profiles import resolve_profile
 from lakehouse.config.settings import Settings
-from lakehouse.connect import snippet
+from lakehouse.engine_config import snippet
 from lakehouse.engines.trino import Trino
 from lakehouse.lake.spark import fetch_runtime
 

@@ -182,7 +182,7 @@ def test_memory_stays_flat(project: Project, shared_lake: Lake, daemon: psutil.P
     """What the JVM holds after a collection; its resident size follows the heap's limit and tells nothing."""
     project.run()
     before = held(daemon)
-    for number in range(repetitions(smoke=3, full=200)):
+    for number in range(repetitions(smoke=1, full=200)):
         project.greet(f"hello {number}")
         assert project.run() == "published"
     assert held(daemon) < before * 1.5 + 20

@@ -24,11 +24,11 @@ from lakehouse.lake.spark import spark_daemon
 pytestmark = pytest.mark.spark
 
 #: How often an ingest is killed.
-MOMENTS = repetitions(4, 50)
-HUDI_MOMENTS = repetitions(2, 10)
-ORPHANS = repetitions(2, 5)
+MOMENTS = repetitions(2, 50)
+HUDI_MOMENTS = repetitions(1, 10)
+ORPHANS = repetitions(1, 5)
 ROWS = 20_000
-PROCESSES, FILES = repetitions(4, 8), repetitions(4, 25)
+PROCESSES, FILES = repetitions(3, 8), repetitions(3, 25)
 
 
 @pytest.fixture(scope="module")

@@ -153,7 +153,7 @@ def test_eight_writers_at_once_lose_nothing(shared_lake: Lake, shared_settings: 
         except LakeError as exc:
             failures.append(exc)
 
-    from lakehouse.connect import snippet
+    from lakehouse.engine_config import snippet
 
     code = (
         snippet("pyiceberg", shared_settings)

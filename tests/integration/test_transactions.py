@@ -21,8 +21,8 @@ pytestmark = pytest.mark.slow
 
 LEFT, RIGHT = "pair.left", "pair.right"
 #: How often it is read meanwhile: a server is asked over the network.
-READS = {"sqlite": repetitions(500, 10_000), "postgres": repetitions(500, 10_000), "nessie": repetitions(100, 1_000)}
-QUERIES = repetitions(10, 100)
+READS = {"sqlite": repetitions(200, 10_000), "postgres": repetitions(200, 10_000), "nessie": repetitions(50, 1_000)}
+QUERIES = repetitions(5, 100)
 RUNS = repetitions(2, 5)
 #: The code is that of SQLite; what PostgreSQL does with a transaction whose client is gone shows before and after the commit.
 POSTGRES_STEPS = repetitions(("between two tables", "before the commit", "after the commit"), tuple(STEPS))

@@ -16,6 +16,7 @@ from tests.conftest import Command
 
 from lakehouse.cli.commands import COMMANDS
 from lakehouse.config.load import load_settings
+from lakehouse.config.settings import Settings
 from lakehouse.config.stack import StackSettings
 from lakehouse.stack.compose import SECRETS, document, rendered, stale, write
 from lakehouse.stack.registry import services
@@ -103,7 +104,8 @@ def test_ports_are_open_on_loopback_unless_the_user_says_otherwise(compose: dict
         for port in entry.get("ports", []):
             found = re.fullmatch(r"\$\{BIND:-127\.0\.0\.1\}:\$\{(\w+_PORT):-(\d+)\}:\d+", port)
             assert found, port
-            assert int(found[2]) == getattr(StackSettings(), found[1].lower())
+            expected = Settings().serve.port if found[1] == "SERVE_PORT" else getattr(StackSettings(), found[1].lower())
+            assert int(found[2]) == expected
             taken.append(found[2])
     assert len(taken) == len(set(taken))
 

@@ -16,8 +16,8 @@ from lakehouse.cli.app import run
 from lakehouse.config.endpoints import endpoints_of
 from lakehouse.config.secrets import rotate_secret
 from lakehouse.config.settings import BranchSettings, Settings
-from lakehouse.connect import redacted_snippet, snippet
 from lakehouse.core.errors import BadSettingError
+from lakehouse.engine_config import redacted_snippet, snippet
 from lakehouse.lake.assemble import assemble
 from lakehouse.stack import native
 

@@ -174,12 +174,18 @@ def test_a_revert_that_would_lose_later_work_is_refused(lake: Lake) -> None:
 # ---- files that branches share --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("procedure", ["expire_snapshots", "REMOVE_ORPHAN_FILES"])
+@pytest.mark.parametrize("procedure", ["run_clean", "REMOVE_ORPHAN_FILES"])
 def test_no_statement_deletes_files_that_branches_may_need(lake: Lake, procedure: str) -> None:
     from lakehouse.core.errors import NotSupportedError
 
     with pytest.raises(NotSupportedError, match=procedure.lower()):
         lake.query(QueryRequest(f"CALL lake.system.{procedure}(table => '{ONE}')"), "spark")
+
+
+def test_an_expiry_in_sql_is_the_lakes_own_and_deletes_no_file(lake: Lake) -> None:
+    before = sorted(path for path in (lake.folder / "warehouse").rglob("*") if path.is_file())
+    done = lake.query(QueryRequest(f"CALL lake.system.expire_snapshots(table => '{ONE}')"), "spark")
+    assert done.rows() == [] and before == sorted(p for p in (lake.folder / "warehouse").rglob("*") if p.is_file())
 
 
 @pytest.mark.parametrize("name", ["lake", "main"])

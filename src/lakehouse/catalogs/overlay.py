@@ -7,14 +7,15 @@ Hive's lock, or by one REST request), which fails if a table has changed; the ov
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.catalog import BaseCatalog, CatalogCapabilities, CatalogContext, FormatEntries
-from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.errors import NotSupportedError, TableExistsError
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published, ReachableFile, Ref
+from lakehouse.core.state import CatalogState, DroppedTable, TableEntry
 
 _DATABASE = "branches.db"
 
@@ -192,6 +193,50 @@ class BranchOverlay:
             " all files in use.",
             "Remove old files with the tool that owns the catalog.",
         )
+
+    def forget_dropped(self, before: Callable[[TableName], str]) -> Sequence[TableName]:
+        """Forget nothing: their files could not be removed either."""
+        return ()
+
+    # ---- everything ---------------------------------------------------------------------------------------------
+
+    def dump_state(self) -> CatalogState:
+        main = tuple(TableEntry(table, pointer) for table, pointer in sorted(self.base.all_pointers().items()))
+        dropped = tuple(DroppedTable(MAIN, each) for each in self.base.dropped_entries())
+        stored = self.overlay.dump_state()
+        return replace(stored, main=main, dropped=(*dropped, *(each for each in stored.dropped if each.branch != MAIN)))
+
+    def problems(self) -> Sequence[str]:
+        return self.overlay.problems()
+
+    def load_state(self, content: CatalogState) -> Sequence[str]:
+        """Register the tables one by one, then store branches, tags and log. Tables that are registered already count."""
+        notes = [
+            f"view {each.table}: {self.base.display_name} takes no views of Iceberg"
+            for each in content.main
+            if each.is_view
+        ]
+        known = {each.pointer for each in self.base.dropped_entries()}
+        for each in content.dropped:
+            if each.branch == MAIN and each.entry.pointer not in known:
+                self._register(each.entry)
+                self.base.drop(each.entry.table, each.at)
+        main = {each.pointer: self._register(each) for each in content.main if not each.is_view}
+        stored = replace(content.moved(lambda pointer: main.get(pointer, pointer)), main=(), dropped=())
+        stored = replace(stored, dropped=tuple(each for each in content.dropped if each.branch != MAIN))
+        self.overlay.load_state(stored)
+        return notes
+
+    def _register(self, entry: TableEntry) -> str:
+        """Create a table with existing metadata and return its pointer, which a REST server chooses itself."""
+        change = Change(entry.table, None, entry.pointer)
+        if self.base.pointer(entry.table) is None:
+            self.base.commit([change])
+        if not self.base.is_committed(change):
+            raise TableExistsError(
+                f"{self.base.display_name} has another table {entry.table}.", "Restore into an empty catalog."
+            )
+        return str(self.base.pointer(entry.table))
 
     # ---- helpers ------------------------------------------------------------------------------------------------
 

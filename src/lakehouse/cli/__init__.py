@@ -14,7 +14,8 @@ def main() -> None:
     if text is not None:
         _write(text)
         return
-    if arguments[:1] == ["sql"] and not {"--help", "spark"} & set(arguments):
+    is_local = not {"--help", "spark", "--url"} & set(arguments) and not _uses_service()
+    if arguments[:1] in (["sql"], ["shell"]) and is_local:
         # Importing DuckDB takes longest in a cold query, so it starts before the command line is parsed.
         from lakehouse.engines.duckdb import preload
 
@@ -43,6 +44,12 @@ def _write(text: str) -> None:
 
         # The reader has closed the pipe; without this, Python reports the error once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _uses_service() -> bool:
+    import os
+
+    return bool(os.environ.get("LAKE_URL"))
 
 
 def _is_completing() -> bool:

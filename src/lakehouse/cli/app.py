@@ -5,49 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import update_wrapper
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lakehouse.cli.commands import COMMANDS, help_text
+from lakehouse.cli.context import Context as Context
+from lakehouse.cli.context import read_key
 from lakehouse.core.errors import LakeError, QueryRejectedError
-
-if TYPE_CHECKING:
-    from lakehouse.config.settings import Settings
-    from lakehouse.lake import Lake
 
 OUTPUTS = ("table", "json", "csv")
 _HELP = ("-h", "--help")
 _CONTEXT_SETTINGS = {"help_option_names": list(_HELP), "max_content_width": 100}
-
-
-@dataclass
-class Context:
-    """The values of the common options. The lake is opened when a command first uses it."""
-
-    flags: dict[str, Any] = field(default_factory=dict)
-    output: str = "table"
-    branch: str = ""
-    _lake: Lake | None = None
-
-    def settings(self) -> Settings:
-        from lakehouse.config.load import load_settings
-
-        return load_settings(self.flags)
-
-    @property
-    def lake(self) -> Lake:
-        if self._lake is None:
-            from lakehouse.cli.show import show_download, show_status
-            from lakehouse.lake.assemble import assemble
-
-            self._lake = assemble(self.settings(), arrow=False, status=show_status, download=show_download)
-            if self.branch:
-                self._lake = self._lake.branch(self.branch)
-        return self._lake
 
 
 class _CommonOption(click.Option):
@@ -125,6 +96,8 @@ def _store(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
             context.output = value
         elif parameter.name == "branch":
             context.branch = value.lower()
+        elif parameter.name == "key_file":
+            context.flags["key"] = read_key(value)
         else:
             context.flags[str(parameter.name)] = value
     return value
@@ -141,6 +114,10 @@ def _with_common_options(function: Callable[..., Any]) -> Callable[..., Any]:
         _common_option(
             "--profile", metavar="NAME", help="Storage, catalog and engines (default: $LAKE_PROFILE, else embedded)."
         ),
+        _common_option(
+            "--url", metavar="URL", help="Use the lake behind this service (default: $LAKE_URL, else none)."
+        ),
+        _common_option("--key-file", metavar="FILE", help="File with the service's API key (default: $LAKE_KEY)."),
         _common_option("--branch", metavar="NAME", help="Branch to read and write (default: main)."),
         _common_option("-o", "--output", type=click.Choice(OUTPUTS), help="Output format (default: table)."),
     ]
@@ -242,23 +219,29 @@ def _report_usage_error(exc: click.ClickException, context: Context) -> int:
     error.code = "bad_usage"
     if isinstance(exc, click.UsageError) and exc.ctx is not None:
         error.hint = f"{exc.ctx.command_path} --help"
-    _write_error(error, context)
+    write_error(error, context.output)
     return 2
 
 
 def _report_error(exc: LakeError, context: Context) -> int:
+    report_error(exc, context.output, exc)
+    return 2 if exc.is_user_error else 1
+
+
+def report_error(error: LakeError, output: str, cause: BaseException) -> None:
+    """Print an error to stderr, with LAKE_DEBUG=1 after the trace of its cause."""
     if os.environ.get("LAKE_DEBUG", "0").lower() not in {"", "0", "false", "no", "off"}:
         import traceback
 
         from lakehouse.core.masking import mask
 
-        sys.stderr.write(mask("".join(traceback.format_exception(exc))))
-    _write_error(exc, context)
-    return 2 if exc.is_user_error else 1
+        sys.stderr.write(mask("".join(traceback.format_exception(cause))))
+    write_error(error, output)
 
 
-def _write_error(exc: LakeError, context: Context) -> None:
-    if context.output == "json":
+def write_error(exc: LakeError, output: str) -> None:
+    """Print an error to stderr: what failed, where, and what to do next; as JSON with `-o json`."""
+    if output == "json":
         import json
 
         sys.stderr.write(json.dumps(exc.as_dict()) + "\n")

@@ -12,6 +12,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Query": {
         "sql": ("sql", "run one SQL statement"),
+        "shell": ("shell", "open LakeShell: SQL and short commands with completion and history; run scripts"),
         "tables": ("tables", "list the tables"),
         "describe": ("tables", "show the columns, layout and current snapshot of a table"),
     },
@@ -41,12 +42,24 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "log": ("log", "list the commits of all tables or of one: who changed what, and when"),
         "revert": ("log", "undo a commit in all of its tables at once"),
     },
+    "Maintenance": {
+        "health": ("maintain", "score the tables: small files, deletes, old snapshots, and what would help"),
+        "maintain": ("maintain", "compact tables, expire old snapshots, remove files that nothing needs"),
+        "cache": ("maintain", "remove jars and class archives that nothing uses any more"),
+        "verify": ("verify", "check every file, branch, tag and run; exit with 1 if something is damaged"),
+        "backup": ("backup", "back the lake up to a folder or S3, while writers work; only what is new is copied"),
+        "restore": ("backup", "restore a backup into another folder, bucket or kind of catalog"),
+        "clone": ("backup", "create a lake that shares the data files of this one, for experiments"),
+        "migrate": ("backup", "copy an embedded lake to the servers of another profile"),
+    },
     "Services and settings": {
         "up": ("process", "start the background Spark, or servers of the stack: lake up all"),
         "down": ("process", "stop them; their data stays unless --wipe is given"),
         "status": ("process", "show which services are running"),
         "logs": ("process", "show the logs of the services"),
         "stack": ("stack", "list and download the servers, render them for Docker, run one in the foreground"),
+        "serve": ("serve", "serve the lake over HTTP: SQL, tables, branches, pipelines, Iceberg REST catalog"),
+        "keys": ("keys", "list, create, revoke and rotate the API keys of the service"),
         "connect": ("connect", "print the configuration with which another engine uses this lake"),
         "config": ("setup", "show every setting, its value and its origin"),
         "completion": ("setup", "print the shell completion for bash, zsh or fish"),
@@ -58,6 +71,8 @@ Options, before or after the command:
   --home DIR           folder of the lake (default: $LAKE_HOME, else .lake)
   --profile NAME       storage, catalog and engines: embedded, sql, rest, stack or hive
                        (default: $LAKE_PROFILE, else embedded)
+  --url URL            use the lake behind this service (default: $LAKE_URL, else a lake of this machine)
+  --key-file FILE      file with the API key of the service (default: $LAKE_KEY)
   --branch NAME        branch to read and write (default: main)
   -o, --output FORMAT  output format: table, json or csv (default: table)
   --version            print the version

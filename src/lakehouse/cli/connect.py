@@ -26,7 +26,7 @@ def connect(context: Context, engine: str, show_secrets: bool) -> None:
     configuration file of the engine. Without --show-secrets, passwords and keys are left out, and the first lines say where they come from. DuckDB only reads this way, unless
     the REST catalog serves the lake (lake up rest). spark-connect is for clients without Java (lake up connect).
     """
-    from lakehouse.connect import redacted_snippet, snippet
+    from lakehouse.engine_config import redacted_snippet, snippet
 
     try:
         settings = context.settings()

@@ -26,13 +26,13 @@ def dagster(context: Context, port: int, host: str) -> None:
     """Open the pipelines in Dagster: one lineage from source to gold, with partitions, backfills, checks and schedules."""
     if find_spec("dagster_webserver") is None:
         raise NotInstalledError("Dagster", "orchestrate")
-    home = context.lake.folder / "dagster"
+    home = context.local_lake.folder / "dagster"
     home.mkdir(exist_ok=True)
     settings = home / "dagster.yaml"
     if not settings.exists():
         settings.write_text("telemetry:\n  enabled: false\n")
     # Dagster's processes read the settings themselves, and know nothing of this command's flags.
-    flags = {"LAKE_HOME": str(context.lake.folder), "LAKE_PROFILE": context.settings().profile}
+    flags = {"LAKE_HOME": str(context.local_lake.folder), "LAKE_PROFILE": context.settings().profile}
     environment = {**os.environ, "DAGSTER_HOME": str(home), **flags}
     note(f"Dagster on http://{host}:{port} (Ctrl-C stops it)")
     sys.stderr.flush()
@@ -69,10 +69,10 @@ def dbt(context: Context, arguments: tuple[str, ...], no_publish: bool, engine: 
     result = ""
     with show_status("Running dbt"):
         if engine == "trino":
-            results = run_dbt_on_trino(context.lake, find_project(settings), arguments, settings.trino)
+            results = run_dbt_on_trino(context.local_lake, find_project(settings), arguments, settings.trino)
         else:
             request = RunRequest(publish=not no_publish)
-            record, results = run_dbt(context.lake, find_project(settings), arguments, note, request)
+            record, results = run_dbt(context.local_lake, find_project(settings), arguments, note, request)
             result = f"Run {record.id}: {record.state}."
     names = ["kind", "name", "status", "seconds"]
     rows = [(str(r.node.resource_type), r.node.name, str(r.status), round(r.execution_time, 2)) for r in results or ()]

@@ -141,5 +141,5 @@ def export(context: Context, table: str, file: Path, as_of: str) -> None:
     The extension of FILE decides: .csv, .jsonl, .parquet, .arrow; .gz and .zst compress CSV and JSON lines.
     """
     with show_status("Writing"):
-        rows = context.lake.export(table, file, as_of)
+        rows = context.local_lake.export(table, file, as_of)
     note(f"{rows} {'row' if rows == 1 else 'rows'} written to {file}.")

@@ -12,12 +12,13 @@ from lakehouse.core.errors import LakeError
 from lakehouse.core.names import MAIN
 
 if TYPE_CHECKING:
+    from lakehouse.client import RemoteLake
     from lakehouse.lake import Lake
 
 Completion = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-def completion(names_of: Callable[[Lake], Iterable[str]]) -> Completion:
+def completion(names_of: Callable[[Lake | RemoteLake], Iterable[str]]) -> Completion:
     """Complete an argument by names that the lake knows; without a lake to open, by none."""
 
     def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -46,7 +46,7 @@ def up(context: Context, services: tuple[str, ...]) -> None:
 
         native.up(settings, servers, status_reporter=show_status, download=show_download, progress=note)
     if _SPARK in requested:
-        context.lake.sql("select 1", engine="spark")
+        context.local_lake.sql("select 1", engine="spark")
     status.callback()  # type: ignore[misc]
 
 

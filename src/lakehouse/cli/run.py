@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,8 @@ from lakehouse.core.errors import LakeError, PipelineError, Retryable
 from lakehouse.core.requests import RunRequest
 
 if TYPE_CHECKING:
+    from lakehouse.client import RemoteLake
+    from lakehouse.client.pipelines import RemotePipeline
     from lakehouse.lake import Lake
     from lakehouse.pipelines import Pipeline
     from lakehouse.runs.model import RunRecord
@@ -68,22 +70,19 @@ def run(context: Context, pipeline: str, tables: tuple[str, ...], no_publish: bo
     Without --partition, --from and --to, a run takes what is new or has changed at the source. `lake pipelines` lists
     the pipelines.
     """
-    from lakehouse.pipelines.registry import by_name
-
     if context.branch:
         raise click.UsageError(
             "A run creates its own branch and publishes to main; use --no-publish to keep the branch."
         )
     if options["resume"]:
         pipeline = context.lake.run_record(options["resume"]).pipeline
-        with _show_progress() as progress, _user_code_errors(pipeline, options["resume"]):
+        with _show_progress() as progress, user_code_errors(pipeline, options["resume"]):
             record = context.lake.resume(options["resume"], progress)
         show_record(record, context.output)
         return
     if not pipeline:
         raise click.UsageError("Name the pipeline to run. List them: lake pipelines")
-    declared = by_name(context.lake.pipelines(), pipeline)
-    partitions = (*options["partitions"], *_range(declared, options["first"], options["last"]))
+    partitions = (*options["partitions"], *_range(context.lake, pipeline, options["first"], options["last"]))
     request = RunRequest(
         partitions,
         tables,
@@ -93,21 +92,25 @@ def run(context: Context, pipeline: str, tables: tuple[str, ...], no_publish: bo
         isolated=options["isolated"],
     )
     with _show_progress() as progress:
-        record = run_pipeline(context.lake, declared, request, progress)
+        record = run_pipeline(context.lake, pipeline, request, progress)
     show_record(record, context.output)
 
 
 def run_pipeline(
-    lake: Lake, pipeline: Pipeline, request: RunRequest, progress: Callable[[str], None] = lambda text: None
+    lake: Lake | RemoteLake,
+    pipeline: str | Pipeline,
+    request: RunRequest,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> RunRecord:
     """Run the pipeline, retry errors that may pass, and raise an error of user code as a LakeError."""
     from lakehouse.runs.model import new_run_id
 
     # One id for all attempts: a run that was published is not repeated.
     request = replace(request, id=request.id or new_run_id())
+    name = pipeline if isinstance(pipeline, str) else pipeline.name
     for attempt in range(_RETRIES + 1):
         try:
-            with _user_code_errors(pipeline.name, request.id):
+            with user_code_errors(name, request.id):
                 return lake.run_pipeline(pipeline, request, progress)
         except LakeError as exc:
             if not isinstance(exc, Retryable) or attempt == _RETRIES:
@@ -118,7 +121,7 @@ def run_pipeline(
 
 
 @contextmanager
-def _user_code_errors(pipeline: str, run_id: str) -> Iterator[None]:
+def user_code_errors(pipeline: str, run_id: str) -> Iterator[None]:
     """Raise an error of a transformation, source or check as a PipelineError."""
     try:
         yield
@@ -127,13 +130,17 @@ def _user_code_errors(pipeline: str, run_id: str) -> Iterator[None]:
     except Exception as exc:
         from lakehouse.runs.model import reason
 
-        hint = f"lake runs show {run_id}; LAKE_DEBUG=1 shows the whole trace."
+        hint = f"lake runs{f' show {run_id}' if run_id else ''}; LAKE_DEBUG=1 shows the whole trace."
         raise PipelineError(f"The run of {pipeline} failed: {reason(exc)}", hint) from exc
 
 
-def _range(pipeline: Pipeline, first: str, last: str) -> list[str]:
+def _range(lake: Lake | RemoteLake, name: str, first: str, last: str) -> list[str]:
+    from lakehouse.pipelines.registry import by_name
+
     if not first and not last:
         return []
+    known: Mapping[str, Pipeline | RemotePipeline] = {**lake.pipelines()}
+    pipeline = by_name(known, name)
     if pipeline.partitions is None:
         raise click.UsageError(f"{pipeline.name} has no partitions to choose from.")
     return pipeline.partitions.between(first or last, last or first)

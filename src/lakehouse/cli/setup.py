@@ -61,7 +61,7 @@ def show(context: Context) -> None:
     """Show every setting, its value and its origin. Secrets are hidden."""
     from lakehouse.config.show import show_settings
 
-    lines = [(each.setting, each.value, each.source, each.help) for each in show_settings(context.settings())]
+    lines = [(each.setting, each.value, each.source, each.help) for each in show_settings(context.all_settings())]
     show_rows(["setting", "value", "from", "meaning"], lines, context.output)
 
 

@@ -18,16 +18,22 @@ _MAX_TABLE_WIDTH = 100_000
 
 def show_rows(names: Sequence[str], rows: Sequence[Sequence[Any]], output: str, title: str = "") -> None:
     """Print rows to stdout in an output format: table, json or csv."""
-    if output == "json":
-        _json(names, rows)
-    elif output == "csv":
-        _csv(names, rows)
-    elif not names:
+    if output == "table" and not names:
         note("Done.")
-    elif sys.stdout.isatty():
+    elif output == "table" and sys.stdout.isatty():
         _rich_table(names, rows, title)
     else:
-        _plain_table(names, rows, sys.stdout)
+        write_rows(names, rows, output, sys.stdout)
+
+
+def write_rows(names: Sequence[str], rows: Sequence[Sequence[Any]], output: str, out: TextIO) -> None:
+    """Write rows in an output format: table (plain text), json or csv."""
+    if output == "json":
+        _json(names, rows, out)
+    elif output == "csv":
+        _csv(names, rows, out)
+    else:
+        _plain_table(names, rows, out)
 
 
 def note(text: str) -> None:
@@ -135,17 +141,17 @@ def size(count: int | None) -> str:
     return f"{amount:.1f} TB"
 
 
-def _json(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def _json(names: Sequence[str], rows: Sequence[Sequence[Any]], out: TextIO) -> None:
     import json
 
     objects = [dict(zip(names, map(jsonable, row), strict=True)) for row in rows]
-    sys.stdout.write("[" + ",\n ".join(json.dumps(each, ensure_ascii=False) for each in objects) + "]\n")
+    out.write("[" + ",\n ".join(json.dumps(each, ensure_ascii=False) for each in objects) + "]\n")
 
 
-def _csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def _csv(names: Sequence[str], rows: Sequence[Sequence[Any]], out: TextIO) -> None:
     import csv
 
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
     for row in rows:
         writer.writerow([_csv_cell(value) for value in row])

@@ -50,7 +50,7 @@ def sql(context: Context, query: str, engine: str | None, limit: int | None, exp
     text = sys.stdin.read() if query == "-" else query
     is_table = context.output == "table"
     fetched = limit if limit is not None else (_TABLE_ROWS + 1 if is_table else None)
-    result = context.lake.sql(text, engine=engine, limit=fetched, explain=explain, **where)
+    result = context.lake.sql(text, engine=engine, limit=fetched, explain=explain, as_of=where["as_of"])
     rows = result.rows()
     cut = is_table and limit is None and len(rows) > _TABLE_ROWS
     show_rows(result.names, rows[:_TABLE_ROWS] if cut else rows, context.output)

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lakehouse.config.serve import ServeSettings
 from lakehouse.config.stack import StackSettings
 from lakehouse.core.setting import setting
 from lakehouse.engines.spark.settings import SparkSettings
 from lakehouse.engines.trino.settings import TrinoSettings
+from lakehouse.events.settings import EventSettings
+from lakehouse.maintenance.policy import MaintenanceSettings
 from lakehouse.storage.s3 import S3Settings
 
 PROFILES = ("embedded", "sql", "rest", "stack", "hive")
@@ -52,6 +55,15 @@ class CatalogSettings:
         {},
         "More properties of a REST catalog (warehouse, credential, scope, …), under [catalog.properties] (default: none).",
         hidden=True,
+    )
+
+
+@dataclass(frozen=True)
+class ShellSettings:
+    """`[shell]` in lake.toml, `LAKE_SHELL__*` in the environment."""
+
+    history: Path = setting(
+        Path("~/.local/state/lakehouse/shell_history"), "File in which `lake shell` stores what was typed."
     )
 
 
@@ -105,6 +117,13 @@ class Settings:
     dbt: Path = setting(
         Path("dbt"), "Folder of the lake's dbt project; without it, the taxi models of this package are used."
     )
+    url: str = setting(
+        "",
+        "Address of a service, e.g. https://lake.example.com: commands use its lake (default: a lake of this machine).",
+    )
+    key: str = setting("", "API key or OIDC token for the service at url (default: none).", secret=True)
+    allow_http: bool = setting(False, "Send the key to another machine without TLS, on a network that you trust.")
+    auth: bool = setting(True, "Whether the service asks for a key; off is possible on loopback only.")
     spark: SparkSettings = field(default_factory=SparkSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
     s3: S3Settings = field(default_factory=S3Settings)
@@ -114,6 +133,10 @@ class Settings:
     runs: RunSettings = field(default_factory=RunSettings)
     branches: BranchSettings = field(default_factory=BranchSettings)
     hooks: HookSettings = field(default_factory=HookSettings)
+    maintenance: MaintenanceSettings = field(default_factory=MaintenanceSettings)
+    shell: ShellSettings = field(default_factory=ShellSettings)
+    events: EventSettings = field(default_factory=EventSettings)
+    serve: ServeSettings = field(default_factory=ServeSettings)
     sources: Mapping[str, Mapping[str, str]] = setting(
         {}, "Settings of the pipelines' sources, under [sources.NAME]; `lake pipelines` lists them.", hidden=True
     )

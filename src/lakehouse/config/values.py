@@ -12,7 +12,7 @@ from lakehouse.core.errors import BadNameError, BadSettingError
 from lakehouse.core.names import check_part
 
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
-_ADDRESSES = {"catalog.uri", "trino.url", "s3.endpoint"}
+_ADDRESSES = {"catalog.uri", "trino.url", "s3.endpoint", "events.url", "events.webhook", "events.traces"}
 #: The settings whose items are names of branches.
 _BRANCHES = {"branches.protected", "trino.branches"}
 
@@ -30,7 +30,7 @@ def parse_value(name: str, value: Any, kind: Any, source: str, metadata: Mapping
             items = _list(value)
             return tuple(_branch(name, item, source) for item in items) if name in _BRANCHES else items
         if getattr(kind, "__origin__", None) is not None and isinstance(value, Mapping):
-            return MappingProxyType({str(key): as_property(item) for key, item in value.items()})
+            return MappingProxyType({str(key): _item(item) for key, item in value.items()})
         if isinstance(kind, type) and isinstance(value, kind):
             return value
     except (TypeError, ValueError):
@@ -83,6 +83,13 @@ def _amount(number: float) -> float:
     if not 0 <= number < float("inf"):
         raise ValueError(number)
     return number
+
+
+def _item(item: Any) -> Any:
+    """A value of a table in TOML: a string, or a table of strings."""
+    if isinstance(item, Mapping):
+        return {str(key): as_property(value) for key, value in item.items()}
+    return as_property(item)
 
 
 def as_property(item: Any) -> str:

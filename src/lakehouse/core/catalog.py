@@ -14,6 +14,7 @@ from typing import Protocol
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Change, Commit, LogEntry, Published, ReachableFile, Ref
+from lakehouse.core.state import CatalogState, TableEntry
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,9 @@ class BaseCatalog(TableCatalog, Protocol):
     def all_pointers(self) -> dict[TableName, str]:
         """Return the pointer of every table."""
 
+    def dropped_entries(self) -> Sequence[TableEntry]:
+        """Return the tables that `undrop` can restore, under their own names, with their pointers."""
+
     def commit(self, changes: Sequence[Change]) -> bool:
         """Apply all changes or none; False if the pointer of a table is not its change's `before`."""
 
@@ -225,11 +229,32 @@ class Catalog(TableCatalog, Protocol):
     def revert(self, entry: str, commit: Commit) -> Published:
         """Undo a log entry in all its tables at once, if each is still as that entry left it."""
 
+    def forget_dropped(self, before: Callable[[TableName], str]) -> Sequence[TableName]:
+        """Make `undrop` impossible for tables that were dropped, on any branch, before a time; returns their names.
+
+        Args:
+            before: returns the time for a table (ISO 8601).
+        """
+
     def reachable(self, since: str = "") -> Sequence[ReachableFile]:
         """Return every metadata file that main, a branch, a tag, a dropped table or the log refers to.
 
         Args:
             since: ignore log entries before this time (ISO 8601).
+        """
+
+    # ---- everything ---------------------------------------------------------------------------------------------
+
+    def dump_state(self) -> CatalogState:
+        """Return everything that the catalog holds, of one moment where it can."""
+
+    def problems(self) -> Sequence[str]:
+        """Return what is inconsistent in the catalog's own data, one sentence each."""
+
+    def load_state(self, content: CatalogState) -> Sequence[str]:
+        """Fill an empty catalog, and return what it cannot hold; TableExistsError if it is not empty.
+
+        A call that was killed may be repeated. Where the catalog can, it takes everything in one transaction.
         """
 
 

@@ -45,6 +45,8 @@ class QueryRequest:
     """Return Arrow; False returns Python rows, which saves loading Arrow."""
     branch: str = ""
     """The branch of all tables (default: main)."""
+    parameters: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
+    """Values of the markers `:name` in the statement. They are bound by the engine, never written into the text."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Parquet files or folders that the statement reads, by name."""
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -109,6 +111,10 @@ class IngestRequest:
     """Report what would be done; write nothing."""
     branch: str = ""
     """The branch of the table (default: main)."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What reports and the log call a source instead of its path, by path."""
+    light: bool = False
+    """Write without Spark; what only Spark can do is refused, with nothing written."""
 
     def __post_init__(self) -> None:
         for name, given, known in (
@@ -140,3 +146,33 @@ class RunRequest:
     """Continue on the branch that a failed run of that id left."""
     isolated: bool = False
     """Start a Spark of its own, although a warm one stands by."""
+
+
+#: The steps of maintenance, in the order in which they are done.
+MAINTENANCE_STEPS = ("compact", "rewrite_manifests", "expire", "remove_files")
+
+
+@dataclass(frozen=True)
+class MaintainRequest:
+    """Which tables to maintain, and how."""
+
+    tables: tuple[TableName, ...] = ()
+    """Default: all that their policies enable."""
+    dry_run: bool = False
+    only: tuple[str, ...] = ()
+    """Only these steps of `MAINTENANCE_STEPS` (default: all)."""
+    keep_days: float | None = None
+    """Instead of the policy's."""
+    keep_snapshots: int | None = None
+    sort: str = ""
+    forced: bool = False
+    """Also do what would gain little."""
+
+    def __post_init__(self) -> None:
+        for step in self.only:
+            if step not in MAINTENANCE_STEPS:
+                raise UnknownChoiceError("step", step, MAINTENANCE_STEPS)
+
+    def does(self, step: str) -> bool:
+        """Return whether a step is requested."""
+        return not self.only or step in self.only

@@ -66,6 +66,11 @@ class Result:
     def to_arrow(self) -> pyarrow.Table:
         return self.source.arrow()
 
+    def batches(self) -> Iterator[pyarrow.RecordBatch]:
+        """The rows as Arrow record batches. A large result of a service is read as it arrives, so it can be read only once."""
+        streamed = getattr(self.source, "batches", None)
+        return iter(self.to_arrow().to_batches()) if streamed is None else streamed()
+
     def to_pandas(self) -> pandas.DataFrame:
         return self.to_arrow().to_pandas()
 

@@ -23,6 +23,7 @@ from lakehouse.ingest.files import (
 )
 from lakehouse.ingest.hudi_target import HudiTarget
 from lakehouse.ingest.iceberg_target import IcebergTarget
+from lakehouse.ingest.native_tables import needs_spark
 from lakehouse.ingest.report import IngestReport
 from lakehouse.ingest.schema import SchemaChanges, merge_recorded, plan_schema_changes, with_layout_changes
 from lakehouse.ingest.target import Target, TargetContext
@@ -123,7 +124,10 @@ class IngestAttempt:
 
     def load(self) -> IngestReport | None:
         """Stage, write and publish the files; None if another writer changed the table meanwhile."""
-        if self.info is None or self.format == "hudi" or self.request.mode == "replace":
+        if self.request.light and (self.format == "hudi" or self.request.mode == "replace"):
+            raise needs_spark("Writing to a Hudi table" if self.format == "hudi" else "Replacing all rows")
+        on_spark = self.info is None or self.format == "hudi" or self.request.mode == "replace"
+        if on_spark and not self.request.light:
             self.context.spark.prepare()  # Spark starts while DuckDB reads the files
         else:
             native_writer.preload()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.refs import Commit
 from lakehouse.core.requests import IngestRequest, QueryRequest
@@ -15,6 +16,7 @@ from lakehouse.formats.iceberg.stamp import stamp
 from lakehouse.ingest import layout, statements
 from lakehouse.ingest.errors import CommitConflictError
 from lakehouse.ingest.files import PlannedColumn
+from lakehouse.ingest.native_tables import REJECTED_COLUMNS, NativeTables, needs_spark
 from lakehouse.ingest.native_writer import NativeWriter, StagedRows
 from lakehouse.ingest.schema import SchemaChanges
 from lakehouse.ingest.target import TargetContext
@@ -35,6 +37,7 @@ class IcebergTarget:
         self._catalog = context.catalog
         self._rejected = context.table.rejected
         self._pending_rejects: Path | None = None
+        self._light = False
         self._branch = f"{_BRANCH_PREFIX}{uuid.uuid4().hex[:12]}"
         self._main = context.tables.formats["iceberg"]
         self._on_branch = self._main.on(self._branch)
@@ -54,6 +57,10 @@ class IcebergTarget:
         """Create the table on the branch, or change its schema there to what the files need."""
         properties = {statements.COLUMNS_PROPERTY: statements.dump_recorded_columns(planned), "lake.key": ",".join(key)}
         properties = {name: value for name, value in properties.items() if value}
+        self._light = request.light
+        if self._light:
+            self._open_light(planned, request, changes, properties)
+            return
         if self._info is None:
             # Each task keeps one open file per partition, so rows need not be sorted by partition.
             properties["write.spark.fanout.enabled"] = "true"
@@ -74,6 +81,22 @@ class IcebergTarget:
             listed = ", ".join(f"{spark_text(name)} = {spark_text(value)}" for name, value in properties.items())
             self._run(f"ALTER TABLE {self._table} SET TBLPROPERTIES ({listed})")
 
+    def _open_light(
+        self,
+        planned: Sequence[PlannedColumn],
+        request: IngestRequest,
+        changes: SchemaChanges,
+        properties: Mapping[str, str],
+    ) -> None:
+        if self._info is None and (request.partition_by or request.sort_by):
+            raise needs_spark("A partitioned or sorted table")
+        if self._info is None:
+            self._native_tables().create(self._table, planned, properties)
+            return
+        new = {name: value for name, value in properties.items() if self._info.properties.get(name) != value}
+        if changes or new:
+            self._native_tables().change(self._table, changes, new)
+
     def columns(self) -> Sequence[Column]:
         return self._on_branch.describe(self._table).columns
 
@@ -83,6 +106,7 @@ class IcebergTarget:
     def insert(self, folder: Path, provided: Sequence[str], overwrite: bool) -> None:
         columns = self.columns()
         if overwrite or not self._native_writer().append(StagedRows(folder, provided), columns):
+            self._refuse_if_light("Replacing or writing these rows")
             self._run(statements.insert(self._table, columns, provided, overwrite), folder)
 
     def upsert(self, changes: UpsertChanges, key: Sequence[str]) -> None:
@@ -91,11 +115,19 @@ class IcebergTarget:
         if not changes.updated:
             self.insert(changes.folder, names, overwrite=False)
         elif not self._native_writer().merge(StagedRows(changes.folder, names), columns, key):
+            self._refuse_if_light("Updating these rows")
             self._run(statements.merge(self._table, columns, key), changes.folder)
 
-    def _native_writer(self) -> NativeWriter:
+    def _refuse_if_light(self, what: str) -> None:
+        if self._light:
+            raise needs_spark(f"{what} in {self._table}")
+
+    def _native_writer(self, table: TableName | None = None) -> NativeWriter:
         properties = self._catalog.on(self._branch).pyiceberg_properties()
-        return NativeWriter(self._context.duckdb, self._branch, properties, self._table)
+        return NativeWriter(self._context.duckdb, self._branch, properties, table or self._table)
+
+    def _native_tables(self) -> NativeTables:
+        return NativeTables(self._branch, self._catalog.on(self._branch).pyiceberg_properties())
 
     def add_rejects(self, folder: Path) -> None:
         if self._catalog.capabilities.multi_table_publish:
@@ -105,6 +137,12 @@ class IcebergTarget:
 
     def write_rejects(self, folder: Path) -> None:
         """Append rejected rows to the `__rejected` table on the branch."""
+        if self._light:
+            if self._base[self._rejected] is None:
+                self._native_tables().create(self._rejected, REJECTED_COLUMNS, {})
+            rows = StagedRows(folder, [column.name for column in REJECTED_COLUMNS[:-1]], {"ingested_at": "now()"})
+            self._native_writer(self._rejected).append(rows, REJECTED_COLUMNS)
+            return
         if self._base[self._rejected] is None:
             self._run(_CREATE_REJECTED.format(table=self._rejected))
         self._run(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,8 @@ class StagedRows:
     folder: Path
     provided: Sequence[str]
     """The columns that the files have; the other columns of the table become NULL."""
+    computed: Mapping[str, str] = field(default_factory=dict)
+    """Expressions of columns that the files do not have."""
 
     def select(self, columns: Sequence[Column]) -> str:
         """A query for the rows in the columns and types of the table."""
@@ -63,7 +65,7 @@ class StagedRows:
         return max(size // rows if rows else 0, 100)
 
     def _cast(self, column: Column) -> str:
-        value = _name(column.name) if column.name in self.provided else "NULL"
+        value = _name(column.name) if column.name in self.provided else self.computed.get(column.name, "NULL")
         return f"CAST({value} AS {duckdb_type(column.type)}) AS {_name(column.name)}"
 
 
@@ -95,7 +97,7 @@ class NativeWriter:
     def merge(self, rows: StagedRows, columns: Sequence[Column], key: Sequence[str]) -> bool:
         """Replace the rows with the same key in one snapshot, copy-on-write; False as for `append`."""
         with self._load_table(columns) as table:
-            data_files = _readable_files(table, columns) if table is not None else None
+            data_files = _readable_files(table) if table is not None else None
             affected = self._affected_files(rows, data_files, columns, key) if data_files is not None else None
             if data_files is None or affected is None:
                 return False
@@ -130,7 +132,8 @@ class NativeWriter:
             return []
         listed = ", ".join(_name(each) for each in key)
         incoming = rows.select([column for column in columns if column.name in key])
-        matching = f"{_read_parquet(data_files, ', filename = true')} t SEMI JOIN ({incoming}) s USING ({listed})"
+        keys = [column for column in columns if column.name in key]
+        matching = f"{_with_nulls(data_files, keys, ', filename = true')} t SEMI JOIN ({incoming}) s USING ({listed})"
         query = f"SELECT list(DISTINCT filename), count(*), count(DISTINCT ({listed})) FROM {matching}"
         files, matches, distinct_keys = self._duckdb.run(query, {}, "ingest").rows()[0]
         return sorted(files or []) if matches == distinct_keys else None
@@ -195,13 +198,13 @@ def _merge_query(rows: StagedRows, affected: Sequence[str], columns: Sequence[Co
     unchanged = "SELECT * FROM incoming WHERE false"
     if affected:
         unchanged = (
-            f"SELECT {names} FROM {_read_parquet(affected)} t"
+            f"SELECT {names} FROM {_with_nulls(affected, columns)} t"
             f" WHERE NOT EXISTS (SELECT 1 FROM incoming s WHERE {same_key})"
         )
     return f"WITH incoming AS ({rows.select(columns)}) {unchanged} UNION ALL FROM incoming"
 
 
-def _readable_files(table: Any, columns: Sequence[Column]) -> dict[str, Any] | None:
+def _readable_files(table: Any) -> dict[str, Any] | None:
     """The data files by path; None if DuckDB cannot get the rows of the table from the files alone."""
     tasks = list(table.scan().plan_files())
     merges_on_read = table.properties.get("write.merge.mode", "copy-on-write") != "copy-on-write"
@@ -215,20 +218,15 @@ def _readable_files(table: Any, columns: Sequence[Column]) -> dict[str, Any] | N
         for field in schema.fields
     ):
         return None
-    found = {str(local_path(task.file.file_path)): task.file for task in tasks}
-    # Files from before a column was added lack it.
-    return found if len(table.schemas()) == 1 or all(_has_columns(path, columns) for path in found) else None
+    return {str(local_path(task.file.file_path)): task.file for task in tasks}
 
 
-def _has_columns(path: str, columns: Sequence[Column]) -> bool:
-    from pyarrow import parquet
-
-    return {column.name for column in columns} <= set(parquet.read_schema(path).names)
-
-
-def _read_parquet(paths: Iterable[str], more: str = "") -> str:
-    """SQL that reads files; folders named like `day=1` do not become columns."""
-    return f"read_parquet([{', '.join(_text(path) for path in paths)}], hive_partitioning = false{more})"
+def _with_nulls(paths: Iterable[str], columns: Sequence[Column], more: str = "") -> str:
+    """SQL that reads files by column name; files from before a column was added have NULL there."""
+    # Folders named like `day=1` do not become columns.
+    files = f"read_parquet([{', '.join(_text(path) for path in paths)}], hive_partitioning = false, union_by_name = true{more})"
+    nulls = ", ".join(f"CAST(NULL AS {duckdb_type(column.type)}) AS {_name(column.name)}" for column in columns)
+    return f"(SELECT * FROM {files} UNION ALL BY NAME SELECT {nulls} WHERE false)"
 
 
 def _data_file(table: Any, path: Path, partition: Mapping[str, str | None]) -> Any:

@@ -47,7 +47,10 @@ class Ingester:
 
     def run(self, request: IngestRequest) -> IngestReport:
         """Ingest the files, or with `dry_run` report what an ingest would do."""
-        files = discover(request.sources, self.store)
+        files = [
+            replace(file, name=request.names.get(file.path, file.name))
+            for file in discover(request.sources, self.store)
+        ]
         with exclusive(self.folder, request.table), work_folder(self.folder) as work:
             new, skipped = self._select_new(request, files, work / "fetched")
             for number in range(_MAX_ATTEMPTS):
@@ -102,7 +105,9 @@ class Ingester:
             for note in ("sha256", "objects"):
                 hashes.update(filter(None, snapshot.notes.get(note, "").split(",")))
             # Our own snapshots record their mode, because an upsert may rewrite all rows as an overwrite.
-            if snapshot.notes.get("mode", snapshot.operation) in ("replace", "insert_overwrite"):
+            # Iceberg's own operation `replace` is a compaction, which leaves every row.
+            mode = snapshot.notes.get("mode", "")
+            if mode == "replace" or (not mode and snapshot.operation == "insert_overwrite"):
                 break
             snapshot = history.get(snapshot.parent)
         return hashes

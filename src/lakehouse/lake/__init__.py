@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from lakehouse.core.names import MAIN, TableName
-from lakehouse.core.requests import IngestRequest, ReadOptions, RunRequest
-from lakehouse.lake.tables import TableMethods
+from lakehouse.core.names import MAIN
+from lakehouse.core.requests import RunRequest
+from lakehouse.lake.files import FileMethods
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lakehouse.ingest.report import IngestReport
+    from lakehouse.maintenance.backup import BackupReport
+    from lakehouse.maintenance.clone import CloneReport
+    from lakehouse.maintenance.findings import VerifyReport
+    from lakehouse.maintenance.restore import CopyReport
     from lakehouse.pipelines import Pipeline
     from lakehouse.runs.branches import RunBranches
     from lakehouse.runs.model import RunRecord
@@ -27,7 +31,7 @@ def _silent(text: str) -> None:
     """Report no progress."""
 
 
-class Lake(TableMethods):
+class Lake(FileMethods):
     """An open lakehouse, on one branch. Use it as a context manager, or call `close()`.
 
     >>> with open_lake() as lake:
@@ -38,74 +42,6 @@ class Lake(TableMethods):
     def spark(self) -> SparkSession:
         """A PySpark session in this process with the lake's catalogs, started on first use."""
         return self._components.session.spark
-
-    # ---- files --------------------------------------------------------------------------------------------------
-
-    def ingest(  # noqa: PLR0913 - one keyword per field of IngestRequest
-        self,
-        *sources: str | Path,
-        into: str,
-        mode: str = "",
-        key: Sequence[str] = (),
-        order_by: str = "",
-        format: str = "",
-        contract: str = "evolve",
-        partition_by: str = "",
-        sort_by: str = "",
-        force: bool = False,
-        read: ReadOptions | None = None,
-        dry_run: bool = False,
-        branch: str = "",
-    ) -> IngestReport:
-        """Ingest files into a table: one atomic commit, each file once.
-
-        Args:
-            sources: files, globs and folders, local or s3://, of CSV, TSV, JSON lines or Parquet, plain or compressed.
-            into: the table; it is created if missing.
-            mode: append, upsert or replace (default: upsert with a key, else append).
-            key: columns that identify a row.
-            order_by: of several rows with one key, the highest value of this column wins (default: the last row).
-            format: format of a new table (default: iceberg).
-            contract: evolve, freeze or quarantine rows that do not fit the table's schema.
-            partition_by: partition transforms of a new table, e.g. `days(ts)`.
-            sort_by: sort order of a new table.
-            force: ingest files again that were ingested before.
-            read: how to read the files (default: detect).
-            dry_run: report what would be done; write nothing.
-            branch: the branch of the table (default: this lake's).
-        """
-        return self.ingest_files(
-            IngestRequest(
-                sources=tuple(str(source) for source in sources),
-                table=TableName.parse(into),
-                mode=mode,
-                key=tuple(key),
-                order_by=order_by,
-                format=format,
-                contract=contract,
-                partition_by=partition_by,
-                sort_by=sort_by,
-                force=force,
-                read=read or ReadOptions(),
-                dry_run=dry_run,
-                branch=branch,
-            )
-        )
-
-    def ingest_files(self, request: IngestRequest) -> IngestReport:
-        """Run a typed request; `ingest` builds one."""
-        tables = self._tables(request.branch)
-        if not request.dry_run:
-            tables.check_writable()
-        return self._components.ingester("" if tables.branch == MAIN else tables.branch).run(request)
-
-    def export(self, name: str, file: str | Path, as_of: str = "", branch: str = "") -> int:
-        """Write a table to a CSV, JSON lines, Parquet or Arrow file, chosen by its suffix; returns the row count."""
-        from lakehouse.query.export import export_scan
-
-        table, tables = TableName.parse(name), self._tables(branch)
-        scan = tables.format_of(table).scan(table, tables.snapshot_at(table, as_of))
-        return export_scan(self._components.duckdb, scan, Path(file))
 
     # ---- pipelines ----------------------------------------------------------------------------------------------
 
@@ -146,7 +82,14 @@ class Lake(TableMethods):
         from lakehouse.pipelines.registry import by_name
 
         declared = by_name(self.pipelines(), pipeline) if isinstance(pipeline, str) else pipeline
-        return self._components.runner().run(declared, request, progress)
+        return self._run_observed(declared, request, progress)
+
+    def _run_observed(self, pipeline: Pipeline, request: RunRequest, progress: Progress) -> RunRecord:
+        from lakehouse.runs.model import new_run_id
+
+        identified = replace(request, id=request.id or new_run_id())
+        runner = self._components.runner()
+        return self._components.observer().run(pipeline, identified, lambda: runner.run(pipeline, identified, progress))
 
     def transact(
         self,
@@ -156,7 +99,15 @@ class Lake(TableMethods):
         progress: Progress = _silent,
     ) -> RunRecord:
         """Run any Spark code as a transaction: `work` gets a session on a new branch, and the branch's name."""
-        return self._components.runner().transact(name, work, request or RunRequest(), progress)
+        from lakehouse.pipelines import Pipeline
+        from lakehouse.runs.model import new_run_id
+
+        request = request or RunRequest()
+        identified = replace(request, id=request.id or new_run_id())
+        runner = self._components.runner()
+        return self._components.observer().run(
+            Pipeline(name, ()), identified, lambda: runner.transact(name, work, identified, progress)
+        )
 
     def runs(self) -> list[RunRecord]:
         """Every run, newest first."""
@@ -172,9 +123,7 @@ class Lake(TableMethods):
         from lakehouse.runs.recovery import resume_request
 
         record = self.run_record(run)
-        return self._components.runner().run(
-            by_name(self.pipelines(), record.pipeline), resume_request(record), progress
-        )
+        return self._run_observed(by_name(self.pipelines(), record.pipeline), resume_request(record), progress)
 
     # ---- branches -----------------------------------------------------------------------------------------------
 
@@ -194,6 +143,35 @@ class Lake(TableMethods):
     def refs(self) -> Refs[RunBranches]:
         """Branches, tags and the log: `lake.refs.branches.create("exp")`, `lake.refs.log.lines()`, …"""
         return self._components.refs()
+
+    # ---- copies -------------------------------------------------------------------------------------------------
+
+    def backup(self, dest: str | Path, full: bool = False, progress: Progress = _silent) -> BackupReport:
+        """Back the lake up to a folder or s3://bucket/prefix, while writers work. What is there is not copied again.
+
+        Args:
+            full: read every file again, also those that an earlier backup holds.
+        """
+        return self._components.copies().backup(dest, full, progress)
+
+    def verify(
+        self, *tables: str, deep: bool = False, against: str | Path = "", progress: Progress = _silent
+    ) -> VerifyReport:
+        """Check every file and ref of the lake, or of some tables; nothing is changed.
+
+        Args:
+            deep: also read all data.
+            against: also compare with the newest backup in this folder or bucket.
+        """
+        return self._components.copies().verify(tables, deep, against, progress)
+
+    def clone(self, home: str | Path, from_ref: str = MAIN) -> CloneReport:
+        """Create a lake in another folder that shares this lake's data files and never changes them."""
+        return self._components.copies().clone(home, from_ref)
+
+    def migrate(self, profile: str, progress: Progress = _silent) -> CopyReport:
+        """Copy an embedded lake to the servers of another profile, with its history, branches and tags."""
+        return self._components.copies().migrate(profile, progress)
 
     # ---- the lake itself ----------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -13,6 +14,7 @@ from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.engine import Engine
 from lakehouse.core.errors import BadSettingError
+from lakehouse.core.names import TableName
 from lakehouse.core.source import RemoteFiles
 from lakehouse.engines.duckdb import DuckDB, DuckDBEngine
 from lakehouse.engines.spark.session import LocalSession
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
 
     from lakehouse.engines.spark.launch import StartedSession
     from lakehouse.ingest.run import Ingester
+    from lakehouse.lake.copies import LakeCopies
+    from lakehouse.lake.observed import Observer
+    from lakehouse.maintenance.maintain import Maintainer
     from lakehouse.pipelines import Pipeline
     from lakehouse.runs.branches import RunBranches
     from lakehouse.runs.records import RunLog
@@ -109,7 +114,10 @@ class Assembly:
         return Components(
             ingester=self.ingester,
             runner=self.runner,
+            observer=self.observer,
             refs=self.refs,
+            maintainer=self.maintainer,
+            copies=self.copies,
             pipelines=lambda: all_pipelines(self.settings),
             folder=self.home.folder,
             tables=self.tables,
@@ -184,7 +192,13 @@ class Assembly:
             self.settings.branches.protected,
         )
         branches = RunBranches(self.catalog, publisher, self.iceberg, self.duckdb, author, runs=self._run_log())
-        return Refs(branches, Log(self.catalog, self.iceberg, publisher, author), publisher, author)
+        return Refs(branches, Log(self.catalog, self.iceberg, publisher, author, self.backend.files), publisher, author)
+
+    def maintainer(self) -> Maintainer:
+        """What maintains tables."""
+        from lakehouse.lake.maintenance import open_maintainer
+
+        return open_maintainer(self.backend, self.refs(), self._run_log(), EngineRunner(self.queries, "spark"))
 
     def runner(self) -> Runner:
         """What runs pipelines."""
@@ -207,6 +221,26 @@ class Assembly:
             keep_days=self.settings.runs.keep_days,
             files=self.backend.files,
         )
+
+    def copies(self) -> LakeCopies:
+        """What backs up, verifies, clones and migrates."""
+        from lakehouse.lake.copies import LakeCopies
+
+        return LakeCopies(self.backend, self.duckdb, self.tables)
+
+    @functools.cached_property
+    def _observer(self) -> Observer:
+        from lakehouse.events.emitter import Events
+        from lakehouse.lake.observed import Observer
+
+        events = Events(self.settings.events, self.home.logs)
+        return Observer(
+            events, self.backend.settings.warehouse, lambda name: self.tables.describe(TableName.parse(name))
+        )
+
+    def observer(self) -> Observer:
+        """What reports runs and ingests; one for the lake, so that a dead receiver is noticed once."""
+        return self._observer
 
     def run_session(self, conf: Mapping[str, str], isolated: bool) -> AbstractContextManager[SparkSession]:
         """A session for a run, in the warm Spark if one stands by; `isolated`: in a JVM of its own."""

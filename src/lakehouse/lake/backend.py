@@ -61,6 +61,13 @@ def author_of(settings: Settings) -> str:
         return ""
 
 
+def warehouse_access(settings: Settings) -> tuple[str, str]:
+    """The URI of the warehouse, and the DuckDB statement that grants access to it (empty for a local one)."""
+    settings = resolve_profile(settings)
+    warehouse = settings.warehouse or file_uri(LocalHome(settings.home, settings.shared).warehouse)
+    return warehouse, access.for_duckdb(settings.s3) if is_remote(warehouse) else ""
+
+
 def open_backend(settings: Settings) -> Backend:
     """Open the catalog and storage that the settings describe."""
     settings = resolve_profile(settings)

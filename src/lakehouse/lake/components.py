@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from lakehouse.engines.duckdb import DuckDB
     from lakehouse.engines.spark.session import LocalSession
     from lakehouse.ingest.run import Ingester
+    from lakehouse.lake.copies import LakeCopies
+    from lakehouse.lake.observed import Observer
+    from lakehouse.maintenance.maintain import Maintainer
     from lakehouse.pipelines import Pipeline
     from lakehouse.runs.branches import RunBranches
     from lakehouse.runs.run import Runner
@@ -27,8 +30,12 @@ class Components:
     ingester: Callable[[str], Ingester]
     """Opens an ingester for the tables of a branch."""
     runner: Callable[[], Runner]
+    observer: Callable[[], Observer]
+    """Reports runs and ingests as events."""
     refs: Callable[[], Refs[RunBranches]]
+    maintainer: Callable[[], Maintainer]
     pipelines: Callable[[], Mapping[str, Pipeline]]
+    copies: Callable[[], LakeCopies]
     folder: Path
     tables: Tables
     duckdb: DuckDB

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 from lakehouse.config.profiles import resolve_profile
 from lakehouse.config.serialize import dump_settings
-from lakehouse.config.settings import Settings
+from lakehouse.config.serve import ServeSettings
+from lakehouse.config.settings import Settings, ShellSettings
 from lakehouse.core.names import CATALOG
 from lakehouse.core.uris import file_uri
 from lakehouse.engines.spark.daemon.client import SparkDaemonClient
 from lakehouse.engines.spark.settings import WARM
+from lakehouse.events.settings import EventSettings
 from lakehouse.storage.local import LocalHome
 from lakehouse.storage.s3 import is_remote
 
@@ -47,7 +49,20 @@ def spark_daemon(
     # current. Of the sources, it needs their jars.
     sources = {"s3": {"path": "s3://"}} if _reads_s3(settings) else {}
     spark = replace(settings.spark, master=_IN_PROCESS)
-    in_process = replace(settings, spark=spark, pipelines=(), sources=sources, dbt=home.folder / "dbt")
+    in_process = replace(
+        settings,
+        spark=spark,
+        pipelines=(),
+        sources=sources,
+        dbt=home.folder / "dbt",
+        serve=ServeSettings(),
+        shell=ShellSettings(),
+        events=EventSettings(),
+        auth=True,
+        url="",
+        key="",
+        allow_http=False,
+    )
     return SparkDaemonClient(
         run_folder=home.run,
         log=home.logs / "spark.log",

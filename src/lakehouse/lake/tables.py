@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from lakehouse.core.engine import Engine
 from lakehouse.core.format import spark_tables
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import DiffRequest, QueryRequest
@@ -18,6 +20,10 @@ from lakehouse.query.tables import Tables
 if TYPE_CHECKING:
     from lakehouse.query.diff import Diff
     from lakehouse.query.report import TableReport
+    from lakehouse.query.route import StatementFacts
+
+#: Statements with one of these names may be calls of maintenance procedures.
+_MAINTENANCE = re.compile(r"\b(?:rewrite_data_files|rewrite_manifests|expire_snapshots)\b", re.IGNORECASE)
 
 
 class TableMethods:
@@ -32,7 +38,7 @@ class TableMethods:
 
     # ---- SQL ----------------------------------------------------------------------------------------------------
 
-    def sql(
+    def sql(  # noqa: PLR0913 - one keyword per field of QueryRequest
         self,
         query: str,
         *,
@@ -41,6 +47,7 @@ class TableMethods:
         limit: int | None = None,
         explain: bool = False,
         branch: str = "",
+        parameters: Mapping[str, str | int | float | bool | None] | None = None,
     ) -> Result:
         """Run one statement of Spark SQL.
 
@@ -51,20 +58,45 @@ class TableMethods:
             limit: maximum number of rows (default: all).
             explain: also report how the statement ran, in `result.explain`.
             branch: the branch to use (default: this lake's).
+            parameters: values of the markers `:name` in the statement; they are bound, never written into its text.
         """
-        return self.query(QueryRequest(query, as_of, limit, explain, self._components.arrow, branch), engine)
+        request = QueryRequest(query, as_of, limit, explain, self._components.arrow, branch, parameters or {})
+        return self.query(request, engine)
 
     def query(self, request: QueryRequest, engine: str | None = None) -> Result:
-        """Run a typed request; `sql` builds one."""
+        """Run a typed request; `sql` builds one. A call of a maintenance procedure on main does what `maintain` does."""
         branch = self._tables(request.branch).branch
+        if branch == MAIN and _MAINTENANCE.search(request.sql):
+            done = self._maintenance_result(request.sql)
+            if done is not None:
+                return done
         request = replace(request, branch="" if branch == MAIN else branch)
         return self._components.queries.run(request, engine or self._components.default_engine)
+
+    def inspect(self, request: QueryRequest, engine: str | None = None) -> StatementFacts:
+        """What a statement does and which tables it names, without running it; raises what the guard refuses."""
+        branch = self._tables(request.branch).branch
+        request = replace(request, branch="" if branch == MAIN else branch)
+        return self._components.queries.inspect(request, engine or self._components.default_engine)
+
+    def reading_with(self, engine: Engine) -> Self:
+        """The same lake, with another engine in the place of DuckDB."""
+        components = replace(self._components, queries=self._components.queries.reading_with(engine))
+        return type(self)(components, self._branch)
+
+    def _maintenance_result(self, sql: str) -> Result | None:
+        """Run a call of a maintenance procedure; None if the statement is another one."""
+        return None
 
     # ---- tables -------------------------------------------------------------------------------------------------
 
     def tables(self) -> list[TableInfo]:
         """Every table; one that cannot be read has the reason in `problem`."""
         return [describe_or_problem(name, table_format) for name, table_format in self._tables().all()]
+
+    def table_names(self) -> list[str]:
+        """The names of all tables, sorted, without reading any of them."""
+        return [str(name) for name, _ in self._tables().all()]
 
     def table(self, name: str) -> Table:
         """A handle on one table; NoSuchTableError suggests similar names."""

@@ -16,6 +16,7 @@ from lakehouse.lake.assemble import all_pipelines, assemble
 from lakehouse.orchestrate.assets import pipeline_assets
 from lakehouse.orchestrate.dbt import find_project, manifest_of
 from lakehouse.orchestrate.dbt_assets import dbt_models
+from lakehouse.orchestrate.maintenance import health_checks, maintenance_job, maintenance_schedules
 from lakehouse.orchestrate.report import snapshot_report
 from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 from lakehouse.pipelines import Days, FilesTable, Pipeline
@@ -34,8 +35,9 @@ def build_definitions(settings: Settings) -> dg.Definitions:
             snapshot_report(pipelines),
         ],
         resources={RESOURCE: _lake_resource(settings)},
-        jobs=[_job(pipeline) for pipeline in pipelines],
-        schedules=[_schedule(pipeline) for pipeline in pipelines],
+        asset_checks=health_checks(pipelines),
+        jobs=[*(_job(pipeline) for pipeline in pipelines), maintenance_job],
+        schedules=[*(_schedule(pipeline) for pipeline in pipelines), *maintenance_schedules(settings.maintenance)],
         sensors=[
             _folder_sensor(settings, pipeline, table)
             for pipeline in pipelines

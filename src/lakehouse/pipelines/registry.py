@@ -6,11 +6,14 @@ import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import TypeVar
 
 from lakehouse.core.errors import BadDeclarationError, NoSuchPipelineError
 from lakehouse.core.names import nearest
 from lakehouse.core.registry import installed, load
 from lakehouse.pipelines.model import Pipeline
+
+P = TypeVar("P")
 
 #: The entry point group in which other packages register pipelines.
 PIPELINES = "lakehouse.pipelines"
@@ -30,7 +33,7 @@ def find_pipelines(modules: Iterable[str], folder: Path) -> dict[str, Pipeline]:
     return found
 
 
-def by_name(pipelines: Mapping[str, Pipeline], name: str) -> Pipeline:
+def by_name(pipelines: Mapping[str, P], name: str) -> P:
     """A pipeline by name; NoSuchPipelineError with similar names if there is none."""
     if name not in pipelines:
         near = nearest(name, pipelines)

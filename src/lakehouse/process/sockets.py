@@ -49,6 +49,18 @@ def bind_tcp(host: str, port: int) -> socket.socket:
     return bound
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    import ipaddress
+
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
 @contextmanager
 def _short_path(path: Path) -> Iterator[str]:
     """A name for the socket that fits the system's limit, however deep its folder is."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lakehouse.core.cancel import stopped_by
 from lakehouse.process.sockets import connect_unix
 
 _FIRST_LINE_TIMEOUT_S = 30.0
@@ -60,10 +62,16 @@ def request(
     lines = [f"{method} {target} HTTP/1.1", "Host: lake", f"Accept: {accept}", "Connection: close"]
     lines += ["Content-Type: application/json", f"Content-Length: {len(content)}", "", ""]
     try:
-        with connect_unix(path, timeout) as connection:
+        with connect_unix(path, timeout) as connection, stopped_by(partial(_hang_up, connection)):
             return _exchange(connection, "\r\n".join(lines).encode() + content)
     except OSError as exc:
         raise Unreachable from exc
+
+
+def _hang_up(connection: socket.socket) -> None:
+    """End the connection from another thread: the daemon then cancels the statement."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _exchange(connection: socket.socket, message: bytes) -> tuple[int, str, bytes]:

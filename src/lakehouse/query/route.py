@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 
 from lakehouse.core.engine import Engine, Query
 from lakehouse.core.errors import NotSupportedError, QueryRejectedError, UnknownChoiceError
-from lakehouse.core.names import MAIN
+from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.registry import installed, load
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
@@ -36,15 +37,25 @@ class QueryRouter:
             others: how to open each other built-in engine.
             largest_scan: bytes of tables above which `auto` chooses Spark instead of DuckDB.
         """
-        self._tables, self._open, self._largest_scan = tables, others, largest_scan
-        self._engines: dict[str, Engine] = {_DUCKDB: duckdb}
+        self._tables, self._open, self._largest_scan, self._duckdb = tables, others, largest_scan, duckdb
+        self._engines: dict[str, Engine] = {}
+
+    def reading_with(self, duckdb: Engine) -> QueryRouter:
+        """The same router, with another engine in the place of DuckDB; the other engines are shared."""
+        router = copy(self)
+        router._duckdb = duckdb
+        return router
 
     def engine(self, name: str) -> Engine:
         """An engine by name, opened on first use."""
+        if name == _DUCKDB:
+            return self._duckdb
         if name not in self._engines:
             opener = self._open.get(name) or load(ENGINES, name)
             if opener is None:
-                raise UnknownChoiceError("engine", name, {AUTO, *self._engines, *self._open, *installed(ENGINES)})
+                raise UnknownChoiceError(
+                    "engine", name, {AUTO, _DUCKDB, *self._engines, *self._open, *installed(ENGINES)}
+                )
             self._engines[name] = opener()
         return self._engines[name]
 
@@ -66,6 +77,15 @@ class QueryRouter:
         else:
             scans = self._scans_for(chosen, statement, tables, request)
         return _run(chosen, Query(request, reason, statement, scans), tables)
+
+    def inspect(self, request: QueryRequest, engine: str = AUTO) -> StatementFacts:
+        """What a statement does and which tables it names, without running it; raises what the guard refuses."""
+        dialect = "spark" if engine == AUTO else self.engine(engine).capabilities.dialect
+        statement = parse(request.sql, request.files, dialect)
+        tables = self._tables.on(request.branch)
+        names = tuple(sorted({use.name for use in statement.uses}))
+        views = tuple(name for name in names if tables.find(name) is None and tables.is_view(name))
+        return StatementFacts(statement.kind, names, views)
 
     def choose(
         self, statement: Statement, tables: Tables, request: QueryRequest
@@ -92,6 +112,18 @@ class QueryRouter:
                 f"{engine.name} cannot run this statement: {needs_spark}.", "Use --engine auto or --engine spark."
             )
         return resolve_scans(statement, tables, request.as_of)
+
+
+@dataclass(frozen=True)
+class StatementFacts:
+    """What a statement does."""
+
+    kind: str
+    """`read`, `write`, `drop`, `session` or `other` (describes something)."""
+    tables: tuple[TableName, ...]
+    """The tables that it names. Statements that only Spark parses, such as CALL, name none."""
+    views: tuple[TableName, ...] = ()
+    """Those that are views, which read other tables."""
 
 
 @dataclass(frozen=True)

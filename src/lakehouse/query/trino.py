@@ -35,6 +35,8 @@ class TrinoEngine:
 
     def run(self, query: Query) -> Result:
         request, trino = query.request, self._trino
+        if request.parameters:
+            raise NotSupportedError("Parameters are not bound on Trino.", "Use the engine duckdb or spark.")
         if request.branch not in ("", MAIN):
             if request.branch not in trino.branches:
                 raise NotSupportedError(

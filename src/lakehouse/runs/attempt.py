@@ -84,17 +84,24 @@ class Attempt:
             return self._commit_last(context, last, record) if last else record
 
     def _build_batch(self, context: RunContext, tables: Sequence[Table | FilesTable], reports: _Reports) -> None:
+        """Build tables that do not depend on each other, then check them: a check may read another one of them."""
+        finishing: dict[str, Callable[[], TableReport]] = {}
+
         def build(table: Table | FilesTable) -> None:
+            finishing[table.name] = self._build(context, table, reports.outcomes)
+
+        def finish(table: Table | FilesTable) -> None:
+            reports.add(finishing[table.name]())
+
+        for step in (build, finish):
             try:
-                reports.add(self._build(context, table, reports.outcomes))
+                if len(tables) == 1 or self.request.light:
+                    for table in tables:
+                        step(table)
+                else:
+                    run_concurrently([partial(step, table) for table in tables], context.session.cancel)
             finally:
                 reports.save()
-
-        if len(tables) == 1 or self.request.light:
-            for table in tables:
-                build(table)
-            return
-        run_concurrently([partial(build, table) for table in tables], context.session.cancel)
 
     def publish(self) -> RunRecord:
         """Publish the branch unless the request says not to; still `running` if others changed the tables."""
@@ -135,13 +142,18 @@ class Attempt:
 
     # ---- one table ----------------------------------------------------------------------------------------------
 
-    def _build(self, context: RunContext, table: Table | FilesTable, outcomes: list[Outcome]) -> TableReport:
+    def _build(
+        self, context: RunContext, table: Table | FilesTable, outcomes: list[Outcome]
+    ) -> Callable[[], TableReport]:
+        """Build a table; returns what checks it and reports."""
         self.branch_catalog.ensure_namespace(table.table_name.namespace)
         if self.request.light:
-            return self._build_light(table, outcomes)
-        if isinstance(table, Table):
-            return TableBuild(context, table).run()
-        return self._ingest(context, table, branch=self.branch)
+            report = self._build_light(table, outcomes)
+        elif isinstance(table, Table):
+            return TableBuild(context, table).build()
+        else:
+            report = self._ingest(context, table, branch=self.branch)
+        return lambda: report
 
     def _build_light(self, table: Table | FilesTable, outcomes: list[Outcome]) -> TableReport:
         if isinstance(table, FilesTable) or table.light is None:

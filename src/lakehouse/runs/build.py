@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -46,28 +46,36 @@ class TableBuild:
     def writer(self) -> Writer:
         return Writer(self.context.spark, self.context.iceberg)
 
-    def run(self) -> TableReport:
-        """Build the partitions that changed, or the whole table."""
+    def build(self) -> Callable[[], TableReport]:
+        """Build the partitions that changed, or the whole table; returns what checks the table and reports.
+
+        Checks come after all tables of a batch are built: they may read another one of them.
+        """
         started = time.monotonic()
         partitions = self.plan.partitions() if self.column else None
         if partitions == [] or (partitions is None and not self.plan.has_changed()):
             self._report_nothing_new()
-            return TableReport(self.table.name, note="nothing new")
+            return lambda: TableReport(self.table.name, note="nothing new")
         self.context.progress(f"{self.table.name}: {_listed(partitions)}" if partitions else self.table.name)
         rejected = sum(self._build(group) for group in self._groups(partitions))
         after = lineage(self.context.iceberg, self.name)
-        new = self._new(after)
         self._refuse_other_partitions(partitions, after)
-        self._check(partitions, after)
-        return TableReport(
-            self.table.name,
-            partitions=tuple(partitions or ()),
-            rows=_rows_added(new),
-            rejected=rejected,
-            snapshot=after[0].id if after else "",
-            seconds=round(time.monotonic() - started, 2),
-            note="" if new else "nothing changed",
-        )
+        new, built_in = self._new(after), time.monotonic() - started
+
+        def finish() -> TableReport:
+            checked = time.monotonic()
+            self._check(partitions, after)
+            return TableReport(
+                self.table.name,
+                partitions=tuple(partitions or ()),
+                rows=_rows_added(new),
+                rejected=rejected,
+                snapshot=after[0].id if after else "",
+                seconds=round(built_in + time.monotonic() - checked, 2),
+                note="" if new else "nothing changed",
+            )
+
+        return finish
 
     def _report_nothing_new(self) -> None:
         path = self.context.source_context("", "").settings.get("path") if self.table.sources else ""

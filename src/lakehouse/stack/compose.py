@@ -164,9 +164,8 @@ def _image(container: ContainerSpec) -> dict[str, Any]:
 def _ports(owner: Service) -> Iterator[str]:
     defaults = StackSettings()
     for port in owner.ports:
-        variable = port.setting.upper()
         # On loopback unless .env sets BIND.
-        yield f"${{BIND:-{defaults.host}}}:${{{variable}:-{getattr(defaults, port.setting)}}}:{port.inside}"
+        yield f"${{BIND:-{defaults.host}}}:${{{port.variable}:-{port.number(Settings())}}}:{port.inside}"
 
 
 def _volume(source: str, target: str) -> str:
@@ -194,11 +193,16 @@ def _env(secrets: Mapping[str, str]) -> str:
         *(f"# {name}={getattr(StackSettings(), own)}" for name, own in _DEFAULTS.items()),
         "# The address that the containers' ports listen on. For other machines, put a proxy with logins before them.",
         f"# BIND={StackSettings().host}",
-        *(f"# {port.setting.upper()}={port.number(Settings())}" for port in _open_ports(services())),
+        *(f"# {port.variable}={port.number(Settings())}" for port in _open_ports(services())),
     ]
     return "\n".join(lines) + "\n"
 
 
 def _open_ports(known: Iterable[Service]) -> Iterator[Any]:
     names = {each.name for each in fields(StackSettings)}
-    return (port for service in known for port in service.ports if service.container and port.setting in names)
+    return (
+        port
+        for service in known
+        for port in service.ports
+        if service.container and (port.setting in names or "." in port.setting)
+    )

@@ -70,14 +70,25 @@ class Port:
     """A port of a service."""
 
     setting: str
-    """The setting in [stack] that holds its number, e.g. `trino_port`."""
+    """The setting in [stack] that holds its number, e.g. `trino_port`, or one of another section: `serve.port`."""
     url: str = ""
     """Its address for clients, with {host} and {port}; empty for internal ports."""
     inside: int = 0
     """Its number in a container."""
 
+    @property
+    def dotted(self) -> str:
+        """The setting with its section."""
+        return self.setting if "." in self.setting else f"stack.{self.setting}"
+
+    @property
+    def variable(self) -> str:
+        """Its name in the .env of the containers."""
+        return self.setting.replace(".", "_").upper()
+
     def number(self, settings: Settings) -> int:
-        return int(getattr(settings.stack, self.setting))
+        section, _, name = self.dotted.partition(".")
+        return int(getattr(getattr(settings, section), name))
 
     def address(self, settings: Settings) -> str:
         return self.url.format(host=settings.stack.host_of(), port=self.number(settings))

@@ -170,8 +170,8 @@ def _check_ports(context: StackContext, chosen: list[Service]) -> None:
                     ) from exc
                 raise PortTakenError(
                     f"{each.name} cannot listen on {host}:{number}: another program does.",
-                    f"Stop that program, or choose another port: LAKE_STACK__{port.setting.upper()}=… "
-                    f"(stack.{port.setting} in lake.toml).",
+                    f"Stop that program, or choose another port: LAKE_{port.dotted.replace('.', '__').upper()}=… "
+                    f"({port.dotted} in lake.toml).",
                 ) from exc
 
 

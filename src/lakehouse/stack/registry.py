@@ -10,7 +10,7 @@ from lakehouse.core.names import nearest
 from lakehouse.stack.model import Service
 
 #: The names of the services and of their modules in services/, dependencies first.
-NAMES = ("storage", "postgres", "nessie", "rest", "hive", "connect", "trino", "dagster", "superset")
+NAMES = ("storage", "postgres", "nessie", "rest", "hive", "connect", "trino", "serve", "dagster", "superset")
 ALL = "all"
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import get_ident
 
 from lakehouse.core.errors import DiskFullError, HomeError
+from lakehouse.process.locks import try_locked
 
 LEAST_FREE_BYTES = 64 * 1024 * 1024
 _MARKER = "lake.version"
@@ -18,12 +22,15 @@ _PRIVATE = 0o700
 _SHARED = 0o2770
 _SHARED_UMASK = 0o007
 _LAYOUT_VERSION = "1"
+#: Exists while a lake is being restored into a folder. Nobody else may open it.
+RESTORING = "restoring.json"
+_restoring: set[Path] = set()
 
 #: PyIceberg cuts a path at ? and #, and DuckDB at a quote; both change control characters. Rows written there would be lost.
 _UNUSABLE = re.compile(r"[?#\"\x00-\x1f\x7f]")
 
 #: What a lake's folder may contain; some folders are created on first use.
-_FOLDERS = ("warehouse", "run", "logs", "dropped", "raw", "runs", "reports", "dbt", "dagster")
+_FOLDERS = ("warehouse", "run", "logs", "dropped", "raw", "runs", "reports", "dbt", "dagster", "maintenance")
 
 
 class LocalHome:
@@ -45,6 +52,7 @@ class LocalHome:
     def ready(self) -> LocalHome:
         """Create what is missing. A folder with other contents or a newer layout is refused, unchanged."""
         self._refuse_an_unusable_name()
+        self._refuse_half_a_lake()
         marker = self.folder / _MARKER
         try:
             found = marker.read_text().strip() if marker.is_file() else ""
@@ -92,11 +100,19 @@ class LocalHome:
                 'Point LAKE_HOME (or --home) at a folder without ? # " and control characters.',
             )
 
+    def _refuse_half_a_lake(self) -> None:
+        if self.folder in _restoring or not (self.folder / RESTORING).exists():
+            return
+        raise HomeError(
+            f"The lake in {self.folder} is not complete: a restore into it is in progress, or was interrupted.",
+            f"Finish it with the same command, which is in {self.folder / RESTORING}.",
+        )
+
     def _refuse_a_foreign_folder(self) -> None:
         """Only an empty folder may become a lake, or one whose creation was interrupted."""
         if not self.folder.exists():
             return
-        ours = {_MARKER, "catalog.db", "catalog.db-wal", "catalog.db-shm", *_FOLDERS}
+        ours = {_MARKER, RESTORING, "catalog.db", "catalog.db-wal", "catalog.db-shm", *_FOLDERS}
         foreign = sorted(entry.name for entry in self.folder.iterdir() if entry.name not in ours)
         if foreign:
             raise HomeError(
@@ -112,6 +128,51 @@ class LocalHome:
                 f"Only {free // 1024 // 1024} MB are free on the disk of the lake ({self.folder}).",
                 "Free some space or move the lake: LAKE_HOME.",
             )
+
+
+@contextmanager
+def restoration(folder: Path, command: str) -> Iterator[bool]:
+    """Let only this process open a folder as a lake, until the block ends without an error; yields whether it resumes.
+
+    Args:
+        command: the command that finishes the restore, if this process is killed.
+    """
+    folder = folder.expanduser().absolute()
+    marker = folder / RESTORING
+    resumes = marker.exists()
+    if resumes and _command_in(marker) not in ("", command):
+        raise HomeError(
+            f"Another restore into {folder} was interrupted.",
+            f"Finish it, or remove the folder. Its command is in {marker}.",
+        )
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    if is_new:
+        folder.chmod(_PRIVATE)
+    marker.touch()
+    with try_locked(marker) as held:
+        if not held:
+            raise HomeError(f"Another process restores into {folder} at this moment.", "Wait for it, or stop it first.")
+        marker.write_text(json.dumps({"command": command}) + "\n")
+        _restoring.add(folder)
+        try:
+            yield resumes
+            marker.unlink()
+        finally:
+            _restoring.discard(folder)
+
+
+def forget_restoration(folder: Path) -> None:
+    """Withdraw a restoration that has written nothing."""
+    folder = folder.expanduser().absolute()
+    (folder / RESTORING).unlink(missing_ok=True)
+
+
+def _command_in(marker: Path) -> str:
+    try:
+        return str(json.loads(marker.read_text())["command"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def _explain(exc: OSError, folder: Path) -> HomeError | DiskFullError:

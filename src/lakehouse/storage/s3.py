@@ -131,6 +131,14 @@ class S3:
         with self._translated(name):
             self._client.delete_dir_contents(_path(name), missing_dir_ok=True)
 
+    def remove(self, name: str) -> None:
+        """Remove an object; it may be gone already."""
+        try:
+            with self._translated(name):
+                self._client.delete_file(_path(name))
+        except FileNotFoundError:
+            pass
+
     def read(self, name: str) -> bytes:
         """Read a small object; raises FileNotFoundError if it does not exist."""
         with self._translated(name), self._client.open_input_file(_path(name)) as stream:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
 from lakehouse.core.files import LocalFiles
+from lakehouse.core.uris import file_uri, local_path
 from lakehouse.storage.s3 import S3, S3Settings, is_remote
 
 
@@ -20,3 +26,49 @@ class WarehouseFiles(LocalFiles):
             self._s3.write(uri, content)
         else:
             super().write(uri, content)
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of the warehouse as the storage lists it."""
+
+    uri: str
+    size: int
+    modified: datetime
+
+
+class WarehouseStore:
+    """Lists and removes the files of a warehouse, local or in an object store."""
+
+    def __init__(self, s3: S3Settings) -> None:
+        self._s3 = S3(s3)
+
+    def files(self, folder: str) -> Iterator[StoredFile]:
+        """Yield every file below a folder; none if the folder does not exist. An object store lists it page by page."""
+        if is_remote(folder):
+            for name, size, modified in self._s3.files(folder):
+                yield StoredFile(name, size, datetime.fromtimestamp(modified / 1e9, tz=UTC))
+            return
+        for root, _, names in os.walk(local_path(folder)):
+            for name in names:
+                path = local_path(root) / name
+                try:
+                    found = path.lstat()
+                except FileNotFoundError:
+                    continue
+                yield StoredFile(file_uri(path), found.st_size, datetime.fromtimestamp(found.st_mtime, tz=UTC))
+
+    def start(self, uri: str, count: int) -> bytes:
+        """Return the first bytes of a file."""
+        if is_remote(uri):
+            with self._s3.open(uri) as stream:
+                return stream.read(count)
+        with local_path(uri).open("rb") as stream:
+            return stream.read(count)
+
+    def remove(self, uri: str) -> None:
+        """Remove a file; it may be gone already."""
+        if is_remote(uri):
+            self._s3.remove(uri)
+        else:
+            local_path(uri).unlink(missing_ok=True)

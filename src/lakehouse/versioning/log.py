@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import BranchConflictError, NoSuchCommitError, TableError
+from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published
@@ -42,6 +43,7 @@ class Log:
     iceberg: TableFormat
     publisher: Publisher
     author: str = ""
+    files: Files = LOCAL
 
     def lines(self, table: TableName | None = None, limit: int = 20, branch: str = MAIN) -> list[LogLine]:
         """The changes of all tables or of one, newest first."""
@@ -60,6 +62,7 @@ class Log:
         """Undo a publish, named by its number or its run, in all its tables at once; refused if one has changed since."""
         entry = self._entry(commit)
         changes = [Change(each.table, each.after, each.before) for each in entry.tables]
+        self._check_there(entry)
         text = message or f"revert of {entry.id}: {entry.commit.message}"
         done = self.publisher.revert(entry.id, changes, Commit("revert", self.author, text))
         if not done:
@@ -69,6 +72,19 @@ class Log:
                 f"Nothing was reverted. Revert what came later first: lake log {done.conflicts[0]}",
             )
         return done
+
+    def _check_there(self, entry: LogEntry) -> None:
+        """Raise if maintenance has removed what the tables were before a commit."""
+        for change in entry.tables:
+            if change.before is None:
+                continue
+            try:
+                self.files.read(change.before)  # not through a cache, which still has it
+            except OSError as exc:
+                raise NoSuchCommitError(
+                    f"What {change.table} was before commit {entry.id} is no longer there.",
+                    "Maintenance keeps it for maintenance.keep_days.",
+                ) from exc
 
     def _entry(self, name: str) -> LogEntry:
         entries = self.catalog.log(limit=_SEARCHED_ENTRIES)

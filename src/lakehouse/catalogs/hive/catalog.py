@@ -17,6 +17,7 @@ from lakehouse.core.catalog import CatalogCapabilities
 from lakehouse.core.names import CATALOG, TableName
 from lakehouse.core.refs import Change, hash_pointers
 from lakehouse.core.spark_catalog import spark_catalog
+from lakehouse.core.state import TableEntry
 
 _POINTER = "metadata_location"
 _ICEBERG = "iceberg"
@@ -160,6 +161,10 @@ class HiveCatalog:
 
     def dropped(self) -> Sequence[TableName]:
         return self.metastore.dropped(_ICEBERG)
+
+    def dropped_entries(self) -> Sequence[TableEntry]:
+        names = dict(self.metastore.dropped_names(_ICEBERG))
+        return [TableEntry(names[now], pointer) for now, pointer in self.pointers(names).items() if pointer is not None]
 
 
 def _pointer(entry: Any) -> str | None:

@@ -84,7 +84,9 @@ class Metastore:
     def undrop(self, table: TableName, table_format: str) -> bool:
         """Restore the table that was dropped last under a name."""
         found = max(
-            (each for each in self._dropped(table_format) if each[1] == table), default=None, key=lambda each: each[0]
+            (each for each in self.dropped_names(table_format) if each[1] == table),
+            default=None,
+            key=lambda each: each[0],
         )
         if found is None:
             return False
@@ -103,9 +105,9 @@ class Metastore:
 
     def dropped(self, table_format: str) -> Sequence[TableName]:
         """Return the names that `undrop` can restore."""
-        return sorted({original for _, original in self._dropped(table_format)})
+        return sorted({original for _, original in self.dropped_names(table_format)})
 
-    def _dropped(self, table_format: str) -> list[tuple[TableName, TableName]]:
+    def dropped_names(self, table_format: str) -> list[tuple[TableName, TableName]]:
         """Return the current and the original names of dropped tables."""
         found = []
         with self.client() as client:

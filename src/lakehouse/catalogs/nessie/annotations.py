@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 
 from lakehouse.catalogs.nessie.api import Conflict, Content, Key, NessieApi, Reference, put, remove
 from lakehouse.catalogs.nessie.contents import NAMESPACE, without_id
@@ -36,7 +37,7 @@ class Annotations:
     def notes(self, kind: str) -> dict[str, Mapping[str, str]]:
         """Return the notes of all branches or tags by name."""
         found = {}
-        for (text, *_), content in self._entries(kind):
+        for (text, *_), content in self.entries(kind):
             found[text.partition(" ")[2]] = content.get("properties") or {}
         return found
 
@@ -73,6 +74,16 @@ class Annotations:
         found = max((key for key, where, name in self._dropped() if (where, name) == (branch, table)), default=None)
         return (found, self._api.contents(BRANCH, [found])[0][found]) if found else None
 
+    def forget_before(self, before: Callable[[TableName], str]) -> list[TableName]:
+        """Remove the tables that were dropped before a time of their own (ISO 8601), and return their names."""
+        found = [
+            (key, table)
+            for key, _, table in self._dropped()
+            if datetime.fromtimestamp(int(key[0].rpartition(" ")[2]) / 1e9, tz=UTC).isoformat() < before(table)
+        ]
+        self.remove(key for key, _ in found)
+        return [table for _, table in found]
+
     def remove(self, keys: Iterable[Key]) -> None:
         """Remove the contents of some keys, if they exist."""
         listed = list(keys)
@@ -80,14 +91,15 @@ class Annotations:
             self._change(lambda found: [remove(key) for key in listed if key in found], listed)
 
     def _dropped(self) -> Iterable[tuple[Key, str, TableName]]:
-        for key, _ in self._entries("dropped"):
+        for key, _ in self.entries("dropped"):
             _, branch, name, _ = key[0].split(" ")
             namespace, _, table = name.rpartition(".")
             yield key, branch, TableName(namespace, table)
 
     # ---- the branch ---------------------------------------------------------------------------------------------
 
-    def _entries(self, kind: str) -> Sequence[tuple[Key, Content]]:
+    def entries(self, kind: str) -> Sequence[tuple[Key, Content]]:
+        """Return the stored keys and contents of a kind: `branch`, `tag`, `run` or `dropped`."""
         return list(self._api.entries(BRANCH, f"{kind} ")) if self._api.find(BRANCH) else []
 
     def _change(self, work: Callable[[Mapping[Key, Content]], list[dict[str, object]]], keys: Iterable[Key]) -> None:

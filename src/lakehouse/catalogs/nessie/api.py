@@ -101,6 +101,11 @@ class NessieApi:
             return False
         return True
 
+    def assign(self, reference: Reference, target: Reference) -> None:
+        """Let a branch be at the commit of another one; Conflict if it has changed since it was read."""
+        body = {"type": target.type, "name": target.name, "hash": target.hash}
+        self._call("PUT", f"trees/{reference.at}", {"type": reference.type}, body)
+
     # ---- contents -----------------------------------------------------------------------------------------------
 
     def contents(self, at: str, keys: Iterable[Key]) -> tuple[dict[Key, Content], str]:

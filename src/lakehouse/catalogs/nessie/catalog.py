@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import ClassVar
 
-from lakehouse.catalogs.nessie import contents, history, publishing, refs
+from lakehouse.catalogs.nessie import contents, history, publishing, refs, state
 from lakehouse.catalogs.nessie.annotations import Annotations
 from lakehouse.catalogs.nessie.api import Conflict, Content, NessieApi, Reference, put, remove
 from lakehouse.catalogs.nessie.contents import TABLE, VIEW, key_of, name_of, pointer_of
 from lakehouse.core.catalog import CatalogCapabilities, FormatEntries
-from lakehouse.core.errors import BranchExistsError, NoSuchBranchError, NoSuchCommitError, TableExistsError
+from lakehouse.core.errors import BranchExistsError, NoSuchBranchError, NoSuchCommitError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published, ReachableFile, Ref, hash_pointers
 from lakehouse.core.spark_catalog import spark_catalog
+from lakehouse.core.state import CatalogState
 
 #: Attempts at a commit that conflicts with another one.
 _ATTEMPTS = 20
@@ -76,8 +77,7 @@ class NessieCatalog:
     def pyiceberg_properties(self) -> Mapping[str, str]:
         """Return the properties of our own PyIceberg catalog, which commits as safely as Spark does."""
         own = {"py-catalog-impl": "lakehouse.catalogs.nessie.for_pyiceberg.NessieTables", "ref": self.branch}
-        where = {"uri": self.api.uri, "warehouse": self.warehouse, **self._token()}
-        return {**own, **where, **self.io}
+        return {**own, "uri": self.api.uri, "warehouse": self.warehouse, **self._token(), **self.io}
 
     def rest_properties(self) -> Mapping[str, str]:
         """Return the properties of Nessie's Iceberg REST endpoint, which is for reading only (docs/catalogs.md)."""
@@ -103,9 +103,8 @@ class NessieCatalog:
 
     def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str | None]:
         keys = {table: key_of(table) for table in tables}
-        found = (
-            self.api.contents(self.branch, keys.values())[0] if keys else {}
-        )  # Nessie rejects a request without keys
+        # Nessie rejects a request without keys.
+        found = self.api.contents(self.branch, keys.values())[0] if keys else {}
         tables_only = {key: each for key, each in found.items() if each["type"] == TABLE}
         return {table: pointer_of(tables_only.get(key)) for table, key in keys.items()}
 
@@ -150,8 +149,7 @@ class NessieCatalog:
         return refs.list_refs(self.api, "branch")
 
     def branches_of(self, table: TableName, prefix: str) -> list[str]:
-        notes = self.annotations.notes("branch")
-        created_for = {name: note.get("tables", "").split() for name, note in notes.items()}
+        created_for = {name: note.get("tables", "").split() for name, note in self.annotations.notes("branch").items()}
         return [name for name in self.branches() if name.startswith(prefix) and str(table) in created_for.get(name, ())]
 
     def create_branch(self, name: str, from_ref: str = MAIN, commit: Commit | None = None) -> None:
@@ -241,6 +239,15 @@ class NessieCatalog:
     def reachable(self, since: str = "") -> list[ReachableFile]:
         return refs.reachable(self.api, since)
 
+    def dump_state(self) -> CatalogState:
+        return state.dump(self.api)
+
+    def problems(self) -> Sequence[str]:
+        return ()  # Nessie checks each commit
+
+    def load_state(self, content: CatalogState) -> Sequence[str]:
+        return state.Replay(self.api, self.files, content).run()
+
     # ---- soft drop ----------------------------------------------------------------------------------------------
 
     def drop(self, table: TableName, at: str) -> bool:
@@ -253,27 +260,20 @@ class NessieCatalog:
         return False
 
     def undrop(self, table: TableName) -> bool:
-        found = self.annotations.newest_drop(self.branch, table)
-        if found is None:
+        if (found := self.annotations.newest_drop(self.branch, table)) is None:
             return False
-        stored_key, content = found
         self.ensure_namespace(table.namespace)
         existing, seen = self._content(table)
-        try:
-            if existing is not None:
-                raise Conflict(str(table))
-            meta = history.meta_of(self._signed(Commit("undrop")), str(table))
-            self.api.commit(Reference(self.branch, seen), meta, [put(key_of(table), contents.without_id(content))])
-        except Conflict as exc:
-            raise TableExistsError(
-                f"There is a table {table} again, so the dropped one cannot be restored under that name.",
-                f"Rename the new one first: lake sql 'alter table {table} rename to {table}_new'",
-            ) from exc
-        self.annotations.remove([stored_key])
+        publishing.undrop(
+            self.api, Reference(self.branch, seen), table, existing, found, self._signed(Commit("undrop"))
+        )
         return True
 
     def dropped(self) -> Sequence[TableName]:
         return self.annotations.dropped(self.branch)
+
+    def forget_dropped(self, before: Callable[[TableName], str]) -> Sequence[TableName]:
+        return self.annotations.forget_before(before)
 
     # ---- helpers ------------------------------------------------------------------------------------------------
 

@@ -48,6 +48,13 @@ def table_content(location: str, metadata: Mapping[str, Any], id: str | None = N
     return {**content, "id": id} if id else content
 
 
+def view_content(location: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content that Nessie stores for the metadata file of a view."""
+    version = metadata["current-version-id"]
+    schema = next(each["schema-id"] for each in metadata["versions"] if each["version-id"] == version)
+    return {"type": VIEW, "metadataLocation": location, "versionId": version, "schemaId": schema}
+
+
 def parse_metadata(metadata: bytes) -> Mapping[str, Any]:
     """Parse a metadata file, gzipped or not."""
     if metadata[:2] == b"\x1f\x8b":

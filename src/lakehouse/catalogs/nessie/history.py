@@ -105,7 +105,9 @@ def _entry(commit_data: Mapping[str, Any], branch: str, changes: tuple[Change, .
         pipeline=properties.get("lake.pipeline", ""),
         source=properties.get("lake.source", ""),
     )
-    return LogEntry(meta["hash"], _time(meta["commitTime"]), branch, commit, changes)
+    # A commit that was taken over from another catalog has the time that it had there.
+    at = properties.get("lake.at") or _time(meta["commitTime"])
+    return LogEntry(meta["hash"], at, branch, commit, changes)
 
 
 def _time(text: str) -> str:

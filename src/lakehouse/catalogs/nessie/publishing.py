@@ -9,6 +9,7 @@ from lakehouse.catalogs.nessie.annotations import Annotations
 from lakehouse.catalogs.nessie.api import Conflict, Content, Key, NessieApi, Reference, put, remove
 from lakehouse.catalogs.nessie.contents import TABLE, key_of, name_of, namespace_content, pointer_of, without_id
 from lakehouse.catalogs.nessie.history import WRITE, meta_of
+from lakehouse.core.errors import TableExistsError
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import Change, Commit, LogEntry, Published
 
@@ -82,6 +83,28 @@ def drop(api: NessieApi, at: Reference, table: TableName, content: Content, comm
         removed.undo()
         return False
     return True
+
+
+def undrop(  # noqa: PLR0913 - the table, what is there now, and what was
+    api: NessieApi,
+    at: Reference,
+    table: TableName,
+    existing: Content | None,
+    dropped: tuple[Key, Content],
+    commit: Commit,
+) -> None:
+    """Restore a table that was dropped, if its name is free."""
+    stored_key, content = dropped
+    try:
+        if existing is not None:
+            raise Conflict(str(table))
+        api.commit(at, meta_of(commit, str(table)), [put(key_of(table), without_id(content))])
+    except Conflict as exc:
+        raise TableExistsError(
+            f"There is a table {table} again, so the dropped one cannot be restored under that name.",
+            f"Rename the new one first: lake sql 'alter table {table} rename to {table}_new'",
+        ) from exc
+    Annotations(api).remove([stored_key])
 
 
 def revert(api: NessieApi, at: Reference, undone: LogEntry, commit: Commit) -> Published:

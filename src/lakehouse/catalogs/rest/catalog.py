@@ -25,6 +25,7 @@ from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import CATALOG, TableName
 from lakehouse.core.refs import Change, hash_pointers
 from lakehouse.core.spark_catalog import spark_catalog
+from lakehouse.core.state import TableEntry
 
 #: Dropped tables are renamed into the namespace with this prefix.
 _DROPPED = "lake__dropped__"
@@ -93,13 +94,8 @@ class RestCatalog:
 
     def tables(self) -> Sequence[TableName]:
         with self._connected() as client:
-            spaces = [".".join(each) for each in client.list_namespaces()]
-            return sorted(
-                TableName(space, each[-1])
-                for space in spaces
-                if not space.startswith(_DROPPED)
-                for each in client.list_tables(space)
-            )
+            spaces = filter(lambda space: not space.startswith(_DROPPED), map(".".join, client.list_namespaces()))
+            return sorted(TableName(space, each[-1]) for space in spaces for each in client.list_tables(space))
 
     def pointer(self, table: TableName) -> str | None:
         found = self._load(table)
@@ -216,6 +212,10 @@ class RestCatalog:
 
     def dropped(self) -> Sequence[TableName]:
         return sorted({original for _, original in self._dropped()})
+
+    def dropped_entries(self) -> Sequence[TableEntry]:
+        names = dict(self._dropped())
+        return [TableEntry(names[now], pointer) for now, pointer in self.pointers(names).items() if pointer]
 
     def _dropped(self) -> list[tuple[TableName, TableName]]:
         with self._connected() as client:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from lakehouse.catalogs.sql import drops, log, namespaces, publishing, refs, rows
+from lakehouse.catalogs.sql import drops, log, namespaces, publishing, refs, rows, state
 from lakehouse.catalogs.sql.database import Database, Transaction
 from lakehouse.catalogs.sql.publishing import ConflictError
 from lakehouse.catalogs.sql.rows import KEY, TABLE, VIEW
@@ -15,6 +15,7 @@ from lakehouse.core.errors import NoSuchBranchError, NoSuchCommitError
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.refs import Change, Commit, LogEntry, Published, ReachableFile, Ref, hash_pointers
 from lakehouse.core.spark_catalog import spark_catalog
+from lakehouse.core.state import CatalogState
 
 _MAX_NAME, _MAX_TEXT = 255, 4000
 _EMPTY: Mapping[str, str] = MappingProxyType({})
@@ -236,6 +237,23 @@ class SqlCatalog:
         with self.database.reading() as db:
             return refs.reachable(db, since)
 
+    # ---- everything ---------------------------------------------------------------------------------------------
+
+    def dump_state(self) -> CatalogState:
+        with self.database.reading() as db:
+            return state.dump(db)
+
+    def problems(self) -> Sequence[str]:
+        with self.database.reading() as db:
+            return (*self.database.problems(db), *state.problems(db))
+
+    def load_state(self, content: CatalogState) -> Sequence[str]:
+        def work(db: Transaction) -> None:
+            self.database.restart_ids(db, "lake_log", state.load(db, content) + 1)
+
+        self.database.write(work)
+        return ()
+
     # ---- soft drop ----------------------------------------------------------------------------------------------
 
     def drop(self, table: TableName, at: str) -> bool:
@@ -259,6 +277,9 @@ class SqlCatalog:
     def dropped(self) -> Sequence[TableName]:
         with self.database.reading() as db:
             return drops.dropped(db, self.name)
+
+    def forget_dropped(self, before: Callable[[TableName], str]) -> Sequence[TableName]:
+        return self.database.write(lambda db: drops.forget_before(db, before))
 
     # ---- helpers ------------------------------------------------------------------------------------------------
 

@@ -40,6 +40,12 @@ class Database(Protocol):
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Run work in a write transaction, and retry it a few times if the database is busy."""
 
+    def problems(self, db: Transaction) -> Sequence[str]:
+        """Return what is wrong with the database itself."""
+
+    def restart_ids(self, db: Transaction, table: str, number: int) -> None:
+        """Let the generated ids of a table continue with a number, after rows were inserted with ids of their own."""
+
     def jdbc(self) -> Mapping[str, str]:
         """Return the properties of Iceberg's JdbcCatalog."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lakehouse.catalogs.sql.database import DuplicateKeyError, Transaction
 from lakehouse.catalogs.sql.rows import KEY, TABLE, pointer
@@ -65,3 +65,18 @@ def forget(db: Transaction, name: str) -> None:
     for number, namespace, table in rows:
         db.execute(f"DELETE FROM iceberg_tables WHERE {KEY}", (DROPPED, namespace, f"{table}#{number}"))
     db.execute("DELETE FROM lake_dropped WHERE branch = ?", (name,))
+
+
+def forget_before(db: Transaction, before: Callable[[TableName], str]) -> list[TableName]:
+    """Delete the tables that were dropped before a time of their own, on any branch, and return their names."""
+    found = []
+    for number, namespace, table, at in db.execute(
+        "SELECT id, namespace, table_name, dropped_at FROM lake_dropped ORDER BY id"
+    ).fetchall():
+        name = TableName(namespace, table)
+        if at >= before(name):
+            continue
+        db.execute(f"DELETE FROM iceberg_tables WHERE {KEY}", (DROPPED, namespace, f"{table}#{number}"))
+        db.execute("DELETE FROM lake_dropped WHERE id = ?", (number,))
+        found.append(name)
+    return found

@@ -98,6 +98,12 @@ class PostgresDatabase:
                 time.sleep(_PAUSE_S * 2**attempt)
         raise AssertionError("the last attempt returns or raises")
 
+    def problems(self, db: Transaction) -> Sequence[str]:
+        return ()  # the server checks its own files
+
+    def restart_ids(self, db: Transaction, table: str, number: int) -> None:
+        db.execute(f"ALTER TABLE {table} ALTER COLUMN id RESTART WITH {int(number)}")
+
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         with self._begun("BEGIN ISOLATION LEVEL READ COMMITTED") as db:
@@ -227,10 +233,16 @@ def create_tables_sql() -> str:
     The stack executes it when the server starts: Trino needs the tables before the first client of ours.
     """
     created = "".join(f"    {each};\n" for each in statements(_IDENTITY))
-    return f"""DO $$ BEGIN
+    return f"""DO $$ DECLARE older INTEGER; found TEXT; BEGIN
   PERFORM pg_advisory_xact_lock({_LOCK});
   CREATE TABLE IF NOT EXISTS lake_schema (version INTEGER NOT NULL PRIMARY KEY);
-  IF coalesce((SELECT max(version) FROM lake_schema), 0) < {VERSION} THEN
+  older := (SELECT max(version) FROM lake_schema);
+  IF coalesce(older, 0) < {VERSION} THEN
+    -- The tables of an older release are copied before they are changed.
+    FOR found IN SELECT tablename FROM pg_tables WHERE older IS NOT NULL AND schemaname = current_schema()
+        AND (starts_with(tablename, 'lake_') OR starts_with(tablename, 'iceberg_')) LOOP
+      EXECUTE format('CREATE TABLE IF NOT EXISTS %I AS TABLE %I', 'backup_v' || older || '_' || found, found);
+    END LOOP;
 {created}    INSERT INTO lake_schema VALUES ({VERSION});
   END IF;
 END $$"""

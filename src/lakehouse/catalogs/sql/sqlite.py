@@ -7,7 +7,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -44,6 +44,13 @@ class SqliteDatabase:
         with self.transaction() as db:
             return work(db)
 
+    def problems(self, db: Transaction) -> Sequence[str]:
+        found = [str(row[0]) for row in db.execute("PRAGMA quick_check(10)").fetchall()]
+        return [] if found == ["ok"] else found
+
+    def restart_ids(self, db: Transaction, table: str, number: int) -> None:
+        """SQLite continues after the highest id by itself."""
+
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         # IMMEDIATE: a transaction that reads before it writes could not wait for a commit in between.
@@ -78,7 +85,7 @@ class SqliteDatabase:
         try:
             # user_version states that the tables exist, so that a read takes one page and not a dozen DDL statements.
             if db.execute("PRAGMA user_version").fetchone()[0] < VERSION:
-                _create_tables(db)
+                _create_tables(db, self.file)
             db.execute(begin)
             yield _SqliteTransaction(db)
             db.execute("COMMIT")
@@ -102,7 +109,7 @@ class _SqliteTransaction:
             raise DuplicateKeyError(str(exc)) from exc
 
 
-def _create_tables(db: sqlite3.Connection) -> None:
+def _create_tables(db: sqlite3.Connection, file: Path) -> None:
     """Create the tables. SQLite does not wait for a busy file to change the journal mode, so this does."""
     deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
@@ -114,8 +121,28 @@ def _create_tables(db: sqlite3.Connection) -> None:
                 raise
             time.sleep(0.05)
     db.execute("BEGIN IMMEDIATE")
-    if db.execute("PRAGMA user_version").fetchone()[0] < VERSION:  # unless another process was first
+    found = db.execute("PRAGMA user_version").fetchone()[0]
+    if found < VERSION:  # unless another process was first
+        if found:
+            _back_up(file, found)
         for statement in statements(_IDENTITY):
             db.execute(statement)
         db.execute(f"PRAGMA user_version={VERSION}")
     db.execute("COMMIT")
+
+
+def _back_up(file: Path, version: int) -> None:
+    """Copy the catalog of an older release before it is upgraded. The upgrade changes no other file of a lake."""
+    unfinished = file.with_name(f"{file.name}.v{version}.new")
+    try:
+        unfinished.unlink(missing_ok=True)
+        os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IMODE(file.stat().st_mode)))
+        # Another connection, which sees the state before this transaction.
+        with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(unfinished)) as copy:
+            source.backup(copy)
+        unfinished.replace(file.with_name(f"{file.name}.v{version}.bak"))
+    except OSError as exc:
+        raise HomeError(
+            f"The catalog {file} of an older release cannot be copied before it is upgraded: {exc.strerror}.",
+            "Free some space on its disk. The catalog is unchanged.",
+        ) from exc

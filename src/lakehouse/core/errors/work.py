@@ -125,3 +125,9 @@ class RunConflictError(PipelineError):
     """Other writers kept changing the same tables during a run, which was repeated."""
 
     code = "run_conflict"
+
+
+class MaintenanceRunningError(LakeError):
+    """Another maintenance of the same lake has not finished."""
+
+    code = "maintenance_running"

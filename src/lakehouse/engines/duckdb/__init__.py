@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import finalize
 
 from lakehouse.core.engine import EngineCapabilities, Query
@@ -20,8 +20,9 @@ from lakehouse.core.result import Explain, Result, Row
 from lakehouse.core.statement import Statement, TableUse
 from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb.connection import load_extension, open_in_background, preload, take_preloaded
-from lakehouse.engines.duckdb.errors import translate, with_position
+from lakehouse.engines.duckdb.errors import stopped, translate, with_position
 from lakehouse.engines.duckdb.explain import explain_query
+from lakehouse.engines.duckdb.files import select_files, select_with_nulls
 from lakehouse.engines.duckdb.types import SPARK_TYPES, duckdb_type
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 #: Names of DuckDB's own catalogs and schemas: a namespace of such a name must be addressed differently.
 OWN_NAMESPACES = {"temp", "memory", "system", "main", "information_schema", "pg_catalog"}
 
-__all__ = ["OWN_NAMESPACES", "DuckDB", "DuckDBEngine", "DuckDBRows", "duckdb_type", "preload"]
+__all__ = ["OWN_NAMESPACES", "DuckDB", "DuckDBEngine", "DuckDBRows", "create_view", "duckdb_type", "preload"]
 
 #: Translates a statement to DuckDB's dialect, with new names for the tables at some positions.
 Translate = Callable[[Statement, Mapping[int, str]], str]
@@ -44,13 +45,20 @@ _MAX_CATALOGS, _MAX_STATEMENTS = 64, 256
 _CAST = {"hugeint": "bigint"}
 
 
+class Prepared(NamedTuple):
+    """What DuckDB runs for a statement, and its columns; nothing for a statement without rows."""
+
+    sql: str
+    columns: tuple[Column, ...]
+
+
 @dataclass(eq=False)
 class ViewCatalog:
     """An attached in-memory database with the views of some tables. Detached when nothing refers to it any more."""
 
     name: str
-    prepared: dict[str, tuple[str, tuple[Column, ...]]] = field(default_factory=dict)
-    """By statement: the SQL that DuckDB runs for it, and its columns. To ask DuckDB for them takes as long as a small query."""
+    prepared: dict[str, Prepared] = field(default_factory=dict)
+    """By statement. To prepare one takes as long as a small query."""
 
 
 class DuckDB:
@@ -75,13 +83,14 @@ class DuckDB:
             if self._pending is None:
                 self._pending = open_in_background()
 
-    def run(
+    def run(  # noqa: PLR0913 - the parts of one query
         self,
         sql: str,
         views: Mapping[TableName | str, Scan],
         reason: str,
         limit: int | None = None,
         explain: bool = False,
+        parameters: Mapping[str, Any] | None = None,
     ) -> Result:
         """Run a query over views of tables.
 
@@ -89,21 +98,26 @@ class DuckDB:
             sql: in DuckDB's dialect.
             views: the table that each name refers to; a plain string is a view without a namespace, for `OWN_NAMESPACES`.
             limit: the maximum number of rows (default: all).
+            parameters: values of `$name` in the statement.
         """
         cursor = self._connected().cursor()
         import duckdb  # after the cursor, which raises a clear error if DuckDB is not installed
 
         try:
             catalog = self._open(cursor, tuple(views.items()))
-            report = explain_query(cursor, sql, views.values(), reason) if explain else Explain("duckdb", reason)
-            if sql not in catalog.prepared:
+            report = Explain("duckdb", reason)
+            if explain:
+                report = explain_query(cursor, sql, views.values(), reason, parameters)
+            prepared = None if parameters else catalog.prepared.get(sql)
+            if prepared is None:
                 if len(catalog.prepared) >= _MAX_STATEMENTS:
                     catalog.prepared.clear()
-                catalog.prepared[sql] = _prepare(cursor, sql)
+                prepared = catalog.prepared[sql] = _prepare(cursor, sql, parameters)
         except duckdb.Error as exc:
             raise translate(with_position(cursor, sql, exc), sql) from exc
-        to_run, columns = catalog.prepared[sql]
-        return Result(columns, DuckDBRows(to_run, limit, sql, cursor, catalog), report)
+        except RuntimeError as exc:
+            raise stopped(cursor, exc) from exc
+        return Result(prepared.columns, DuckDBRows(prepared.sql, limit, sql, cursor, catalog, parameters), report)
 
     def _connected(self) -> duckdb.DuckDBPyConnection:
         self.begin()
@@ -130,7 +144,7 @@ class DuckDB:
                 assert self._connection is not None
                 finalize(catalog, _detach, self._connection, catalog.name)
                 for name, scan in views:
-                    _create_view(cursor, name, scan)
+                    create_view(cursor, name, scan)
                 if len(self._catalogs) >= _MAX_CATALOGS:
                     self._catalogs.pop(next(iter(self._catalogs)))  # results that still read from it keep it
             self._catalogs[views] = catalog  # the last used one is the last
@@ -151,14 +165,14 @@ class DuckDBEngine:
         self._duckdb.begin()
 
     def run(self, query: Query) -> Result:
-        views, names = _views(query.scans)
+        views, names = views_of(query.scans)
         statement, request = query.statement, query.request
         # A plain statement, which has no tree, means the same in DuckDB as it is written.
         sql = statement.text if statement.tree is None else self._translate(statement, names)
-        return self._duckdb.run(sql, views, query.reason, request.limit, request.explain)
+        return self._duckdb.run(sql, views, query.reason, request.limit, request.explain, request.parameters)
 
 
-def _views(scans: Mapping[TableUse, Scan]) -> tuple[dict[TableName | str, Scan], dict[int, str]]:
+def views_of(scans: Mapping[TableUse, Scan]) -> tuple[dict[TableName | str, Scan], dict[int, str]]:
     """A view for each scan, and the new names of table references by their position in the text.
 
     One statement may use a table at several times, and DuckDB keeps some schema names to itself: those references get
@@ -186,6 +200,7 @@ class DuckDBRows:
     cursor: Any
     catalog: ViewCatalog
     """Referenced because it holds the views that the query reads."""
+    parameters: Mapping[str, Any] | None = None
 
     def fetch(self) -> list[Row]:
         """All rows as tuples."""
@@ -203,38 +218,39 @@ class DuckDBRows:
 
         limited = self.to_run if self.limit is None else f"FROM ({self.to_run}\n) LIMIT {self.limit}"
         try:
-            return getattr(self.cursor.execute(limited), method)()
+            return getattr(self.cursor.execute(limited, self.parameters and dict(self.parameters)), method)()
         except duckdb.Error as exc:
             raise translate(exc, self.sql) from exc
+        except RuntimeError as exc:
+            raise stopped(self.cursor, exc) from exc
 
 
-def _prepare(cursor: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, tuple[Column, ...]]:
-    """What to run for a query, and its columns; nothing for a statement without rows."""
-    relation = cursor.sql(sql)
+def _prepare(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any] | None) -> Prepared:
+    relation = cursor.sql(sql, params=dict(parameters)) if parameters else cursor.sql(sql)
     if relation is None:
-        return "", ()
+        return Prepared("", ())
     found = list(zip(relation.columns, relation.types, strict=True))
-    columns = tuple(Column(_spark_name(name), _CAST.get(kind.id) or _spark_type(kind)) for name, kind in found)
-    return _with_bigint_sums(sql.rstrip().rstrip(";"), found), columns
+    columns = tuple(Column(spark_name(name), _CAST.get(kind.id) or spark_type(kind)) for name, kind in found)
+    return Prepared(_with_bigint_sums(sql.rstrip().rstrip(";"), found), columns)
 
 
-def _spark_name(column: str) -> str:
+def spark_name(column: str) -> str:
     """The name that Spark gives to a column without one."""
     return column.replace("count_star()", "count(1)").replace('"', "")
 
 
-def _spark_type(kind: Any) -> str:
+def spark_type(kind: Any) -> str:
     """The Spark type of a `DuckDBPyType`, whose stubs do not describe its children."""
     match kind.id:
         case "decimal":
             (_, precision), (_, scale) = kind.children
             return f"decimal({precision},{scale})"
         case "list" | "array":
-            return f"array<{_spark_type(kind.children[0][1])}>"
+            return f"array<{spark_type(kind.children[0][1])}>"
         case "map":
-            return f"map<{','.join(_spark_type(part) for _, part in kind.children)}>"
+            return f"map<{','.join(spark_type(part) for _, part in kind.children)}>"
         case "struct":
-            return f"struct<{','.join(f'{name}:{_spark_type(part)}' for name, part in kind.children)}>"
+            return f"struct<{','.join(f'{name}:{spark_type(part)}' for name, part in kind.children)}>"
     return SPARK_TYPES.get(kind.id, str(kind.id))
 
 
@@ -256,7 +272,7 @@ def _detach(connection: duckdb.DuckDBPyConnection, name: str) -> None:
         connection.cursor().execute(f"DETACH {name}")
 
 
-def _create_view(cursor: duckdb.DuckDBPyConnection, name: TableName | str, scan: Scan) -> None:
+def create_view(cursor: duckdb.DuckDBPyConnection, name: TableName | str, scan: Scan) -> None:
     """Create the view that a table name in a query refers to."""
     import duckdb
 
@@ -269,7 +285,7 @@ def _create_view(cursor: duckdb.DuckDBPyConnection, name: TableName | str, scan:
         if not scan.files:
             raise
         # The table has a column that none of its files has yet.
-        cursor.execute(f"CREATE VIEW {view} AS {_select_with_nulls(scan)}")
+        cursor.execute(f"CREATE VIEW {view} AS {select_with_nulls(scan)}")
 
 
 def _select(scan: Scan) -> str:
@@ -277,24 +293,4 @@ def _select(scan: Scan) -> str:
     if scan.metadata:
         at = f", snapshot_from_id = {int(scan.snapshot_id)}" if scan.snapshot_id else ""
         return f"SELECT * FROM iceberg_scan({_text(scan.metadata)}{at})"
-    return f"SELECT {_names(scan)} FROM {_parquet(scan)}" if scan.files else _no_rows(scan)
-
-
-def _select_with_nulls(scan: Scan) -> str:
-    """The same with nulls for missing columns; counts do not come from footers then."""
-    return f"SELECT {_names(scan)} FROM (SELECT * FROM {_parquet(scan)} UNION ALL BY NAME {_no_rows(scan)})"
-
-
-def _names(scan: Scan) -> str:
-    return ", ".join(_name(column.name) for column in scan.columns)
-
-
-def _parquet(scan: Scan) -> str:
-    files = ", ".join(_text(file) for file in scan.files)
-    # Older files lack newer columns; by name, a missing column is null.
-    return f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
-
-
-def _no_rows(scan: Scan) -> str:
-    nulls = ", ".join(f"CAST(NULL AS {duckdb_type(column.type)}) AS {_name(column.name)}" for column in scan.columns)
-    return f"SELECT {nulls or '1'} WHERE false"
+    return select_files(scan)

@@ -47,6 +47,14 @@ def translate(exc: Exception, sql: str) -> EngineError | DiskFullError:
     return EngineError(f"DuckDB failed: {first}", "LAKE_DEBUG=1 shows more; lake sql --engine spark may work.")
 
 
+def stopped(cursor: duckdb.DuckDBPyConnection, exc: RuntimeError) -> BaseException:
+    """A KeyboardInterrupt for what DuckDB raises on Ctrl-C; the statement itself would go on in DuckDB's threads."""
+    if "interrupted" not in str(exc):
+        return exc
+    cursor.interrupt()
+    return KeyboardInterrupt()
+
+
 def _parse(text: str, sql: str) -> tuple[str, int | None, int | None]:
     """DuckDB's message without its marked line, and the line and column that the mark points at."""
     found = _POSITION.search(text)

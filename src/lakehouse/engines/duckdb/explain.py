@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.result import Explain
@@ -13,11 +13,18 @@ if TYPE_CHECKING:
     import duckdb
 
 
-def explain_query(cursor: duckdb.DuckDBPyConnection, sql: str, scans: Iterable[Scan], reason: str) -> Explain:
+def explain_query(
+    cursor: duckdb.DuckDBPyConnection,
+    sql: str,
+    scans: Iterable[Scan],
+    reason: str,
+    parameters: Mapping[str, Any] | None = None,
+) -> Explain:
     """Run the query once under DuckDB's profiler, and count the files that its scans opened."""
     cursor.execute("SET enable_external_file_cache = false")  # cached files would not count as read
-    profile = json.loads(cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + sql).fetchall()[0][1])
-    plan = cursor.execute("EXPLAIN " + sql).fetchall()[0][1]
+    values = dict(parameters) if parameters else None
+    profile = json.loads(cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + sql, values).fetchall()[0][1])
+    plan = cursor.execute("EXPLAIN " + sql, values).fetchall()[0][1]
     cursor.execute("SET enable_external_file_cache = true")
     scans = list(scans)
     return Explain(

@@ -86,7 +86,11 @@ class LocalSession:
         """Run one statement of a request."""
         with translated(prepared.sql), self._borrowed(reuse=not prepared.changes_session) as session:
             _set_up(session, prepared)
-            frame = session.sql(prepared.sql)
+            frame = (
+                session.sql(prepared.sql, args=dict(request.parameters))
+                if request.parameters
+                else session.sql(prepared.sql)
+            )
             if request.write:
                 _write(frame, request.write)
                 return Result((), ListedRows([], []), Explain("spark", reason))
@@ -118,6 +122,17 @@ class LocalSession:
         context = getattr(self._started and self._started.spark, "_sc", None)
         if context is not None:
             context.cancelJobGroup(tag)
+
+    def progress(self, tag: str) -> tuple[int, int]:
+        """The completed tasks and all tasks of a `cancellable` block, as far as Spark has planned them."""
+        context = getattr(self._started and self._started.spark, "_sc", None)
+        if context is None:
+            return 0, 0
+        tracker = context.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(tag)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+        found = [stage for stage in stages if stage]
+        return sum(stage.numCompletedTasks for stage in found), sum(stage.numTasks for stage in found)
 
     def stop(self) -> None:
         """End the session and its JVM."""

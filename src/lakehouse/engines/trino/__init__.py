@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+from lakehouse.core.cancel import stopped_by
 from lakehouse.core.errors import EngineUnreachableError, NotInstalledError
 from lakehouse.core.masking import mask
 from lakehouse.core.names import CATALOG
@@ -87,20 +88,25 @@ def _execute(cursor: Any, sql: str, limit: int | None, progress: Progress | None
     worker = threading.Thread(target=run, daemon=True)
     worker.start()
     try:
-        while worker.is_alive():
-            worker.join(_POLL_S)
-            if progress:
-                _report(cursor, progress)
+        with stopped_by(lambda: _cancel(cursor)):
+            while worker.is_alive():
+                worker.join(_POLL_S)
+                if progress:
+                    _report(cursor, progress)
     finally:
         # After Ctrl-C, or with rows left that nobody fetches, Trino need not continue.
         if worker.is_alive() or limit is not None:
-            with suppress(Exception):
-                cursor.cancel()
+            _cancel(cursor)
     if failure:
         raise failure[0]
     if not rows:
         raise EngineUnreachableError("Trino returned no result.", "lake logs trino")
     return rows[0]
+
+
+def _cancel(cursor: Any) -> None:
+    with suppress(Exception):
+        cursor.cancel()
 
 
 def _report(cursor: Any, progress: Progress) -> None:

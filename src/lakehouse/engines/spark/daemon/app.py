@@ -15,7 +15,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from lakehouse.core.errors import LakeError
 from lakehouse.core.jsonable import jsonable
@@ -38,11 +38,14 @@ class Query(BaseModel):
     limit: int | None = None
     explain: bool = False
     branch: str = ""
+    parameters: dict[str, str | int | float | bool | None] = {}
     files: dict[str, str] = {}
     settings: dict[str, str] = {}
     write: WriteTarget | None = None
     ingest_into: str = ""
     reason: str = "asked for"
+    tag: str = Field(default="", pattern="^([0-9a-f]{32})?$")
+    """Under which GET /progress finds the statement."""
 
 
 class Attachment(BaseModel):
@@ -72,26 +75,24 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
     """
     app = FastAPI(title="lakehouse", version=__version__)
 
-    @app.exception_handler(LakeError)
-    async def explain_error(request: Request, exc: LakeError) -> JSONResponse:
-        return JSONResponse(exc.as_dict(), status_code=400 if exc.is_user_error else 500)
-
-    @app.exception_handler(Exception)
-    async def explain_bug(request: Request, exc: Exception) -> JSONResponse:
-        error = LakeError(f"Unexpected error: {type(exc).__name__}: {exc}", "The log has the traceback.")
-        return JSONResponse(error.as_dict(), status_code=500)
+    _explain_errors(app)
 
     @app.get("/health")
     async def health() -> dict[str, Any]:
         return {"pid": os.getpid(), "fingerprint": fingerprint, "version": __version__, "running": activity.running}
 
+    @app.get("/progress/{tag}")
+    async def progress(tag: str) -> dict[str, int]:
+        completed, tasks = await asyncio.to_thread(session.progress, tag)
+        return {"completed": completed, "tasks": tasks}
+
     @app.post("/query")
     async def query(body: Query, request: Request) -> Response:
         activity.running += 1
-        tag = uuid.uuid4().hex
+        tag = body.tag or uuid.uuid4().hex
         wants_arrow = ARROW in request.headers.get("accept", "")
         query_request = QueryRequest(
-            **body.model_dump(exclude={"engine", "reason", "write"}), write=body.write, arrow=wants_arrow
+            **body.model_dump(exclude={"engine", "reason", "tag", "write"}), write=body.write, arrow=wants_arrow
         )
         run = functools.partial(_run, answer, session, query_request, body, tag)
         try:
@@ -120,6 +121,19 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
         return StreamingResponse(lease(), media_type="application/json")
 
     return app
+
+
+def _explain_errors(app: FastAPI) -> None:
+    """Answer an error in the JSON shape that the command line has, too."""
+
+    @app.exception_handler(LakeError)
+    async def explain_error(request: Request, exc: LakeError) -> JSONResponse:
+        return JSONResponse(exc.as_dict(), status_code=400 if exc.is_user_error else 500)
+
+    @app.exception_handler(Exception)
+    async def explain_bug(request: Request, exc: Exception) -> JSONResponse:
+        error = LakeError(f"Unexpected error: {type(exc).__name__}: {exc}", "The log has the traceback.")
+        return JSONResponse(error.as_dict(), status_code=500)
 
 
 def _run(answer: Answer, session: LocalSession, request: QueryRequest, body: Query, tag: str) -> Response:

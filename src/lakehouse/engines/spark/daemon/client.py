@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.engine import EngineCapabilities, Query, job_group
@@ -30,6 +31,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 SOCKET = "spark.sock"
 _CONNECT_TIMEOUT_S = 5.0
 _STOP_TIMEOUT_S = 15.0
+_PROGRESS_S = 0.5
 
 
 class SparkDaemonClient:
@@ -63,12 +65,37 @@ class SparkDaemonClient:
         """Run a request on the daemon, which is started if it does not run."""
         request = query.request
         self._ensure_running()
-        body = {**asdict(request), "reason": query.reason}
-        with self._status_reporter("Running on Spark"):
+        tag = token_hex(16)
+        body = {**asdict(request), "reason": query.reason, "tag": tag}
+        with self._status_reporter("Running on Spark") as show, self._progress_shown(tag, show):
             status, content_type, data = self._send("POST", "/query", body, accept=ARROW if request.arrow else "")
         if status != 200:
             raise error_from_dict(json.loads(data), request.sql)
         return _arrow_result(data) if content_type == ARROW else _listed_result(json.loads(data))
+
+    @contextmanager
+    def _progress_shown(self, tag: str, show: Callable[[str], None] | None) -> Iterator[None]:
+        """Show how many tasks of a statement are done, while the block waits for its result."""
+        if show is None:
+            yield
+            return
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(_PROGRESS_S):
+                with suppress(LakeError):
+                    status, _, data = self._send("GET", f"/progress/{tag}", timeout=_CONNECT_TIMEOUT_S)
+                    found = json.loads(data) if status == 200 else {}
+                    if found.get("tasks") and not ended.is_set():
+                        done, total = found["completed"], found["tasks"]
+                        show(f"Running on Spark: {100 * done // total} % ({done} of {total} tasks)")
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
 
     def lease(self, start: bool) -> Lease | None:
         """A lease of the daemon's JVM; None if no daemon with these settings runs.

@@ -1,0 +1,103 @@
+"""`lake backup`, `restore`, `clone` and `migrate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import click
+
+from lakehouse.cli.app import Context, command
+from lakehouse.cli.options import from_option
+from lakehouse.cli.show import note, show_rows, show_status, size
+
+
+@command("lake backup /mnt/backups/lake\nlake backup s3://backups/lake\nlake backup /mnt/backups/lake --list")
+@click.argument("dest")
+@click.option("--full", is_flag=True, help="Read every file again, also those that an earlier backup in DEST holds.")
+@click.option("--list", "listing", is_flag=True, help="List the backups in DEST; make none.")
+def backup(context: Context, dest: str, full: bool, listing: bool) -> None:
+    """Back the lake up to DEST, a folder or s3://bucket/prefix, while writers work.
+
+    The first backup copies everything. Each further one in the same DEST copies only what is new.
+    """
+    if listing:
+        _list(context, dest)
+        return
+    with show_status("Backing up") as update:
+        done = context.lake.backup(dest, full, _progress(update))
+    columns = ["backup", "files", "bytes", "copied_files", "copied_bytes"]
+    show_rows(columns, [(done.id, done.files, done.bytes, done.copied_files, done.copied_bytes)], context.output)
+    _notes(done.notes)
+    note(
+        f"Backup {done.id}: {done.files} files, {size(done.copied_bytes)} new. Restore it: lake restore {dest} --home DIR"
+    )
+
+
+def _list(context: Context, dest: str) -> None:
+    from lakehouse.lake.copies import list_backups
+
+    rows = [
+        (each.id, each.made_at, len(each.state.main), len(each.state.branches), len(each.files), each.size)
+        for each in list_backups(context.settings(), dest)
+    ]
+    show_rows(["backup", "made_at", "tables", "branches", "files", "bytes"], rows, context.output)
+
+
+@command("lake restore /mnt/backups/lake --home restored\nlake --profile sql restore s3://backups/lake")
+@click.argument("source", metavar="DEST")
+@click.option("--backup", "backup_id", default="", metavar="ID", help="Which backup in DEST (default: the newest).")
+def restore(context: Context, source: str, backup_id: str) -> None:
+    """Restore a backup in DEST into an empty lake: another folder, another bucket, or another kind of catalog.
+
+    All paths are rewritten, and every snapshot is compared with the backup. A lake that holds something is never
+    overwritten. If a restore is interrupted, the same command finishes it; until then the folder cannot be used as a lake.
+    """
+    from lakehouse.lake.copies import restore_lake
+
+    with show_status("Restoring") as update:
+        done = restore_lake(context.settings(), source, backup_id, _progress(update))
+    columns = ["tables", "branches", "tags", "files"]
+    show_rows(columns, [(done.tables, done.branches, done.tags, done.files)], context.output)
+    _notes(done.notes)
+    note(f"Restored {done.tables} tables into {context.settings().home}; every snapshot is equal to the backup.")
+
+
+@command("lake clone --shallow experiment\nlake --home experiment sql 'delete from shop.orders'")
+@click.argument("folder", metavar="DIR")
+@click.option("--shallow", is_flag=True, required=True, help="Share the data files; copy only metadata.")
+@from_option
+def clone(context: Context, folder: str, shallow: bool, from_ref: str) -> None:
+    """Create a lake in DIR that shares the data files of this one, for experiments on the side.
+
+    What the clone writes goes to DIR. A tag in this lake keeps the shared files: drop it when the clone is gone.
+    """
+    done = context.lake.clone(folder, from_ref)
+    show_rows(["tables", "tag"], [(done.tables, done.tag)], context.output)
+    _notes(done.notes)
+    note(f"The tag {done.tag} keeps the shared files. Without the clone: lake tag drop {done.tag}")
+
+
+@command("lake --profile sql up\nlake migrate --to-profile sql\nlake --profile sql tables")
+@click.option(
+    "--to-profile", "target", required=True, metavar="NAME", help="The profile to copy to: sql, rest, stack or hive."
+)
+def migrate(context: Context, target: str) -> None:
+    """Copy an embedded lake to the servers of another profile, with its history, branches and tags.
+
+    This lake stays as it is. Stop what writes to it first. If a migration is interrupted, the same command finishes it.
+    """
+    with show_status("Migrating") as update:
+        done = context.lake.migrate(target, _progress(update))
+    columns = ["tables", "branches", "tags", "files", "written"]
+    show_rows(columns, [(done.tables, done.branches, done.tags, done.files, done.written)], context.output)
+    _notes(done.notes)
+    note(f"Migrated {done.tables} tables. Use them with: lake --profile {target} tables (or LAKE_PROFILE={target})")
+
+
+def _progress(update: Callable[[str], None] | None) -> Callable[[str], None]:
+    return update or note
+
+
+def _notes(notes: Iterable[str]) -> None:
+    for each in notes:
+        note(f"Not taken: {each}.")

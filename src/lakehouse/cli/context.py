@@ -1,0 +1,92 @@
+"""What a command works on: the values of the common options, and the lake that they name, here or behind a service."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lakehouse.core.errors import NotSupportedError
+
+if TYPE_CHECKING:
+    from lakehouse.client import RemoteLake
+    from lakehouse.config.settings import Settings
+    from lakehouse.lake import Lake
+
+
+@dataclass
+class Context:
+    """The values of the common options. The lake is opened when a command first uses it."""
+
+    flags: dict[str, Any] = field(default_factory=dict)
+    output: str = "table"
+    branch: str = ""
+    _lake: Lake | RemoteLake | None = None
+
+    def all_settings(self) -> Settings:
+        """The settings, whether they name a service or not."""
+        from lakehouse.config.load import load_settings
+
+        return load_settings(self.flags)
+
+    def settings(self) -> Settings:
+        """The settings of a lake of this machine; NotSupportedError if they name a service."""
+        settings = self.all_settings()
+        if settings.url:
+            raise _not_remote(settings)
+        return settings
+
+    @property
+    def lake(self) -> Lake | RemoteLake:
+        """The lake of this machine, or the one behind the service that --url or LAKE_URL names."""
+        if self._lake is None:
+            settings = self.all_settings()
+            lake = _connect(settings) if settings.url else _open(settings)
+            self._lake = lake.branch(self.branch) if self.branch else lake
+        return self._lake
+
+    @property
+    def local_lake(self) -> Lake:
+        """The lake of this machine, for commands that a service cannot run; NotSupportedError if there is a service."""
+        from lakehouse.lake import Lake
+
+        self.settings()
+        lake = self.lake
+        assert isinstance(lake, Lake)
+        return lake
+
+
+def _open(settings: Settings) -> Lake:
+    from lakehouse.cli.show import show_download, show_status
+    from lakehouse.lake.assemble import assemble
+
+    return assemble(settings, arrow=False, status=show_status, download=show_download)
+
+
+def _connect(settings: Settings) -> RemoteLake:
+    from lakehouse.client import connect
+
+    return connect(settings.url, settings.key, allow_http=settings.allow_http)
+
+
+def _not_remote(settings: Settings) -> NotSupportedError:
+    command = click.get_current_context().command_path
+    origin = settings.origins.get("url", "flag")
+    where = "--url" if origin == "flag" else origin.removeprefix("environment: ")
+    where = where if "LAKE_URL" in where or where == "--url" else f"`url` in {where}"
+    return NotSupportedError(
+        f"`{command}` works on a lake of this machine, not on the service {settings.url}.",
+        f"Run it where the lake is, without {where}.",
+    )
+
+
+def read_key(file: str) -> str:
+    """The key in a file that the user names."""
+    try:
+        with open(os.path.expanduser(file)) as stream:
+            return stream.read().strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
+        raise click.UsageError(f"--key-file: {file} cannot be read: {reason}.") from exc

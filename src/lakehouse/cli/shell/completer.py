@@ -1,0 +1,160 @@
+"""Complete keywords, functions, tables, columns, branches, snapshots, pipelines and files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.completion.filesystem import PathCompleter
+from prompt_toolkit.document import Document
+
+from lakehouse.cli.shell.metadata import Metadata
+from lakehouse.cli.shell.parser import current_fragment
+from lakehouse.cli.shell.registry import COMMANDS
+from lakehouse.cli.shell.words import ENGINES, FUNCTIONS, KEYWORDS, WHENS
+
+_WORD = re.compile(r"[\w.`]*$")
+_ARGUMENT = re.compile(r"\S*$")
+_TABLES_NEXT = {"from", "join", "into", "table", "update", "overwrite"}
+_FROM = re.compile(
+    r"\b(?:from|join|update|into)\s+([\w.]+)(?:\s+(?:as\s+)?(?!where\b|on\b|join\b|left\b|set\b)(\w+))?", re.IGNORECASE
+)
+_TABLE_COMMANDS = {"describe", "desc", "history", "travel", "diff", "log"}
+_BRANCH_ACTIONS = ("create", "drop", "merge", "diff", "list")
+_SWITCHES = {"\\timing": ("on", "off"), "\\pager": ("on", "off"), "\\x": ("on", "off", "auto"), "\\engine": ENGINES}
+
+Offer = Iterable[tuple[str, str]]
+"""Texts with what they are."""
+
+
+class LakeCompleter(Completer):
+    """Completes from cached metadata, so that it never waits for the lake."""
+
+    def __init__(self, metadata: Metadata) -> None:
+        self._metadata = metadata
+        self._files = PathCompleter(expanduser=True)
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        fragment = current_fragment(document.text_before_cursor).rpartition("\n")
+        line, words = fragment[2], fragment[2].split()
+        first = words[0].lower() if words else ""
+        is_first = len(words) <= 1 and not line.endswith(" ")
+        if not fragment[0] and is_first:
+            yield from _completions(line.lstrip(), _first_words())
+        elif not fragment[0] and (complete := self._argument_of(first, words)) is not None:
+            yield from complete(line, words[1:] if line.endswith(" ") else words[1:-1], complete_event)
+        else:
+            yield from self._sql(document)
+
+    # ---- commands -----------------------------------------------------------------------------------------------
+
+    def _argument_of(
+        self, name: str, words: list[str]
+    ) -> Callable[[str, list[str], CompleteEvent], Iterator[Completion]] | None:
+        if name == "insert" and len(words) > 1 and words[1].lower() in ("into", "overwrite"):
+            return None
+        if name == "insert":
+            return self._insert
+        if name in ("\\o", "\\i"):
+            return self._file
+        return self._argument if name in COMMANDS or name == "desc" else None
+
+    def _argument(self, line: str, before: list[str], event: CompleteEvent) -> Iterator[Completion]:
+        name, typed = line.split()[0].lower(), _ARGUMENT.search(line)
+        yield from _completions(typed[0] if typed else "", self._offer(name, before, typed[0] if typed else ""))
+
+    def _offer(self, name: str, before: list[str], typed: str) -> Offer:
+        metadata = self._metadata
+        if name in _TABLE_COMMANDS and not before:
+            return _kind(metadata.tables.starting_with(typed.lower()), "table")
+        if name in ("travel", "diff") and before:
+            words = () if name == "travel" else (("from", "word"), ("to", "word"))
+            return (*words, *_snapshots(metadata, before[0].lower()), *_kind(WHENS, "when"))
+        if name == "use" or (name == "branch" and before and before[0].lower() in _BRANCH_ACTIONS):
+            return _kind(metadata.branches.starting_with(typed.lower()), "branch")
+        if name == "branch":
+            return _kind(_BRANCH_ACTIONS, "action")
+        if name == "run":
+            return _kind(metadata.pipelines.starting_with(typed), "pipeline")
+        if name in ("help", "\\?"):
+            return _kind(COMMANDS, "command")
+        return _kind(_SWITCHES.get(name, WHENS if name == "\\asof" else ()), "")
+
+    def _insert(self, line: str, before: list[str], event: CompleteEvent) -> Iterator[Completion]:
+        lower = [word.lower() for word in before]
+        typed = line.split(" ")[-1]
+        if lower[-1:] == ["into"]:
+            yield from _completions(typed, _kind(self._metadata.tables.starting_with(typed.lower()), "table"))
+        elif "into" in lower and lower[-1] == "key":
+            columns = self._metadata.columns(lower[lower.index("into") + 1])
+            yield from _completions(typed, _kind(columns, "column"))
+        elif "into" in lower:
+            yield from _completions(typed, _kind(("key", "mode", "format"), "word"))
+        else:
+            yield from _completions(typed, (("into", "word"),) if before else ())
+            yield from self._file(line, before, event)
+
+    def _file(self, line: str, before: list[str], event: CompleteEvent) -> Iterator[Completion]:
+        typed = line.split(" ")[-1]
+        yield from self._files.get_completions(Document(typed), event)
+
+    # ---- SQL ----------------------------------------------------------------------------------------------------
+
+    def _sql(self, document: Document) -> Iterator[Completion]:
+        before = current_fragment(document.text_before_cursor)
+        found = _WORD.search(before)
+        typed = found[0] if found else ""
+        previous = before[: len(before) - len(typed)].split()[-1:]
+        if previous and previous[0].lower() in _TABLES_NEXT:
+            yield from _completions(typed, _kind(self._metadata.tables.starting_with(typed.lower()), "table"))
+            return
+        tables = _tables_of(before + document.text_after_cursor.partition(";")[0])
+        if "." in typed:
+            qualifier, _, rest = typed.lower().rpartition(".")
+            columns = self._metadata.columns(tables.get(qualifier, qualifier))
+            yield from _completions(rest, _kind(columns, "column"))
+            yield from _completions(typed, _kind(self._metadata.tables.starting_with(typed.lower()), "table"))
+            return
+        if not typed:
+            return
+        columns = tuple(dict.fromkeys(name for table in set(tables.values()) for name in self._metadata.columns(table)))
+        words: Iterable[str] = (*KEYWORDS, *FUNCTIONS)
+        words = [word.upper() for word in words] if typed.isupper() else words
+        yield from _completions(typed, (*_kind(columns, "column"), *_kind(words, "sql")))
+        yield from _completions(
+            typed, _kind(self._metadata.tables.starting_with(typed.lower()), "table"), anywhere=True
+        )
+
+
+def _first_words() -> Offer:
+    yield from ((name, each.help) for name, each in COMMANDS.items())
+    starts = "select insert update delete merge create alter drop truncate show explain with use set".split()
+    yield from ((word, "SQL") for word in starts if word not in COMMANDS)
+
+
+def _snapshots(metadata: Metadata, table: str) -> Offer:
+    return tuple(metadata.snapshots(table))
+
+
+def _kind(texts: Iterable[str], kind: str) -> Offer:
+    return ((text, kind) for text in texts)
+
+
+def _tables_of(text: str) -> dict[str, str]:
+    """The tables of a statement by their aliases and names."""
+    tables: dict[str, str] = {}
+    for name, alias in _FROM.findall(text):
+        tables[name.lower()] = tables[name.lower().rpartition(".")[2]] = name.lower()
+        if alias:
+            tables[alias.lower()] = name.lower()
+    return tables
+
+
+def _completions(typed: str, offer: Offer, anywhere: bool = False) -> Iterator[Completion]:
+    lower = typed.lower()
+    for text, kind in offer:
+        # A table is also found by its last part.
+        fits = text.lower().startswith(lower) or (kind == "table") or anywhere
+        if fits and text != typed:
+            yield Completion(text, -len(typed), display_meta=kind)

@@ -1,0 +1,118 @@
+"""The interactive loop: prompt, multi-line editing, history, completion; Ctrl-C stops a statement and never the shell."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.filters import is_searching
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import PygmentsLexer
+
+from lakehouse.cli.app import report_error
+from lakehouse.cli.shell.completer import LakeCompleter
+from lakehouse.cli.shell.destructive import danger
+from lakehouse.cli.shell.execute import execute
+from lakehouse.cli.shell.metadata import Metadata
+from lakehouse.cli.shell.parser import Command, Statement, is_complete, parse_input
+from lakehouse.cli.shell.session import Session
+from lakehouse.core.errors import LakeError
+
+#: Commands after which names may have changed, besides SQL.
+_CHANGING = {"insert", "use", "branch", "run", "undrop", "\\i"}
+
+
+def run_interactively(session: Session, history: Path) -> None:
+    """Read and run statements until Ctrl-D or `\\q`."""
+    metadata = Metadata(session.lake)
+    prompt: PromptSession[str] = PromptSession(
+        history=open_history(history),
+        lexer=_lexer(),
+        completer=LakeCompleter(metadata),
+        complete_while_typing=True,
+        multiline=True,
+        key_bindings=_bindings(),
+        prompt_continuation=lambda width, number, wrapped: " " * width if wrapped else ".".rjust(width - 2) + "> ",
+    )
+    session.display.note("SQL ends with ; — help lists the commands, Tab completes, \\q leaves.")
+    while not session.ended:
+        edited, session.edited = session.edited, ""
+        try:
+            text = prompt.prompt(lambda: prompt_text(session), default=edited)
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            break
+        if any(_run_safely(session, each) for each in parse_input(text).statements):
+            metadata.refresh(session.lake)
+
+
+def prompt_text(session: Session) -> FormattedText:
+    """`shop main> `, with the moment that tables are read at, if one is set."""
+    as_of = f" @{session.as_of}" if session.as_of else ""
+    branch = "ansigreen" if session.branch == "main" else "ansiyellow"
+    return FormattedText([("bold", session.label), (branch, f" {session.branch}"), ("ansimagenta", as_of), ("", "> ")])
+
+
+def open_history(file: Path) -> FileHistory:
+    """The history of all shells of this user: only the user may read it, since statements hold values."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch(mode=0o600, exist_ok=True)
+    return FileHistory(str(file))
+
+
+def _run_safely(session: Session, statement: Statement) -> bool:
+    """Run a statement and report its error; returns whether names may have changed."""
+    try:
+        if _is_wanted(statement):
+            execute(session, statement)
+    except LakeError as exc:
+        report_error(exc, "table", exc)
+    except KeyboardInterrupt:
+        session.display.note("\nStopped.")
+    except Exception as exc:  # noqa: BLE001 - whatever a statement raises, the shell goes on
+        error = LakeError(f"Unexpected error: {type(exc).__name__}: {exc}", "LAKE_DEBUG=1 shows the whole trace.")
+        report_error(error, "table", exc)
+    return not isinstance(statement, Command) or statement.name in _CHANGING
+
+
+def _is_wanted(statement: Statement) -> bool:
+    """Ask before a statement that destroys something."""
+    harm = danger(statement)
+    if not harm:
+        return True
+    sys.stderr.write(f"This {harm}. Continue? [y/N] ")
+    sys.stderr.flush()
+    answer = sys.stdin.readline().strip().lower()
+    return answer in ("y", "yes")
+
+
+def _bindings() -> KeyBindings:
+    """Enter runs a complete statement and else starts a new line; Alt-Enter always starts one."""
+    bindings = KeyBindings()
+
+    # In a search of the history, Enter takes what was found.
+    @bindings.add("enter", filter=~is_searching)
+    def accept_or_continue(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
+            buffer.complete_state = None  # takes the chosen completion
+        elif not buffer.text.strip() or is_complete(buffer.text):
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n")
+
+    @bindings.add("escape", "enter")
+    def continue_on_next_line(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    return bindings
+
+
+def _lexer() -> PygmentsLexer:
+    from pygments.lexers.sql import SqlLexer
+
+    return PygmentsLexer(SqlLexer)

@@ -1,0 +1,65 @@
+"""The registry of the shell's commands: each is a function with a usage line and one sentence of help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lakehouse.cli.shell.session import Session
+from lakehouse.core.errors import LakeError, UnknownChoiceError
+from lakehouse.core.names import nearest
+
+Run = Callable[[Session, tuple[str, ...]], None]
+
+
+@dataclass(frozen=True)
+class ShellCommand:
+    """A command of the shell."""
+
+    name: str
+    usage: str
+    help: str
+    run: Run
+    arguments: tuple[int, int]
+    """The least and the most arguments it takes."""
+
+
+COMMANDS: dict[str, ShellCommand] = {}
+
+
+class ShellUsageError(LakeError):
+    """A command of the shell has the wrong arguments."""
+
+    code = "bad_usage"
+    is_user_error = True
+
+
+def command(usage: str, help: str, least: int = 0, most: int = 0) -> Callable[[Run], Run]:
+    """Register a function as a command; the first word of the usage is its name."""
+
+    def register(run: Run) -> Run:
+        name = usage.split()[0]
+        COMMANDS[name] = ShellCommand(name, usage, help, run, (least, most))
+        return run
+
+    return register
+
+
+def find_command(name: str, arguments: tuple[str, ...]) -> ShellCommand:
+    """A command by name, if it takes so many arguments."""
+    found = COMMANDS.get(name)
+    if found is None:
+        near = nearest(name, COMMANDS)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        raise ShellUsageError(f"There is no command {name}.", f"{hint}\\? lists all of them.")
+    least, most = found.arguments
+    if not least <= len(arguments) <= most:
+        raise ShellUsageError(f"{name} is used as: {found.usage}", f"help {name}")
+    return found
+
+
+def one_of(name: str, given: str, choices: Mapping[str, str]) -> str:
+    """The value of a choice that was typed; raises UnknownChoiceError."""
+    if given.lower() not in choices:
+        raise UnknownChoiceError(name, given, choices)
+    return choices[given.lower()]

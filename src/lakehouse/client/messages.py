@@ -1,0 +1,125 @@
+"""A request to a service and its answer."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from lakehouse.core.errors import ServiceUnreachableError
+
+#: What http.client raises when a connection fails.
+FAILURES = (OSError, http.client.HTTPException)
+
+
+@dataclass(frozen=True)
+class Content:
+    """The body of a request. It is read anew for each attempt."""
+
+    type: str
+    length: int
+    read: Callable[[], Iterable[bytes]]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request, of which several attempts may be made."""
+
+    method: str
+    path: str
+    query: Mapping[str, Any] = field(default_factory=dict)
+    content: Content | None = None
+    accept: str = "application/json"
+    repeatable: bool = True
+    """Whether it may be sent again without a key."""
+
+    @property
+    def target(self) -> str:
+        """Path and parameters; those that are None or empty are left out."""
+        given = {name: value for name, value in self.query.items() if value is not None and value != ""}
+        return f"{self.path}?{urlencode(given)}" if given else self.path
+
+
+class Response:
+    """An answer whose body is read piece by piece. Close it, or read it to its end."""
+
+    def __init__(
+        self,
+        connection: http.client.HTTPConnection,
+        raw: http.client.HTTPResponse,
+        url: str,
+        release: Callable[[http.client.HTTPConnection], None],
+    ) -> None:
+        """
+        Args:
+            release: called with the connection when it can be used again.
+        """
+        self._connection, self._raw, self._url, self._release = connection, raw, url, release
+        self.status = raw.status
+        self.headers = raw.headers
+        self.closed = False
+
+    def read(self, size: int = -1) -> bytes:
+        """Read some of the body; ServiceUnreachableError if the connection ends early."""
+        if self.closed:
+            return b""
+        try:
+            data = self._raw.read(None if size < 0 else size)
+        except FAILURES as exc:
+            self.close()
+            raise ServiceUnreachableError(
+                f"{self._url} ended its answer early: {reason(exc)}.", "The log of the service has the reason."
+            ) from exc
+        except BaseException:
+            self.close()
+            raise
+        if self._raw.isclosed():
+            self.closed = True
+            if self._raw.will_close:
+                self._connection.close()
+            else:
+                self._release(self._connection)
+        return data
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines of the body as they arrive."""
+        pending = b""
+        while piece := self._read_some():
+            *complete, pending = (pending + piece).split(b"\n")
+            yield from complete
+        if pending:
+            yield pending
+
+    def _read_some(self) -> bytes:
+        try:
+            data = self._raw.read1(65536)
+        except FAILURES as exc:
+            self.close()
+            raise ServiceUnreachableError(f"{self._url} ended its answer early: {reason(exc)}.") from exc
+        if not data:
+            self.close()
+        return data
+
+    def close(self) -> None:
+        """End the connection, unless the body was read to its end: the service stops what it does for it."""
+        if not self.closed:
+            self.closed = True
+            self._connection.close()
+
+
+def as_json(body: Mapping[str, Any]) -> Content:
+    """A JSON object as the body of a request."""
+    data = json.dumps(body).encode()
+    return Content("application/json", len(data), lambda: [data])
+
+
+def reason(exc: BaseException) -> str:
+    """Why a connection failed, in a few words."""
+    if isinstance(exc, TimeoutError):
+        return "timeout"
+    if isinstance(exc, OSError) and exc.strerror:
+        return exc.strerror
+    return str(exc) or type(exc).__name__

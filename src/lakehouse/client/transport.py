@@ -1,0 +1,236 @@
+"""Requests to a service: connections that are used again, timeouts, retries, errors as their classes.
+
+A request is sent again after a failure only if doing it twice is the same as doing it once: it reads, or it has an
+Idempotency-Key, with which the service does the work once and repeats its answer.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import ssl
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from lakehouse.client.address import Address
+from lakehouse.client.messages import FAILURES, Request, Response, as_json, reason
+from lakehouse.core.errors import (
+    LakeError,
+    ServiceError,
+    ServiceUnreachableError,
+    TooManyRequestsError,
+    UnauthorizedError,
+    error_from_dict,
+)
+from lakehouse.core.version import __version__
+
+_CONNECT_TIMEOUT_S = 10.0
+#: Longer than a statement may take by default, so that the service ends it and not the client.
+TIMEOUT_S = 330.0
+#: Pauses before the second, third and fourth attempt.
+_PAUSES_S = (0.1, 0.4, 1.5)
+_LONGEST_PAUSE_S = 30.0
+#: The server closes a connection that is idle for 5 s: one that waited almost as long is not used again.
+_IDLE_S, _MOST_IDLE = 4.0, 8
+_MAX_ERROR_BODY = 1 << 20
+_PROXY_STATUSES = (502, 503, 504)
+
+
+class _ProxyError(ServiceError):
+    """An answer that is not one of the service: of a proxy in front of it, or of another program."""
+
+
+class Transport:
+    """Sends requests to one service. Threads may share it."""
+
+    def __init__(self, url: str, key: str = "", timeout_s: float = TIMEOUT_S, allow_http: bool = False) -> None:
+        self.address = Address.parse(url)
+        if key and not allow_http:
+            self.address.check_may_carry_key()
+        self._key, self._timeout_s = key.strip(), timeout_s
+        self._tls = ssl.create_default_context() if self.address.scheme == "https" else None
+        self._lock = threading.Lock()
+        self._idle: list[tuple[float, http.client.HTTPConnection]] = []
+
+    def __repr__(self) -> str:
+        return f"Transport({self.address})"
+
+    # ---- requests -----------------------------------------------------------------------------------------------
+
+    def get(self, path: str, **query: Any) -> Any:
+        """Read JSON."""
+        return self.json(Request("GET", path, query))
+
+    def pages(self, path: str, name: str, **query: Any) -> list[Any]:
+        """Read all pages of a list."""
+        found: list[Any] = []
+        token = ""
+        while True:
+            page = self.get(path, **query, page_token=token)
+            found += page[name]
+            token = page.get("next_page_token") or ""
+            if not token:
+                return found
+
+    def post(self, path: str, body: Mapping[str, Any] | None = None, **query: Any) -> Any:
+        """Change something; sent again under the same key if the answer is lost."""
+        return self.json(Request("POST", path, query, as_json(body or {}), repeatable=False))
+
+    def delete(self, path: str, **query: Any) -> Any:
+        """Remove something; sent again under the same key if the answer is lost."""
+        return self.json(Request("DELETE", path, query, repeatable=False))
+
+    def json(self, request: Request) -> Any:
+        """Send a request and parse the JSON of its answer."""
+        response = self.send(request)
+        content = response.read()
+        try:
+            return json.loads(content) if content else None
+        except ValueError as exc:
+            raise ServiceError(
+                f"{self.address}{request.path} did not answer with JSON.", "Is this the address of a lake's service?"
+            ) from exc
+
+    def send(self, request: Request) -> Response:
+        """Send a request, again if an attempt fails and may be repeated; raises the error that the service reports."""
+        headers = self._headers(request)
+        for pause in (*_PAUSES_S, None):
+            try:
+                response = self._attempt(request, headers)
+            except FAILURES as exc:
+                if pause is None or isinstance(exc, ssl.SSLError | TimeoutError):
+                    raise self._unreachable(exc) from exc
+                time.sleep(_jittered(pause))
+                continue
+            if response.status < 400:
+                return response
+            error = self._error(response, request)
+            if pause is None or not _may_pass(response.status, error):
+                raise error
+            time.sleep(_wait_s(response, pause))
+        raise AssertionError("the last attempt returns or raises")
+
+    def close(self) -> None:
+        """Close the connections that are not in use."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for _, connection in idle:
+            connection.close()
+
+    # ---- one attempt --------------------------------------------------------------------------------------------
+
+    def _attempt(self, request: Request, headers: Mapping[str, str]) -> Response:
+        connection, url = self._connection(), f"{self.address}{request.path}"
+        try:
+            with suppress(BrokenPipeError, ConnectionResetError):  # it may have answered before it read all of the body
+                self._write(connection, request, headers)
+            raw = connection.getresponse()
+        except BaseException:
+            connection.close()
+            raise
+        response = Response(connection, raw, url, self._release)
+        if 300 <= raw.status < 400:
+            response.close()
+            raise ServiceError(
+                f"{url} redirects to {raw.headers.get('location', 'another address')}.", "Use that address."
+            )
+        return response
+
+    def _write(self, connection: http.client.HTTPConnection, request: Request, headers: Mapping[str, str]) -> None:
+        body = request.content.read() if request.content else None
+        connection.request(request.method, self.address.path + request.target, body=body, headers=dict(headers))
+
+    def _headers(self, request: Request) -> dict[str, str]:
+        headers = {"Accept": request.accept, "User-Agent": f"lakehouse/{__version__}"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        if request.content is not None:
+            headers |= {"Content-Type": request.content.type, "Content-Length": str(request.content.length)}
+        elif request.method == "POST":
+            headers["Content-Length"] = "0"
+        if not request.repeatable:
+            headers["Idempotency-Key"] = str(uuid.uuid4())
+        return headers
+
+    def _connection(self) -> http.client.HTTPConnection:
+        now = time.monotonic()
+        with self._lock:
+            while self._idle:
+                since, connection = self._idle.pop()
+                if now - since < _IDLE_S:
+                    return connection
+                connection.close()
+        address, timeout = self.address, min(_CONNECT_TIMEOUT_S, self._timeout_s)
+        if self._tls is not None:
+            connection = http.client.HTTPSConnection(address.host, address.port, timeout=timeout, context=self._tls)
+        else:
+            connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
+        connection.connect()
+        connection.sock.settimeout(self._timeout_s)
+        return connection
+
+    def _release(self, connection: http.client.HTTPConnection) -> None:
+        """Take back a connection whose answer was read to its end."""
+        with self._lock:
+            if len(self._idle) < _MOST_IDLE:
+                self._idle.append((time.monotonic(), connection))
+                return
+        connection.close()
+
+    # ---- errors -------------------------------------------------------------------------------------------------
+
+    def _error(self, response: Response, request: Request) -> LakeError:
+        """The error of an answer."""
+        try:
+            content = response.read(_MAX_ERROR_BODY)
+        except ServiceUnreachableError:
+            content = b""
+        response.close()
+        try:
+            payload = dict(json.loads(content))
+        except (ValueError, TypeError):
+            message = f"{self.address}{request.path} answered with the status {response.status}."
+            return _ProxyError(message, "Is this the address of a lake's service?")
+        return self._with_key_hint(rebuilt(payload, response.status))
+
+    def _with_key_hint(self, error: LakeError) -> LakeError:
+        if isinstance(error, UnauthorizedError) and not self._key:
+            error.hint = "Give the key: LAKE_KEY, LAKE_KEY_FILE, --key-file FILE, or connect(url, key=…)."
+        return error
+
+    def _unreachable(self, exc: BaseException) -> ServiceUnreachableError:
+        return ServiceUnreachableError(
+            f"The service {self.address} does not answer: {reason(exc)}.", "Is it running? Start it: lake serve"
+        )
+
+
+def rebuilt(payload: dict[str, Any], status: int = 500, sql: str = "") -> LakeError:
+    """The error that a service reports, of the class that its code belongs to."""
+    import lakehouse.ingest.errors
+    import lakehouse.ingest.files.errors  # noqa: F401 - registers the errors of ingests by their codes
+
+    error = error_from_dict(payload, sql)
+    if error.code != payload.get("error"):  # an error that this version does not know
+        error.code = str(payload.get("error"))
+        error.is_user_error = 400 <= status < 500
+    return error
+
+
+def _may_pass(status: int, error: LakeError) -> bool:
+    """Whether to try again. Not after an error of the service itself: it has tried again before it reports one."""
+    return isinstance(error, TooManyRequestsError) or (isinstance(error, _ProxyError) and status in _PROXY_STATUSES)
+
+
+def _wait_s(response: Response, pause: float) -> float:
+    """How long to wait before the next attempt: what the service asks for, if it does."""
+    asked = response.headers.get("Retry-After", "")
+    return min(float(asked), _LONGEST_PAUSE_S) if asked.isdigit() else _jittered(pause)
+
+
+def _jittered(pause: float) -> float:
+    return pause * random.uniform(0.5, 1.0)  # noqa: S311 - so that clients do not return all at once

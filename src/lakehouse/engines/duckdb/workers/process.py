@@ -1,0 +1,259 @@
+"""A query process: one DuckDB that reads the warehouse and nothing else, and runs one statement at a time.
+
+The guard has allowed each statement before it comes here. What the guard might overlook, DuckDB refuses: files outside the
+warehouse, extensions, settings. What DuckDB does not limit, the memory of scalar functions, the operating system does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import socket
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lakehouse.core.encoding import BATCH_ROWS, encoder
+from lakehouse.core.errors import EngineError, LakeError, StatementCanceledError
+from lakehouse.core.names import TableName
+from lakehouse.core.quoting import text
+from lakehouse.core.result import Explain
+from lakehouse.core.tables import Column, Scan
+from lakehouse.engines.duckdb import create_view, spark_name, spark_type
+from lakehouse.engines.duckdb.connection import load_extension
+from lakehouse.engines.duckdb.errors import translate
+from lakehouse.engines.duckdb.explain import explain_query
+from lakehouse.engines.duckdb.workers import frames
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow
+
+#: Address space beyond DuckDB's own limit: libraries, Arrow buffers, stacks of threads.
+_MARGIN_BYTES = 1 << 30
+_MAX_CATALOGS = 64
+
+
+class Worker:
+    """Runs statements that arrive on a socket."""
+
+    def __init__(self, options: Mapping[str, Any], data: socket.socket) -> None:
+        self._data, self._lock = data, threading.Lock()
+        self._number, self._canceled = 0, False
+        self._cursor: duckdb.DuckDBPyConnection | None = None
+        self._catalogs: OrderedDict[str, str] = OrderedDict()
+        """The names of catalogs with views, by what the views show."""
+        self._connection = _open(options)
+        _limit_memory(int(options["memory"]))
+
+    def serve(self) -> None:
+        """Run statements until the service closes the socket."""
+        while True:
+            _, content = frames.receive(self._data)
+            job = json.loads(content)
+            with self._lock:
+                self._number, self._canceled = int(job["number"]), False
+                self._cursor = self._connection.cursor()
+            try:
+                self._run(job, self._cursor)
+            except LakeError as exc:
+                frames.send(self._data, frames.ERROR, json.dumps(exc.as_dict()).encode())
+            finally:
+                self._close()
+
+    def cancel(self, number: int) -> None:
+        """Interrupt a statement, unless it has ended."""
+        with self._lock:
+            if number == self._number and self._cursor is not None:
+                self._canceled = True
+                self._cursor.interrupt()
+
+    def _close(self) -> None:
+        with self._lock:
+            cursor, self._cursor = self._cursor, None
+        if cursor is not None:
+            cursor.close()
+
+    def _run(self, job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection) -> None:
+        import duckdb
+
+        sql, parameters = str(job["sql"]), job["parameters"] or None
+        try:
+            views = self._use_views(cursor, job["views"])
+            explain = Explain("duckdb", job["reason"])
+            if job["explain"]:
+                explain = explain_query(cursor, sql, views.values(), job["reason"], parameters)
+            cursor.execute(sql, parameters)
+            self._send_result(job, cursor, explain)
+        except duckdb.InterruptException as exc:
+            raise StatementCanceledError("The statement was canceled.") from exc
+        except duckdb.Error as exc:
+            if self._canceled:
+                raise StatementCanceledError("The statement was canceled.") from exc
+            raise translate(exc, sql) from exc
+        except MemoryError as exc:
+            raise EngineError("The query process ran out of memory.", "Raise serve.worker_memory.") from exc
+
+    def _use_views(self, cursor: duckdb.DuckDBPyConnection, listed: Sequence[Any]) -> dict[TableName | str, Scan]:
+        """Make the tables of a statement visible under their names, in a catalog of their own.
+
+        The catalog is kept for the next statement on the same state of the same tables, which saves reading metadata.
+        """
+        views, key = _parse_views(listed), json.dumps(listed)
+        if key in self._catalogs:
+            self._catalogs.move_to_end(key)
+            cursor.execute(f"USE {self._catalogs[key]}")
+            return views
+        while len(self._catalogs) >= _MAX_CATALOGS:
+            _, oldest = self._catalogs.popitem(last=False)
+            cursor.execute(f"DETACH {oldest}")
+        # With a space in its name, which no namespace of the lake can have.
+        catalog = f'"tables {self._number}"'
+        cursor.execute(f"ATTACH ':memory:' AS {catalog}; USE {catalog}")
+        try:
+            for name, scan in views.items():
+                create_view(cursor, name, scan)
+        except BaseException:
+            cursor.execute(f"USE memory.main; DETACH {catalog}")
+            raise
+        self._catalogs[key] = catalog
+        return views
+
+    def _send_result(self, job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection, explain: Explain) -> None:
+        described = cursor.description or ()
+        # DuckDB sums integers to HUGEINT, which Spark and Arrow do not have: in Spark such a sum is a BIGINT.
+        wide = [str(each[1].id) == "hugeint" for each in described]
+        columns = [
+            Column(spark_name(each[0]), "bigint" if is_wide else spark_type(each[1]))
+            for each, is_wide in zip(described, wide, strict=True)
+        ]
+        reader = cursor.to_arrow_reader(BATCH_ROWS)
+        schema = _narrowed(reader.schema, wide)
+        header = {"columns": [asdict(column) for column in columns], "explain": asdict(explain)}
+        frames.send(self._data, frames.HEADER, json.dumps(header).encode())
+        encode, limit, count = encoder(job["format"]), job["limit"], 0
+        frames.send(self._data, frames.DATA, encode.begin(columns, schema))
+        truncated = False
+        for batch in _batches(reader, schema):
+            room = batch.num_rows if limit is None else limit - count
+            truncated = batch.num_rows > room
+            kept = batch.slice(0, room) if truncated else batch
+            count += kept.num_rows
+            if kept.num_rows and (content := encode.rows(kept)):
+                frames.send(self._data, frames.DATA, content)
+            if truncated:
+                break
+        summary: dict[str, Any] = {"row_count": count, "truncated": truncated, "engine": "duckdb"}
+        if job["explain"]:
+            summary["explain"] = asdict(explain)
+        frames.send(self._data, frames.DATA, encode.end(summary))
+        frames.send(self._data, frames.END, json.dumps(summary).encode())
+
+
+def _batches(reader: pyarrow.RecordBatchReader, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
+    import pyarrow
+
+    while True:
+        try:
+            batch = reader.read_next_batch()
+        except StopIteration:
+            return
+        except (OSError, pyarrow.ArrowException) as exc:  # DuckDB's error, which Arrow hands over as text
+            message = str(exc).splitlines()[0]
+            if "INTERRUPT" in message.upper():
+                raise StatementCanceledError("The statement was canceled.") from exc
+            raise EngineError(f"DuckDB failed: {message}", "lake sql --engine spark may work.") from exc
+        yield batch if batch.schema == schema else batch.cast(schema)
+
+
+def _narrowed(schema: pyarrow.Schema, wide: Sequence[bool]) -> pyarrow.Schema:
+    import pyarrow
+
+    narrow = pyarrow.int64()
+    return pyarrow.schema(
+        [each.with_type(narrow) if is_wide else each for each, is_wide in zip(schema, wide, strict=True)]
+    )
+
+
+def _parse_views(listed: Sequence[Any]) -> dict[TableName | str, Scan]:
+    return {
+        TableName(*name) if isinstance(name, list) else name: Scan(
+            **{
+                **scan,
+                "columns": tuple(Column(**column) for column in scan["columns"]),
+                "files": tuple(scan["files"]),
+            }
+        )
+        for name, scan in listed
+    }
+
+
+def _open(options: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
+    """Open DuckDB and lock it down, in the one order in which each step is still possible."""
+    import duckdb
+
+    connection = duckdb.connect(
+        config={
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
+        }
+    )
+    for name in ("avro", "iceberg", *(("httpfs",) if options["access"] else ())):
+        load_extension(connection, name)
+    if options["access"]:
+        connection.execute(options["access"])
+    Path(options["spill"]).mkdir(parents=True, exist_ok=True)
+    folders = ", ".join(text(folder) for folder in options["folders"])
+    for statement in (
+        "SET TimeZone = 'UTC'",
+        "SET default_null_order = 'NULLS_FIRST_ON_ASC_LAST_ON_DESC'",
+        f"SET memory_limit = '{int(options['memory'])}B'",
+        f"SET threads = {int(options['threads'])}",
+        f"SET temp_directory = {text(options['spill'])}",
+        f"SET max_temp_directory_size = '{int(options['memory']) * 10}B'",
+        f"SET allowed_directories = [{folders}]",
+        "SET allowed_configs = ['enable_external_file_cache']",
+        "SET enable_external_access = false",
+        "SET lock_configuration = true",
+    ):
+        connection.execute(statement)
+    return connection
+
+
+def _limit_memory(memory: int) -> None:
+    pages = int(Path("/proc/self/statm").read_text().split()[0]) if sys.platform == "linux" else 0
+    if pages:
+        limit = pages * os.sysconf("SC_PAGE_SIZE") + memory + _MARGIN_BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _listen_for_cancel(control: socket.socket, worker: Worker) -> None:
+    """Cancel on request; end with the service."""
+    while number := control.recv(8):
+        worker.cancel(int.from_bytes(number, "big"))
+    os._exit(0)
+
+
+def main() -> None:
+    """Read the options from standard input, then serve."""
+    options = json.loads(sys.stdin.readline())
+    data, control = socket.socket(fileno=options["data"]), socket.socket(fileno=options["control"])
+    import pyarrow  # noqa: F401 - loaded before the limit of the address space is set
+
+    worker = Worker(options, data)
+    threading.Thread(target=_listen_for_cancel, args=(control, worker), daemon=True).start()
+    frames.send(data, frames.HEADER, b"{}")
+    try:
+        worker.serve()
+    except (frames.ConnectionLost, BrokenPipeError):
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

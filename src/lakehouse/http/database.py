@@ -1,0 +1,56 @@
+"""The service's own records, jobs and answers to idempotent requests, in one SQLite file that only its owner reads."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from lakehouse.core.errors import ServiceError
+
+_TIMEOUT_S = 30.0
+_TABLES = """
+CREATE TABLE IF NOT EXISTS jobs (
+  id TEXT PRIMARY KEY, kind TEXT NOT NULL, owner TEXT NOT NULL, state TEXT NOT NULL, created_at TEXT NOT NULL,
+  started_at TEXT, ended_at TEXT, request TEXT NOT NULL, progress TEXT, result TEXT, error TEXT,
+  namespaces TEXT NOT NULL DEFAULT '', branch TEXT NOT NULL DEFAULT '');
+CREATE TABLE IF NOT EXISTS requests (
+  request_key TEXT PRIMARY KEY, begun_at INTEGER NOT NULL, server TEXT NOT NULL, fingerprint TEXT, status INTEGER,
+  headers TEXT, answer BLOB);
+"""
+
+
+class ServiceDatabase:
+    """One file; each transaction opens a connection, which takes less than a millisecond."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        if not file.exists():
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
+        with closing(sqlite3.connect(file, timeout=_TIMEOUT_S)) as db:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.executescript(_TABLES)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Read and write; all changes of the block are committed together, or none."""
+        try:
+            with closing(sqlite3.connect(self._file, timeout=_TIMEOUT_S, isolation_level=None)) as db:
+                db.row_factory = sqlite3.Row
+                db.execute("BEGIN IMMEDIATE")
+                yield db
+                db.execute("COMMIT")
+        except sqlite3.DatabaseError as exc:
+            raise ServiceError(f"The service's records in {self._file.name} cannot be used: {exc}.") from exc
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Read only."""
+        try:
+            with closing(sqlite3.connect(self._file, timeout=_TIMEOUT_S, isolation_level=None)) as db:
+                db.row_factory = sqlite3.Row
+                yield db
+        except sqlite3.DatabaseError as exc:
+            raise ServiceError(f"The service's records in {self._file.name} cannot be used: {exc}.") from exc

@@ -1,0 +1,197 @@
+"""One statement of a client: checked against the client's rights, run on an engine, read as encoded pieces."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Protocol
+
+from lakehouse.core.cancel import CancelScope
+from lakehouse.core.encoding import BATCH_ROWS, encoder
+from lakehouse.core.errors import (
+    ForbiddenError,
+    LakeError,
+    NotSupportedError,
+    StatementCanceledError,
+    StatementTimeoutError,
+)
+from lakehouse.core.requests import QueryRequest
+from lakehouse.core.result import Result
+from lakehouse.core.tables import Column
+from lakehouse.engines.duckdb.workers.statement import EncodedRows, WorkerEngine, WorkerStatement
+from lakehouse.http.answers import plain
+from lakehouse.http.principal import READ, Principal
+from lakehouse.http.queries import QueryService
+from lakehouse.lake import Lake
+from lakehouse.query.route import StatementFacts
+from lakehouse.query.shape import statement_shape
+from lakehouse.query.sql.render import for_duckdb
+
+
+class Caller(Protocol):
+    """The request that a statement came with."""
+
+    @property
+    def principal(self) -> Principal:
+        """Who sent it."""
+
+    def lake(self, branch: str = "") -> Lake:
+        """The lake on a branch that the caller may use."""
+
+    def note(self, **facts: Any) -> None:
+        """Add facts to the audit log."""
+
+
+class Execution:
+    """Runs one statement. `start` and `pieces` block; `cancel` may be called from any thread."""
+
+    def __init__(self, queries: QueryService, call: Caller, request: QueryRequest, engine: str, format: str) -> None:
+        """
+        Args:
+            engine: the requested engine; empty for the default one.
+            format: how the rows are encoded (core/encoding.py).
+        """
+        self._queries, self._call, self._engine, self.format = queries, call, engine, format
+        limit = queries.max_rows if request.limit is None else min(request.limit, queries.max_rows)
+        # One row more, which shows whether there are more.
+        self._limit, self._request = limit, replace(request, limit=limit + 1)
+        self._statement: WorkerStatement | None = None
+        self._scope, self._timed_out = CancelScope(), False
+        self._timer: threading.Timer | None = None
+        self._timeout_s = queries.timeout_s
+        self._begun = time.monotonic()
+        self._result: Result | None = None
+        self.summary: dict[str, Any] = {}
+
+    def within(self, timeout_s: float | None) -> Execution:
+        """Set a shorter timeout than that of the service."""
+        if timeout_s is not None:
+            self._timeout_s = min(timeout_s, self._timeout_s)
+        return self
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        assert self._result is not None
+        return self._result.columns
+
+    def start(self) -> None:
+        """Check the statement and run it until its first rows are ready."""
+        call, request = self._call, self._request
+        call.note(statement=statement_shape(request.sql))
+        lake = call.lake(request.branch)
+        engine = self._engine or None
+        facts = self._inspect(lake, request, engine)
+        check_rights(call, facts, request.branch, self._engine)
+        call.note(kind=facts.kind, tables=[str(name) for name in facts.tables])
+        self._timer = threading.Timer(self._timeout_s, self._expire)
+        self._timer.daemon = True
+        self._timer.start()
+        try:
+            with self._scope.active():
+                self._result = self._run(lake, request, engine)
+        except LakeError as exc:
+            self.close()
+            raise self._explained(exc) from exc
+        call.note(engine=self._result.engine)
+
+    def _inspect(self, lake: Lake, request: QueryRequest, engine: str | None) -> StatementFacts:
+        return lake.inspect(request, engine)
+
+    def _run(self, lake: Lake, request: QueryRequest, engine: str | None) -> Result:
+        queries, principal = self._queries, self._call.principal
+        self._statement = WorkerStatement(queries.pool, self.format, self._timeout_s, self._limit)
+        self._scope.add(self._statement.cancel)
+        rights = f"{principal.namespaces} {principal.branches}"
+        reader = WorkerEngine(self._statement, for_duckdb, queries.cache, rights)
+        return lake.reading_with(reader).query(request, engine)
+
+    def pieces(self) -> Iterator[bytes]:
+        """The encoded rows; the summary is complete after the last piece."""
+        assert self._result is not None
+        source = self._result.source
+        try:
+            if isinstance(source, EncodedRows):
+                yield from source.pieces
+                self.summary = dict(source.summary())
+                self._call.note(cached=source.is_cached)
+            else:
+                yield from self._encoded(self._result)
+        except LakeError as exc:
+            raise self._explained(exc) from exc
+        finally:
+            self.close()
+        self._call.note(rows=self.summary.get("row_count"))
+
+    def _encoded(self, result: Result) -> Iterator[bytes]:
+        """The rows of an engine that returns all of them at once."""
+        encode, table = encoder(self.format), result.to_arrow()
+        yield encode.begin(result.columns, table.schema)
+        # A statement without columns has no rows; Arrow would count those of a slice.
+        cut = table.slice(0, self._limit) if table.num_columns else table
+        for batch in cut.to_batches(BATCH_ROWS):
+            if batch.num_rows:
+                yield encode.rows(batch)
+        self.summary = {
+            "row_count": cut.num_rows,
+            "truncated": table.num_rows > self._limit,
+            "engine": result.engine,
+        }
+        if self._request.explain:
+            self.summary["explain"] = plain(result.explain)
+        yield encode.end(self.summary)
+
+    def cancel(self) -> None:
+        """Stop the statement."""
+        self._scope.cancel()
+
+    def close(self) -> None:
+        """Release what the statement holds; one that still runs is stopped."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._statement is not None:
+            self._statement.close()
+
+    @property
+    def ms(self) -> int:
+        """Milliseconds since the request."""
+        return round((time.monotonic() - self._begun) * 1000)
+
+    def _expire(self) -> None:
+        self._timed_out = True
+        self._scope.cancel()
+
+    def _explained(self, exc: LakeError) -> LakeError:
+        """What really happened, where an engine only noticed that its statement was stopped."""
+        if self._timed_out:
+            return StatementTimeoutError(
+                f"The statement took longer than {self._timeout_s:g} s.", "Read less, or raise serve.query_timeout."
+            )
+        if self._scope.is_canceled:
+            return StatementCanceledError("The statement was canceled.")
+        return exc
+
+
+def check_rights(call: Caller, facts: StatementFacts, branch: str, engine: str) -> None:
+    """Raise ForbiddenError unless the caller may run the statement."""
+    principal = call.principal
+    if facts.kind == "session":
+        raise NotSupportedError(
+            "A request has a session of its own, so statements that change it have no effect.",
+            "Send what you need with each statement: branch, as_of, limit.",
+        )
+    if facts.kind in ("write", "drop"):
+        principal.check_change(branch)
+    else:
+        principal.check(READ)
+    principal.check_tables(facts.tables)
+    limited = bool(principal.namespaces or principal.branches)
+    if limited and engine == "trino":
+        raise ForbiddenError("Trino reads other databases as well, and the key is limited.", "Use duckdb or spark.")
+    hidden = facts.views or (facts.kind != "read" and not facts.tables)
+    if principal.namespaces and hidden:
+        raise ForbiddenError(
+            "The key is limited to namespaces, and this statement may use tables that it does not name.",
+            "Name the tables: views, SHOW, CALL and EXPLAIN need a key without limits.",
+        )

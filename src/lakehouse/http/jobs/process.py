@@ -1,0 +1,109 @@
+"""The process of one job: reads settings and request from standard input, writes progress and result as lines of JSON.
+
+It ends with the service: an ingest or a run that ends so leaves its table as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from dataclasses import replace
+from typing import Any, TextIO
+
+from lakehouse.config.serialize import parse_settings
+from lakehouse.config.settings import Settings
+from lakehouse.core.errors import LakeError, PipelineError
+from lakehouse.core.names import TableName
+from lakehouse.core.requests import IngestRequest, ReadOptions, RunRequest
+from lakehouse.http.answers import plain
+from lakehouse.lake import Lake
+from lakehouse.lake.assemble import assemble
+
+
+def main() -> None:
+    """Do the job."""
+    message = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_the_service, daemon=True).start()
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print must not mix with the lines below
+    settings: Settings = replace(
+        parse_settings(message["settings"]), sources=message["sources"], origins=message["origins"]
+    )
+    try:
+        with assemble(settings) as lake:
+            _write(
+                out,
+                "result",
+                plain(_do(lake, message["kind"], message["request"], lambda text: _write(out, "progress", text))),
+            )
+    except LakeError as exc:
+        _write(out, "error", exc.as_dict())
+    except KeyboardInterrupt:
+        _write(out, "error", {"error": "canceled", "message": "The job was canceled.", "hint": ""})
+
+
+def _do(lake: Lake, kind: str, request: dict[str, Any], progress: Any) -> Any:
+    if kind == "ingest":
+        progress("Ingesting")
+        return lake.ingest_files(ingest_request(request))
+    pipeline = request.get("pipeline", "")
+    try:
+        if kind == "resume":
+            return lake.resume(request["run"], progress)
+        return lake.run_pipeline(pipeline, run_request(request), progress)
+    except LakeError:
+        raise
+    except Exception as exc:
+        from lakehouse.runs.model import reason
+
+        raise PipelineError(f"The run of {pipeline or request.get('run')} failed: {reason(exc)}", "lake runs") from exc
+
+
+def ingest_request(request: dict[str, Any]) -> IngestRequest:
+    """The typed request of an ingest."""
+    given = request["options"]
+    read = {name: given[name] for name in ("delimiter", "encoding", "header") if given.get(name) is not None}
+    named = {
+        name: given[name]
+        for name in ("mode", "order_by", "format", "contract", "partition_by", "sort_by", "force", "dry_run", "branch")
+        if given.get(name)
+    }
+    return IngestRequest(
+        tuple(request["sources"]),
+        TableName.parse(given["into"]),
+        key=tuple(given.get("key") or ()),
+        read=ReadOptions(**read),
+        light=bool(given.get("light")),
+        names=request.get("names", {}),
+        **named,
+    )
+
+
+def run_request(request: dict[str, Any]) -> RunRequest:
+    """The typed request of a run."""
+    return RunRequest(
+        tuple(request["partitions"]),
+        tuple(request["tables"]),
+        request["publish"],
+        request["light"],
+        request["id"],
+        request["author"],
+        request["message"],
+    )
+
+
+def _write(out: TextIO, name: str, value: Any) -> None:
+    out.write(json.dumps({name: value}) + "\n")
+    out.flush()
+
+
+def _end_with_the_service() -> None:
+    while sys.stdin.read(1):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

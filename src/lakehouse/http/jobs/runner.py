@@ -1,0 +1,251 @@
+"""Runs jobs: first come, first served, each in a process of its own; keeps their records."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from lakehouse.config.serialize import dump_settings
+from lakehouse.config.settings import Settings
+from lakehouse.core.errors import NotFoundError, ServiceError
+from lakehouse.core.masking import mask
+from lakehouse.http.database import ServiceDatabase
+from lakehouse.http.jobs.model import CANCELED, ENDED, FAILED, QUEUED, RUNNING, SUCCEEDED, Job
+from lakehouse.http.principal import Principal
+
+#: How long a canceled job may take to clean up before it is killed.
+_STOP_S = 10.0
+_KEPT_JOBS = 10_000
+
+
+class JobRunner:
+    """The jobs of a service."""
+
+    def __init__(self, database: ServiceDatabase, settings: Settings, folder: Path, log: Path) -> None:
+        """
+        Args:
+            folder: where uploaded files wait for their job; a job's own folder is removed once it has succeeded.
+        """
+        self._database, self._settings, self.folder, self._log = database, settings, folder, log
+        self._threads = ThreadPoolExecutor(max(settings.serve.jobs, 1), thread_name_prefix="job")
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._changed = threading.Condition()
+        self._versions: dict[str, int] = {}
+        self._closed = False
+        self._fail_interrupted()
+
+    def start(self, kind: str, request: dict[str, Any], owner: Principal, branch: str = "") -> Job:
+        """Record a job and run it when its turn comes."""
+        namespaces = ",".join(sorted(request.get("namespaces", ())))
+        job = Job(f"job_{secrets.token_hex(10)}", kind, owner.id, QUEUED, _now(), request, branch=branch)
+        with self._database.transaction() as db:
+            db.execute(
+                "INSERT INTO jobs (id, kind, owner, state, created_at, request, namespaces, branch)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (job.id, kind, owner.id, QUEUED, job.created_at, json.dumps(request), namespaces, branch),
+            )
+            db.execute(
+                "DELETE FROM jobs WHERE state NOT IN (?, ?) AND id NOT IN (SELECT id FROM jobs ORDER BY created_at DESC LIMIT ?)",
+                (QUEUED, RUNNING, _KEPT_JOBS),
+            )
+        self._threads.submit(self._run, job.id)
+        return job
+
+    def get(self, identifier: str, caller: Principal) -> Job:
+        """A job of the caller, or of anybody for an admin."""
+        with self._database.reading() as db:
+            row = db.execute("SELECT * FROM jobs WHERE id = ?", (identifier,)).fetchone()
+        if row is None or not _may_see(row["owner"], caller):
+            raise NotFoundError(f"There is no job {identifier[:40]!r}.", "List them: GET /jobs")
+        return Job.from_row(row)
+
+    def all(self, caller: Principal) -> list[Job]:
+        """The jobs that the caller may see, newest first."""
+        with self._database.reading() as db:
+            rows = db.execute("SELECT * FROM jobs ORDER BY created_at DESC, rowid DESC").fetchall()
+        return [Job.from_row(row) for row in rows if _may_see(row["owner"], caller)]
+
+    def counts(self) -> dict[str, int]:
+        """The number of jobs in each state."""
+        with self._database.reading() as db:
+            return dict(db.execute("SELECT state, count(*) FROM jobs GROUP BY state").fetchall())
+
+    def cancel(self, identifier: str, caller: Principal) -> Job:
+        """Stop a job; one that has ended stays as it is."""
+        job = self.get(identifier, caller)
+        if job.state == QUEUED and self._update(job.id, QUEUED, state=CANCELED, ended_at=_now()):
+            return self.get(identifier, caller)
+        process = self._processes.get(job.id)
+        if process is not None:
+            with suppress(ProcessLookupError):
+                process.send_signal(signal.SIGINT)
+            threading.Timer(_STOP_S, process.kill).start()
+            self.wait_for_end(job.id, _STOP_S + 1)
+        return self.get(identifier, caller)
+
+    def resume(self, identifier: str, caller: Principal) -> Job:
+        """Do a job again that failed or was canceled: what it had committed is skipped."""
+        job = self.get(identifier, caller)
+        if job.state not in (FAILED, CANCELED):
+            raise ServiceError(f"The job {job.id} is {job.state}.", "Only failed and canceled jobs can be resumed.")
+        kind, request = job.kind, job.request
+        if kind == "run":
+            kind, request = "resume", {**request, "run": request["id"]}
+        return self.start(kind, {**request, "namespaces": list(job.namespaces)}, caller, job.branch)
+
+    def version(self, identifier: str) -> int:
+        """A number that grows whenever the record of a job changes."""
+        return self._versions.get(identifier, 0)
+
+    def wait(self, identifier: str, timeout_s: float, seen: int = -1) -> int:
+        """Wait until the record of a job differs from the version `seen`, or it has ended; returns its version."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._versions.get(identifier, 0) != seen, timeout_s)
+            return self._versions.get(identifier, 0)
+
+    def wait_for_end(self, identifier: str, timeout_s: float) -> None:
+        """Wait until a job has ended, or the time is over."""
+        deadline, seen = time.monotonic() + timeout_s, -1
+        while (left := deadline - time.monotonic()) > 0 and not self._closed:
+            seen = self.wait(identifier, left, seen)
+            with self._database.reading() as db:
+                row = db.execute("SELECT state FROM jobs WHERE id = ?", (identifier,)).fetchone()
+            if row is None or row["state"] in ENDED:
+                return
+
+    def close(self) -> None:
+        """Stop all jobs; they read as failed after the next start."""
+        self._closed = True
+        for process in list(self._processes.values()):
+            with suppress(ProcessLookupError):
+                process.kill()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    # ---- one job ------------------------------------------------------------------------------------------------
+
+    def _run(self, identifier: str) -> None:
+        if self._closed or not self._update(identifier, QUEUED, state=RUNNING, started_at=_now()):
+            return  # canceled before its turn
+        with self._database.reading() as db:
+            job = Job.from_row(db.execute("SELECT * FROM jobs WHERE id = ?", (identifier,)).fetchone())
+        outcome: dict[str, Any] = {}
+        try:
+            outcome = self._follow(job)
+        except OSError as exc:
+            outcome = {"error": {"error": "failed", "message": f"The job could not be started: {exc}.", "hint": ""}}
+        if self._closed:
+            return  # the next start of the service records what happened
+        if "result" in outcome:
+            self._finish(job, SUCCEEDED, result=json.dumps(outcome["result"]))
+            return
+        error = outcome.get("error") or {
+            "error": "failed",
+            "message": "The process of the job ended.",
+            "hint": "See logs/serve.log.",
+        }
+        state = CANCELED if error["error"] == "canceled" else FAILED
+        self._finish(job, state, error=json.dumps(error))
+
+    def _follow(self, job: Job) -> dict[str, Any]:
+        """Start the process, record its progress, return its last line."""
+        with self._log.open("ab") as errors:
+            process = self._start(errors)
+        self._processes[job.id] = process
+        outcome: dict[str, Any] = {}
+        try:
+            assert process.stdin is not None and process.stdout is not None
+            with suppress(BrokenPipeError):
+                process.stdin.write(json.dumps(self._message(job)) + "\n")
+                process.stdin.flush()
+            for line in process.stdout:
+                found = json.loads(line)
+                if "progress" in found:
+                    self._update(job.id, RUNNING, progress=mask(str(found["progress"]))[:500])
+                outcome.update(found)
+            code = process.wait()
+            if code == -signal.SIGINT and "result" not in outcome:
+                outcome["error"] = {"error": "canceled", "message": "The job was canceled.", "hint": ""}
+        finally:
+            del self._processes[job.id]
+            for stream in (process.stdin, process.stdout):
+                with suppress(OSError):
+                    if stream is not None:
+                        stream.close()
+        return outcome
+
+    def _start(self, errors: IO[bytes]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "lakehouse.http.jobs.process"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "TZ": "UTC"},
+        )
+
+    def _message(self, job: Job) -> dict[str, Any]:
+        settings = self._settings
+        return {
+            "kind": job.kind,
+            "request": job.request,
+            "settings": dump_settings(settings),
+            "sources": {name: dict(values) for name, values in settings.sources.items()},
+            "origins": dict(settings.origins),
+        }
+
+    def _finish(self, job: Job, state: str, **values: str) -> None:
+        self._update(job.id, RUNNING, state=state, ended_at=_now(), **values)
+        folder = job.request.get("folder")
+        if state == SUCCEEDED and folder:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _update(self, identifier: str, expected: str, **values: str) -> bool:
+        """Change a record that is in the expected state; False if it is not."""
+        columns = ", ".join(f"{name} = ?" for name in values)
+        with self._database.transaction() as db:
+            done = db.execute(
+                f"UPDATE jobs SET {columns} WHERE id = ? AND state = ?", (*values.values(), identifier, expected)
+            )
+        with self._changed:
+            self._versions[identifier] = self._versions.get(identifier, 0) + 1
+            self._changed.notify_all()
+        return done.rowcount == 1
+
+    def _fail_interrupted(self) -> None:
+        """Jobs of a service that ended: those that ran have failed, those that waited are run now."""
+        error = {
+            "error": "interrupted",
+            "message": "The service stopped during this job.",
+            "hint": "POST /jobs/{id}/resume does it again; what was committed is skipped.",
+        }
+        with self._database.transaction() as db:
+            db.execute(
+                "UPDATE jobs SET state = ?, ended_at = ?, error = ? WHERE state = ?",
+                (FAILED, _now(), json.dumps(error), RUNNING),
+            )
+            waiting = [
+                row["id"] for row in db.execute("SELECT id FROM jobs WHERE state = ? ORDER BY created_at", (QUEUED,))
+            ]
+        for identifier in waiting:
+            self._threads.submit(self._run, identifier)
+
+
+def _may_see(owner: str, caller: Principal) -> bool:
+    return owner == caller.id or caller.scope == "admin"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,258 @@
+"""What happens around every request: its id, authentication, limits of the body, errors, the audit log.
+
+This is a plain ASGI application. A middleware of Starlette's other kind hides the disconnect of a client, so that its query
+would run on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import secrets
+import time
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.routing import Match, Mount, Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lakehouse.core.errors import (
+    ForbiddenError,
+    LakeError,
+    MethodError,
+    NotFoundError,
+    RequestTooLargeError,
+    SlowBodyError,
+    UnauthorizedError,
+)
+from lakehouse.http import catalog
+from lakehouse.http.errors import error_response, unexpected
+from lakehouse.http.idempotency import OnceRequest
+from lakehouse.http.principal import NOBODY, PUBLIC, READ, WRITE, Principal
+from lakehouse.http.registry import RULES, Rule
+from lakehouse.http.service import Call, Service
+
+#: The largest body that is not an upload.
+MAX_BODY = 16 << 20
+#: After this time a body must have arrived with at least so many bytes per second.
+_GRACE_S, _LEAST_BYTES_PER_S = 60.0, 1024
+_READS = ("GET", "HEAD")
+#: Polled all the time.
+_NOT_AUDITED = ("/healthz", "/readyz", "/metrics")
+_LOG = logging.getLogger(__name__)
+
+
+class Gate:
+    """Lets a request through to its route, or answers it with an error."""
+
+    def __init__(self, app: ASGIApp, service: Service, router: Router) -> None:
+        self._app, self._service, self._router = app, service, router
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        entry, answer = _Entry(scope), Answer(send)
+        answer.headers.append((b"x-request-id", entry.request_id.encode()))
+        try:
+            await self._admit(scope, receive, answer, entry)
+        except LakeError as exc:
+            await self._fail(exc, scope, receive, answer, entry)
+        except Exception as exc:  # noqa: BLE001 - the client gets an answer, the log the reason
+            entry.facts["error"] = LakeError.code
+            if answer.status is None:  # else the application has answered
+                await self._fail(unexpected(exc, entry.request_id), scope, receive, answer, entry)
+        finally:
+            self._record(entry, answer)
+
+    async def _admit(self, scope: Scope, receive: Receive, answer: Answer, entry: _Entry) -> None:
+        rule = self._rule(scope)
+        entry.route = rule.path
+        entry.principal = await self._identify(scope, rule)
+        body = Body(receive, scope, rule, self._service)
+        with self._limited(entry.principal):
+            await self._handle(scope, body.receive, answer, entry, rule)
+
+    def _limited(self, principal: Principal) -> AbstractContextManager[None]:
+        return self._service.limits.admitted(principal.id) if principal.id else nullcontext()
+
+    async def _handle(self, scope: Scope, receive: Receive, answer: Answer, entry: _Entry, rule: Rule) -> None:
+        key = Headers(scope=scope).get("idempotency-key", "") if rule.once else ""
+        owned = f"{entry.principal.id}:{key}" if key else ""
+        stable = "k" + hashlib.sha256(owned.encode()).hexdigest()[:24] if key else ""
+        call = Call(self._service, entry.principal, entry.request_id, entry.facts, stable)
+        scope.setdefault("state", {})["call"] = call
+        if not key:
+            await self._app(scope, receive, answer.send)
+            return
+
+        async def work(receive: Receive, send: Send) -> None:
+            try:
+                await self._app(scope, receive, send)
+            except LakeError as exc:
+                entry.facts["error"] = exc.code
+                await error_response(exc)(scope, receive, send)
+
+        await OnceRequest(self._service.idempotency, owned, scope, receive, answer.send).run(work, rule.repeatable)
+
+    async def _fail(self, error: LakeError, scope: Scope, receive: Receive, answer: Answer, entry: _Entry) -> None:
+        entry.facts["error"] = error.code
+        if answer.status is not None:
+            # Part of the answer is sent: an end without its last piece is all that tells the client.
+            _LOG.warning("request %s ended early: %s", entry.request_id, error.message)
+            return
+        in_catalog = scope["path"].startswith(catalog.PATH + "/")
+        response = catalog.error_response(error) if in_catalog else error_response(error)
+        # The body may not have been read, so the connection cannot be used again.
+        response.headers["Connection"] = "close"
+        await response(scope, receive, answer.send)
+
+    def _record(self, entry: _Entry, answer: Answer) -> None:
+        """Write the audit log and count the request; requests without a key that say nothing are only counted."""
+        seconds, status = time.monotonic() - entry.begun, answer.status or 499
+        rows = entry.facts.get("rows")
+        self._service.metrics.count(
+            entry.method, entry.route, status, seconds, rows if entry.facts.get("statement") and rows else 0
+        )
+        if entry.route in _NOT_AUDITED and status < 400:
+            return
+        principal = entry.principal
+        self._service.audit.write(
+            {
+                "request": entry.request_id,
+                "who": principal.id,
+                "name": principal.name,
+                "scope": principal.scope,
+                "client": entry.client,
+                "method": entry.method,
+                "path": entry.path,
+                "status": status,
+                "ms": round(seconds * 1000, 1),
+                "bytes_out": answer.size,
+                **entry.facts,
+            }
+        )
+
+    def _rule(self, scope: Scope) -> Rule:
+        """The rule of the route that a request is for; raises NotFoundError if there is none."""
+        other_methods = False
+        for route in self._router.routes:
+            match, _ = route.matches(scope)
+            if match is Match.FULL:
+                return self._rule_of(route, scope["method"])
+            other_methods = other_methods or match is Match.PARTIAL
+        path = f"{scope['method']} {scope['path']}"
+        if other_methods:
+            raise MethodError(f"{path}: the address exists, but not with this method.", "See /docs.")
+        raise NotFoundError(f"There is no {path[:200]}.", "See /docs.")
+
+    def _rule_of(self, route: Any, method: str) -> Rule:
+        path = route.path
+        if isinstance(route, Mount):
+            return Rule(method, path, READ if method in _READS else WRITE, uploads=True)
+        found = RULES.get(("GET" if method == "HEAD" else method, path))
+        if found is None:
+            raise ForbiddenError(f"{method} {path} has no rule that says who may use it.", "This is a bug: report it.")
+        return found
+
+    async def _identify(self, scope: Scope, rule: Rule) -> Principal:
+        if rule.needs == PUBLIC:
+            return NOBODY
+        service, headers = self._service, Headers(scope=scope)
+        principal = service.catalog.token_holder(scope) if service.catalog and rule.path == catalog.PATH else None
+        try:
+            if principal is None:
+                principal = await run_in_threadpool(service.authenticator.identify, headers)
+        except UnauthorizedError:
+            if not service.settings.serve.behind_proxy:  # there, every client has the address of the proxy
+                service.limits.failed((scope.get("client") or ("",))[0])
+            raise
+        principal.check(rule.needs)
+        return principal
+
+
+class _Entry:
+    """What the audit log is told about a request."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.begun, self.request_id = time.monotonic(), _request_id(scope)
+        self.method, self.path = str(scope["method"])[:20], str(scope["path"])[:500]
+        self.client = (scope.get("client") or ("",))[0]
+        self.route, self.principal = "(none)", NOBODY
+        self.facts: dict[str, Any] = {}
+
+
+class Answer:
+    """The answer that is being sent: its status, and headers that every answer gets."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status: int | None = None
+        self.size = 0
+        self.headers: list[tuple[bytes, bytes]] = [
+            (b"cache-control", b"no-store"),
+            (b"x-content-type-options", b"nosniff"),
+        ]
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message.get("headers", ()), *self.headers]
+        elif message["type"] == "http.response.body":
+            self.size += len(message.get("body", b""))
+        await self._send(message)
+
+
+class Body:
+    """The body of a request, within its limits of size and time."""
+
+    def __init__(self, receive: Receive, scope: Scope, rule: Rule, service: Service) -> None:
+        from lakehouse.lake.assemble import parse_size
+
+        serve = service.settings.serve
+        self._receive, self._idle_s = receive, float(serve.body_timeout)
+        self._limit = parse_size("serve.max_upload", serve.max_upload) if rule.uploads else MAX_BODY
+        self._begun, self._size, self._complete = time.monotonic(), 0, False
+        length = Headers(scope=scope).get("content-length", "")
+        if length.isdigit() and int(length) > self._limit:
+            raise self._too_large()
+
+    async def receive(self) -> Message:
+        if self._complete:
+            return await self._receive()
+        try:
+            message = await asyncio.wait_for(self._receive(), self._idle_s)
+        except TimeoutError as exc:
+            raise SlowBodyError(f"No byte of the body arrived for {self._idle_s:.0f} s.", "Send it again.") from exc
+        if message["type"] == "http.request":
+            self._size += len(message.get("body", b""))
+            self._complete = not message.get("more_body", False)
+            self._check()
+        return message
+
+    def _check(self) -> None:
+        if self._size > self._limit:
+            raise self._too_large()
+        seconds = time.monotonic() - self._begun
+        if not self._complete and seconds > _GRACE_S and self._size / seconds < _LEAST_BYTES_PER_S:
+            raise SlowBodyError(
+                f"The body arrives with less than {_LEAST_BYTES_PER_S} bytes per second.", "Send it again."
+            )
+
+    def _too_large(self) -> RequestTooLargeError:
+        return RequestTooLargeError(
+            f"The body is larger than {self._limit:,} bytes.", "Upload less at once, or raise serve.max_upload."
+        )
+
+
+def _request_id(scope: Scope) -> str:
+    """The id that the client gave, if it is harmless in a log, else a new one."""
+    given = Headers(scope=scope).get("x-request-id", "")
+    return (
+        given
+        if 8 <= len(given) <= 64 and given.replace("-", "").isalnum() and given.isascii()
+        else secrets.token_hex(8)
+    )

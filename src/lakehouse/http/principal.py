@@ -1,0 +1,96 @@
+"""Who sends a request, and what they may do: the scope, namespaces and branches of a key or token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lakehouse.core.errors import ForbiddenError
+from lakehouse.core.names import MAIN, TableName
+
+#: What a route needs of its caller. PUBLIC needs no key at all.
+PUBLIC, READ, WRITE, ADMIN = "public", "read", "write", "admin"
+SCOPES = ("reader", "writer", "admin", "agent")
+#: What each scope grants. An agent also writes, but never to main.
+_GRANTS = {
+    "reader": {PUBLIC, READ},
+    "writer": {PUBLIC, READ, WRITE},
+    "agent": {PUBLIC, READ, WRITE},
+    "admin": {PUBLIC, READ, WRITE, ADMIN},
+    "": {PUBLIC},
+}
+
+
+@dataclass(frozen=True)
+class Principal:
+    """The caller of a request."""
+
+    id: str
+    """The prefix of a key, or the subject of a token."""
+    scope: str
+    """reader, writer, admin, agent; empty for a caller without a key."""
+    name: str = ""
+    namespaces: tuple[str, ...] = ()
+    """The namespaces that it may use (default: all)."""
+    branches: tuple[str, ...] = ()
+    """The branches that it may use (default: all)."""
+
+    def may(self, need: str) -> bool:
+        """Whether the scope grants what a route needs."""
+        return need in _GRANTS[self.scope]
+
+    def sees(self, table: TableName) -> bool:
+        """Whether the table is in a namespace of this caller."""
+        return not self.namespaces or table.namespace in self.namespaces
+
+    def uses(self, branch: str) -> bool:
+        """Whether this caller may use a branch."""
+        return not self.branches or (branch or MAIN) in self.branches
+
+    def check(self, need: str) -> None:
+        """Raise ForbiddenError unless the scope grants what a route needs."""
+        if not self.may(need):
+            raise ForbiddenError(
+                f"The key {self.id or '(none)'} has the scope {self.scope or 'none'}, and this needs {need}.",
+                "Use a key of another scope: lake keys create --scope writer",
+            )
+
+    def check_branch(self, branch: str) -> None:
+        """Raise ForbiddenError if the branch is not one of this caller's."""
+        if not self.uses(branch):
+            raise ForbiddenError(
+                f"The key {self.id} is not for the branch {branch or MAIN}.",
+                f"Its branches: {', '.join(self.branches)}.",
+            )
+
+    def check_tables(self, tables: Iterable[TableName]) -> None:
+        """Raise ForbiddenError if a table is in another namespace."""
+        for table in tables:
+            if not self.sees(table):
+                raise ForbiddenError(
+                    f"The key {self.id} is not for the namespace {table.namespace}.",
+                    f"Its namespaces: {', '.join(self.namespaces)}.",
+                )
+
+    def check_change(self, branch: str) -> None:
+        """Raise ForbiddenError unless this caller may change tables of the branch."""
+        self.check(WRITE)
+        self.check_branch(branch)
+        if self.scope == "agent" and (branch or MAIN) == MAIN:
+            raise ForbiddenError(
+                "An agent does not write to main.", "Create a branch, write there, and let a person merge it."
+            )
+
+    def check_everywhere(self, what: str) -> None:
+        """Raise ForbiddenError for a caller who is limited to namespaces or branches."""
+        if self.namespaces or self.branches:
+            raise ForbiddenError(
+                f"{what} concerns all namespaces and branches, and the key {self.id} is limited to some.",
+                "Use a key without limits.",
+            )
+
+
+#: The caller of public routes.
+NOBODY = Principal("", "")
+#: The caller where keys are switched off, on loopback.
+OWNER = Principal("owner", "admin", "keys are off")

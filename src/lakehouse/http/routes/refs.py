@@ -1,0 +1,142 @@
+"""Branches, tags and the log: list, create, compare, merge, drop, revert."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from pydantic import BaseModel, Field
+
+from lakehouse.core.errors import ForbiddenError
+from lakehouse.core.names import MAIN, TableName
+from lakehouse.http.answers import page, plain
+from lakehouse.http.parameters import Branch, Limit, PageSize, PageToken
+from lakehouse.http.principal import READ, WRITE
+from lakehouse.http.registry import Routes
+from lakehouse.http.service import Call, CallContext
+
+routes = Routes("branches")
+Name = Annotated[str, Path(description="Name of the branch or tag.", max_length=128)]
+_NAME = Field(description="Letters, digits and _.", min_length=1, max_length=128)
+
+
+class RefBody(BaseModel):
+    """A new branch or tag."""
+
+    name: str = _NAME
+    from_ref: str = Field(MAIN, alias="from", description="Branch or tag to start from.", max_length=128)
+    message: str = Field("", max_length=1000)
+
+    model_config = {"extra": "forbid", "json_schema_extra": {"example": {"name": "exp", "from": "main"}}}
+
+
+class MessageBody(BaseModel):
+    """The message of a commit."""
+
+    message: str = Field("", max_length=1000)
+
+    model_config = {"extra": "forbid", "json_schema_extra": {"example": {"message": "remove test leads"}}}
+
+
+@routes.get("/branches", READ)
+def branches(call: CallContext, page_size: PageSize = 0, page_token: PageToken = "") -> dict[str, Any]:
+    """List the branches beside main, each with the run that created it."""
+    found = [
+        {**plain(ref), "pipeline": run.pipeline if run else "", "run_state": run.state if run else ""}
+        for ref, run in call.refs.branches.list()
+        if call.principal.uses(ref.name)
+    ]
+    return page("branches", found, page_size, page_token)
+
+
+@routes.post("/branches", WRITE, status_code=201)
+def create_branch(call: CallContext, body: RefBody) -> dict[str, Any]:
+    """Create a branch of all tables. No data is copied."""
+    _check_start(call, body)
+    return {"name": call.refs.branches.create(body.name, body.from_ref, body.message)}
+
+
+@routes.get("/branches/{name}/diff", READ)
+def diff_branch(call: CallContext, name: Name, table: str = "", limit: Limit = 100) -> dict[str, Any]:
+    """The tables that a merge would change; with `table`, its changed rows."""
+    call.lake(name)
+    if table:
+        rows = call.refs.branches.diff_rows(name, TableName.parse(call.table(table)), limit)
+        return {"columns": plain(rows.columns), "rows": plain(rows.dicts())}
+    changes = [change for change in call.refs.branches.diff(name) if call.sees(change.table)]
+    return {"changes": plain(changes)}
+
+
+@routes.post("/branches/{name}/merge", WRITE)
+def merge(call: CallContext, name: Name, body: MessageBody) -> dict[str, Any]:
+    """Publish a branch to main: all of its tables at once, or none."""
+    call.principal.check_change(MAIN)
+    call.lake(name)
+    refs = call.refs
+    call.principal.check_tables(change.table for change in refs.branches.changes(name))
+    return {"commit": refs.branches.merge(name, body.message).entry}
+
+
+@routes.delete("/branches/{name}", WRITE)
+def drop_branch(call: CallContext, name: Name) -> dict[str, Any]:
+    """Drop a branch with its unpublished changes."""
+    call.principal.check_change(name.lower())
+    refs = call.refs
+    made_by = {ref.name: ref.author for ref, _ in refs.branches.list()}
+    if call.principal.scope == "agent" and made_by.get(name.lower(), refs.branches.author) != refs.branches.author:
+        raise ForbiddenError("An agent drops only the branches that it created.", "Ask a person to drop it.")
+    refs.branches.drop(name)
+    return {"name": name.lower(), "dropped": True}
+
+
+@routes.get("/tags", READ)
+def tags(call: CallContext, page_size: PageSize = 0, page_token: PageToken = "") -> dict[str, Any]:
+    """List the tags."""
+    return page("tags", list(call.refs.branches.tags()), page_size, page_token)
+
+
+@routes.post("/tags", WRITE, status_code=201)
+def create_tag(call: CallContext, body: RefBody) -> dict[str, Any]:
+    """Tag the state of all tables."""
+    _check_start(call, body)
+    return {"name": call.refs.branches.create_tag(body.name, body.from_ref, body.message)}
+
+
+@routes.delete("/tags/{name}", WRITE)
+def drop_tag(call: CallContext, name: Name) -> dict[str, Any]:
+    """Drop a tag. The tables do not change."""
+    call.principal.check_change(MAIN)
+    call.principal.check_everywhere("A tag")
+    call.refs.branches.drop_tag(name)
+    return {"name": name.lower(), "dropped": True}
+
+
+@routes.get("/log", READ)
+def log(
+    call: CallContext,
+    table: str = "",
+    branch: Branch = "",
+    limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of commits.")] = 20,
+) -> dict[str, Any]:
+    """The commits of all tables or of one, newest first."""
+    name = TableName.parse(call.table(table)) if table else None
+    lake = call.lake(branch)
+    if name is not None:
+        lake.table(str(name))
+    lines = call.refs.log.lines(name, limit, branch.lower() or MAIN)
+    return {"commits": plain([line for line in lines if all(call.sees(each) for each in line.tables)])}
+
+
+@routes.post("/log/{commit}/revert", WRITE)
+def revert(call: CallContext, commit: Name, body: MessageBody) -> dict[str, Any]:
+    """Undo a commit in all of its tables at once; refused if one has changed since."""
+    call.principal.check_change(MAIN)
+    call.principal.check_everywhere("A revert")
+    return {"reverted": commit, "commit": call.refs.log.revert(commit, body.message).entry}
+
+
+def _check_start(call: Call, body: RefBody) -> None:
+    """Check that the caller may use both branches, and that a branch or tag to start from exists or is reported so."""
+    call.principal.check_branch(body.name.lower())
+    if body.from_ref.lower() not in {ref.name for ref in call.refs.branches.tags()}:
+        call.lake(body.from_ref)

@@ -1,0 +1,132 @@
+"""Tables: list, describe, history, time travel, comparison, rollback, drop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lakehouse.core.requests import QueryRequest
+from lakehouse.http.answers import page, plain
+from lakehouse.http.execution import Execution
+from lakehouse.http.parameters import Branch, Limit, PageSize, PageToken, Table, When
+from lakehouse.http.principal import READ, WRITE
+from lakehouse.http.registry import Routes
+from lakehouse.http.service import CallContext
+from lakehouse.http.streaming import RESULT_CONTENT, PieceStream, accepted_format, start
+
+routes = Routes("tables")
+
+
+class RollbackBody(BaseModel):
+    """The body of a rollback."""
+
+    to: str = Field(description="WHEN to return to: a snapshot id, tag, time or words.", min_length=1, max_length=200)
+
+    model_config = {"extra": "forbid", "json_schema_extra": {"example": {"to": "yesterday"}}}
+
+
+@routes.get("/tables", READ)
+def tables(
+    call: CallContext, branch: Branch = "", page_size: PageSize = 0, page_token: PageToken = ""
+) -> dict[str, Any]:
+    """List the tables that the caller may see."""
+    found = [info for info in call.lake(branch).tables() if call.principal.sees(info.name)]
+    return page("tables", found, page_size, page_token)
+
+
+@routes.get("/dropped", READ)
+def dropped(call: CallContext, branch: Branch = "") -> dict[str, Any]:
+    """List the tables that undrop can restore."""
+    return {"tables": [name for name in call.lake(branch).dropped() if call.sees(name)]}
+
+
+@routes.get("/tables/{table}", READ)
+def describe(call: CallContext, table: Table, branch: Branch = "") -> Any:
+    """Schema, partitioning, key and current snapshot of a table."""
+    return plain(call.lake(branch).describe(call.table(table)))
+
+
+@routes.get("/tables/{table}/schema", READ)
+def schema(call: CallContext, table: Table, branch: Branch = "") -> dict[str, Any]:
+    """The columns, partitioning, sort order and key of a table."""
+    info = call.lake(branch).describe(call.table(table))
+    return {
+        "table": str(info.name),
+        "columns": plain(info.columns),
+        "partitioning": list(info.partitioning),
+        "sorting": list(info.sorting),
+        "key": list(info.key),
+    }
+
+
+@routes.get("/tables/{table}/history", READ)
+def history(
+    call: CallContext, table: Table, branch: Branch = "", page_size: PageSize = 0, page_token: PageToken = ""
+) -> dict[str, Any]:
+    """List the snapshots of a table, oldest first."""
+    return page("snapshots", call.lake(branch).history(call.table(table)), page_size, page_token)
+
+
+@routes.get("/tables/{table}/travel", READ, responses=RESULT_CONTENT, response_class=Response)
+async def travel(
+    call: CallContext, request: Request, table: Table, when: When, branch: Branch = "", limit: Limit = 100
+) -> Response:
+    """The rows of a table as of a WHEN, in the accepted format."""
+    queries = call.service.queries
+    typed = QueryRequest(f"SELECT * FROM {call.table(table)}", when, limit, branch=branch.lower())
+    format = accepted_format(request.headers.get("accept", ""))
+    execution = Execution(queries, call, typed, "", format)
+    await start(execution, queries, request)
+    return PieceStream(execution, queries)
+
+
+@routes.get("/tables/{table}/diff", READ)
+def diff(  # noqa: PLR0913 - one parameter per field of DiffRequest
+    call: CallContext, table: Table, start: When, end: When = "", key: str = "", limit: Limit = 100, branch: Branch = ""
+) -> dict[str, Any]:
+    """The rows and columns that changed between two WHENs; `key` lists columns with commas."""
+    names = [part.strip() for part in key.split(",") if part.strip()]
+    found = call.lake(branch).diff(call.table(table), start, end, names, limit)
+    counts = {name: getattr(found, name) for name in ("start", "end", "added", "removed", "changed")}
+    columns = {name: plain(getattr(found, name)) for name in ("columns_added", "columns_removed", "columns_changed")}
+    return {
+        "table": str(found.table),
+        **counts,
+        "key": list(found.key),
+        **columns,
+        "columns": plain(found.rows.columns),
+        "rows": plain(found.rows.dicts()),
+    }
+
+
+@routes.get("/tables/{table}/report", READ)
+def report(call: CallContext, table: Table, start: When = "", end: When = "", branch: Branch = "") -> Any:
+    """How a table grew, snapshot by snapshot, and its state at two moments."""
+    return plain(call.lake(branch).report(call.table(table), start, end))
+
+
+@routes.post("/tables/{table}/rollback", WRITE, repeatable=True)
+def rollback(call: CallContext, table: Table, body: RollbackBody, branch: Branch = "") -> dict[str, Any]:
+    """Restore a table to a WHEN. Its history stays, so a rollback can be rolled back. Runs on Spark."""
+    call.principal.check_change(branch)
+    name = call.table(table)
+    return {"table": name, "snapshot": plain(call.lake(branch).rollback(name, body.to))}
+
+
+@routes.delete("/tables/{table}", WRITE)
+def drop(call: CallContext, table: Table, branch: Branch = "") -> dict[str, Any]:
+    """Drop a table softly: undrop restores it."""
+    call.principal.check_change(branch)
+    name = call.table(table)
+    call.lake(branch).drop(name)
+    return {"table": name, "dropped": True}
+
+
+@routes.post("/tables/{table}/undrop", WRITE, repeatable=True)
+def undrop(call: CallContext, table: Table, branch: Branch = "") -> Any:
+    """Restore the table that was dropped last under this name."""
+    call.principal.check_change(branch)
+    return plain(call.lake(branch).undrop(call.table(table)))

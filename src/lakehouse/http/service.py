@@ -1,0 +1,104 @@
+"""The parts of a running service, and the context of one request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from lakehouse.config.settings import Settings
+from lakehouse.core.names import MAIN, TableName
+from lakehouse.http.audit import AuditLog
+from lakehouse.http.authentication import Authenticator
+from lakehouse.http.catalog import CatalogMount
+from lakehouse.http.idempotency import IdempotencyStore
+from lakehouse.http.jobs.runner import JobRunner
+from lakehouse.http.keys import KeyStore
+from lakehouse.http.limits import Limits
+from lakehouse.http.metrics import Metrics
+from lakehouse.http.principal import Principal
+from lakehouse.http.queries import QueryService
+from lakehouse.http.statements import StatementStore
+from lakehouse.lake import Lake
+from lakehouse.runs.branches import RunBranches
+from lakehouse.versioning.refs import Refs
+
+
+@dataclass(frozen=True)
+class Service:
+    """What the routes share."""
+
+    lake: Lake
+    settings: Settings
+    keys: KeyStore
+    authenticator: Authenticator
+    queries: QueryService
+    statements: StatementStore
+    jobs: JobRunner
+    idempotency: IdempotencyStore
+    limits: Limits
+    audit: AuditLog
+    metrics: Metrics
+    catalog: CatalogMount | None
+
+    def close(self) -> None:
+        """Stop what runs."""
+        self.jobs.close()
+        self.statements.close()
+        self.queries.close()
+        self.audit.close()
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request: its caller, and what the audit log is told about it."""
+
+    service: Service
+    principal: Principal
+    request_id: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    stable_id: str = ""
+    """The same for every request with one Idempotency-Key; empty without one."""
+
+    def lake(self, branch: str = "") -> Lake:
+        """The lake on a branch that the caller may use; raises NoSuchBranchError."""
+        branch = branch.lower()
+        self.principal.check_branch(branch)
+        self.note(branch=branch or MAIN)
+        lake = self.service.lake
+        return lake.branch(branch) if branch and branch != MAIN else lake
+
+    def table(self, name: str) -> str:
+        """The full name of a table that the caller may see."""
+        parsed = TableName.parse(name)
+        self.principal.check_tables([parsed])
+        self.note(tables=[str(parsed)])
+        return str(parsed)
+
+    def sees(self, table: str) -> bool:
+        """Whether the caller may see a table."""
+        return self.principal.sees(TableName.parse(table))
+
+    @property
+    def refs(self) -> Refs[RunBranches]:
+        """Branches, tags and log; what the caller changes there names the caller."""
+        refs, author = self.service.lake.refs, self.principal.name or self.principal.id
+        return replace(refs, branches=replace(refs.branches, author=author), log=replace(refs.log, author=author))
+
+    def note(self, **facts: Any) -> None:
+        """Add facts to the entry of the audit log."""
+        self.facts.update(facts)
+
+
+def call_of(request: Request) -> Call:
+    """The context of a request, which the middleware has authenticated."""
+    state: Mapping[str, Any] = request.scope["state"]
+    call: Call = state["call"]
+    return call
+
+
+#: The parameter of every endpoint.
+CallContext = Annotated[Call, Depends(call_of)]

@@ -1,0 +1,112 @@
+"""Create and change Iceberg tables without Spark, through PyIceberg, for an ingest that must not start a JVM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.names import TableName
+from lakehouse.core.properties import new_table_properties
+from lakehouse.core.tables import Column
+from lakehouse.ingest.files import PlannedColumn
+from lakehouse.ingest.schema import SchemaChanges
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+
+REJECTED_COLUMNS = (
+    Column("file", "string"),
+    Column("line", "bigint"),
+    Column("reason", "string"),
+    Column("raw", "string"),
+    Column("ingested_at", "timestamp"),
+)
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+def needs_spark(what: str) -> NotSupportedError:
+    """The error where only Spark can do what an ingest needs."""
+    return NotSupportedError(
+        f"{what} needs Spark, and this ingest runs without it.", "Use POST /ingest or lake ingest."
+    )
+
+
+class NativeTables:
+    """The tables of one branch of a catalog that PyIceberg can reach."""
+
+    def __init__(self, catalog: str, properties: Mapping[str, str]) -> None:
+        self._catalog, self._properties = catalog, properties
+
+    def create(self, name: TableName, columns: Sequence[PlannedColumn | Column], properties: Mapping[str, str]) -> None:
+        """Create an unpartitioned table."""
+        schema = _schema(columns)
+        with self._opened() as catalog:
+            catalog.create_namespace_if_not_exists(name.namespace)
+            catalog.create_table(
+                (name.namespace, name.table), schema, properties={**new_table_properties(), **properties}
+            )
+
+    def change(self, name: TableName, changes: SchemaChanges, properties: Mapping[str, str]) -> None:
+        """Add and widen columns and set properties, in one commit."""
+        if changes.rewritten or changes.unpartitioned or changes.unsorted:
+            column = (*changes.rewritten, *changes.widened)[0]
+            raise needs_spark(f"Changing the column {column.name} of {name} to {column.type}")
+        with self._opened() as catalog:
+            table = catalog.load_table((name.namespace, name.table))
+            with table.transaction() as transaction:
+                if changes:
+                    with transaction.update_schema() as update:
+                        for column in changes.added:
+                            update.add_column(column.name, _type(column.type), column.header or None)
+                        for column in changes.widened:
+                            update.update_column(column.name, _type(column.type))
+                if properties:
+                    transaction.set_properties(dict(properties))
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        from pyiceberg.catalog import load_catalog
+
+        with load_catalog(self._catalog, **self._properties) as catalog:
+            yield catalog
+
+
+def _schema(columns: Sequence[PlannedColumn | Column]) -> Schema:
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import NestedField
+
+    return Schema(
+        *(
+            NestedField(
+                number, column.name, _type(column.type), required=False, doc=getattr(column, "header", "") or None
+            )
+            for number, column in enumerate(columns, start=1)
+        )
+    )
+
+
+def _type(kind: str) -> Any:
+    """The Iceberg type of a Spark type."""
+    from pyiceberg import types
+
+    plain: dict[str, Any] = {
+        "boolean": types.BooleanType(),
+        "tinyint": types.IntegerType(),
+        "smallint": types.IntegerType(),
+        "int": types.IntegerType(),
+        "bigint": types.LongType(),
+        "float": types.FloatType(),
+        "double": types.DoubleType(),
+        "string": types.StringType(),
+        "date": types.DateType(),
+        "timestamp": types.TimestamptzType(),
+        "timestamp_ntz": types.TimestampType(),
+    }
+    if kind in plain:
+        return plain[kind]
+    if found := _DECIMAL.fullmatch(kind):
+        return types.DecimalType(int(found[1]), int(found[2]))
+    raise needs_spark(f"A column of the type {kind}")

@@ -1,0 +1,78 @@
+"""Clone a lake without its data: new metadata files in another folder refer to the data of the source, which stays as it is."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.refs import Commit
+from lakehouse.core.state import CatalogState, TableEntry
+from lakehouse.formats.iceberg import relocate
+from lakehouse.maintenance.content import hudi_folders
+from lakehouse.maintenance.parts import LakeParts
+from lakehouse.storage.tree import LocalTree
+
+#: States where a clone comes from; in the clone's folder.
+CLONE_FILE = "clone.json"
+TAG_PREFIX = "clone_"
+
+
+@dataclass(frozen=True)
+class CloneReport:
+    """What a clone refers to."""
+
+    tables: int
+    tag: str
+    """The tag in the source that keeps the files of the clone."""
+    notes: tuple[str, ...] = ()
+
+
+def clone_shallow(source: LakeParts, target: LakeParts, from_ref: str) -> CloneReport:
+    """Fill an empty lake with the tables of a branch or tag. A tag in the source keeps the files that they share."""
+    if not isinstance(source.warehouse, LocalTree) or not isinstance(target.warehouse, LocalTree):
+        raise NotSupportedError(
+            "A shallow clone shares files of this machine, and this lake is in an object store.",
+            "Create a branch, which is free as well (lake branch create), or copy the lake: lake backup, lake restore",
+        )
+    tag = f"{TAG_PREFIX}{uuid.uuid4().hex[:8]}"
+    # First, so that no maintenance of the source removes what is read next.
+    source.catalog.create_tag(tag, from_ref, Commit("tag", message=f"files shared with the clone in {target.home}"))
+    try:
+        report = _fill(source, target, tag)
+    except BaseException:
+        source.catalog.drop_tag(tag)
+        raise
+    note = {"source": str(source.home), "tag": tag}
+    LocalTree(target.home).write(CLONE_FILE, json.dumps(note).encode())
+    return report
+
+
+def _fill(source: LakeParts, target: LakeParts, tag: str) -> CloneReport:
+    content = source.catalog.dump_state()
+    tables = next(each.tables for each in content.tags if each.ref.name == tag)
+    cloned = tuple(_clone_table(source, target, each) for each in tables)
+    spaces = {each.table.namespace: content.namespaces.get(each.table.namespace, {}) for each in cloned}
+    target.catalog.load_state(CatalogState(main=cloned, namespaces=spaces))
+    hudi = hudi_folders(each.name for each in source.warehouse.list())
+    notes = [f"Hudi table {each}: its files cannot be shared" for each in hudi]
+    return CloneReport(len(cloned), tag, tuple(notes))
+
+
+def _clone_table(source: LakeParts, target: LakeParts, entry: TableEntry) -> TableEntry:
+    """Write the metadata of a table with a location in the clone: its next files go there, the present ones stay."""
+    raw = relocate.parse_metadata(source.files.read(entry.pointer))
+    raw["location"] = target.names.uri(source.names.of(raw["location"]))
+    raw["properties"] = {
+        name: value for name, value in raw.get("properties", {}).items() if name not in relocate.PATH_PROPERTIES
+    }
+    # Files that engines may remove after a commit, by a property of the table.
+    raw["metadata-log"] = []
+    folder = f"{target.names.of(raw['location'])}/metadata"
+    version = Path(entry.pointer).name.partition("-")[0]
+    number = int(version) if version.isdecimal() else 0
+    pointer = target.names.uri(f"{folder}/{number:05}-{uuid.uuid4()}.metadata.json")
+    target.warehouse.write(target.names.of(pointer), json.dumps(raw).encode())
+    return replace(entry, pointer=pointer)

@@ -1,0 +1,63 @@
+"""Commits new metadata of a table: on a branch of its own, published as a run is, if the table has not changed since."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lakehouse.core.catalog import Catalog
+from lakehouse.core.files import Files
+from lakehouse.core.names import TableName
+from lakehouse.core.refs import Commit, Published
+
+#: The branches of maintenance; one that was killed leaves its branch, which the next one drops.
+BRANCH_PREFIX = "maintain_"
+KIND = "maintain"
+
+#: Publishes a branch: the catalog's own method, or one that runs the user's hook first.
+Publish = Callable[[str, Commit], Published]
+
+
+@dataclass(frozen=True)
+class Committer:
+    """Replaces the metadata of tables."""
+
+    catalog: Catalog
+    files: Files
+    publish: Publish
+    author: str = ""
+
+    def commit(self, table: TableName, expected: str, raw: Mapping[str, Any], message: str) -> str:
+        """Make `raw` the metadata of a table if its pointer is still `expected`; returns the pointer, empty if it is not."""
+        new = self._write(expected, raw)
+        branch = new_branch()
+        if self.catalog.fork(branch, [table])[table] != expected:
+            self.catalog.drop_branch(branch)
+            return ""
+        try:
+            if not self.catalog.on(branch).swap_pointer(table, expected, new):
+                return ""
+            return new if self.publish(branch, self.signed(message)) else ""
+        finally:
+            self.catalog.drop_branch(branch)  # it is gone already if it was published
+
+    def signed(self, message: str) -> Commit:
+        """Return who commits and why."""
+        return Commit(KIND, self.author, message)
+
+    def _write(self, pointer: str, raw: Mapping[str, Any]) -> str:
+        """Write a metadata file beside the one of a pointer."""
+        folder, _, name = pointer.rpartition("/")
+        number = int(found[1]) + 1 if (found := re.match(r"v?(\d+)[-.]", name)) else 0
+        uri = f"{folder}/{number:05}-{uuid.uuid4()}.metadata.json"
+        self.files.write(uri, json.dumps(raw).encode())
+        return uri
+
+
+def new_branch() -> str:
+    """Return the name of a new branch."""
+    return f"{BRANCH_PREFIX}{uuid.uuid4().hex[:12]}"

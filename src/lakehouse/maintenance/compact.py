@@ -1,0 +1,247 @@
+"""Plans a compaction, and runs a small one in this process: no JVM, one file at a time in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lakehouse.core.errors import TableError
+from lakehouse.maintenance.rewrite import (
+    AddedFile,
+    PartitionKey,
+    Replacement,
+    SnapshotFiles,
+    partition_key,
+)
+
+#: A file below this share of the target size is small. Iceberg's own procedure takes the same share.
+SMALL_SHARE = 0.75
+#: So many small files of a partition are worth a rewrite, or fewer if they are tiny.
+MIN_FILES = 5
+_TINY_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class Group:
+    """Data files of one partition that become one file."""
+
+    partition: PartitionKey
+    tasks: tuple[Any, ...]
+    """PyIceberg's scan tasks: each a data file with its delete files."""
+
+    @property
+    def paths(self) -> frozenset[str]:
+        return frozenset(task.file.file_path for task in self.tasks)
+
+    @property
+    def bytes(self) -> int:
+        return sum(task.file.file_size_in_bytes for task in self.tasks)
+
+    @property
+    def rows(self) -> int:
+        return sum(task.file.record_count for task in self.tasks)
+
+    @property
+    def has_deletes(self) -> bool:
+        return any(task.delete_files for task in self.tasks)
+
+
+@dataclass(frozen=True)
+class CompactionPlan:
+    """What a compaction would rewrite."""
+
+    groups: tuple[Group, ...] = ()
+    needs_spark: str = ""
+    """Why this process cannot do it; empty if it can."""
+    files: int = 0
+    bytes: int = 0
+    files_after: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.files)
+
+
+def plan_compaction(table: Any, files: SnapshotFiles, target: int, largest_local: int) -> CompactionPlan:
+    """Plan which files to rewrite.
+
+    Args:
+        table: PyIceberg's table.
+        files: the files of its current snapshot.
+        target: the size of a data file in bytes.
+        largest_local: how many bytes this process may rewrite.
+    """
+    reason = _needs_spark(table, files)
+    if reason:
+        return _spark_plan(files, target, reason)
+    groups = tuple(_groups(list(table.scan().plan_files()), target))
+    size, count = sum(group.bytes for group in groups), sum(len(group.tasks) for group in groups)
+    too_large = f"{size} bytes are more than maintenance.largest_local" if size > largest_local else ""
+    return CompactionPlan(groups, too_large, count, size, len(groups))
+
+
+def with_reason(plan: CompactionPlan, reason: str) -> CompactionPlan:
+    """Return a plan for Spark."""
+    return replace(plan, needs_spark=plan.needs_spark or reason)
+
+
+def _needs_spark(table: Any, files: SnapshotFiles) -> str:
+    from pyiceberg.manifest import DataFileContent, FileFormat
+
+    version = table.metadata.format_version
+    if version != 2:
+        return f"format version {version}"
+    if any(each.data_file.content == DataFileContent.EQUALITY_DELETES for each in files.deletes.values()):
+        return "equality deletes"
+    entries = (*files.data.values(), *files.deletes.values())
+    if any(each.data_file.file_format != FileFormat.PARQUET for each in entries):
+        return "files that are not Parquet"
+    if any(str(each.transform) != "identity" for each in table.sort_order().fields):
+        return "a sort order with transforms"
+    if any(each.data_file.spec_id != table.spec().spec_id for each in files.data.values()):
+        return "files of an earlier partitioning"
+    return ""
+
+
+def _spark_plan(files: SnapshotFiles, target: int, reason: str) -> CompactionPlan:
+    """Return an estimate of what Spark would rewrite."""
+    small: dict[PartitionKey, list[Any]] = {}
+    for entry in files.data.values():
+        if files.deletes or entry.data_file.file_size_in_bytes < SMALL_SHARE * target:
+            small.setdefault(partition_key(entry.data_file), []).append(entry.data_file)
+    chosen = [group for group in small.values() if files.deletes or _is_worth(len(group), _bytes(group))]
+    size = sum(_bytes(group) for group in chosen)
+    after = sum(max(1, -(-_bytes(group) // target)) for group in chosen)
+    return CompactionPlan((), reason, sum(len(group) for group in chosen), size, after)
+
+
+def _bytes(files: Sequence[Any]) -> int:
+    return sum(each.file_size_in_bytes for each in files)
+
+
+def _is_worth(count: int, size: int) -> bool:
+    return count >= MIN_FILES or (count > 1 and size < _TINY_BYTES)
+
+
+def _groups(tasks: Sequence[Any], target: int) -> Iterator[Group]:
+    """Yield the files of each partition in groups of the target size; only groups that are worth a rewrite."""
+    candidates: dict[PartitionKey, list[Any]] = {}
+    for task in tasks:
+        if task.delete_files or task.file.file_size_in_bytes < SMALL_SHARE * target:
+            candidates.setdefault(partition_key(task.file), []).append(task)
+    for key in sorted(candidates):
+        for packed in _packed(candidates[key], target):
+            group = Group(key, tuple(packed))
+            if group.has_deletes or _is_worth(len(packed), group.bytes):
+                yield group
+
+
+def _packed(tasks: Sequence[Any], target: int) -> Iterator[list[Any]]:
+    """Yield the files in the order of their names, which is mostly that of their rows, each group up to the target size."""
+    group: list[Any] = []
+    size = 0
+    for task in sorted(tasks, key=lambda each: each.file.file_path):
+        if group and size + task.file.file_size_in_bytes > target:
+            yield group
+            group, size = [], 0
+        group.append(task)
+        size += task.file.file_size_in_bytes
+    if group:
+        yield group
+
+
+def compact_group(table: Any, files: SnapshotFiles, group: Group) -> Replacement:
+    """Write the rows of a group to one new file; the table stays as it is until the replacement is committed."""
+    from lakehouse.pyiceberg_internals import write_data_file
+
+    order = table.sort_order()
+    sorted_by = [] if order.is_unsorted else [_sort_key(table, part) for part in order.fields]
+    batches = _batches(table, group)
+    if sorted_by:
+        batches = _sorted(batches, sorted_by)
+    partition = group.tasks[0].file.partition
+    written = write_data_file(table, batches, partition, order.order_id if sorted_by else None)
+    rows = written.record_count if written else 0
+    if rows > group.rows or (rows != group.rows and not group.has_deletes):
+        raise TableError(
+            f"A compaction read {rows} rows of {group.rows} from {len(group.tasks)} files; nothing was changed.",
+            "lake verify",
+        )
+    snapshot = table.current_snapshot()
+    added = (AddedFile(written, snapshot.sequence_number),) if written else ()
+    return Replacement(
+        removed=group.paths,
+        added=added,
+        partitions=frozenset({group.partition}),
+        applied_deletes=frozenset(files.deletes),
+    )
+
+
+def with_dangling_deletes(table: Any, files: SnapshotFiles, replacement: Replacement) -> Replacement:
+    """Return the replacement, which also removes the delete files that refer to no other data file."""
+    remaining = set(files.data) - replacement.removed
+    gone = frozenset(
+        path
+        for path, entry in files.deletes.items()
+        if partition_key(entry.data_file) in replacement.partitions
+        and not (_referenced(table, entry.data_file) & remaining)
+    )
+    return replace(replacement, removed_deletes=gone)
+
+
+def merged(replacements: Sequence[Replacement]) -> Replacement:
+    """Return one replacement for several."""
+    return Replacement(
+        removed=frozenset().union(*(each.removed for each in replacements)),
+        added=tuple(file for each in replacements for file in each.added),
+        partitions=frozenset().union(*(each.partitions for each in replacements)),
+        applied_deletes=frozenset().union(*(each.applied_deletes for each in replacements)),
+    )
+
+
+def difference(before: SnapshotFiles, after: SnapshotFiles) -> Replacement:
+    """Return what Spark's procedures changed between two states of a table as a replacement."""
+    removed = frozenset(before.data) - set(after.data)
+    added = [after.data[path] for path in after.data if path not in before.data]
+    return Replacement(
+        removed=removed,
+        added=tuple(AddedFile(each.data_file, each.sequence_number) for each in added),
+        partitions=frozenset(partition_key(before.data[path].data_file) for path in removed),
+        applied_deletes=frozenset(before.deletes),
+        removed_deletes=frozenset(before.deletes) - set(after.deletes),
+    )
+
+
+def _batches(table: Any, group: Group) -> Iterator[Any]:
+    """Yield the rows of the group's files without the deleted ones; one file at a time."""
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.io.pyarrow import ArrowScan
+
+    scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+    for task in group.tasks:
+        yield from scan.to_record_batches([task])
+
+
+def _sort_key(table: Any, part: Any) -> tuple[str, str]:
+    direction = "descending" if part.direction.value == "desc" else "ascending"
+    return table.schema().find_column_name(part.source_id), direction
+
+
+def _sorted(batches: Iterator[Any], keys: Sequence[tuple[str, str]]) -> Iterator[Any]:
+    import pyarrow
+
+    found = list(batches)
+    if found:
+        yield from pyarrow.Table.from_batches(found).sort_by(list(keys)).to_batches()
+
+
+def _referenced(table: Any, delete_file: Any) -> set[str]:
+    """Return the data files in which a position delete file deletes rows."""
+    from pyarrow import parquet
+
+    path_id = 2147483546
+    lower, upper = (delete_file.lower_bounds or {}).get(path_id), (delete_file.upper_bounds or {}).get(path_id)
+    if lower and lower == upper:
+        return {lower.decode()}
+    with table.io.new_input(delete_file.file_path).open() as stream:
+        return set(parquet.read_table(stream, columns=["file_path"]).column(0).unique().to_pylist())

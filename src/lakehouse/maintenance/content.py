@@ -1,0 +1,181 @@
+"""Everything that a copy of a lake must hold: the catalog of one moment, and the files that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+
+from lakehouse.core.errors import LakeError, TableError
+from lakehouse.core.state import CatalogState
+from lakehouse.maintenance.parts import HOME, RAW, WAREHOUSE, LakeParts
+from lakehouse.maintenance.walk import Walker
+from lakehouse.storage.tree import UNFINISHED, FileStat, LocalTree, Tree
+
+#: What a backup takes of the lake's folder, beside the warehouse. Never secrets.json.
+_HOME_FOLDERS = ("runs", "dropped")
+_HOME_FILES = ("keys.json",)
+_HUDI = "/.hoodie/hoodie.properties"
+_HUDI_INDEX = "/.hoodie/metadata/"
+#: Kinds of files that never change under their name.
+IMMUTABLE = ("metadata", "manifest-list", "manifest", "data", "position-deletes", "equality-deletes", "statistics")
+
+
+@dataclass(frozen=True)
+class ContentFile:
+    """A file of a lake."""
+
+    name: str
+    """Relative to the lake, with the part that it belongs to: `warehouse/shop/orders/data/…`, `home/runs/…`."""
+    kind: str
+    """As in `NeededFile`; and hudi, raw, home."""
+    size: int
+    modified_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a lake holds at one moment."""
+
+    state: CatalogState
+    files: Mapping[str, ContentFile]
+    """By name."""
+    hudi: tuple[str, ...] = ()
+    """The folders of Hudi tables in the warehouse."""
+    notes: tuple[str, ...] = field(default=())
+    """What is missing, and why."""
+
+
+class FileVanishedError(TableError):
+    """A file that the catalog referred to a moment ago is gone, or was never there."""
+
+    code = "file_missing"
+
+
+def take_content(parts: LakeParts) -> Content:
+    """Read the catalog in one transaction, then list the files that it needs.
+
+    The files are immutable and new ones get new names, so that writers need not wait. FileVanishedError if one is missing.
+    """
+    state = parts.catalog.dump_state()
+    stats = {each.name: each for each in parts.warehouse.list() if not _is_scratch(each.name)}
+    listing = _Listing(parts, stats, Walker(parts.files))
+    listing.add_tables(state)
+    hudi = listing.add_hudi()
+    listing.add_raw_and_home()
+    return Content(state, listing.files, hudi, (*state.missing, *listing.notes))
+
+
+def hudi_folders(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders of Hudi tables among the names of files."""
+    found = (name.removesuffix(_HUDI) for name in names if name.endswith(_HUDI) and _HUDI_INDEX not in name)
+    return tuple(sorted(found))
+
+
+def hudi_files(tree: Tree, folder: str) -> list[ContentFile]:
+    """Return the files of a Hudi table."""
+    return [
+        ContentFile(WAREHOUSE + each.name, "hudi", each.size, each.modified_ns)
+        for each in tree.list(folder)
+        if not _is_scratch(each.name)
+    ]
+
+
+def _is_scratch(name: str) -> bool:
+    """Whether a file is none of ours to copy: unfinished, or Hadoop's checksum of another file, which is made anew."""
+    return name.endswith((UNFINISHED, ".writing")) or is_checksum(name)
+
+
+def is_checksum(name: str) -> bool:
+    """Whether a file is the checksum that Hadoop stores beside another one."""
+    last = name.rpartition("/")[2]
+    return last.startswith(".") and last.endswith(".crc")
+
+
+@dataclass
+class _Listing:
+    parts: LakeParts
+    stats: Mapping[str, FileStat]
+    walker: Walker
+    files: dict[str, ContentFile] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def add_tables(self, state: CatalogState) -> None:
+        """Add the files of all Iceberg tables and views."""
+        done: set[str] = set()
+        for by, entry in state.entries():
+            if entry.pointer not in done:
+                done.add(entry.pointer)
+                try:
+                    self._add_table(entry.pointer)
+                except FileNotFoundError as exc:
+                    raise FileVanishedError(
+                        f"A file of {entry.table} ({by}) is missing: {exc.filename or entry.pointer}.",
+                        "Find out what is damaged: lake verify. Then restore or drop the table.",
+                    ) from exc
+        expired = 0
+        for logged in state.logged():
+            if logged.pointer not in done:
+                done.add(logged.pointer)
+                try:
+                    self._add_table(logged.pointer)
+                except (LakeError, FileNotFoundError):
+                    expired += 1
+        if expired:
+            self.notes.append(f"{expired} states in the log have expired; their entries are kept without files")
+
+    def _add_table(self, pointer: str) -> None:
+        # First all, then add: a state whose files are partly gone adds nothing.
+        found = list(self._table_files(pointer))
+        self.files.update((each.name, each) for each in found)
+
+    def _table_files(self, pointer: str) -> Iterator[ContentFile]:
+        names = self.parts.names
+        for needed in self.walker.table(pointer):
+            yield self._stat(names.of(needed.uri), needed.uri, needed.kind)
+        for uri in self.walker.metadata(pointer).previous:
+            name = names.of(uri)
+            if name in self.stats:  # no reader needs it, and it may have expired
+                yield self._stat(name, uri, "metadata")
+
+    def _stat(self, name: str, uri: str, kind: str) -> ContentFile:
+        known = self.files.get(WAREHOUSE + name)
+        if known is not None:
+            return known
+        found = self.stats.get(name)
+        if found is None:
+            found = self._stat_elsewhere(name, uri)
+        return ContentFile(WAREHOUSE + name, kind, found.size, found.modified_ns)
+
+    def _stat_elsewhere(self, name: str, uri: str) -> FileStat:
+        """Return a file that the listing has not: it is newer, or outside the warehouse."""
+        tree, place = self.parts.source_of(WAREHOUSE + name)
+        size = tree.size(place)
+        if size is None:
+            raise FileNotFoundError(2, "there is no such file", uri)
+        return FileStat(name, size, 0)
+
+    def add_hudi(self) -> tuple[str, ...]:
+        """Add the files of Hudi tables, and return their folders."""
+        folders = hudi_folders(self.stats)
+        for folder in folders:
+            self.files.update((each.name, each) for each in hudi_files(self.parts.warehouse, folder))
+        return folders
+
+    def add_raw_and_home(self) -> None:
+        """Add the source files of pipelines, the records of runs, dropped Hudi tables and the hashes of keys."""
+        for each in self.parts.raw.list():
+            if not _is_scratch(each.name):
+                self._add(RAW, each, "raw")
+        home = LocalTree(self.parts.home)
+        found = chain.from_iterable(home.list(folder) for folder in _HOME_FOLDERS)
+        for each in found:
+            if not _is_scratch(each.name) and not each.name.startswith("runs/."):
+                self._add(HOME, each, "home")
+        for name in _HOME_FILES:
+            size = home.size(name)
+            if size is not None:
+                self._add(HOME, FileStat(name, size, (home.folder / name).stat().st_mtime_ns), "home")
+
+    def _add(self, area: str, found: FileStat, kind: str) -> None:
+        self.files[area + found.name] = ContentFile(area + found.name, kind, found.size, found.modified_ns)

@@ -1,0 +1,130 @@
+"""What manifests and listings add to the health of tables: manifests, skew, and which bytes are held by what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Any
+
+from lakehouse.core.catalog import Catalog
+from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.refs import ReachableFile
+from lakehouse.maintenance.health import Reason, TableHealth
+from lakehouse.maintenance.inventory import Inventories, Inventory
+from lakehouse.maintenance.rewrite import partition_key, read_snapshot, too_many_manifests
+from lakehouse.maintenance.sweep import Sweeper
+from lakehouse.maintenance.walk import normalized
+
+#: What holds a file, the strongest first: a file counts for the first that needs it.
+HOLDERS = ("current", "old_snapshots", "branches", "tags", "dropped", "log")
+#: A partition this many times the median is skewed.
+_SKEW = 10
+_MOST_MANIFESTS, _MOST_SKEW = 10, 5
+
+
+def deepen(
+    tables: Sequence[TableHealth], catalog: Catalog, inventories: Inventories, sweeper: Sweeper
+) -> list[TableHealth]:
+    """Return the health of Iceberg tables with what their manifests and folders tell, the worst first."""
+    unneeded, _, inventory = sweeper.find()
+    held = bytes_by_holder(inventory, inventories)
+    found = []
+    for each in tables:
+        if each.format != "iceberg" or each.problem:
+            found.append(each)
+            continue
+        name = TableName.parse(each.table)
+        pointer = catalog.pointer(name)
+        metadata = inventory.tables.get(pointer or "")
+        place = normalized(metadata.location).rstrip("/") + "/" if metadata else ""
+        mine = [file for file in unneeded if place and normalized(file.uri).startswith(place)]
+        bytes_held = dict(held.get(name, {}))
+        deep: dict[str, Any] = {"bytes": {**bytes_held, "unreachable": sum(file.size for file in mine)}}
+        deep["branches"] = branch_bytes(inventory, inventories, name)
+        reasons: list[Reason] = []
+        if pointer:
+            deep |= _manifests(pointer, catalog, reasons)
+        if mine:
+            size = deep["bytes"]["unreachable"]
+            text = f"{len(mine)} files with {size} bytes that nothing refers to."
+            reasons.append(Reason("unreachable", 1, text, "remove_files", f"{size} bytes"))
+        score = max(0, each.score - sum(reason.points for reason in reasons))
+        found.append(replace(each, score=score, reasons=(*each.reasons, *reasons), deep=deep))
+    return sorted(found, key=lambda each: (each.score, each.table))
+
+
+def _manifests(pointer: str, catalog: Catalog, reasons: list[Reason]) -> dict[str, Any]:
+    from pyiceberg.table import StaticTable
+
+    table = StaticTable.from_metadata(pointer, dict(catalog.pyiceberg_properties()))
+    files = read_snapshot(table)
+    if too_many_manifests(files):
+        text = f"{len(files.manifests)} manifests for {len(files.data)} files: every query reads each of them."
+        reasons.append(Reason("manifests", _MOST_MANIFESTS, text, "rewrite_manifests", "faster planning"))
+    sizes: dict[tuple[int, str], int] = {}
+    for entry in files.data.values():
+        key = partition_key(entry.data_file)
+        sizes[key] = sizes.get(key, 0) + entry.data_file.file_size_in_bytes
+    largest, middle = max(sizes.values(), default=0), median(sizes.values()) if sizes else 0
+    if len(sizes) > 2 and largest > _SKEW * middle:
+        text = f"The largest of {len(sizes)} partitions has {largest} bytes, the median one {middle:.0f}."
+        reasons.append(Reason("skew", _MOST_SKEW, text))
+    return {"manifests": len(files.manifests), "partitions": len(sizes), "largest_partition_bytes": largest}
+
+
+def bytes_by_holder(inventory: Inventory, inventories: Inventories) -> dict[TableName, dict[str, int]]:
+    """Return the bytes of each table by what holds them; each file counts once, for the strongest holder."""
+    seen: set[str] = set()
+    found: dict[TableName, dict[str, int]] = {}
+    for holder in HOLDERS:
+        for reference in _unique(inventory.references):
+            snapshots = _snapshots(holder, reference, inventory)
+            if snapshots is None:
+                continue
+            counts = found.setdefault(reference.table, dict.fromkeys(HOLDERS, 0))
+            for file in inventories.walker.table(reference.pointer, snapshots):
+                key = normalized(file.uri)
+                if key not in seen:
+                    seen.add(key)
+                    counts[holder] += max(file.size, 0)
+    return found
+
+
+def branch_bytes(inventory: Inventory, inventories: Inventories, table: TableName) -> dict[str, int]:
+    """Return the bytes of a table that only one branch needs, by branch."""
+    by_branch: dict[str, set[str]] = {}
+    sizes: dict[str, int] = {}
+    for reference in inventory.references:
+        if reference.table == table and reference.pointer in inventory.tables and not reference.by.startswith("log "):
+            for file in inventories.walker.table(reference.pointer):
+                key = normalized(file.uri)
+                sizes[key] = max(file.size, 0)
+                by_branch.setdefault(reference.by, set()).add(key)
+    return {
+        name.removeprefix("branch "): sum(
+            sizes[key] for key in files if not any(key in other for by, other in by_branch.items() if by != name)
+        )
+        for name, files in by_branch.items()
+        if name.startswith("branch ")
+    }
+
+
+def _unique(references: Iterable[ReachableFile]) -> list[ReachableFile]:
+    return list(dict.fromkeys(references))
+
+
+def _snapshots(holder: str, reference: ReachableFile, inventory: Inventory) -> frozenset[str] | None:
+    """Return which snapshots of a reference a holder stands for; None: it is not this holder."""
+    metadata = inventory.tables.get(reference.pointer)
+    if metadata is None:
+        return None
+    everything = frozenset(metadata.manifest_lists)
+    if reference.by == MAIN:
+        by_holder: Mapping[str, frozenset[str]] = {
+            "current": frozenset({metadata.current}),
+            "old_snapshots": everything,
+        }
+        return by_holder.get(holder)
+    kinds = {"branches": ("branch ", "base of "), "tags": ("tag ",), "dropped": ("dropped",), "log": ("log ",)}
+    return everything if reference.by.startswith(kinds.get(holder, ("\0",))) else None

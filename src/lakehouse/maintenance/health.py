@@ -1,0 +1,212 @@
+"""Scores tables from 0 to 100 by their metadata files alone: what slows readers down, and which action helps."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from lakehouse.core.catalog import Catalog
+from lakehouse.core.errors import LakeError, TableError
+from lakehouse.core.files import Files
+from lakehouse.core.format import TableFormat
+from lakehouse.core.names import TableName
+from lakehouse.maintenance.expire import expirable
+from lakehouse.maintenance.layout import Layout, layout_of, utc_now
+from lakehouse.maintenance.policy import MaintenanceSettings, Policy, policy_for
+
+#: The most points that one reason takes.
+_MOST_GUESSED = 15
+_MOST_SMALL_FILES, _MOST_DELETES, _MOST_SNAPSHOTS, _MOST_METADATA = 45, 35, 15, 15
+#: Fewer files than this are not worth a compaction, however small they are.
+MIN_FILES = 5
+_LARGE_METADATA = 2**20
+_MANY_SNAPSHOTS = 100
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One thing that is wrong with a table."""
+
+    what: str
+    """small_files, delete_files, snapshots, metadata, manifests, skew, unsorted, unreachable, held."""
+    points: int
+    """By how much it lowers the score."""
+    text: str
+    action: str = ""
+    """What `lake maintain` does about it: compact, expire, rewrite_manifests, remove_files; empty if nothing."""
+    gain: str = ""
+
+
+@dataclass(frozen=True)
+class TableHealth:
+    """The score of a table and its reasons."""
+
+    table: str
+    format: str
+    score: int
+    rows: int
+    files: int
+    bytes: int
+    delete_files: int
+    snapshots: int
+    metadata_bytes: int
+    reasons: tuple[Reason, ...] = ()
+    deep: dict[str, Any] = field(default_factory=dict)
+    """What only `--deep` finds: manifests, partitions, bytes by what holds them."""
+    problem: str = ""
+    """Why the table cannot be read; its score is then 0."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "reasons": [asdict(each) for each in self.reasons]}
+
+
+@dataclass(frozen=True)
+class HealthCheck:
+    """Scores the tables of one lake."""
+
+    catalog: Catalog
+    files: Files
+    settings: MaintenanceSettings
+    formats: Sequence[TableFormat] = ()
+    now: Callable[[], datetime] = utc_now
+
+    def tables(self, only: Sequence[TableName] = ()) -> list[TableHealth]:
+        """Return the health of some tables, or of all, the worst first."""
+        names = list(only) or list(self.catalog.tables())
+        pointers = self.catalog.pointers(names)
+        found = [self.table(name, pointer) for name, pointer in pointers.items() if pointer]
+        found += self._others(set(only) if only else None)
+        return sorted(found, key=lambda each: (each.score, each.table))
+
+    def table(self, name: TableName, pointer: str) -> TableHealth:
+        """Return the health of the Iceberg table that a pointer refers to."""
+        policy = policy_for(self.settings, name)
+        try:
+            raw, size = read_raw(pointer, self.files)
+            found = layout_of(raw, size, policy.target_file_size)
+        except (LakeError, OSError, KeyError, TypeError) as exc:
+            return TableHealth(str(name), "iceberg", 0, 0, 0, 0, 0, 0, 0, problem=f"{pointer} cannot be read: {exc}")
+        return score(str(name), found, len(expirable(raw, policy, self.now())))
+
+    def _others(self, only: set[TableName] | None) -> Iterator[TableHealth]:
+        """Yield the health of tables of other formats, as far as their history tells."""
+        for tables in self.formats:
+            if tables.name == "iceberg":
+                continue
+            for name in tables.tables():
+                if only is None or name in only:
+                    yield _hudi_health(tables, name, policy_for(self.settings, name))
+
+
+def read_raw(pointer: str, files: Files) -> tuple[dict[str, Any], int]:
+    """Return the JSON of a metadata file and the size of the file."""
+    data = files.read(pointer)
+    try:
+        return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data), len(data)
+    except (ValueError, EOFError, gzip.BadGzipFile) as exc:
+        raise TableError(f"The metadata file {pointer} is damaged: {exc}.", "lake verify") from exc
+
+
+def score(name: str, layout: Layout, expired: int, table_format: str = "iceberg") -> TableHealth:
+    """Return the health of a table with this layout, of which so many snapshots have expired."""
+    reasons = tuple(_reasons(layout, expired))
+    return TableHealth(
+        table=name,
+        format=table_format,
+        score=max(0, 100 - sum(reason.points for reason in reasons)),
+        rows=layout.rows - layout.deleted_rows,
+        files=layout.data_files,
+        bytes=layout.bytes,
+        delete_files=layout.delete_files,
+        snapshots=layout.snapshots,
+        metadata_bytes=layout.metadata_bytes,
+        reasons=reasons,
+    )
+
+
+def _reasons(layout: Layout, expired: int) -> Iterator[Reason]:
+    excess = layout.data_files - layout.min_files
+    if layout.data_files >= MIN_FILES and excess > 0 and layout.mean_file_bytes < 0.75 * layout.target:
+        most = _MOST_SMALL_FILES if layout.is_exact else _MOST_GUESSED
+        points = _points(8 * math.log2(layout.data_files / layout.min_files), most)
+        yield Reason(
+            "small_files",
+            points,
+            f"{layout.data_files} files of {_size(layout.mean_file_bytes)} on average: every query opens each of them.",
+            "compact",
+            f"about {layout.min_files} files instead of {layout.data_files}"
+            + ("" if layout.is_exact else ", or one for each partition"),
+        )
+    if layout.delete_files:
+        share = layout.delete_files / max(layout.data_files, 1)
+        rows = layout.deleted_rows / max(layout.rows, 1)
+        points = _points(5 + 20 * share + 40 * rows, _MOST_DELETES)
+        marked = f"{layout.deleted_rows} deleted rows" if layout.deleted_rows else "deleted rows"
+        yield Reason(
+            "delete_files",
+            points,
+            f"{layout.delete_files} delete files: every query reads them to skip {marked}.",
+            "compact",
+            "no delete files to read",
+        )
+    if expired:
+        points = _points(expired / 10, _MOST_SNAPSHOTS)
+        yield Reason(
+            "snapshots",
+            points,
+            f"{expired} of {layout.snapshots} snapshots are older than the policy keeps.",
+            "expire",
+            "smaller metadata, and their files can be removed",
+        )
+    if layout.metadata_bytes > _LARGE_METADATA and layout.snapshots > _MANY_SNAPSHOTS:
+        points = _points(5 * layout.metadata_bytes / _LARGE_METADATA, _MOST_METADATA)
+        yield Reason(
+            "metadata",
+            points,
+            f"The metadata file has {_size(layout.metadata_bytes)}, most of it for {layout.snapshots} snapshots:"
+            " every query reads it, every commit writes it.",
+            "expire" if expired else "",
+            f"about {_size(layout.metadata_bytes * (layout.snapshots - expired) // layout.snapshots)}",
+        )
+
+
+def _hudi_health(tables: TableFormat, name: TableName, policy: Policy) -> TableHealth:
+    try:
+        history = tables.history(name)
+    except LakeError as exc:
+        return TableHealth(str(name), tables.name, 0, 0, 0, 0, 0, 0, 0, problem=str(exc))
+    last = history[-1] if history else None
+    files, size = (last.files_total or 0, last.bytes_total or 0) if last else (0, 0)
+    target = policy.target_file_size or 120 * 2**20  # hoodie.parquet.max.file.size
+    layout = Layout(
+        data_files=files,
+        bytes=size,
+        rows=(last.rows_total or 0) if last else 0,
+        delete_files=0,
+        deleted_rows=0,
+        equality_deletes=0,
+        snapshots=len(history),
+        metadata_bytes=0,
+        min_files=min(files, max(1, -(-size // target))),
+        is_exact=False,
+        target=target,
+    )
+    return score(str(name), layout, 0, tables.name)
+
+
+def _points(value: float, most: int) -> int:
+    return max(1, min(most, round(value)))
+
+
+def _size(count: int) -> str:
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"

@@ -1,0 +1,127 @@
+"""What a table's metadata file alone states about its layout: files, deletes, snapshots, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+#: Iceberg's own default of `write.target-file-size-bytes`.
+DEFAULT_TARGET = 512 * 2**20
+TARGET_PROPERTY = "write.target-file-size-bytes"
+#: Our note in the summary of a snapshot of a compaction: how many data files it left.
+COMPACTED_FILES = "lake.compacted-files"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The layout of the current snapshot, and how many snapshots there are."""
+
+    data_files: int
+    bytes: int
+    rows: int
+    delete_files: int
+    deleted_rows: int
+    """Rows that position deletes mark; equality deletes do not state how many rows they match."""
+    equality_deletes: int
+    snapshots: int
+    metadata_bytes: int
+    min_files: int
+    """How many data files the table would have after compaction, as far as metadata tells."""
+    is_exact: bool
+    """False for a partitioned table that was never compacted: metadata does not state how many partitions it has."""
+    target: int
+    current: str = ""
+
+    @property
+    def mean_file_bytes(self) -> int:
+        return self.bytes // self.data_files if self.data_files else 0
+
+
+def layout_of(raw: Mapping[str, Any], metadata_bytes: int, target: int = 0) -> Layout:
+    """Return the layout that a metadata file states.
+
+    Args:
+        target: the size of data files that compaction aims at; 0: what the table's property states.
+    """
+    snapshots = raw.get("snapshots", [])
+    current = current_snapshot(raw)
+    summary: Mapping[str, str] = current["summary"] if current else {}
+    target = target or _int(raw.get("properties", {}), TARGET_PROPERTY) or DEFAULT_TARGET
+    files, size = _int(summary, "total-data-files"), _int(summary, "total-files-size")
+    partitions, exact = _partitions(raw, snapshots)
+    return Layout(
+        data_files=files,
+        bytes=size,
+        rows=_int(summary, "total-records"),
+        delete_files=_int(summary, "total-delete-files"),
+        deleted_rows=_int(summary, "total-position-deletes"),
+        equality_deletes=_int(summary, "total-equality-deletes"),
+        snapshots=len(snapshots),
+        metadata_bytes=metadata_bytes,
+        min_files=min(files, max(-(-size // target), partitions)),
+        is_exact=exact,
+        target=target,
+        current=str(current["snapshot-id"]) if current else "",
+    )
+
+
+def current_snapshot(raw: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the current snapshot of a metadata file; None if the table has none."""
+    current = raw.get("current-snapshot-id")
+    # Mostly the newest, which is the last one.
+    found: dict[str, Any] | None = next(
+        (each for each in reversed(raw.get("snapshots", [])) if each["snapshot-id"] == current), None
+    )
+    return found
+
+
+def ended_at(raw: Mapping[str, Any]) -> dict[int, datetime]:
+    """Return when each snapshot stopped being the current one; the current snapshot is missing.
+
+    A snapshot that was never current, such as one of a branch of the table, counts from its own time.
+    """
+    ends = {each["snapshot-id"]: moment(each["timestamp-ms"]) for each in raw.get("snapshots", [])}
+    entries = raw.get("snapshot-log", [])
+    for entry, following in zip(entries, entries[1:], strict=False):
+        if entry["snapshot-id"] in ends:
+            ends[entry["snapshot-id"]] = moment(following["timestamp-ms"])
+    ends.pop(raw.get("current-snapshot-id"), None)
+    return ends
+
+
+def utc_now() -> datetime:
+    """Return the current time."""
+    return datetime.now(UTC)
+
+
+def moment(milliseconds: int) -> datetime:
+    """Return the time of a timestamp in milliseconds."""
+    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
+
+
+def _partitions(raw: Mapping[str, Any], snapshots: list[Any]) -> tuple[int, bool]:
+    """Return a lower bound of the number of files, and whether it is more than a guess.
+
+    It is what the last compaction left, or the most partitions that one commit changed.
+    """
+    spec: Mapping[str, Any] = next(
+        (each for each in raw["partition-specs"] if each["spec-id"] == raw["default-spec-id"]), {}
+    )
+    partitioned = any(part["transform"] != "void" for part in spec.get("fields", ()))
+    found = 1
+    for each in reversed(snapshots):
+        summary = each.get("summary", {})
+        if COMPACTED_FILES in summary:
+            return max(found, _int(summary, COMPACTED_FILES)), True
+        if partitioned:
+            found = max(found, _int(summary, "changed-partition-count"))
+    return found, not partitioned
+
+
+def _int(values: Mapping[str, str], name: str) -> int:
+    try:
+        return int(values.get(name, 0))
+    except ValueError:
+        return 0

@@ -1,0 +1,254 @@
+"""Maintains tables: compacts, merges manifests, expires snapshots, and removes files that nothing needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from lakehouse.core.catalog import Catalog
+from lakehouse.core.errors import LakeError, MaintenanceRunningError, NoSuchTableError, NotSupportedError
+from lakehouse.core.files import Files
+from lakehouse.core.format import TableFormat
+from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.requests import MaintainRequest
+from lakehouse.maintenance.commit import BRANCH_PREFIX, Committer
+from lakehouse.maintenance.deep import deepen
+from lakehouse.maintenance.expire import expirable, without_snapshots
+from lakehouse.maintenance.health import HealthCheck, TableHealth
+from lakehouse.maintenance.inventory import Inventories
+from lakehouse.maintenance.layout import utc_now
+from lakehouse.maintenance.policy import MaintenanceSettings, Policy, check_policies, policy_for
+from lakehouse.maintenance.report import Action, MaintenanceReport
+from lakehouse.maintenance.sweep import Store, Sweeper, SweepReport
+from lakehouse.maintenance.tables import Compactor, RunSpark
+from lakehouse.maintenance.walk import load_metadata
+from lakehouse.process.locks import try_locked
+
+_ATTEMPTS = 5
+#: A branch that a killed maintenance left is dropped after this time; a large compaction takes hours.
+_ABANDONED = timedelta(days=1)
+Progress = Callable[[str], None]
+
+
+def _no_writers() -> datetime | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Maintainer:
+    """Maintains the tables of one lake.
+
+    Args:
+        warehouse: the URI of the warehouse.
+        folder: the lake's folder on this machine: locks are in `run`, the state of removals in `maintenance`.
+        run_spark: runs a statement on a branch with Spark.
+        writers_since: returns when the oldest run that is still at work began, or None.
+        holders: returns the branches that have changes to a table which somebody may still publish.
+    """
+
+    catalog: Catalog
+    files: Files
+    formats: Sequence[TableFormat]
+    settings: MaintenanceSettings
+    committer: Committer
+    store: Store
+    warehouse: str
+    folder: Path
+    run_spark: RunSpark
+    writers_since: Callable[[], datetime | None] = _no_writers
+    holders: Callable[[TableName], Sequence[str]] = lambda table: ()
+    now: Callable[[], datetime] = utc_now
+    inventories: Inventories = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inventories", Inventories(self.catalog, self.files, self.formats))
+
+    def run(self, request: MaintainRequest, progress: Progress = lambda text: None) -> MaintenanceReport:
+        """Do what the tables need, or say what would be done."""
+        check_policies(self.settings)
+        names = self._names(request)
+        with self._locked(request.dry_run):
+            actions: list[Action] = []
+            inputs = self._inputs() if request.does("expire") else set()
+            for table in names:
+                progress(f"Maintaining {table}")
+                actions += self._table(table, request, inputs)
+            sweep = SweepReport()
+            if request.does("remove_files"):
+                progress("Looking for files that nothing needs")
+                actions += self._forget(request)
+                sweep = self.sweeper().sweep(request.dry_run)
+            return MaintenanceReport(tuple(actions), sweep, request.dry_run)
+
+    def policy(self, table: TableName) -> Policy:
+        """Return the policy of a table."""
+        return policy_for(self.settings, table)
+
+    def health(self) -> HealthCheck:
+        """Return what scores the tables."""
+        return HealthCheck(self.catalog, self.files, self.settings, self.formats, self.now)
+
+    def deepened(self, tables: Sequence[TableHealth]) -> list[TableHealth]:
+        """Return the health of tables with what manifests and listings add."""
+        return deepen(tables, self.catalog, self.inventories, self.sweeper())
+
+    def sweeper(self) -> Sweeper:
+        """Return what finds and removes files that nothing needs."""
+        policies = [policy_for(self.settings), *self._special_policies()]
+        # At least as long as orphans stay: otherwise data that a log entry needs could go before its metadata file does,
+        # and a revert would find the one without the other.
+        keep_days = max(max(each.keep_days, each.orphan_days) for each in policies)
+        return Sweeper(
+            inventories=self.inventories,
+            store=self.store,
+            warehouse=self.warehouse,
+            state_file=self.folder / "maintenance" / "files.json",
+            since=(self.now() - timedelta(days=keep_days)).isoformat(timespec="milliseconds"),
+            orphan_days=max(each.orphan_days for each in policies),
+            delete_after_hours=self.settings.delete_after_hours,
+            now=self.now,
+            writers_since=self.writers_since,
+        )
+
+    def _special_policies(self) -> Iterator[Policy]:
+        for key in self.settings.tables:
+            yield policy_for(self.settings, TableName.parse(key) if "." in key else TableName(key, "x"))
+
+    def _names(self, request: MaintainRequest) -> list[TableName]:
+        known = set(self.catalog.tables())
+        for table in request.tables:
+            if table not in known:
+                if any(each.name != "iceberg" and each.has(table) for each in self.formats):
+                    raise NotSupportedError(
+                        f"{table} is not an Iceberg table; `lake maintain` leaves other formats alone.",
+                        "docs/maintenance.md says what to do for Hudi tables.",
+                    )
+                raise NoSuchTableError(str(table))
+        if request.tables:
+            return list(request.tables)
+        return [table for table in sorted(known) if policy_for(self.settings, table).enabled]
+
+    @contextmanager
+    def _locked(self, dry_run: bool) -> Iterator[None]:
+        """Hold the lock of maintenance. It saves double work: what one does is safe beside another anyway."""
+        if dry_run:
+            yield
+            return
+        with try_locked(self.folder / "run" / "maintain.lock") as held:
+            if not held:
+                raise MaintenanceRunningError(
+                    "Another `lake maintain` is at work on this lake.", "Run it again when the other one is done."
+                )
+            self._drop_abandoned()
+            yield
+
+    def _drop_abandoned(self) -> None:
+        oldest = (self.now() - _ABANDONED).isoformat()
+        for ref in self.catalog.branch_refs():
+            if ref.name.startswith(BRANCH_PREFIX) and "" < ref.created_at < oldest:
+                self.catalog.drop_branch(ref.name)
+
+    # ---- one table ----------------------------------------------------------------------------------------------
+
+    def _table(self, table: TableName, request: MaintainRequest, inputs: set[str]) -> list[Action]:
+        policy = _with_request(policy_for(self.settings, table), request)
+        held_by = self.holders(table)
+        if held_by:
+            named = ", ".join(held_by[:3])
+            reason = f"branch {named} has unpublished changes to it, which could then not be published"
+            return [Action(str(table), "all", "skipped", f"{reason}: lake branch merge or drop it first")]
+        actions: list[Action] = []
+        compactor = Compactor(self.catalog, self.files, self.committer, self.run_spark, self.now)
+        steps: dict[str, Callable[[], list[Action]]] = {
+            "compact": lambda: compactor.compact(table, policy, request.dry_run),
+            "rewrite_manifests": lambda: compactor.rewrite_manifests(table, request.dry_run, forced=request.forced),
+            "expire": lambda: self._expire(table, policy, request.dry_run, inputs),
+        }
+        for name, step in steps.items():
+            if not request.does(name):
+                continue
+            try:
+                actions += step()
+            except (LakeError, OSError) as exc:
+                actions.append(Action(str(table), name, "failed", f"{exc}"))
+        return actions
+
+    def _expire(self, table: TableName, policy: Policy, dry_run: bool, inputs: set[str]) -> list[Action]:
+        """Expire the old snapshots of a table, except those that another table was built from (`inputs`)."""
+        try:
+            references = self.catalog.reachable()
+        except NotSupportedError as exc:
+            return [Action(str(table), "expire", "skipped", str(exc))]
+        for _ in range(_ATTEMPTS):
+            pointer = self.catalog.pointer(table)
+            if pointer is None:
+                return []
+            raw = load_metadata(pointer, self.files)
+            gone = expirable(raw, policy, self.now(), self._held(raw, references) | inputs)
+            if not gone:
+                return []
+            detail = f"{len(gone)} of {len(raw['snapshots'])} snapshots"
+            if dry_run:
+                return [Action(str(table), "expire", "planned", detail, snapshots=len(gone))]
+            new = without_snapshots(raw, gone, pointer, self.now())
+            if self.committer.commit(table, pointer, new, f"expire {len(gone)} snapshots of {table}"):
+                return [Action(str(table), "expire", "done", detail, snapshots=len(gone))]
+            references = self.catalog.reachable()
+        return [Action(str(table), "expire", "skipped", "other writers changed the table all the time")]
+
+    def _inputs(self) -> set[str]:
+        """Return the snapshots from which other tables were last built: a run finds what changed since by them."""
+        found: set[str] = set()
+        for pointer in self.catalog.pointers(self.catalog.tables()).values():
+            with suppress(LakeError, OSError):
+                snapshots = load_metadata(pointer, self.files).get("snapshots", []) if pointer else []
+                notes = [
+                    each["summary"]["lake.inputs"] for each in snapshots if "lake.inputs" in each.get("summary", {})
+                ]
+                found |= {str(each) for each in json.loads(notes[-1]).values()} if notes else set()
+        return {each for each in found if each.isdecimal()}
+
+    def _held(self, raw: Mapping[str, Any], references: Sequence[Any]) -> set[str]:
+        """Return the current snapshots of this table on branches and tags: `lake travel` finds them in main's metadata."""
+        found: set[str] = set()
+        for each in references:
+            if each.by == MAIN or each.by.startswith("log "):
+                continue
+            with suppress(LakeError, OSError):
+                metadata = self.inventories.walker.metadata(each.pointer)
+                if metadata.uuid == str(raw.get("table-uuid")) and metadata.current:
+                    found.add(metadata.current)
+        return found
+
+    def _forget(self, request: MaintainRequest) -> list[Action]:
+        """Forget dropped tables whose time for `undrop` is over."""
+        if request.dry_run or request.tables:
+            return []
+
+        def before(table: TableName) -> str:
+            days = policy_for(self.settings, table).undrop_days
+            return (self.now() - timedelta(days=days)).isoformat()
+
+        # What they hold must be known to the sweep as this lake's own, before nothing refers to it any more.
+        self.sweeper().remember()
+        return [
+            Action(str(table), "forget", "done", "dropped longer ago than undrop_days: it cannot be restored any more")
+            for table in self.catalog.forget_dropped(before)
+        ]
+
+
+def _with_request(policy: Policy, request: MaintainRequest) -> Policy:
+    """Return the policy with what a statement asks for."""
+    changed: dict[str, Any] = {}
+    if request.keep_days is not None:
+        changed["keep_days"] = request.keep_days
+    if request.keep_snapshots is not None:
+        changed["keep_snapshots"] = request.keep_snapshots
+    if request.sort:
+        changed["sort"] = request.sort
+    return replace(policy, **changed)

@@ -1,0 +1,50 @@
+"""Figures of the tables' health for monitoring, by the names that Prometheus takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lakehouse.maintenance.health import TableHealth
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One sample of a gauge."""
+
+    name: str
+    help: str
+    labels: tuple[tuple[str, str], ...]
+    value: float
+
+
+_GAUGES = {
+    "score": "Health of a table, from 0 to 100.",
+    "files": "Data files of a table.",
+    "bytes": "Bytes of the current data and delete files of a table.",
+    "rows": "Rows of a table.",
+    "delete_files": "Delete files of a table.",
+    "snapshots": "Snapshots of a table.",
+    "metadata_bytes": "Size of a table's metadata file.",
+}
+
+
+def figures(tables: Sequence[TableHealth]) -> Iterator[Figure]:
+    """Yield the figures of all tables, those of one name together."""
+    for name, text in _GAUGES.items():
+        for each in tables:
+            labels = (("table", each.table), ("format", each.format))
+            yield Figure(f"lake_table_{name}", text, labels, float(getattr(each, name)))
+
+
+def exposition(tables: Sequence[TableHealth]) -> str:
+    """Return the figures in Prometheus's text format."""
+    lines: list[str] = []
+    seen: set[str] = set()
+    for each in figures(tables):
+        if each.name not in seen:
+            seen.add(each.name)
+            lines += [f"# HELP {each.name} {each.help}", f"# TYPE {each.name} gauge"]
+        labels = ",".join(f'{name}="{value}"' for name, value in each.labels)  # table names need no escaping
+        lines.append(f"{each.name}{{{labels}}} {each.value:g}")
+    return "\n".join(lines) + "\n" if lines else ""

@@ -1,0 +1,202 @@
+"""Restore a backup, or copy a lake, into an empty one: files first, the catalog last, then compare the two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lakehouse.core.errors import TableExistsError
+from lakehouse.core.state import CatalogState
+from lakehouse.maintenance.backup_store import BackupError, BackupStore, Manifest, StoredFile
+from lakehouse.maintenance.content import Content, ContentFile
+from lakehouse.maintenance.equality import Difference, Side, differences
+from lakehouse.maintenance.parts import WAREHOUSE, FileNames, LakeParts
+from lakehouse.maintenance.transfer import Source, Transfer
+
+Progress = Callable[[str], None]
+
+#: Kinds of catalogs that hold tables of other programs as well.
+_SHARED = ("hive", "rest")
+
+
+@dataclass(frozen=True)
+class CopyReport:
+    """What was copied into a lake."""
+
+    tables: int
+    branches: int
+    tags: int
+    files: int
+    written: int
+    """The files that this call wrote; an earlier one may have written others."""
+    notes: tuple[str, ...] = ()
+    """What the target cannot hold."""
+
+
+@dataclass(frozen=True)
+class BackupSource:
+    """Implements `Source` for a backup."""
+
+    store: BackupStore
+    manifest: Manifest
+
+    @property
+    def warehouse(self) -> str:
+        return self.manifest.warehouse
+
+    @property
+    def state(self) -> CatalogState:
+        return self.manifest.state
+
+    @property
+    def files(self) -> Mapping[str, StoredFile]:
+        return self.manifest.files
+
+    def read(self, name: str) -> bytes:
+        return self.store.read(self._file(name))
+
+    def copy(self, name: str, into: Path) -> None:
+        self.store.copy(self._file(name), into)
+
+    def _file(self, name: str) -> StoredFile:
+        if name not in self.manifest.files:
+            raise BackupError(f"The backup {self.manifest.id} lacks {name}.", "Use another one: --backup ID")
+        return self.manifest.files[name]
+
+
+@dataclass(frozen=True)
+class LakeSource:
+    """Implements `Source` for a lake."""
+
+    parts: LakeParts
+    content: Content
+    with_home: bool = True
+    """Also what is in the lake's folder: not for a copy that shares the folder."""
+
+    @property
+    def warehouse(self) -> str:
+        return self.parts.warehouse.uri
+
+    @property
+    def state(self) -> CatalogState:
+        return self.content.state
+
+    @property
+    def files(self) -> Mapping[str, ContentFile]:
+        if self.with_home:
+            return self.content.files
+        return {name: each for name, each in self.content.files.items() if not name.startswith("home/")}
+
+    def read(self, name: str) -> bytes:
+        tree, place = self.parts.source_of(name)
+        return tree.read(place)
+
+    def copy(self, name: str, into: Path) -> None:
+        tree, place = self.parts.source_of(name)
+        with tree.open(place) as source, into.open("wb") as out:
+            while chunk := source.read(1 << 20):
+                out.write(chunk)
+
+
+def check_empty(target: LakeParts, wanted: CatalogState, resumes: bool = False) -> None:
+    """Refuse a target that holds something.
+
+    A metastore or a REST server may hold tables of other programs, so only those of the same names count there.
+
+    Args:
+        wanted: what is to be copied there.
+        resumes: the files are those of an earlier call that was interrupted.
+    """
+    if resumes:
+        return
+    found, names = target.catalog.dump_state(), {each.table for each in wanted.main}
+    tables = list(dict.fromkeys(entry.table for _, entry in found.entries()))
+    if target.kind in _SHARED:
+        tables = [each for each in tables if each in names]
+    first = None if target.kind in _SHARED else next(iter(target.warehouse.list()), None)
+    if tables or (target.kind not in _SHARED and not found.is_empty):
+        what = ", ".join(str(each) for each in tables[:5]) or "a log"
+        raise TableExistsError(
+            f"The target is not empty: it holds {what}. Nothing was changed.",
+            "Use another folder (--home DIR), an empty database and an empty bucket.",
+        )
+    if first is not None:
+        raise TableExistsError(
+            f"{target.warehouse.uri} is not empty: it holds {first.name}. Nothing was changed.",
+            "Use another folder (--home DIR) or another place in a bucket (LAKE_WAREHOUSE).",
+        )
+
+
+def is_copied(source: Source, target: LakeParts) -> bool:
+    """Return whether main of the target is what a copy of the source leads to."""
+    pointers = target.catalog.pointers(each.table for each in source.state.main)
+    names = FileNames(source.warehouse)
+    return all(
+        (pointer := pointers[each.table]) is not None and target.names.of(pointer) == names.of(each.pointer)
+        for each in source.state.main
+        if not each.is_view
+    )
+
+
+def copy_lake(source: Source, target: LakeParts, kind: str, progress: Progress = lambda _: None) -> CopyReport:
+    """Copy everything into an empty lake, whose catalog is filled last; an error if the result is not equal.
+
+    Args:
+        kind: the kind of the source's catalog.
+    """
+    transfer = Transfer(source, target, progress)
+    state = transfer.run()
+    progress("Comparing every snapshot")
+    left = Side(source.state, FileNames(source.warehouse), _reader(source))
+    _require_equal(list(differences(left, Side(state, target.names, target.files.read))))
+    progress("Filling the catalog")
+    notes = _fill(source, target, state)
+    loaded = Side(target.catalog.dump_state(), target.names, target.files.read)
+    if target.kind in ("sql", "nessie"):
+        held = _without_noted(source.state, notes)
+        _require_equal(
+            list(differences(Side(held, left.names, left.read), loaded, same_kind=target.kind == kind == "sql"))
+        )
+    hudi = [f"Hudi table {each}: the target has no place for Hudi tables" for each in transfer.skipped]
+    return CopyReport(
+        len(state.main),
+        len(state.branches),
+        len(state.tags),
+        len(source.files),
+        len(transfer.written),
+        (*notes, *hudi),
+    )
+
+
+def _fill(source: Source, target: LakeParts, state: CatalogState) -> list[str]:
+    """Fill the catalog, unless an earlier call has filled it, which it does in one transaction or last of all."""
+    if target.kind == "sql" and not target.catalog.dump_state().is_empty and is_copied(source, target):
+        return []
+    return list(target.catalog.load_state(state))
+
+
+def _without_noted(state: CatalogState, notes: list[str]) -> CatalogState:
+    """Return the state without branches and tags that the target could not take."""
+    from dataclasses import replace
+
+    noted = {note.partition(":")[0] for note in notes}
+    return replace(
+        state,
+        branches=tuple(each for each in state.branches if f"branch {each.ref.name}" not in noted),
+        tags=tuple(each for each in state.tags if f"tag {each.ref.name}" not in noted),
+    )
+
+
+def _reader(source: Source) -> Callable[[str], bytes]:
+    names = FileNames(source.warehouse)
+    return lambda uri: source.read(WAREHOUSE + names.of(uri))
+
+
+def _require_equal(found: list[Difference]) -> None:
+    if found:
+        first = found[0]
+        raise BackupError(
+            f"The copy is not equal in {len(found)} places: {first.ref} {first.table}: {first.what}.",
+            "The source is unchanged. lake verify tells whether it is damaged.",
+        )

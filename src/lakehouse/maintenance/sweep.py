@@ -1,0 +1,269 @@
+"""Removes files that nothing refers to any more.
+
+A file is removed only if all of this holds: it is in the `data` or `metadata` folder of a table that this lake has or had,
+below the lake's own warehouse; no table of another lake and no Hudi table is in that folder; its last change is older than
+`orphan_days`; an inventory that was complete and taken after the listing does not need it; an earlier maintenance, at least
+`delete_after_hours` ago, came to the same result; and the catalog's references are still the same right before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+from lakehouse.core.errors import LakeError
+from lakehouse.maintenance.inventory import Inventories, Inventory
+from lakehouse.maintenance.layout import utc_now
+from lakehouse.maintenance.walk import load_metadata, normalized
+
+_STATE_VERSION = 1
+_CHUNK = 200
+_OWN_FOLDERS = ("data/", "metadata/")
+_METADATA_FILE = re.compile(r"^(.*)/metadata/[^/]+\.metadata\.json(?:\.gz)?$")
+_HUDI = "/.hoodie/"
+_UUID = re.compile(rb'"table-uuid"\s*:\s*"([0-9a-fA-F-]{36})"')
+_UUID_BYTES = 16384
+
+
+class StoredFile(Protocol):
+    """A file as the storage lists it."""
+
+    @property
+    def uri(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def modified(self) -> datetime: ...
+
+
+class Store(Protocol):
+    """The storage of a warehouse."""
+
+    def files(self, folder: str) -> Iterator[StoredFile]:
+        """Yield every file below a folder."""
+
+    def start(self, uri: str, count: int) -> bytes:
+        """Return the first bytes of a file."""
+
+    def remove(self, uri: str) -> None:
+        """Remove a file; it may be gone already."""
+
+
+@dataclass(frozen=True)
+class SweepReport:
+    """What a sweep removed, and what it left."""
+
+    removed_files: int = 0
+    removed_bytes: int = 0
+    waiting_files: int = 0
+    """Nothing needs them; they are removed once `delete_after_hours` have passed."""
+    waiting_bytes: int = 0
+    skipped: tuple[str, ...] = ()
+    """Folders that were left alone, each with the reason."""
+
+
+@dataclass
+class SweepState:
+    """What earlier sweeps found: the folders of this lake's tables, and since when nothing needs a file."""
+
+    file: Path
+    locations: dict[str, set[str]] = field(default_factory=dict)
+    marks: dict[str, str] = field(default_factory=dict)
+
+    def load(self) -> SweepState:
+        """Read the state; without a readable file, every wait begins anew."""
+        try:
+            found = json.loads(self.file.read_text())
+        except (OSError, ValueError):
+            return self
+        if found.get("version") == _STATE_VERSION:
+            self.locations = {place: set(uuids) for place, uuids in found["locations"].items()}
+            self.marks = found["marks"]
+        return self
+
+    def save(self) -> None:
+        """Write the state, complete or not at all."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.file.with_name(f".{self.file.name}.{os.getpid()}")
+        known = {place: sorted(uuids) for place, uuids in self.locations.items()}
+        temporary.write_text(json.dumps({"version": _STATE_VERSION, "locations": known, "marks": self.marks}))
+        temporary.replace(self.file)
+
+    def remember(self, locations: Mapping[str, set[str]]) -> None:
+        """Add the folders of tables; those of tables that are gone stay known."""
+        for place, uuids in locations.items():
+            self.locations.setdefault(place, set()).update(uuids)
+
+
+@dataclass(frozen=True)
+class Sweeper:
+    """Finds and removes what nothing needs.
+
+    Args:
+        warehouse: the URI of the warehouse; nothing outside of it is touched.
+        since: log entries before this time (ISO 8601) hold no files.
+        writers_since: returns when the oldest run that is still at work began, or None.
+    """
+
+    inventories: Inventories
+    store: Store
+    warehouse: str
+    state_file: Path
+    since: str
+    orphan_days: float
+    delete_after_hours: float
+    now: Callable[[], datetime] = utc_now
+    writers_since: Callable[[], datetime | None] = lambda: None
+
+    def find(self) -> tuple[list[StoredFile], list[str], Inventory]:
+        """Return the files that nothing needs, the folders that were left alone, and the inventory that says so."""
+        # Listed first, inventoried after: a file that is committed in between is needed by then.
+        before = self.inventories.take(self.since)
+        known = SweepState(self.state_file).load()
+        known.remember(before.locations())
+        listed, skipped = self._list(known.locations, before)
+        inventory = self.inventories.take(self.since)
+        cutoff = self._cutoff()
+        found = [each for each in listed if each.modified < cutoff and not inventory.needs(each.uri)]
+        return found, skipped, inventory
+
+    def remember(self) -> None:
+        """Store the folders of all tables that there are now, so that they are known when the tables are gone."""
+        state = SweepState(self.state_file).load()
+        state.remember(self.inventories.take(self.since).locations())
+        state.save()
+
+    def sweep(self, dry_run: bool = False) -> SweepReport:
+        """Mark what nothing needs, and remove what was marked long enough ago."""
+        found, skipped, inventory = self.find()
+        if not inventory.complete:
+            reason = inventory.reason or f"{len(inventory.problems)} references cannot be read: lake verify"
+            return SweepReport(skipped=(f"nothing was removed: {reason}",))
+        state, now = SweepState(self.state_file).load(), self.now()
+        state.remember(inventory.locations())
+        marks = {normalized(each.uri): state.marks.get(normalized(each.uri), now.isoformat()) for each in found}
+        state.marks = marks
+        limit = (now - timedelta(hours=self.delete_after_hours)).isoformat()
+        due = [each for each in found if marks[normalized(each.uri)] <= limit]
+        if dry_run:
+            removed = due
+        else:
+            state.save()
+            removed = self._remove(due, inventory)
+            for each in removed:
+                state.marks.pop(normalized(each.uri), None)
+            state.save()
+        gone = {each.uri for each in removed}
+        waiting = [each for each in found if each.uri not in gone]
+        return SweepReport(len(removed), _bytes(removed), len(waiting), _bytes(waiting), tuple(skipped))
+
+    def _remove(self, due: Sequence[StoredFile], inventory: Inventory) -> list[StoredFile]:
+        """Remove files, each only if the references right before still do not need it."""
+        removed: list[StoredFile] = []
+        # Metadata first: what is left of it after a kill is not taken for a table.
+        ordered = sorted(due, key=lambda each: (not each.uri.endswith(".json"), each.uri))
+        for start in range(0, len(ordered), _CHUNK):
+            inventory = self.inventories.take(self.since, previous=inventory)
+            if not inventory.complete:
+                break
+            for each in ordered[start : start + _CHUNK]:
+                if not inventory.needs(each.uri):
+                    self.store.remove(each.uri)
+                    removed.append(each)
+        return removed
+
+    def _cutoff(self) -> datetime:
+        """Return the time before which a file must have been written: a writer at work may commit what is younger."""
+        cutoff = self.now() - timedelta(days=self.orphan_days)
+        working = self.writers_since()
+        return min(cutoff, working - timedelta(hours=1)) if working else cutoff
+
+    # ---- folders ------------------------------------------------------------------------------------------------
+
+    def _list(self, locations: Mapping[str, set[str]], inventory: Inventory) -> tuple[list[StoredFile], list[str]]:
+        root = normalized(self.warehouse).rstrip("/") + "/"
+        hudi = {normalized(each.location).rstrip("/") + "/" for each in inventory.hudi}
+        listed: list[StoredFile] = []
+        skipped: list[str] = []
+        for place, uuids in sorted(locations.items()):
+            if not f"{place}/".startswith(root):
+                skipped.append(f"{place}: it is outside the warehouse of this lake")
+                continue
+            files = list(self.store.files(place))
+            reason, not_ours = self._foreign(place, uuids, files, inventory)
+            if reason:
+                skipped.append(f"{place}: {reason}")
+                continue
+            excluded = hudi | _other_roots(place, files) | {f"{other}/" for other in locations if other != place}
+            own = [each for each in files if normalized(each.uri) not in not_ours]
+            listed += [each for each in own if _is_own(place, normalized(each.uri), excluded)]
+        return listed, skipped
+
+    def _foreign(
+        self, place: str, uuids: set[str], files: Sequence[StoredFile], inventory: Inventory
+    ) -> tuple[str, set[str]]:
+        """Return why a folder is not only this lake's, empty if it is; and the metadata files that are not.
+
+        A metadata file without snapshots needs no other file: an attempt to create a table that existed leaves one. It stays,
+        because it may be the empty table of another lake.
+        """
+        if any(normalized(each.uri).startswith(f"{place}{_HUDI}") for each in files):
+            return "a Hudi table is in the same folder", set()
+        empty: set[str] = set()
+        for each in files:
+            uri = normalized(each.uri)
+            match = _METADATA_FILE.match(uri)
+            if not match or match[1] != place or inventory.needs(uri) or self._uuid(uri) in uuids:
+                continue
+            if self._has_snapshots(uri):
+                return f"{uri.rpartition('/')[2]} is of a table that this lake does not know", set()
+            empty.add(uri)
+        return "", empty
+
+    def _uuid(self, uri: str) -> str:
+        """Return the UUID of the table that a metadata file is of; empty if it cannot be told."""
+        try:
+            found = _UUID.search(self.store.start(uri, _UUID_BYTES))
+            return found[1].decode() if found else str(load_metadata(uri, self.inventories.files).get("table-uuid", ""))
+        except (LakeError, OSError):
+            return ""
+
+    def _has_snapshots(self, uri: str) -> bool:
+        """Whether a metadata file lists snapshots, or cannot be read."""
+        try:
+            return bool(load_metadata(uri, self.inventories.files).get("snapshots"))
+        except FileNotFoundError:
+            return False
+        except (LakeError, OSError):
+            return True
+
+
+def _is_own(place: str, uri: str, excluded: set[str]) -> bool:
+    """Whether a file is in a folder that only tables of this lake write."""
+    inside = uri.removeprefix(f"{place}/")
+    return inside.startswith(_OWN_FOLDERS) and not any(
+        uri.startswith(other) and other.startswith(f"{place}/") for other in excluded
+    )
+
+
+def _other_roots(place: str, files: Sequence[StoredFile]) -> set[str]:
+    """Return the folders of other tables below a folder: whatever has a `metadata` or `.hoodie` folder of its own."""
+    found: set[str] = set()
+    for each in files:
+        uri = normalized(each.uri)
+        match = _METADATA_FILE.match(uri)
+        if match and match[1] != place:
+            found.add(f"{match[1]}/")
+        if _HUDI in uri:
+            found.add(uri.partition(_HUDI)[0] + "/")
+    return found
+
+
+def _bytes(files: Sequence[StoredFile]) -> int:
+    return sum(each.size for each in files)

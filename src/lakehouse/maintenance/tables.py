@@ -1,0 +1,236 @@
+"""Compacts a table and merges its manifests: in this process where that is cheap, else on Spark; then commits the result.
+
+Rows are read and written first, on no lock. The commit is repeated on the newest state of the table as long as nobody has
+changed the same files; appends of others stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from lakehouse.core.catalog import Catalog
+from lakehouse.core.files import Files
+from lakehouse.core.names import TableName
+from lakehouse.core.quoting import spark_text
+from lakehouse.maintenance import compact as compaction
+from lakehouse.maintenance.commit import Committer, new_branch
+from lakehouse.maintenance.layout import COMPACTED_FILES, layout_of
+from lakehouse.maintenance.policy import Policy
+from lakehouse.maintenance.report import Action
+from lakehouse.maintenance.rewrite import (
+    Replacement,
+    SnapshotFiles,
+    StaleReplacementError,
+    read_snapshot,
+    replace_files,
+    too_many_manifests,
+)
+from lakehouse.maintenance.walk import load_metadata
+
+#: How often a compaction is committed anew because the table has changed, and planned anew because its files have.
+_COMMITS, _PLANS = 10, 3
+#: Bytes of input that one commit of a compaction replaces: what a conflict costs.
+_BATCH_BYTES = 256 * 2**20
+
+#: Runs a statement on a branch with Spark.
+RunSpark = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A table at one moment."""
+
+    pointer: str
+    raw: dict[str, Any]
+    table: Any
+    """PyIceberg's table."""
+    files: SnapshotFiles
+
+
+@dataclass(frozen=True)
+class Compactor:
+    """Rewrites files and manifests of tables."""
+
+    catalog: Catalog
+    files: Files
+    committer: Committer
+    run_spark: RunSpark
+    now: Callable[[], datetime]
+
+    def compact(self, table: TableName, policy: Policy, dry_run: bool) -> list[Action]:
+        """Merge small files of a table and apply its deletes."""
+        if not self._may_need(table, policy):
+            return []
+        for _ in range(_PLANS):
+            loaded = self._load(table)
+            plan, target = self._plan(loaded, policy) if loaded else (compaction.CompactionPlan(), 0)
+            if loaded is None or not plan:
+                return []
+            action = _planned(table, loaded, plan)
+            if dry_run:
+                return [action]
+            try:
+                if plan.needs_spark:
+                    return [self._on_spark(table, loaded, target, policy, action)]
+                return [self._local(table, loaded, plan, action)]
+            except StaleReplacementError:
+                continue
+        return [Action(str(table), "compact", "skipped", "other writers changed its files all the time")]
+
+    def _plan(self, loaded: Loaded, policy: Policy) -> tuple[compaction.CompactionPlan, int]:
+        """Return what to rewrite, and the size of files to aim at."""
+        target = layout_of(loaded.raw, 0, policy.target_file_size).target
+        plan = compaction.plan_compaction(loaded.table, loaded.files, target, policy.largest_local)
+        return (compaction.with_reason(plan, f"the policy sorts by {policy.sort}") if policy.sort else plan), target
+
+    def rewrite_manifests(self, table: TableName, dry_run: bool, forced: bool = False) -> list[Action]:
+        """Merge the manifests of a table, if there are many more than it needs."""
+        loaded = self._load(table)
+        if loaded is None or loaded.raw["format-version"] != 2:
+            return []
+        count = len(loaded.files.manifests)
+        if not too_many_manifests(loaded.files) and not (forced and count > 1):
+            return []
+        detail = f"{count} manifests are merged"
+        if dry_run:
+            return [Action(str(table), "rewrite_manifests", "planned", detail, "local")]
+        nothing = Replacement(frozenset(), (), merge_manifests=True)
+        if self._commit(table, loaded, nothing, f"merge {count} manifests of {table}", {}):
+            return [Action(str(table), "rewrite_manifests", "done", detail, "local")]
+        return [Action(str(table), "rewrite_manifests", "skipped", "other writers changed the table all the time")]
+
+    # ---- the two ways -------------------------------------------------------------------------------------------
+
+    def _local(self, table: TableName, loaded: Loaded, plan: compaction.CompactionPlan, action: Action) -> Action:
+        """Rewrite the groups in this process, and commit them in batches: what is committed stays if a later one fails."""
+        done = failed = 0
+        for batch in _batches(plan.groups):
+            parts = [compaction.compact_group(loaded.table, loaded.files, group) for group in batch]
+            replacement = compaction.with_dangling_deletes(loaded.table, loaded.files, compaction.merged(parts))
+            count = len(replacement.removed)
+            try:
+                committed = self._commit(table, loaded, replacement, f"compact {count} files of {table}", None)
+            except StaleReplacementError:
+                if not done and len(plan.groups) == len(batch):
+                    raise
+                committed = False
+            done, failed = (done + count, failed) if committed else (done, failed + count)
+        if not done:
+            return _with(action, "skipped", "other writers changed its files all the time")
+        left = f"; {failed} files were changed by others meanwhile and stay" if failed else ""
+        now = self._load(table)
+        after = len(now.files.data) if now else action.files_after
+        return _with(action, "done", f"{done} files were rewritten{left}", after)
+
+    def _on_spark(self, table: TableName, loaded: Loaded, target: int, policy: Policy, action: Action) -> Action:
+        """Let Spark rewrite the files on a branch, and apply the same replacement to the newest state of the table."""
+        branch = new_branch()
+        if self.catalog.fork(branch, [table])[table] != loaded.pointer:
+            self.catalog.drop_branch(branch)
+            raise StaleReplacementError("the table changed before Spark began")
+        try:
+            self.run_spark(_rewrite_statement(self.catalog.on(branch).name, table, target, policy, loaded), branch)
+            after = self._load_pointer(self.catalog.on(branch).pointer(table) or loaded.pointer)
+            replacement = compaction.difference(loaded.files, after.files)
+            if not replacement.removed:
+                return _with(action, "skipped", "Spark found nothing to rewrite")
+            count = len(replacement.removed)
+            if not self._commit(table, loaded, replacement, f"compact {count} files of {table} on Spark", None):
+                return _with(action, "skipped", "other writers changed its files all the time")
+            return _with(action, "done", f"{count} files were rewritten", len(after.files.data))
+        finally:
+            self.catalog.drop_branch(branch)
+
+    # ---- helpers ------------------------------------------------------------------------------------------------
+
+    def _commit(
+        self,
+        table: TableName,
+        loaded: Loaded,
+        replacement: Replacement,
+        message: str,
+        notes: dict[str, str] | None,
+    ) -> bool:
+        """Apply a replacement to the newest state of the table; repeats it while other commits come first."""
+        state: Loaded | None = loaded
+        for _ in range(_COMMITS):
+            if state is None:
+                return False
+            left = len(state.files.data) - len(replacement.removed) + len(replacement.added)
+            # Without a mode, an ingest would take the operation `replace` for a replacement of all rows.
+            summary = {"lake.mode": "maintain", **({COMPACTED_FILES: str(left)} if notes is None else notes)}
+            raw = replace_files(state.table, state.raw, replacement, summary, self.now(), state.files)
+            if self.committer.commit(table, state.pointer, raw, message):
+                return True
+            state = self._load(table)
+        return False
+
+    def _may_need(self, table: TableName, policy: Policy) -> bool:
+        """Whether metadata alone rules a compaction out."""
+        pointer = self.catalog.pointer(table)
+        if pointer is None:
+            return False
+        found = layout_of(load_metadata(pointer, self.files), 0, policy.target_file_size)
+        return found.data_files > 1 or found.delete_files > 0
+
+    def _load(self, table: TableName) -> Loaded | None:
+        pointer = self.catalog.pointer(table)
+        return self._load_pointer(pointer) if pointer else None
+
+    def _load_pointer(self, pointer: str) -> Loaded:
+        from pyiceberg.table import StaticTable
+
+        found = StaticTable.from_metadata(pointer, dict(self.catalog.pyiceberg_properties()))
+        return Loaded(pointer, load_metadata(pointer, self.files), found, read_snapshot(found))
+
+
+def _planned(table: TableName, loaded: Loaded, plan: compaction.CompactionPlan) -> Action:
+    before, why = len(loaded.files.data), f" ({plan.needs_spark})" if plan.needs_spark else ""
+    return Action(
+        table=str(table),
+        action="compact",
+        state="planned",
+        detail=f"{plan.files} files become about {plan.files_after}{why}",
+        engine="spark" if plan.needs_spark else "local",
+        files_before=before,
+        files_after=before - plan.files + plan.files_after,
+        bytes=plan.bytes,
+    )
+
+
+def _batches(groups: Sequence[compaction.Group]) -> list[list[compaction.Group]]:
+    """Return the groups in batches of one commit each."""
+    found: list[list[compaction.Group]] = []
+    size = 0
+    for group in groups:
+        if not found or size + group.bytes > _BATCH_BYTES:
+            found.append([])
+            size = 0
+        found[-1].append(group)
+        size += group.bytes
+    return found
+
+
+def _rewrite_statement(catalog: str, table: TableName, target: int, policy: Policy, loaded: Loaded) -> str:
+    options = {
+        "target-file-size-bytes": str(target),
+        "remove-dangling-deletes": "true",
+        "partial-progress.enabled": "false",
+    }
+    if loaded.files.deletes:
+        options["delete-file-threshold"] = "1"
+    if policy.sort:
+        options["rewrite-all"] = "true"
+    listed = ", ".join(f"{spark_text(name)}, {spark_text(value)}" for name, value in options.items())
+    order = f", strategy => 'sort', sort_order => {spark_text(policy.sort)}" if policy.sort else ""
+    return (
+        f"CALL {catalog}.system.rewrite_data_files(table => {spark_text(str(table))}{order}, options => map({listed}))"
+    )
+
+
+def _with(action: Action, state: str, detail: str, files_after: int | None = None) -> Action:
+    after = action.files_after if files_after is None else files_after
+    return replace(action, state=state, detail=detail, files_after=after if state == "done" else action.files_before)

@@ -1,0 +1,236 @@
+"""`lake verify`: walk a lake and report every file, ref and table that is not as it should be. Nothing is changed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakehouse.core.errors import HomeError, LakeError, NotSupportedError
+from lakehouse.core.format import TableFormat
+from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.state import CatalogState
+from lakehouse.maintenance.backup_store import BackupStore
+from lakehouse.maintenance.clone import CLONE_FILE
+from lakehouse.maintenance.content import hudi_folders, is_checksum
+from lakehouse.maintenance.equality import Side, differences
+from lakehouse.maintenance.findings import (
+    CORRUPT,
+    DANGLING,
+    DIFFERENT,
+    MISSING,
+    UNREACHABLE,
+    UNREADABLE,
+    Finding,
+    VerifyReport,
+)
+from lakehouse.maintenance.parts import WAREHOUSE, FileNames, LakeParts
+from lakehouse.maintenance.restore import BackupSource
+from lakehouse.maintenance.verify_files import Warehouse, check_data
+from lakehouse.maintenance.verify_tables import TableChecks, same_tables
+from lakehouse.query.tables import Tables
+from lakehouse.storage.tree import UNFINISHED
+
+if TYPE_CHECKING:
+    from lakehouse.engines.duckdb import DuckDB
+
+Progress = Callable[[str], None]
+
+#: A file that nothing refers to may be one that a writer is about to commit.
+_GRACE_S = 3600
+_RAW = "_raw/"
+_CHECKED = "checked"
+_METADATA = (".json", ".avro")
+
+
+@dataclass
+class Verifier:
+    """Checks one lake."""
+
+    parts: LakeParts
+    tables: Tables
+    duckdb: DuckDB
+    progress: Progress = lambda _: None
+    findings: list[Finding] = field(default_factory=list)
+
+    def run(self, tables: Sequence[str] = (), deep: bool = False, against: BackupStore | None = None) -> VerifyReport:
+        """Check everything, or only some tables.
+
+        Args:
+            deep: also read all data.
+            against: compare with the newest backup.
+        """
+        begin = time.monotonic()
+        only = {TableName.parse(each) for each in tables}
+        try:
+            self.findings += [Finding(CORRUPT, "catalog", problem) for problem in self.parts.catalog.problems()]
+            state = self.parts.catalog.dump_state()
+        except HomeError as exc:
+            finding = Finding(CORRUPT, "catalog", exc.message)
+            return VerifyReport((finding,), 0, 0, 0, 0, time.monotonic() - begin)
+        for each in only:
+            self.tables.format_of(each)
+        self.progress("Listing the files")
+        stats = {each.name: each for each in self.parts.warehouse.list()}
+        warehouse = Warehouse(self.parts.warehouse, self.parts.files, self.parts.names, stats)
+        is_clone = (self.parts.home / CLONE_FILE).exists()
+        checks = TableChecks(warehouse, deep, is_clone)
+        self._check_iceberg(state, checks, only)
+        folders = hudi_folders(stats)
+        self._check_hudi(warehouse, folders, only, deep)
+        self._check_engines(only, deep)
+        if not only:
+            self.findings += self._check_runs(state)
+            self.findings += self._unreachable(warehouse, checks.needed, folders)
+        if against is not None:
+            self.findings += self._different(state, against)
+        count = len(only) or len(state.main) + len(folders)
+        files = len(checks.needed) if only else len(stats)
+        return VerifyReport(
+            tuple(dict.fromkeys(self.findings)),
+            count,
+            checks.snapshots,
+            files,
+            checks.total_bytes,
+            time.monotonic() - begin,
+        )
+
+    # ---- tables -------------------------------------------------------------------------------------------------
+
+    def _check_iceberg(self, state: CatalogState, checks: TableChecks, only: set[TableName]) -> None:
+        self.progress("Checking the tables")
+        seen: set[str] = set()
+        for by, entry in state.entries():
+            if entry.pointer not in seen and (not only or entry.table in only):
+                seen.add(entry.pointer)
+                checks.check(by, entry)
+        checks.finish()
+        self.findings += checks.findings
+        self.findings += same_tables(state.entries(), checks.uuids)
+        for logged in state.logged():
+            if logged.pointer not in seen and (not only or logged.table in only):
+                seen.add(logged.pointer)
+                self._check_logged(checks, logged.by, logged.table, logged.pointer)
+
+    def _check_logged(self, checks: TableChecks, by: str, table: TableName, pointer: str) -> None:
+        """Check what only the log refers to: it may have expired, so a missing file is no damage."""
+        name = checks.warehouse.names.of(pointer)
+        checks.needed.add(name)
+        if checks.warehouse.size(pointer) is None:
+            detail = "its metadata file has expired or is missing, so the entry cannot be reverted"
+            self.findings.append(Finding(DANGLING, pointer, detail, str(table), by, is_damage=False))
+            return
+        try:
+            from lakehouse.maintenance.walk import Walker
+
+            walker = Walker(self.parts.files)
+            checks.needed.update(checks.warehouse.names.of(each.uri) for each in walker.table(pointer))
+            checks.needed.update(checks.warehouse.names.of(each) for each in walker.metadata(pointer).previous)
+        except FileNotFoundError:
+            pass  # a snapshot of it has expired
+        except LakeError as exc:
+            self.findings.append(Finding(CORRUPT, pointer, exc.message, str(table), by))
+
+    def _check_hudi(self, warehouse: Warehouse, folders: Sequence[str], only: set[TableName], deep: bool) -> None:
+        hudi = self.tables.formats.get("hudi")
+        known = {str(each) for each in hudi.tables()} if hudi else set()
+        for folder in folders:
+            namespace, _, name = folder.rpartition("/")
+            table = TableName(namespace.removesuffix(".db"), name)
+            if hudi is None or (only and table not in only):
+                continue
+            if str(table) not in known:
+                detail = "it is a Hudi table that the catalog does not have"
+                self.findings.append(Finding(DANGLING, folder, detail, is_damage=False))
+                continue
+            self.findings += _hudi_findings(hudi, table, warehouse, folder, deep)
+
+    def _check_engines(self, only: set[TableName], deep: bool) -> None:
+        """Read a row, or with `deep` all rows, of every table on main with DuckDB."""
+        self.progress("Reading the tables")
+        damaged = {each.table for each in self.findings if each.is_damage and each.where.endswith(_METADATA)}
+        for name, table_format in self.tables.all():
+            if str(name) in damaged:
+                # DuckDB ends the whole process on some damaged metadata.
+                detail = "it was not read, because its metadata is damaged"
+                self.findings.append(Finding(UNREADABLE, str(name), detail, str(name), MAIN))
+            elif not only or name in only:
+                try:
+                    self._read(name, table_format, deep)
+                except NotSupportedError:
+                    continue  # only Spark reads it
+                except LakeError as exc:
+                    self.findings.append(Finding(UNREADABLE, str(name), f"DuckDB: {exc.message}", str(name), MAIN))
+
+    def _read(self, name: TableName, table_format: TableFormat, deep: bool) -> None:
+        scan = table_format.scan(name)
+        if not deep:
+            self.duckdb.run(f"SELECT * FROM {_CHECKED} LIMIT 1", {_CHECKED: scan}, "verify").rows()
+            return
+        query = f"SELECT count(*), bit_xor(hash({_CHECKED})) FROM {_CHECKED}"
+        ((found, _),) = self.duckdb.run(query, {_CHECKED: scan}, "verify").rows()
+        if scan.total_rows is not None and found != scan.total_rows:
+            detail = f"DuckDB reads {found} rows, and the metadata states {scan.total_rows}"
+            self.findings.append(Finding(UNREADABLE, str(name), detail, str(name), MAIN))
+
+    # ---- the rest -----------------------------------------------------------------------------------------------
+
+    def _check_runs(self, state: CatalogState) -> Iterator[Finding]:
+        branches = {each.ref.name for each in state.branches}
+        entries = {each.id for each in state.log} | {each.commit.run for each in state.log}
+        for file in sorted((self.parts.home / "runs").glob("*.json")):
+            try:
+                record = json.loads(file.read_text())
+                run, kind, branch = record["id"], record["state"], record["branch"]
+            except (ValueError, KeyError, TypeError) as exc:
+                yield Finding(CORRUPT, str(file), f"it is no record of a run: {exc}", ref=f"run {file.stem}")
+                continue
+            if kind == "kept" and branch not in branches:
+                yield Finding(DANGLING, str(file), f"its branch {branch} does not exist", ref=f"run {run}")
+            if kind == "published" and record.get("commit") and not {record["commit"], run} & entries:
+                yield Finding(DANGLING, str(file), "the log has no publish of it", ref=f"run {run}")
+
+    def _unreachable(self, warehouse: Warehouse, needed: set[str], folders: Sequence[str]) -> Iterator[Finding]:
+        newest = (time.time() - _GRACE_S) * 1e9
+        inside = tuple(f"{each}/" for each in folders)
+        for name, found in sorted(warehouse.stats.items()):
+            if name in needed or is_checksum(name) or name.startswith((_RAW, *inside)) or found.modified_ns > newest:
+                continue
+            what = "it was never finished" if name.endswith(UNFINISHED) else "nothing refers to it"
+            yield Finding(UNREACHABLE, warehouse.names.uri(name), what, is_damage=False)
+
+    def _different(self, state: CatalogState, store: BackupStore) -> Iterator[Finding]:
+        store.check()
+        source = BackupSource(store, store.manifest())
+        names = FileNames(source.warehouse)
+        kept = Side(source.state, names, lambda uri: source.read(WAREHOUSE + names.of(uri)))
+        same_kind = source.manifest.catalog == self.parts.kind
+        here = Side(state, self.parts.names, self.parts.files.read)
+        for each in differences(kept, here, same_kind):
+            yield Finding(DIFFERENT, store.tree.uri, each.what, each.table, each.ref)
+
+
+def _hudi_findings(
+    hudi: TableFormat, table: TableName, warehouse: Warehouse, folder: str, deep: bool
+) -> Iterator[Finding]:
+    try:
+        needed = [Path(each).name for each in hudi.scan(table).files]
+        hudi.history(table)
+    except NotSupportedError:
+        needed = []
+    except LakeError as exc:
+        yield Finding(UNREADABLE, folder, exc.message, str(table), MAIN)
+        return
+    except Exception as exc:  # noqa: BLE001 - hudi-rs raises bare Exceptions
+        yield Finding(CORRUPT, folder, f"its timeline cannot be read: {exc}", str(table), MAIN)
+        return
+    inside = [name for name in warehouse.stats if name.startswith(f"{folder}/") and name.endswith(".parquet")]
+    present = {name.rpartition("/")[2] for name in inside}
+    for each in sorted(set(needed) - present):
+        yield Finding(MISSING, f"{folder}/{each}", "there is no such file", str(table), MAIN)
+    for name in inside:
+        if problem := check_data(warehouse, warehouse.names.uri(name), "PARQUET", -1, deep):
+            yield Finding(problem[0], warehouse.names.uri(name), problem[1], str(table), MAIN)

@@ -1,0 +1,60 @@
+"""The REST service of the lake: SQL, tables, branches, pipelines and the Iceberg REST catalog behind keys."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from lakehouse.config.serialize import dump_settings
+from lakehouse.process.probes import accepts_connections, answers
+from lakehouse.stack.model import ContainerSpec, Port, ProcessSpec, Service, StackContext
+from lakehouse.stack.services.ours import ENVIRONMENT, listening
+
+
+def _process(context: StackContext) -> ProcessSpec:
+    settings = context.settings
+    message = {
+        "settings": dump_settings(settings),
+        "sources": {name: dict(values) for name, values in settings.sources.items()},
+        "origins": dict(settings.origins),
+    }
+    # In the working folder of `lake up`, where the modules of the user's pipelines are.
+    return ProcessSpec((sys.executable, "-m", "lakehouse.http"), input=json.dumps(message), folder=Path.cwd())
+
+
+def _healthy(context: StackContext) -> bool:
+    serve = context.settings.serve
+    host = "127.0.0.1" if serve.host in ("0.0.0.0", "::") else serve.host
+    if serve.tls_cert_file:
+        return accepts_connections(host, serve.port)
+    return answers(f"http://{f'[{host}]' if ':' in host else host}:{serve.port}/healthz")
+
+
+def _container() -> ContainerSpec:
+    return ContainerSpec(
+        image="",
+        build=True,
+        command=("serve", "--host", "0.0.0.0"),
+        # Compose publishes the port on loopback. With BIND set for other machines, a proxy with TLS belongs before it.
+        environment={**ENVIRONMENT, "LAKE_SERVE__BEHIND_PROXY": "true"},
+        volumes={"lake": "/lake"},
+        health=listening(8600),
+        needs={"postgres": "service_healthy", "bucket": "service_completed_successfully"},
+        memory="6g",
+    )
+
+
+SERVICE = Service(
+    name="serve",
+    about="the REST service of the lake: SQL, tables, branches, pipelines, catalog",
+    version="ours",
+    licence="Apache-2.0",
+    memory_mb=330,
+    needs=("storage", "postgres"),
+    embedded_needs=(),
+    ports=(Port("serve.port", "http://{host}:{port}", 8600),),
+    process=_process,
+    healthy=_healthy,
+    container=_container,
+)

@@ -1,0 +1,169 @@
+"""`lake --url`: the commands print of a service what they print of the lake itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.conftest import LAKE
+from tests.http.conftest import Served, wait_for
+
+from lakehouse.cli.app import run
+from lakehouse.client import RemoteLake
+
+#: Takes minutes.
+SLOW = "select sum(a.id * b.id) as s from range(10000000) a(id), range(100000) b(id)"
+COMMANDS = [
+    ["tables"],
+    ["tables", "--dropped"],
+    ["describe", "cli.leads"],
+    ["describe", "cli.leads", "-o", "table"],
+    ["history", "cli.leads"],
+    ["history", "cli.leads", "-o", "table"],
+    ["travel", "cli.leads", "before_bo"],
+    ["diff", "cli.leads", "--from", "before_bo"],
+    ["diff", "cli.leads", "--from", "before_bo", "-o", "table"],
+    ["report", "cli.leads"],
+    ["sql", "select *, timestamp '2026-01-31 12:00:00' as at from cli.leads order by id"],
+    ["sql", "select * from cli.leads order by id", "-o", "table"],
+    ["sql", "select count(*) as n from cli.leads", "--branch", "cli_exp"],
+    ["sql", "select nope from cli.leads"],
+    ["branch"],
+    ["branch", "diff", "cli_exp"],
+    ["branch", "diff", "cli_exp", "cli.leads"],
+    ["tag", "list"],
+    ["log"],
+    ["log", "cli.leads", "--limit", "1", "-o", "csv"],
+    ["runs"],
+    ["runs", "show", "nope"],
+    ["pipelines", "-o", "csv"],
+    ["describe", "cli.lead"],
+    ["branch", "drop", "nowhere"],
+    ["run", "nope"],
+    ["run", "market", "--from", "2026-01-15", "--to", "2026-01-14"],
+    ["ingest", "nope.csv", "--into", "cli.leads"],
+    ["revert", "9999"],
+]
+
+
+@pytest.fixture(scope="module")
+def leads(served: Served) -> None:
+    """A table with two snapshots, a tag between them, and a branch."""
+    lake = served.service.lake
+    lake.ingest_rows([{"id": 1, "name": "Ann"}, {"id": 2, "name": "Bob"}], "cli.leads", key=["id"])
+    lake.refs.branches.create_tag("before_bo", message="first")
+    lake.ingest_rows([{"id": 2, "name": "Bo"}], "cli.leads", key=["id"])
+    lake.refs.branches.create("cli_exp", message="try")
+    lake.branch("cli_exp").ingest_rows([{"id": 3, "name": "Cy"}], "cli.leads", key=["id"])
+
+
+@pytest.mark.usefixtures("leads")
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_a_command_prints_the_same(
+    served: Served,
+    arguments: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = arguments if "-o" in arguments else [*arguments, "-o", "json"]
+    monkeypatch.setenv("LAKE_HOME", str(served.service.lake.folder))
+    here = run(given), capsys.readouterr()
+    monkeypatch.delenv("LAKE_HOME")
+    monkeypatch.setenv("LAKE_URL", served.url)
+    monkeypatch.setenv("LAKE_KEY", served.admin.key)
+    there = run(given), capsys.readouterr()
+    assert there[1].out == here[1].out
+    assert there[1].err == here[1].err
+    assert there[0] == here[0]
+    assert here[1].out or here[1].err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["serve"], ["up"], ["down"], ["demo"], ["doctor"], ["keys"], ["export", "a.b", "x.csv"], ["dagster"], ["setup"]],
+    ids=" ".join,
+)
+def test_a_command_that_needs_a_lake_of_this_machine_says_so(
+    served: Served,
+    arguments: list[str],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["--url", served.url, *arguments, "-o", "json"]) == 2
+    error = json.loads(capsys.readouterr().err)
+    assert error["error"] == "not_supported"
+    assert f"`lake {arguments[0]}" in error["message"] and served.url in error["message"]
+    assert error["hint"] == "Run it where the lake is, without --url."
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_hint_names_where_the_address_is_set(
+    served: Served, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lake.toml").write_text(f'url = "{served.url}"\n')
+    assert run(["keys"]) == 2
+    assert f"without `url` in {tmp_path / 'lake.toml'}." in capsys.readouterr().err
+
+
+def test_a_key_is_read_from_a_file_and_never_printed(
+    served: Served, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "key").write_text(served.admin.key)
+    assert run(["--url", served.url, "--key-file", "key", "sql", "select 1 as one", "-o", "csv"]) == 0
+    assert capsys.readouterr().out == "one\n1\n"
+    assert run(["--url", served.url, "--key-file", "key", "config", "show"]) == 0
+    assert served.admin.key not in capsys.readouterr().out
+    assert run(["--url", served.url, "--key-file", "nope", "tables"]) == 2
+    assert "nope cannot be read" in capsys.readouterr().err
+
+
+def test_changes_through_the_command_line_reach_the_lake(
+    served: Served,
+    lake: RemoteLake,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LAKE_URL", served.url)
+    monkeypatch.setenv("LAKE_KEY", served.admin.key)
+    lake.ingest_rows([{"id": 1, "name": "Ann"}], "cli2.leads", key=["id"])
+    (tmp_path / "more.csv").write_text("id,name\n2,Bob\n")
+    for arguments in (
+        ["ingest", "more.csv", "--into", "cli2.leads", "--key", "id"],
+        ["drop", "cli2.leads"],
+        ["undrop", "cli2.leads"],
+        ["branch", "create", "cli2_exp"],
+        ["branch", "drop", "cli2_exp"],
+        ["tag", "create", "cli2_tag"],
+        ["tag", "drop", "cli2_tag"],
+    ):
+        assert run(arguments) == 0, capsys.readouterr().err
+    assert "2 rows" in capsys.readouterr().err
+    assert served.service.lake.sql("select count(*) from cli2.leads").rows() == [(2,)]
+
+
+def test_ctrl_c_ends_the_statement_on_the_service(served: Served, lake: RemoteLake, tmp_path: Path) -> None:
+    """The service has one process for statements, so the next one runs only if the first has ended."""
+    environment = {**os.environ, "LAKE_URL": served.url, "LAKE_KEY": served.admin.key}
+    pool = served.service.queries.pool
+    process = subprocess.Popen([LAKE, "sql", SLOW], env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for(lambda: pool.busy)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert (process.returncode, said.strip()) == (130, "Stopped.")
+    wait_for(lambda: not pool.busy, 10)
+    assert lake.sql("select 3 as three").rows() == [(3,)]

@@ -1,0 +1,184 @@
+"""A service for tests: the real application behind a real server on a free port of loopback, on a lake of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import uvicorn
+from tests.conftest import LAKE, cache_only
+
+from lakehouse.config.load import load_settings
+from lakehouse.http.app import create_app, create_service
+from lakehouse.http.keys import KeyRequest
+from lakehouse.http.server import MAX_HEADER
+from lakehouse.http.service import Service
+from lakehouse.lake.assemble import assemble
+
+
+@dataclass(frozen=True)
+class Client:
+    """Sends requests with one key."""
+
+    url: str
+    key: str = ""
+
+    def ask(self, method: str, path: str, **options: Any) -> requests.Response:
+        headers = {**({"Authorization": f"Bearer {self.key}"} if self.key else {}), **options.pop("headers", {})}
+        return requests.request(method, self.url + path, headers=headers, timeout=options.pop("timeout", 60), **options)
+
+    def get(self, path: str, **options: Any) -> requests.Response:
+        return self.ask("GET", path, **options)
+
+    def post(self, path: str, json: Any = None, **options: Any) -> requests.Response:
+        return self.ask("POST", path, json=json, **options)
+
+    def rows(self, sql: str, **body: Any) -> list[dict[str, Any]]:
+        answer = self.post("/query", {"sql": sql, **body})
+        assert answer.status_code == 200, answer.text
+        found: list[dict[str, Any]] = answer.json()["rows"]
+        return found
+
+    def insert(self, table: str, rows: list[dict[str, Any]], **options: Any) -> dict[str, Any]:
+        """Ingest rows without a JVM."""
+        answer = self.post(f"/ingest/{table}", rows, **options)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running service."""
+
+    url: str
+    service: Service
+    admin: Client
+
+    def client(self, scope: str = "reader", **limits: Any) -> Client:
+        """A client with a new key."""
+        return Client(self.url, self.service.keys.create(KeyRequest(scope, **limits))[1])
+
+
+@contextmanager
+def running(app: Any) -> Iterator[str]:
+    """An application on a port of its own until the block ends; gives its address."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    config = uvicorn.Config(
+        app, http="h11", log_level="error", access_log=False, h11_max_incomplete_event_size=MAX_HEADER
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        while not server.started and thread.is_alive():
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+@contextmanager
+def serving(home: Path, **flags: Any) -> Iterator[Served]:
+    """A service on a lake until the block ends; flags are settings under [serve]."""
+    given = {"home": home, "serve.rate": 0, **{f"serve.{name}": value for name, value in flags.items()}}
+    settings = load_settings(given, folder=home.parent, environ=cache_only())
+    with assemble(settings) as lake, closing(create_service(lake, settings)) as service:
+        key = service.keys.create(KeyRequest("admin", "tests"))[1]
+        with running(create_app(service)) as url:
+            yield Served(url, service, Client(url, key))
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One service for all tests that do not stop it; tests use namespaces of their own."""
+    folder = tmp_path_factory.mktemp("http")
+    (folder / "roots").mkdir()
+    with serving(folder / "lake", roots=[str(folder / "roots")], concurrency=0) as found:
+        yield found
+
+
+@pytest.fixture
+def admin(served: Served) -> Client:
+    return served.admin
+
+
+@dataclass
+class Process:
+    """A service as `lake serve` starts it."""
+
+    popen: subprocess.Popen[str]
+    client: Client
+
+    def kill(self) -> None:
+        self.popen.kill()
+        self.popen.wait()
+
+
+Start = Callable[..., Process]
+
+
+@pytest.fixture
+def start(home: Path, tmp_path: Path) -> Iterator[Start]:
+    """Starts `lake serve` on the test's lake; the key is that of the first start."""
+    started: list[Process] = []
+    keys: list[str] = []
+
+    def begin(**environment: str) -> Process:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        popen = subprocess.Popen(
+            [LAKE, "serve", "--port", str(port)],
+            env={**os.environ, "LAKE_HOME": str(home), **environment},
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert popen.stderr is not None
+        client = Client(f"http://127.0.0.1:{port}")
+        lines = [popen.stderr.readline()]
+        if not keys and environment.get("LAKE_AUTH") != "off":
+            lines.append(popen.stderr.readline())
+            keys.append(lines[-1].split()[-1])
+        threading.Thread(target=popen.stderr.read, daemon=True).start()
+        process = Process(popen, Client(client.url, keys[0] if keys else ""))
+        started.append(process)
+        wait_for(lambda: _answers(client))
+        return process
+
+    yield begin
+    for process in started:
+        process.popen.terminate()
+        process.popen.wait(20)
+        if process.popen.stderr is not None:
+            process.popen.stderr.close()
+
+
+def _answers(client: Client) -> bool:
+    try:
+        return client.get("/healthz").status_code == 200
+    except requests.ConnectionError:
+        return False
+
+
+def wait_for(condition: Callable[[], Any], timeout_s: float = 60.0) -> Any:
+    """What a condition returns once it holds."""
+    deadline = time.monotonic() + timeout_s
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+    return found

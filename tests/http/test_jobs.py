@@ -1,0 +1,125 @@
+"""Jobs: started, followed, canceled, killed with the service, resumed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import requests
+from tests.http.conftest import Client, Served, Start, wait_for
+
+
+def upload(client: Client, table: str, content: bytes | Path, **fields: str) -> Any:
+    data = content if isinstance(content, bytes) else content.read_bytes()
+    # The name is what an attacker would send; the service keeps only its last part.
+    files = {"file": ("../../../evil/../rows.csv", data, "text/csv")}
+    return client.ask("POST", "/ingest", data={"into": table, **fields}, files=files)
+
+
+def numbers(count: int, start: int = 0) -> bytes:
+    return b"id,text\n" + b"".join(b"%d,text of row %d\n" % (number, number) for number in range(start, start + count))
+
+
+def ended(client: Client, job: str) -> dict[str, Any] | None:
+    found: dict[str, Any] = client.get(f"/jobs/{job}", params={"wait": 10}).json()
+    return found if found["state"] in ("succeeded", "failed", "canceled") else None
+
+
+def test_an_upload_is_a_job_that_is_polled_and_followed(served: Served) -> None:
+    client = served.admin
+    client.insert("jobs.t?key=id", [{"id": -1, "text": "first"}])
+    answer = upload(client, "jobs.t", numbers(1000))
+    assert answer.status_code == 202, answer.text
+    job = answer.json()["job"]["id"]
+    assert answer.json()["job"]["request"]["sources"] == ["upload:rows.csv"]
+    with requests.get(
+        f"{client.url}/jobs/{job}/events", headers={"Authorization": f"Bearer {client.key}"}, stream=True, timeout=60
+    ) as events:
+        assert events.headers["content-type"].startswith("text/event-stream")
+        lines = [line.decode() for line in events.iter_lines() if line.startswith(b"data: ")]
+    states = [json.loads(line.removeprefix("data: "))["state"] for line in lines]
+    assert states[-1] == "succeeded"
+    found = client.get(f"/jobs/{job}").json()
+    assert (found["result"]["inserted"], found["result"]["snapshot"] != "") == (1000, True)
+    assert client.rows("select count(*) as n from jobs.t") == [{"n": 1001}]
+    assert served.client("writer").get(f"/jobs/{job}").status_code == 404, "jobs of others are not there"
+    assert not list(served.service.jobs.folder.glob("*")), "the uploaded file is gone"
+
+
+def test_files_below_the_roots(served: Served) -> None:
+    client, root = served.admin, Path(served.service.settings.serve.roots[0])
+    client.insert("roots.t", [{"id": -1, "text": "first"}])
+    (root / "in").mkdir()
+    (root / "in" / "a.csv").write_bytes(numbers(5))
+    answer = client.post("/ingest", {"into": "roots.t", "sources": [f"{root}/in/*.csv"]})
+    assert answer.status_code == 202, answer.text
+    done = wait_for(lambda: ended(client, answer.json()["job"]["id"]))
+    assert done["state"] == "succeeded", done
+    assert client.rows("select count(*) as n from roots.t") == [{"n": 6}]
+
+
+def test_a_job_that_fails_says_why(served: Served) -> None:
+    served.admin.insert("fails.t", [{"id": 1, "text": "x"}])
+    job = upload(served.admin, "fails.t", b"other\n1\n", contract="freeze").json()["job"]["id"]
+    done = wait_for(lambda: ended(served.admin, job))
+    assert (done["state"], done["error"]["error"]) == ("failed", "contract_broken")
+    wrong = upload(served.admin, "fails.t", b"id\n1\n", mode="sideways")
+    assert wrong.status_code == 400
+
+
+def test_an_upload_with_one_key_is_one_job(served: Served) -> None:
+    client, headers = served.admin, {"Idempotency-Key": "one-job"}
+    client.insert("single.t", [{"id": 1}])
+    request = requests.Request(
+        "POST", f"{client.url}/ingest", data={"into": "single.t"}, files={"file": ("a.csv", b"id\n5\n")}
+    ).prepare()
+    request.headers.update({"Authorization": f"Bearer {client.key}", **headers})
+    with requests.Session() as session:
+        jobs = {session.send(request).json()["job"]["id"] for _ in range(3)}
+    assert len(jobs) == 1
+    assert client.post(f"/jobs/{jobs.pop()}/cancel").status_code == 200
+
+
+def test_a_waiting_job_and_a_running_one_are_canceled(served: Served, tmp_path: Path) -> None:
+    client = served.admin
+    client.insert("cancel.t?key=id", [{"id": -1, "text": "first"}])
+    file = tmp_path / "large.csv"
+    file.write_bytes(numbers(800_000))
+    jobs = [upload(client, "cancel.t", file, force="true").json()["job"]["id"] for _ in range(4)]
+    wait_for(lambda: client.get(f"/jobs/{jobs[0]}").json()["state"] == "running")
+    for job in reversed(jobs):
+        assert client.post(f"/jobs/{job}/cancel").status_code == 200
+    for job in jobs:  # one that was just starting is canceled a moment later
+        wait_for(lambda job=job: client.get(f"/jobs/{job}").json()["state"] not in ("queued", "running"))
+    assert [client.get(f"/jobs/{job}").json()["state"] for job in jobs] == ["canceled"] * 4
+    assert client.rows("select count(*) as n from cancel.t") == [{"n": 1}]
+    assert client.post(f"/jobs/{jobs[0]}/cancel").json()["state"] == "canceled"
+
+
+def test_a_job_that_dies_with_the_service_reads_as_failed_and_is_resumed(start: Start, tmp_path: Path) -> None:
+    process = start()
+    client = process.client
+    client.insert("killed.t?key=id", [{"id": -1, "text": "first"}])
+    file = tmp_path / "large.csv"
+    file.write_bytes(numbers(400_000))
+    job = upload(client, "killed.t", file).json()["job"]["id"]
+    wait_for(lambda: client.get(f"/jobs/{job}").json()["progress"] == "Ingesting")
+    process.kill()
+    client = start().client
+    found = client.get(f"/jobs/{job}").json()
+    assert (found["state"], found["error"]["error"]) == ("failed", "interrupted")
+    assert client.rows("select count(*) as n from killed.t") == [{"n": 1}]
+    resumed = client.post(f"/jobs/{job}/resume").json()
+    done = wait_for(lambda: ended(client, resumed["id"]))
+    assert done["state"] == "succeeded", done
+    assert client.rows("select count(*) as n from killed.t") == [{"n": 400_001}]
+
+
+def test_pipelines_and_runs_are_listed(served: Served) -> None:
+    names = [each["name"] for each in served.admin.get("/pipelines").json()["pipelines"]]
+    assert {"market", "taxi", "social"} <= set(names)
+    assert served.admin.get("/runs").json()["runs"] == []
+    assert served.admin.get("/runs/nothing").json()["error"] == "no_such_run"
+    assert served.admin.post("/pipelines/nothing/runs", {}).json()["error"] == "no_such_pipeline"
+    assert served.client("agent").post("/pipelines/market/runs", {}).status_code == 403

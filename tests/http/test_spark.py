@@ -1,0 +1,96 @@
+"""Statements and jobs on Spark behind the same API, on the warm Spark that all tests share."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import requests
+from tests.http.conftest import Client, Served, running, wait_for
+
+from lakehouse.config.settings import Settings
+from lakehouse.http.app import create_app, create_service
+from lakehouse.http.keys import KeyRequest
+from lakehouse.lake import Lake
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def on_spark(shared_lake: Lake, shared_settings: Settings) -> Iterator[Served]:
+    settings = replace(shared_settings, serve=replace(shared_settings.serve, workers=1))
+    with closing(create_service(shared_lake, settings)) as service:
+        key = service.keys.create(KeyRequest("admin"))[1]
+        with running(create_app(service)) as url:
+            yield Served(url, service, Client(url, key))
+
+
+def test_sql_writes_run_on_spark_and_are_read_at_once(on_spark: Served, namespace: str) -> None:
+    client = on_spark.admin
+    for sql in (
+        f"create table {namespace}.t (id int, name string)",
+        f"insert into {namespace}.t values (1, 'a'), (2, 'b')",
+    ):
+        answer = client.post("/query", {"sql": sql})
+        assert (answer.status_code, answer.json()["engine"]) == (200, "spark"), answer.text
+    assert client.rows(f"select name from {namespace}.t where id = 2") == [{"name": "b"}]
+    found = client.post(
+        "/query",
+        {"sql": f"select name from {namespace}.t where id = :id", "parameters": {"id": 1}, "engine": "spark"},
+    ).json()
+    assert (found["rows"], found["engine"]) == ([{"name": "a"}], "spark")
+    cut = client.post("/query", {"sql": f"select * from {namespace}.t", "engine": "spark", "limit": 1}).json()
+    assert (cut["row_count"], cut["truncated"]) == (1, True)
+    first = client.get(f"/tables/{namespace}.t/history").json()["snapshots"][0]["id"]
+    client.post("/query", {"sql": f"delete from {namespace}.t where id = 1"})
+    rolled = client.post(f"/tables/{namespace}.t/rollback", {"to": first})
+    assert rolled.status_code == 200, rolled.text
+    assert len(client.rows(f"select * from {namespace}.t")) == 2
+
+
+def test_an_upload_creates_tables_of_both_formats(on_spark: Served, namespace: str) -> None:
+    client, jobs = on_spark.admin, []
+    for kind in ("iceberg", "hudi"):
+        answer = client.ask(
+            "POST",
+            "/ingest",
+            data={"into": f"{namespace}.{kind}_t", "key": "id", "format": kind},
+            files={"file": ("rows.csv", b"id,name\n1,a\n2,b\n", "text/csv")},
+        )
+        assert answer.status_code == 202, answer.text
+        jobs.append(answer.json()["job"]["id"])
+    for kind, job in zip(("iceberg", "hudi"), jobs, strict=True):
+        done = wait_for(lambda job=job: ended(client, job), 240)
+        assert done["state"] == "succeeded", done
+        assert client.get(f"/tables/{namespace}.{kind}_t").json()["format"] == kind
+        assert len(client.rows(f"select * from {namespace}.{kind}_t")) == 2
+
+
+def ended(client: Client, job: str) -> Any:
+    found = client.get(f"/jobs/{job}", params={"wait": 20}).json()
+    return found if found["state"] in ("succeeded", "failed", "canceled") else None
+
+
+def test_a_client_that_hangs_up_stops_its_statement_on_spark(on_spark: Served, namespace: str) -> None:
+    client, ended_at = on_spark.admin, []
+    sql = "select count(*) from range(0, 100000000000) a join range(0, 1000) b on a.id % 1000 = b.id"
+
+    def ask() -> None:
+        with pytest.raises(requests.RequestException):
+            client.post("/query", {"sql": sql, "engine": "spark"}, timeout=4)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    gone = time.monotonic()
+    entries = wait_for(
+        lambda: [each for each in client.get("/audit").json()["entries"] if each.get("error") == "canceled"], 10
+    )
+    ended_at.append(time.monotonic() - gone)
+    assert entries[0]["path"] == "/query"
+    assert ended_at[0] < 5

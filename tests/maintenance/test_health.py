@@ -1,0 +1,128 @@
+"""Health: a score from metadata alone, with reasons; figures for monitoring; the cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+import uuid
+from pathlib import Path
+
+from tests.maintenance.desk import T, append, create, damaged, delete_by_position, maintainer, opened, orphan_of
+
+from lakehouse.core.files import LOCAL
+from lakehouse.core.uris import local_path
+from lakehouse.lake import Lake
+from lakehouse.lake.cache import prune_cache
+from lakehouse.maintenance.layout import layout_of
+from lakehouse.maintenance.metrics import exposition
+from lakehouse.maintenance.walk import load_metadata
+
+
+def test_a_fresh_table_has_the_full_score(lake: Lake) -> None:
+    create(lake)
+    assert lake.health(T)[0].score == 100
+    append(lake, range(10))
+    assert lake.health(T)[0].score == 100 and lake.health(T)[0].reasons == ()
+
+
+def test_each_damage_has_its_reason_and_lowers_the_score(lake: Lake) -> None:
+    create(lake)
+    append(lake, range(10))
+    delete_by_position(lake, [1])
+    found = lake.health(T)[0]
+    assert [(each.what, each.action) for each in found.reasons] == [("delete_files", "compact")] and found.rows == 9
+    for number in range(5):
+        append(lake, [100 + number])
+    worse = lake.health(T)[0]
+    assert {each.what for each in worse.reasons} == {"delete_files", "small_files"} and worse.score < found.score
+    late = maintainer(lake, 60, keep_snapshots=1).health().tables()[0]
+    assert "snapshots" in {each.what for each in late.reasons} and late.score < worse.score
+
+
+def test_the_score_needs_nothing_but_the_metadata_file(lake: Lake) -> None:
+    damaged(lake, 6)
+    expected = lake.health(T)
+    for path in (lake.folder / "warehouse").rglob("*"):
+        if path.suffix in (".avro", ".parquet"):
+            path.unlink()
+    assert lake.health(T) == expected
+
+
+def test_a_table_that_cannot_be_read_does_not_hide_the_others(lake: Lake) -> None:
+    damaged(lake, 1)
+    create(lake, "shop.broken")
+    local_path(opened(lake, "shop.broken").metadata_location).unlink()
+    found = {each.table: each for each in lake.health()}
+    assert found["shop.broken"].score == 0 and found["shop.broken"].problem and found[T].score == 100
+
+
+def test_deep_health_tells_which_bytes_are_held_by_what(lake: Lake) -> None:
+    damaged(lake, 3)
+    lake.refs.branches.create("exp")
+    append(lake, range(100), branch="exp")
+    file = orphan_of(lake, b"x" * 5000)
+    os.utime(file, (1, 1))
+    lake.maintain(only=["remove_files"])  # finds it, and waits
+    found = lake.health(T, deep=True)[0]
+    assert found.deep["bytes"]["unreachable"] == 5000 and found.deep["branches"]["exp"] > 0
+    assert found.deep["manifests"] == 3 and "unreachable" in {each.what for each in found.reasons}
+
+
+def test_figures_are_in_the_format_of_prometheus(lake: Lake) -> None:
+    damaged(lake, 2)
+    text = exposition(lake.health())
+    assert "# TYPE lake_table_score gauge" in text
+    assert f'lake_table_files{{table="{T}",format="iceberg"}} 2' in text
+
+
+def many_tables(lake: Lake, count: int) -> None:
+    """So many tables of ten snapshots, as their metadata files alone."""
+    damaged(lake, 1)
+    raw = load_metadata(opened(lake).metadata_location, LOCAL)
+    first = raw["snapshots"][0]
+    raw["snapshots"] = [{**first, "snapshot-id": first["snapshot-id"] + number} for number in range(10)]
+    raw["current-snapshot-id"] = raw["snapshots"][-1]["snapshot-id"]
+    folder = lake.folder / "warehouse" / "many"
+    folder.mkdir()
+    rows = []
+    for number in range(count):
+        file = folder / f"{number}.metadata.json"
+        file.write_text(json.dumps({**raw, "table-uuid": str(uuid.uuid4())}))
+        rows.append(("lake", "many", f"t{number}", f"file://{file}", None, "TABLE"))
+    with sqlite3.connect(lake.folder / "catalog.db") as db:
+        db.executemany("INSERT INTO iceberg_tables VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def test_a_thousand_tables_take_moments(lake: Lake) -> None:
+    many_tables(lake, 1000)
+    begin = time.process_time()
+    assert len(lake.health()) == 1001
+    assert time.process_time() - begin < 2, "bench/maintain.py measures it exactly"
+
+
+def test_the_layout_knows_how_many_files_the_last_compaction_left(lake: Lake) -> None:
+    damaged(lake, 6)
+    lake.maintain(T)
+    append(lake, [7])
+    found = layout_of(load_metadata(opened(lake).metadata_location, LOCAL), 0)
+    assert (found.data_files, found.min_files, found.is_exact) == (2, 1, True)
+
+
+def test_the_cache_keeps_what_this_release_uses(tmp_path: Path) -> None:
+    from lakehouse.engines.spark.jars import EMBEDDED
+
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "classes").mkdir()
+    current = tmp_path / "jars" / EMBEDDED[0].file
+    old = tmp_path / "jars" / EMBEDDED[0].file.replace(EMBEDDED[0].version, "0.1.0")
+    other, unused = tmp_path / "jars" / "mine.jar", tmp_path / "classes" / "a.jsa"
+    for file in (current, old, other, unused):
+        file.write_bytes(b"12345")
+    os.utime(unused, (1, 1))
+    assert [path for path, _ in prune_cache(tmp_path, dry_run=True)] == [old, unused] and old.exists()
+    assert prune_cache(tmp_path) == [(old, 5), (unused, 5)]
+    assert current.exists() and other.exists() and not old.exists() and not unused.exists()
+    prune_cache(tmp_path, everything=True)
+    assert not list((tmp_path / "jars").iterdir())

@@ -1,0 +1,58 @@
+"""Compaction of what Spark wrote, and compaction on Spark."""
+
+from __future__ import annotations
+
+import pytest
+from tests.maintenance.desk import before_publish, maintainer
+from tests.versioning.shop import pyiceberg
+
+from lakehouse.core.names import TableName
+from lakehouse.core.requests import MaintainRequest
+from lakehouse.lake import Lake
+
+pytestmark = pytest.mark.spark
+
+MERGE_ON_READ = "tblproperties ('write.delete.mode' = 'merge-on-read', 'format-version' = '2')"
+
+
+def ids(lake: Lake, table: str) -> list[int]:
+    return [row[0] for row in lake.sql(f"select id from {table} order by id", engine="duckdb").rows()]
+
+
+def test_deletes_of_spark_are_folded_in_without_it(shared_lake: Lake, namespace: str) -> None:
+    table = f"{namespace}.t"
+    shared_lake.sql(f"create table {table} (id int, day string) partitioned by (day) {MERGE_ON_READ}")
+    shared_lake.sql(f"insert into {table} select id, 'mon' from range(0, 10)")
+    shared_lake.sql(f"insert into {table} select id, 'tue' from range(10, 20)")
+    shared_lake.sql(f"delete from {table} where id in (3, 13)")
+    assert shared_lake.health(table)[0].delete_files == 2
+    action = shared_lake.maintain(table).actions[0]
+    assert (action.state, action.engine) == ("done", "local")
+    left = [id for id in range(20) if id not in (3, 13)]
+    assert ids(shared_lake, table) == left and shared_lake.health(table)[0].delete_files == 0
+    spark = shared_lake.sql(f"select id from {table} order by id", engine="spark").rows()
+    assert [row[0] for row in spark] == left
+    shared_lake.sql(f"delete from {table} where id = 5")
+    assert ids(shared_lake, table) == [id for id in left if id != 5], "Spark writes on what we compacted"
+
+
+def test_a_policy_that_sorts_runs_on_spark_and_keeps_what_is_appended_meanwhile(
+    shared_lake: Lake, namespace: str
+) -> None:
+    table = f"{namespace}.t"
+    name = TableName.parse(table)
+    shared_lake.sql(f"create table {table} (id int, x int, y int) tblproperties ('format-version' = '2')")
+    for start in (0, 10):
+        shared_lake.sql(f"insert into {table} select id, id % 3 as x, id % 5 as y from range({start}, {start + 10})")
+
+    def append() -> None:
+        import pyarrow
+
+        held = pyiceberg(shared_lake).load_table(table)
+        held.append(pyarrow.table({"id": [100], "x": [1], "y": [1]}, schema=held.schema().as_arrow()))
+
+    maintained = maintainer(shared_lake, tables={namespace: {"sort": "zorder(x, y)"}})
+    report = before_publish(maintained, append).run(MaintainRequest((name,), only=("compact",)))
+    assert [(each.state, each.engine) for each in report.actions] == [("done", "spark")]
+    assert ids(shared_lake, table) == [*range(20), 100]
+    assert shared_lake.history(table)[-1].operation == "replace"
