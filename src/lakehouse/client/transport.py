@@ -44,6 +44,8 @@ _PROXY_STATUSES = (502, 503, 504)
 class _ProxyError(ServiceError):
     """An answer that is not one of the service: of a proxy in front of it, or of another program."""
 
+    code = "not_the_service"
+
 
 class Transport:
     """Sends requests to one service. Threads may share it."""

@@ -93,15 +93,16 @@ class Attempt:
         def finish(table: Table | FilesTable) -> None:
             reports.add(finishing[table.name]())
 
-        for step in (build, finish):
-            try:
-                if len(tables) == 1 or self.request.light:
-                    for table in tables:
-                        step(table)
-                else:
-                    run_concurrently([partial(step, table) for table in tables], context.session.cancel)
-            finally:
+        one_by_one = len(tables) == 1 or self.request.light
+        try:
+            for table in tables if one_by_one else ():
+                build(table)
+                finish(table)
                 reports.save()
+            for step in () if one_by_one else (build, finish):
+                run_concurrently([partial(step, table) for table in tables], context.session.cancel)
+        finally:
+            reports.save()
 
     def publish(self) -> RunRecord:
         """Publish the branch unless the request says not to; still `running` if others changed the tables."""
