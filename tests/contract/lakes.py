@@ -16,6 +16,8 @@ from tests.conftest import LAKE, SMALL_JAVA
 
 from lakehouse.http.keys import KeyRequest, KeyStore
 
+ROOT = Path(__file__).parents[2]
+
 #: Pipelines that need no Spark, in a module beside lake.toml: one succeeds, one fails at its second table as long as a file is there.
 MODULE = """
 from dataclasses import replace
@@ -63,7 +65,7 @@ def lake_serve(home: Path, folder: Path) -> Iterator[RunningService]:
     process = subprocess.Popen(
         [LAKE, "serve", "--port", str(port)],
         cwd=folder,
-        env={**environment, **SMALL_JAVA, "LAKE_HOME": str(home)},
+        env={**environment, **SMALL_JAVA, "LAKE_HOME": str(home), "PYTHONPATH": str(ROOT)},  # MODULE imports from tests
         stderr=subprocess.PIPE,
         text=True,
     )
