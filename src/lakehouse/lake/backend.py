@@ -41,6 +41,11 @@ class Backend:
         return {name: value for settings in found for name, value in settings.items()}
 
     @property
+    def warehouse(self) -> str:
+        """The URI of the warehouse."""
+        return _warehouse(self.settings, self.home)
+
+    @property
     def is_remote(self) -> bool:
         """Whether the warehouse is in an object store."""
         return bool(self.duckdb_access)
@@ -64,15 +69,19 @@ def author_of(settings: Settings) -> str:
 def warehouse_access(settings: Settings) -> tuple[str, str]:
     """The URI of the warehouse, and the DuckDB statement that grants access to it (empty for a local one)."""
     settings = resolve_profile(settings)
-    warehouse = settings.warehouse or file_uri(LocalHome(settings.home, settings.shared).warehouse)
+    warehouse = _warehouse(settings, LocalHome(settings.home, settings.shared))
     return warehouse, access.for_duckdb(settings.s3) if is_remote(warehouse) else ""
+
+
+def _warehouse(settings: Settings, home: LocalHome) -> str:
+    return settings.warehouse or file_uri(home.warehouse)
 
 
 def open_backend(settings: Settings) -> Backend:
     """Open the catalog and storage that the settings describe."""
     settings = resolve_profile(settings)
     home = LocalHome(settings.home, settings.shared).ready()
-    warehouse = settings.warehouse or file_uri(home.warehouse)
+    warehouse = _warehouse(settings, home)
     remote, s3 = is_remote(warehouse), settings.s3
     files = WarehouseFiles(s3) if remote else LOCAL
     where = settings.catalog

@@ -163,14 +163,14 @@ def backup_store(settings: Settings, dest: str | Path) -> BackupStore:
 
 def parts_of(backend: Backend) -> LakeParts:
     """Return the parts of an open lake that hold something."""
-    from lakehouse.core.uris import file_uri
     from lakehouse.maintenance.parts import LakeParts
+    from lakehouse.storage.raw import RAW_FOLDER
     from lakehouse.storage.tree import LocalTree, open_tree
 
     settings = backend.settings
-    warehouse = open_tree(settings.warehouse or file_uri(backend.home.warehouse), settings.s3)
+    warehouse = open_tree(backend.warehouse, settings.s3)
     raw = (
-        open_tree(f"{warehouse.uri}/_raw", settings.s3)
+        open_tree(f"{warehouse.uri}/{RAW_FOLDER}", settings.s3)
         if settings.warehouse
         else LocalTree(backend.home.folder / "raw")
     )

@@ -90,7 +90,6 @@ def _as_result(report: MaintenanceReport) -> Result:
 
 def open_maintainer(backend: Backend, refs: Refs[RunBranches], runs: RunLog, spark: EngineRunner) -> Maintainer:
     """What maintains the tables of a lake's main branch."""
-    from lakehouse.core.uris import file_uri
     from lakehouse.maintenance.commit import Committer
     from lakehouse.maintenance.maintain import Maintainer
     from lakehouse.storage.warehouse import WarehouseStore
@@ -103,7 +102,7 @@ def open_maintainer(backend: Backend, refs: Refs[RunBranches], runs: RunLog, spa
         settings=settings.maintenance,
         committer=Committer(catalog, backend.files, refs.publisher.publish, refs.author),
         store=WarehouseStore(settings.s3),
-        warehouse=settings.warehouse or file_uri(backend.home.warehouse),
+        warehouse=backend.warehouse,
         folder=backend.home.folder,
         run_spark=lambda sql, branch: _run(spark, sql, branch),
         writers_since=lambda: _oldest_run(runs),

@@ -32,6 +32,7 @@ from lakehouse.maintenance.restore import BackupSource
 from lakehouse.maintenance.verify_files import Warehouse, check_data
 from lakehouse.maintenance.verify_tables import TableChecks, same_tables
 from lakehouse.query.tables import Tables
+from lakehouse.storage.raw import RAW_FOLDER
 from lakehouse.storage.tree import UNFINISHED
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ Progress = Callable[[str], None]
 
 #: A file that nothing refers to may be one that a writer is about to commit.
 _GRACE_S = 3600
-_RAW = "_raw/"
+_RAW = f"{RAW_FOLDER}/"
 _CHECKED = "checked"
 _METADATA = (".json", ".avro")
 

@@ -6,8 +6,6 @@ needed to know the files: paths, sizes, kinds.
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +13,8 @@ from typing import Any
 from lakehouse.core.errors import LakeError, TableError
 from lakehouse.core.files import Files
 from lakehouse.core.uris import file_uri, local_path
+from lakehouse.formats.iceberg.metadata import parse_metadata
 
-_GZIP = b"\x1f\x8b"
 #: Field ids of a manifest list and of a manifest (Iceberg's specification).
 _MANIFEST_PATH, _MANIFEST_LENGTH = 500, 501
 _STATUS, _CONTENT, _FILE_PATH, _FILE_SIZE = 0, (2, 134), (2, 100), (2, 104)
@@ -120,12 +118,7 @@ class Walker:
 
 def load_metadata(uri: str, files: Files) -> dict[str, Any]:
     """Return the JSON of a metadata file, plain or gzipped; FileNotFoundError if there is none."""
-    data = files.read(uri)
-    try:
-        found: dict[str, Any] = json.loads(gzip.decompress(data) if data[:2] == _GZIP else data)
-        return found
-    except (ValueError, EOFError, gzip.BadGzipFile) as exc:
-        raise TableError(f"The metadata file {uri} is damaged: {exc}.", "Restore it from a backup.") from exc
+    return parse_metadata(uri, files.read(uri))
 
 
 def _metadata_files(uri: str, raw: Mapping[str, Any]) -> MetadataFiles:

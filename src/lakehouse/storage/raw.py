@@ -12,7 +12,7 @@ from lakehouse.core.uris import local_path
 from lakehouse.storage.s3 import S3, S3Settings, hadoop_uri, is_remote
 
 #: Below the warehouse: the lake's keys may have rights to no other place.
-_FOLDER = "_raw"
+RAW_FOLDER = "_raw"
 
 
 @dataclass(frozen=True)
@@ -62,5 +62,5 @@ def raw_area(warehouse: str, local: Path, s3: S3Settings) -> RawArea:
     """
     if not warehouse:
         return LocalRawArea(local)
-    place = f"{warehouse.rstrip('/')}/{_FOLDER}"
+    place = f"{warehouse.rstrip('/')}/{RAW_FOLDER}"
     return RemoteRawArea(place, local, S3(s3)) if is_remote(place) else LocalRawArea(local_path(place))

@@ -17,6 +17,7 @@ from lakehouse.core.tables import Column, Snapshot
 NOTES = "lake."
 KEY_PROPERTY = "lake.key"
 
+_GZIP = b"\x1f\x8b"
 _SPARK_WORDS = {"long": "bigint", "timestamptz": "timestamp", "timestamp": "timestamp_ntz", "uuid": "string"}
 
 
@@ -162,8 +163,18 @@ def read_metadata(uri: str, files: Files = LOCAL) -> Metadata:
             f"The catalog points at {uri}, which cannot be read: {exc.strerror or 'there is no such file'}.",
             "The warehouse was moved or damaged: restore it, or drop the table with: lake drop",
         ) from exc
+    return Metadata(parse_metadata(uri, data))
+
+
+def parse_metadata(uri: str, data: bytes) -> dict[str, Any]:
+    """The JSON of a metadata file, plain or gzipped.
+
+    Raises:
+        TableError: it is damaged.
+    """
     try:
-        return Metadata(json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data))
+        found: dict[str, Any] = json.loads(gzip.decompress(data) if data[:2] == _GZIP else data)
+        return found
     except (ValueError, EOFError, gzip.BadGzipFile) as exc:
         raise TableError(f"The metadata file {uri} is damaged: {exc}.", "Restore it from a backup.") from exc
 
