@@ -26,7 +26,7 @@ setup: .venv/ready ## make .venv, install the locked dependencies, fetch the jar
 demo: setup ## a narrated tour of a small lake in .lake-demo (LAKE_HOME chooses another folder)
 	LAKE_HOME=$${LAKE_HOME:-.lake-demo} $(BIN)/lake demo
 
-test: setup lint ## lint, then every test, on real Spark and real servers, in two lanes balanced by tests/timings.json
+test: setup lint ## lint, then every test, on real Spark and real servers, in lanes balanced by tests/timings.json
 	@$(BIN)/python -m tools.suite.lanes $(PYTEST_ARGS)
 
 test-fast: .venv/ready ## the tests that start no JVM and no server: under a minute

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tools.suite.lanes import MOST_SPARKS, SPARKS, Batch, Queue, batches, chosen, divided
+from tools.suite.lanes import MOST_SPARKS, SPARKS, UNSHARED, Batch, Queue, batches, chosen, divided
 from tools.suite.timings import FAMILIES, Timing, read, write
 from tools.suite.usage import VARIABLE, Sampler
 
@@ -47,6 +47,14 @@ def test_a_batch_waits_while_it_would_start_too_many_sparks() -> None:
     queue.done(stack)
     assert queue.take() is second
     assert queue.take() is None
+
+
+def test_a_lane_may_take_some_families_only() -> None:
+    stack, plain = (Batch(family, (Timing("x", family),)) for family in ("stack", "plain"))
+    queue = Queue([stack, plain])
+    assert queue.take(UNSHARED) is plain
+    assert queue.take(UNSHARED) is None
+    assert queue.take() is stack
 
 
 def test_timings_are_read_as_they_were_written(tmp_path: Path) -> None:

@@ -8,15 +8,15 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
-import uvicorn
 from tests.conftest import LAKE, cache_only
+from tests.servers.application import running
 
 from lakehouse.config.load import load_settings
 from lakehouse.http.app import create_app, create_service
@@ -70,25 +70,9 @@ class Served:
         return Client(self.url, self.service.keys.create(KeyRequest(scope, **limits))[1])
 
 
-@contextmanager
-def running(app: Any) -> Iterator[str]:
-    """An application on a port of its own until the block ends; gives its address."""
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(
-        app, http="h11", log_level="error", access_log=False, h11_max_incomplete_event_size=MAX_HEADER
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        while not server.started and thread.is_alive():
-            time.sleep(0.01)
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
+def serve_app(app: Any) -> AbstractContextManager[str]:
+    """Serve an application with the limits that `lake serve` sets."""
+    return running(app, http="h11", h11_max_incomplete_event_size=MAX_HEADER)
 
 
 @contextmanager
@@ -98,7 +82,7 @@ def serving(home: Path, **flags: Any) -> Iterator[Served]:
     settings = load_settings(given, folder=home.parent, environ=cache_only())
     with assemble(settings) as lake, closing(create_service(lake, settings)) as service:
         key = service.keys.create(KeyRequest("admin", "tests"))[1]
-        with running(create_app(service)) as url:
+        with serve_app(create_app(service)) as url:
             yield Served(url, service, Client(url, key))
 
 

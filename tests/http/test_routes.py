@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from starlette.routing import Mount
-from tests.http.conftest import Client, Served, running
+from tests.http.conftest import Client, Served, serve_app
 
 from lakehouse.http import app as application
 from lakehouse.http.app import create_api
@@ -82,7 +82,7 @@ def test_the_rules_cover_all_routes(served: Served) -> None:
 def test_a_route_without_a_rule_is_closed(served: Served) -> None:
     api = create_api(served.service)
     api.add_api_route("/forgotten", lambda: "secrets")
-    with running(Gate(api, served.service, api.router)) as url:
+    with serve_app(Gate(api, served.service, api.router)) as url:
         answer = Client(url, served.admin.key).get("/forgotten")
     assert answer.status_code == 403
     assert "no rule" in answer.json()["message"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import requests
-from tests.http.conftest import Client, Served, running, wait_for
+from tests.http.conftest import Client, Served, serve_app, wait_for
 
 from lakehouse.config.settings import Settings
 from lakehouse.http.app import create_app, create_service
@@ -26,7 +26,7 @@ def on_spark(shared_lake: Lake, shared_settings: Settings) -> Iterator[Served]:
     settings = replace(shared_settings, serve=replace(shared_settings.serve, workers=1))
     with closing(create_service(shared_lake, settings)) as service:
         key = service.keys.create(KeyRequest("admin"))[1]
-        with running(create_app(service)) as url:
+        with serve_app(create_app(service)) as url:
             yield Served(url, service, Client(url, key))
 
 

@@ -10,12 +10,12 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.conftest import LAKE, command_for
-from tests.maintenance.small_lake import SmallLake, filled_folder, opened, put_back
+from tests.maintenance.small_lake import SmallLake, opened
 from tests.repetitions import repetitions
 
 from lakehouse.config.load import load_settings
@@ -24,18 +24,6 @@ from lakehouse.lake.copies import list_backups, restore_lake
 from lakehouse.maintenance.backup_store import BackupError
 from lakehouse.maintenance.content import FileVanishedError
 from lakehouse.storage.local import RESTORING, restoration
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a lake, which is put back before each test."""
-    return filled_folder(tmp_path_factory.mktemp("filled"))
-
-
-@pytest.fixture
-def small(filled: Path) -> Iterator[SmallLake]:
-    with put_back(filled) as lake:
-        yield lake
 
 
 @pytest.fixture

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.maintenance.desk import FUTURE_DAYS, maintainer
-from tests.maintenance.small_lake import SmallLake, filled_folder, opened, put_back
+from tests.maintenance.small_lake import SmallLake, opened
 
 from lakehouse.config.load import load_settings
 from lakehouse.core.errors import TableExistsError
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.lake.copies import restore_lake
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a lake, which is put back before each test."""
-    return filled_folder(tmp_path_factory.mktemp("filled"))
-
-
-@pytest.fixture
-def small(filled: Path) -> Iterator[SmallLake]:
-    with put_back(filled) as lake:
-        yield lake
 
 
 def restored(dest: Path, home: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.catalogs.conftest import nessie_server, served_beside
 from tests.catalogs.test_sql import VERSION_1
 from tests.conftest import LAKE
-from tests.maintenance.small_lake import SmallLake, filled_folder, opened, put_back
+from tests.maintenance.small_lake import SmallLake, opened
 from tests.rest_catalog.conftest import Served
 from tests.servers.nessie import NessieServer
 from tests.servers.postgres import Postgres
@@ -36,18 +36,6 @@ from lakehouse.storage.tree import LocalTree
 __all__ = ["nessie_server", "served_beside"]
 
 ORDERS, ITEMS = TableName("shop", "orders"), TableName("shop", "items")
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a lake, which is put back before each test."""
-    return filled_folder(tmp_path_factory.mktemp("filled"))
-
-
-@pytest.fixture
-def small(filled: Path) -> Iterator[SmallLake]:
-    with put_back(filled) as lake:
-        yield lake
 
 
 def restored(dest: Path | str, home: Path, **settings: str) -> None:

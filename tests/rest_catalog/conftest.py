@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,8 +10,8 @@ from typing import Any
 
 import pytest
 import requests
-import uvicorn
 from pyiceberg.catalog.rest import RestCatalog
+from tests.servers.application import running
 from tests.servers.postgres import Postgres
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
@@ -44,24 +41,6 @@ class Served:
 
 
 Serve = Callable[..., Served]
-
-
-@contextmanager
-def running(app: Any) -> Iterator[str]:
-    """An application on a port of its own until the block ends; gives its address."""
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        while not server.started and thread.is_alive():
-            time.sleep(0.01)
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
 
 
 @contextmanager

@@ -1,8 +1,9 @@
-"""Run the tests in two lanes side by side, balanced by the timing file, and say what they took.
+"""Run the tests in lanes side by side, balanced by the timing file, and say what they took.
 
 `python -m tools.suite.lanes [PYTEST_ARGS…]`. Files that share servers or a Spark form a batch, which is one pytest process: each
 server starts once and ends with its batch, so that memory holds what one batch needs and not what all of them do. A lane takes
-the longest batch that is left. (The groups of pytest-xdist do nothing under pytest 9.2.)
+the longest batch that is left. A further lane takes only what starts no server: tests wait for servers and timers so often
+that two lanes leave a fifth of two cores unused. (The groups of pytest-xdist do nothing under pytest 9.2.)
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from tools.suite.timings import FAMILIES, ROOT, Timing
 from tools.suite.usage import VARIABLE, Sampler
 
 LANES = 2
+#: What the further lane takes.
+UNSHARED = frozenset({"plain"})
 #: How many Sparks a batch of a family has at most, and how many there may be at once.
 SPARKS = {"stack": 2, "servers": 1, "warm": 1, "session": 1, "sparks": 2, "spark": 1, "plain": 0}
 MOST_SPARKS = 3
@@ -79,11 +82,11 @@ class Queue:
     sparks: int = 0
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def take(self) -> Batch | None:
-        """The first batch that fits beside what runs; waits for one. None if there is nothing left to do."""
+    def take(self, families: frozenset[str] = frozenset(FAMILIES)) -> Batch | None:
+        """The first batch of these families that fits beside what runs; waits for one. None if there is none left."""
         with self._changed:
-            while self.waiting:
-                for batch in self.waiting:
+            while wanted := [batch for batch in self.waiting if batch.family in families]:
+                for batch in wanted:
                     if self.sparks + SPARKS[batch.family] <= MOST_SPARKS:
                         self.waiting.remove(batch)
                         self.sparks += SPARKS[batch.family]
@@ -105,6 +108,7 @@ class Lane:
     queue: Queue
     arguments: Sequence[str]
     environment: dict[str, str]
+    families: frozenset[str] = frozenset(FAMILIES)
     measured: dict[str, Timing] = field(default_factory=dict)
     codes: set[int] = field(default_factory=set)
     wrong: list[str] = field(default_factory=list)
@@ -123,7 +127,7 @@ class Lane:
 
     def _work(self) -> None:
         begun = time.monotonic()
-        while batch := self.queue.take():
+        while batch := self.queue.take(self.families):
             self._show(f"{batch.family}: {len(batch.files)} files, {batch.seconds:.0f} s the last time\n")
             self._run(batch)
             self.queue.done(batch)
@@ -168,7 +172,10 @@ def main(arguments: list[str]) -> int:
     else:
         queue = Queue(batches(files))
     sampler.start()
-    lanes = [Lane(number, queue, options, environment).start() for number in range(1, LANES + 1)]
+    takes = [frozenset(FAMILIES)] * LANES + ([] if fast else [UNSHARED])
+    lanes = [
+        Lane(number, queue, options, environment, families).start() for number, families in enumerate(takes, start=1)
+    ]
     for lane in lanes:
         lane.ended()
     sampler.stop()

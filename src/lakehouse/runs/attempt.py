@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
 from lakehouse.core.engine import job_group
@@ -161,8 +162,8 @@ class Attempt:
             return TableReport(table.name, note="needs Spark")
         self.progress(table.name)
         settings = self.services.settings.get(self.pipeline.name, {})
-        build = LightBuild(self.branch_catalog, table, settings, self.commit, self.now, outcomes)
-        return build.run(self.services.tables.on(self.branch).formats["iceberg"])
+        reads = BranchReads(self.services.tables.on(self.branch), self.services.duckdb, max_rows=inf)
+        return LightBuild(self.branch_catalog, reads, table, settings, self.commit, self.now, outcomes).run()
 
     def _ingest(self, context: RunContext, table: FilesTable, branch: str) -> TableReport:
         settings = self.services.settings.get(self.pipeline.name, {})

@@ -19,7 +19,7 @@ from lakehouse.runs.context import RunContext
 from lakehouse.runs.lineage import changed_since, latest_note, lineage
 from lakehouse.runs.model import TableReport
 from lakehouse.runs.plan import PartitionPlan
-from lakehouse.runs.reads import MAX_ROWS, Part, SmallCheckContext, TooManyRowsError
+from lakehouse.runs.reads import MAX_ROWS, NeedsSparkError, Part, SmallCheckContext
 from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, validated
 from lakehouse.runs.validate_few import MAX_ROWS as MAX_FEW_ROWS
 from lakehouse.runs.validate_few import validated_few
@@ -249,7 +249,7 @@ class TableBuild:
             small = SmallCheckContext(
                 self.context.reads, lambda name: self._part(name, partitions), self.table.name, **facts
             )
-            with suppress(TooManyRowsError):
+            with suppress(NeedsSparkError):
                 return run_check(self.table.name, check, small)
         rows = self.context.rows_of(self.table.name)
         if partitions is not None and not self.table.merge:

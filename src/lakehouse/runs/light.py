@@ -5,16 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import BadDeclarationError, NotSupportedError
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
 from lakehouse.core.properties import new_table_properties
-from lakehouse.core.quoting import name as quoted
 from lakehouse.core.quoting import text
 from lakehouse.core.refs import RUN_PREFIX, Commit
 from lakehouse.pipelines import arrow
@@ -23,50 +22,45 @@ from lakehouse.quality.checks import SAMPLE_ROWS, run_checks
 from lakehouse.quality.model import Outcome, Rule
 from lakehouse.runs.build import raise_if_blocked
 from lakehouse.runs.model import TableReport
+from lakehouse.runs.reads import BranchReads, NeedsSparkError, Part, SmallCheckContext
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyiceberg.catalog import Catalog as PyIcebergCatalog
-    from pyspark.sql import DataFrame
 
 
+@dataclass
 class LightBuild:
-    """The build of one table without Spark.
+    """The build of one table without Spark."""
 
-    Args:
-        catalog: the catalog of the run's branch.
-        outcomes: the outcomes of rules and checks are added here.
-    """
+    catalog: Catalog
+    """The catalog of the run's branch."""
+    reads: BranchReads
+    """Reads the tables of that branch, for checks."""
+    table: Table
+    settings: Mapping[str, str]
+    commit: Commit
+    now: datetime
+    outcomes: list[Outcome]
+    """The outcomes of rules and checks are added here."""
+    _rule_outcomes: list[Outcome] = field(default_factory=list)
+    _rejected: pa.Table | None = None
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        table: Table,
-        settings: Mapping[str, str],
-        commit: Commit,
-        now: datetime,
-        outcomes: list[Outcome],
-    ) -> None:
-        self._catalog, self._table, self._settings = catalog, table, settings
-        self._commit, self._now, self._outcomes = commit, now, outcomes
-        self._rule_outcomes: list[Outcome] = []
-        self._rejected: pa.Table | None = None
-
-    def run(self, iceberg: TableFormat) -> TableReport:
+    def run(self) -> TableReport:
         """Build the table, quarantine its invalid rows and run its checks."""
         from pyiceberg.catalog import load_catalog
 
-        table, name = self._table, self._table.table_name
+        table, name, iceberg = self.table, self.table.table_name, self.reads.tables.formats["iceberg"]
         assert table.light is not None
         self._refuse_spark_rules()
-        started, pointer = time.monotonic(), self._catalog.pointer(name)
+        started, pointer = time.monotonic(), self.catalog.pointer(name)
         before = {"rows": current.rows_total} if (current := _current(iceberg, name)) else {}
-        with closing(load_catalog(RUN_PREFIX + self._commit.run, **self._catalog.pyiceberg_properties())) as catalog:
+        with closing(load_catalog(RUN_PREFIX + self.commit.run, **self.catalog.pyiceberg_properties())) as catalog:
             try:
-                rows = table.light(LightContext(catalog, self._settings, self._validate, self._notes()))
+                rows = table.light(LightContext(catalog, self.settings, self._validate, self._notes()))
             finally:
-                self._outcomes.extend(self._rule_outcomes)
-            changed = self._catalog.pointer(name) != pointer
+                self.outcomes.extend(self._rule_outcomes)
+            changed = self.catalog.pointer(name) != pointer
             if changed and table.rules and self._rejected is None:
                 raise BadDeclarationError(
                     f"{table.name} was written without its rules.", "Call context.validate(rows) before writing."
@@ -74,30 +68,23 @@ class LightBuild:
             rejected = self._quarantine(catalog)
             current = _current(iceberg, name)
             if current is not None:
-                total = current.rows_total
-                outcomes = run_checks(
-                    table.name, table.checks, _LightChecks(table.name, catalog, before, total, self._now)
-                )
-                self._outcomes.extend(outcomes)
-                raise_if_blocked(outcomes)
+                self._check(before, current.rows_total)
         seconds = round(time.monotonic() - started, 2)
         note = "" if changed else "nothing changed"
         return TableReport(table.name, (), rows, rejected, current.id if current else "", seconds, note)
 
     def _refuse_spark_rules(self) -> None:
-        for rule in self._table.rules:
+        for rule in self.table.rules:
             if not rule.sql:
-                raise _needs_spark(
-                    f"The rule {rule.name} of {self._table.name}", "Give the rule its condition as sql=…"
-                )
+                raise _needs_spark(f"The rule {rule.name} of {self.table.name}", "Give the rule its condition as sql=…")
 
     def _validate(self, rows: pa.Table) -> pa.Table:
         """The rows that no quarantine rule rejects; raises RunBlockedError if a blocking rule fails."""
-        rules = self._table.rules
+        rules = self.table.rules
         counts = ", ".join(f"count(*) FILTER (WHERE {_broken(rule)}) AS r{at}" for at, rule in enumerate(rules))
         numbers = list(arrow.query(f"SELECT {counts} FROM rows", rows=rows).to_pylist()[0].values()) if rules else []
         self._rule_outcomes = [
-            Outcome(self._table.name, rule.name, rule.severity, not count, count, rows=_sample(rows, rule, count))
+            Outcome(self.table.name, rule.name, rule.severity, not count, count, rows=_sample(rows, rule, count))
             for rule, count in zip(rules, numbers, strict=True)
         ]
         raise_if_blocked(self._rule_outcomes)
@@ -106,7 +93,7 @@ class LightBuild:
         reasons = ", ".join(f"CASE WHEN {_broken(rule)} THEN {text(rule.name)} END" for rule in quarantine) or "''"
         self._rejected = arrow.query(
             f"SELECT concat_ws(', ', {reasons}) AS reason, CAST(to_json(r) AS VARCHAR) AS row,"
-            f" {text(self._commit.run)} AS run, TIMESTAMPTZ {text(self._now.isoformat())} AS rejected_at"
+            f" {text(self.commit.run)} AS run, TIMESTAMPTZ {text(self.now.isoformat())} AS rejected_at"
             f" FROM rows r WHERE {condition}",
             rows=rows,
         )
@@ -116,56 +103,26 @@ class LightBuild:
         """Append the rejected rows to the table `…__rejected`; returns their number."""
         if self._rejected is None or not self._rejected.num_rows:
             return 0
-        name = self._table.table_name.rejected
+        name = self.table.table_name.rejected
         properties = new_table_properties()
         identifier = (name.namespace, name.table)
         table = catalog.create_table_if_not_exists(identifier, schema=self._rejected.schema, properties=properties)
         table.append(self._rejected.cast(table.schema().as_arrow()), self._notes())
         return int(self._rejected.num_rows)
 
+    def _check(self, before: Mapping[str, int | None], total: int | None) -> None:
+        context = SmallCheckContext(self.reads, Part, self.table.name, before, total, self.now)
+        try:
+            outcomes = run_checks(self.table.name, self.table.checks, context)
+        except NeedsSparkError:
+            raise _needs_spark(f"A check of {self.table.name}", "Write the check with context.query(…)") from None
+        self.outcomes.extend(outcomes)
+        raise_if_blocked(outcomes)
+
     def _notes(self) -> dict[str, str]:
-        commit = self._commit
+        commit = self.commit
         notes = {"run": commit.run, "pipeline": commit.pipeline, "author": commit.author, "message": commit.message}
         return {f"lake.{key}": value for key, value in notes.items() if value}
-
-
-@dataclass(frozen=True)
-class _LightChecks:
-    """A CheckContext over Arrow tables."""
-
-    name: str
-    catalog: PyIcebergCatalog
-    before: Mapping[str, Any]
-    total: int | None
-    now: datetime
-
-    @property
-    def rows(self) -> DataFrame:
-        self._refuse()
-
-    def table(self, name: str) -> DataFrame:
-        self._refuse()
-
-    def query(self, sql: str, **tables: str) -> list[dict[str, Any]]:
-        names = {"rows": self.name, **tables}
-        rows = {alias: self._arrow(name) for alias, name in names.items()}
-        found: list[dict[str, Any]] = arrow.query(
-            sql.format(**{each: quoted(each) for each in names}), **rows
-        ).to_pylist()
-        return found
-
-    def identifier(self, name: str) -> str:
-        return quoted(name)
-
-    def epoch_seconds(self, timestamp: str) -> str:
-        return f"epoch({timestamp})"
-
-    def _arrow(self, name: str) -> pa.Table:
-        table = TableName.parse(name)
-        return self.catalog.load_table((table.namespace, table.table)).scan().to_arrow()
-
-    def _refuse(self) -> NoReturn:
-        raise _needs_spark(f"A check of {self.name}", "Write the check with context.query(…)")
 
 
 def _needs_spark(what: str, hint: str) -> NotSupportedError:

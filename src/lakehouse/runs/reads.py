@@ -49,6 +49,8 @@ class BranchReads:
 
     tables: Tables
     duckdb: DuckDB
+    max_rows: float = MAX_ROWS
+    """Larger tables are left to Spark."""
 
     def query(self, sql: str, **parts: Part) -> list[dict[str, Any]]:
         """Run a query of DuckDB in which names in braces stand for parts of tables."""
@@ -75,15 +77,15 @@ class BranchReads:
         """Whether a table is to be read without Spark."""
         name = TableName.parse(table)
         total = self.tables.format_of(name).scan(name).total_rows
-        return self.is_installed and total is not None and total <= MAX_ROWS
+        return self.is_installed and total is not None and total <= self.max_rows
 
     @property
     def is_installed(self) -> bool:
         return find_spec("duckdb") is not None
 
 
-class TooManyRowsError(Exception):
-    """A check is to be evaluated by Spark."""
+class NeedsSparkError(Exception):
+    """A check asks for DataFrames, or reads too many rows."""
 
 
 @dataclass(frozen=True)
@@ -100,17 +102,17 @@ class SmallCheckContext:
 
     @property
     def rows(self) -> DataFrame:
-        raise TooManyRowsError
+        raise NeedsSparkError
 
     def table(self, name: str) -> DataFrame:
-        raise TooManyRowsError
+        raise NeedsSparkError
 
     def query(self, sql: str, **tables: str) -> list[dict[str, Any]]:
         named = {"rows": self.name, **tables}
         used = {alias: self.parts(name) for alias, name in named.items() if f"{{{alias}}}" in sql}
         # The partitions of an input are about as large as those that were built from it.
         if not all(part.keys is not None or self.reads.can_read(part.table) for part in used.values()):
-            raise TooManyRowsError
+            raise NeedsSparkError
         return self.reads.query(sql, **used)
 
     def identifier(self, name: str) -> str:
