@@ -154,7 +154,7 @@ def _tables(settings: Settings) -> Finding:
 
 
 def _storage(settings: Settings) -> Finding:
-    """Whether new files can be written; in an object store only writing one tells."""
+    """Whether new files can be written; in an object store only by writing one."""
     backend = open_backend(settings)
     if not backend.is_remote:
         folder = local_path(settings.warehouse) if settings.warehouse else backend.home.warehouse

@@ -163,7 +163,7 @@ class _StatementTables:
         return True
 
     def versions(self) -> dict[TableName, str]:
-        """The version of each table, which tells whether a session must register it again."""
+        """The version of each table, by which a session knows whether to register it again."""
         found = ((use.name, self._format(use)) for use in self.statement.uses)
         return {name: spark_tables(each).setup_version(name) for name, each in found if each is not None}
 

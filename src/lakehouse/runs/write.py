@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _PROPERTIES = {
-    # The summary tells the next table which partitions changed, without reading data.
+    # From the summary, the next table knows which partitions changed, without reading data.
     "write.summary.partition-limit": str(SUMMARY_PARTITION_LIMIT),
     # Each task keeps one open file per partition, so the rows need no sort by partition.
     "write.spark.fanout.enabled": "true",

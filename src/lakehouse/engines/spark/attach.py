@@ -1,6 +1,6 @@
 """Attach this process to the JVM of the warm Spark: sessions of its own there, without starting a JVM.
 
-PySpark attaches to a running JVM if it is told the port and secret of its gateway. Attached processes share the JVM and nothing else:
+PySpark attaches to a running JVM if it has the port and secret of its gateway. Attached processes share the JVM and nothing else:
 each has sessions of its own (settings, temporary views), its own job group, and Python workers of its own.
 """
 

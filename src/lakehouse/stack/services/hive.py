@@ -75,7 +75,7 @@ def properties(context: StackContext) -> dict[str, str]:
         "fs.s3a.secret.key": endpoints.s3_secret_key,
         "fs.s3a.path.style.access": "true",
         "fs.s3a.connection.ssl.enabled": "false",
-        # A table of its own that is renamed is moved by the metastore; s3proxy tells no ETag of the empty objects in it.
+        # A table of its own that is renamed is moved by the metastore; s3proxy has no ETag of the empty objects in it.
         "fs.s3a.change.detection.version.required": "false",
     }
 
