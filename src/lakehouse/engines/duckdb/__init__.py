@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ from lakehouse.engines.duckdb.connection import load_extension, open_in_backgrou
 from lakehouse.engines.duckdb.errors import stopped, translate, with_position
 from lakehouse.engines.duckdb.explain import explain_query
 from lakehouse.engines.duckdb.files import select_files, select_with_nulls
-from lakehouse.engines.duckdb.types import SPARK_TYPES, duckdb_type
+from lakehouse.engines.duckdb.types import SPARK_TYPES, duckdb_type, with_bigint_sums
 
 if TYPE_CHECKING:
     import duckdb
@@ -60,6 +60,42 @@ class ViewCatalog:
     prepared: dict[str, Prepared] = field(default_factory=dict)
     """By statement. To prepare one takes as long as a small query."""
 
+    def prepare(self, cursor: duckdb.DuckDBPyConnection, sql: str) -> Prepared:
+        found = self.prepared.get(sql)
+        if found is None:
+            if len(self.prepared) >= _MAX_STATEMENTS:
+                self.prepared.clear()
+            found = self.prepared[sql] = _prepare(cursor, sql, None)
+        return found
+
+
+class ViewCatalogs:
+    """The view catalogs of a connection. The last used ones are kept, for statements over the same snapshots."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Views, ViewCatalog] = {}
+        self._numbers, self._lock = count(), threading.Lock()
+
+    def use(self, cursor: duckdb.DuckDBPyConnection, views: Views) -> ViewCatalog:
+        """Use a catalog with these views in a cursor."""
+        with self._lock:
+            catalog = self._kept.pop(views, None)
+            if catalog is not None:
+                self._kept[views] = catalog  # the last used one is the last
+        if catalog is None:
+            # With a space in its name, which no namespace of the lake can have.
+            catalog = ViewCatalog(f'"statement {next(self._numbers)}"')
+            cursor.execute(f"ATTACH ':memory:' AS {catalog.name}; USE {catalog.name}")
+            finalize(catalog, _detach, cursor.cursor(), catalog.name)
+            for name, scan in views:
+                create_view(cursor, name, scan)
+            with self._lock:
+                self._kept[views] = catalog
+                if len(self._kept) > _MAX_CATALOGS:
+                    self._kept.pop(next(iter(self._kept)))  # results that still read from it keep it
+        cursor.execute(f"USE {catalog.name}")
+        return catalog
+
 
 class DuckDB:
     """One DuckDB per lake, with a cursor of its own for each statement."""
@@ -74,8 +110,7 @@ class DuckDB:
         self.memory_limit, self._spill, self._remote = memory_limit, spill, remote
         self._pending: Future[duckdb.DuckDBPyConnection] | None = take_preloaded()
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self._catalogs: dict[Views, ViewCatalog] = {}
-        self._numbers, self._lock = count(), threading.Lock()
+        self._catalogs, self._lock = ViewCatalogs(), threading.Lock()
 
     def begin(self) -> None:
         """Start to open the connection in the background, once."""
@@ -104,15 +139,11 @@ class DuckDB:
         import duckdb  # after the cursor, which raises a clear error if DuckDB is not installed
 
         try:
-            catalog = self._open(cursor, tuple(views.items()))
+            catalog = self._catalogs.use(cursor, tuple(views.items()))
             report = Explain("duckdb", reason)
             if explain:
                 report = explain_query(cursor, sql, views.values(), reason, parameters)
-            prepared = None if parameters else catalog.prepared.get(sql)
-            if prepared is None:
-                if len(catalog.prepared) >= _MAX_STATEMENTS:
-                    catalog.prepared.clear()
-                prepared = catalog.prepared[sql] = _prepare(cursor, sql, parameters)
+            prepared = _prepare(cursor, sql, parameters) if parameters else catalog.prepare(cursor, sql)
         except duckdb.Error as exc:
             raise translate(with_position(cursor, sql, exc), sql) from exc
         except RuntimeError as exc:
@@ -132,24 +163,6 @@ class DuckDB:
                     connection.execute(self._remote)
                 self._connection = connection
         return connection
-
-    def _open(self, cursor: duckdb.DuckDBPyConnection, views: Views) -> ViewCatalog:
-        """Use a catalog with these views."""
-        with self._lock:
-            catalog = self._catalogs.pop(views, None)
-            if catalog is None:
-                # With a space in its name, which no namespace of the lake can have.
-                catalog = ViewCatalog(f'"statement {next(self._numbers)}"')
-                cursor.execute(f"ATTACH ':memory:' AS {catalog.name}; USE {catalog.name}")
-                assert self._connection is not None
-                finalize(catalog, _detach, self._connection, catalog.name)
-                for name, scan in views:
-                    create_view(cursor, name, scan)
-                if len(self._catalogs) >= _MAX_CATALOGS:
-                    self._catalogs.pop(next(iter(self._catalogs)))  # results that still read from it keep it
-            self._catalogs[views] = catalog  # the last used one is the last
-        cursor.execute(f"USE {catalog.name}")
-        return catalog
 
 
 class DuckDBEngine:
@@ -231,7 +244,8 @@ def _prepare(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[st
         return Prepared("", ())
     found = list(zip(relation.columns, relation.types, strict=True))
     columns = tuple(Column(spark_name(name), _CAST.get(kind.id) or spark_type(kind)) for name, kind in found)
-    return Prepared(_with_bigint_sums(sql.rstrip().rstrip(";"), found), columns)
+    plain = sql.rstrip().rstrip(";")
+    return Prepared(with_bigint_sums(plain, found) if any(kind.id in _CAST for _, kind in found) else plain, columns)
 
 
 def spark_name(column: str) -> str:
@@ -254,22 +268,11 @@ def spark_type(kind: Any) -> str:
     return SPARK_TYPES.get(kind.id, str(kind.id))
 
 
-def _with_bigint_sums(sql: str, columns: Sequence[tuple[str, Any]]) -> str:
-    """DuckDB sums integers to HUGEINT, which Spark and Arrow do not have: in Spark such a sum is a BIGINT."""
-    if not any(kind.id == "hugeint" for _, kind in columns):
-        return sql
-    selected = ", ".join(
-        (f"CAST(#{position} AS BIGINT)" if kind.id == "hugeint" else f"#{position}") + f" AS {_name(name)}"
-        for position, (name, kind) in enumerate(columns, start=1)
-    )
-    return f"SELECT {selected} FROM ({sql}\n)"
-
-
-def _detach(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+def _detach(cursor: duckdb.DuckDBPyConnection, name: str) -> None:
     import duckdb
 
     with suppress(duckdb.Error):
-        connection.cursor().execute(f"DETACH {name}")
+        cursor.execute(f"DETACH {name}")
 
 
 def create_view(cursor: duckdb.DuckDBPyConnection, name: TableName | str, scan: Scan) -> None:

@@ -38,7 +38,7 @@ def open_in_background() -> Future[duckdb.DuckDBPyConnection]:
 
     def work() -> None:
         try:
-            pending.set_result(_connect())
+            pending.set_result(connect())
         except Exception as exc:  # noqa: BLE001 - raised where the connection is used
             pending.set_exception(exc)
 
@@ -63,12 +63,15 @@ def load_extension(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     connection.execute(f"LOAD {_text(str(file))}")
 
 
-def _connect() -> duckdb.DuckDBPyConnection:
+def connect(**config: str) -> duckdb.DuckDBPyConnection:
+    """Open DuckDB with its extensions, and with Spark's time zone and order of NULLs."""
     try:
         import duckdb
     except ImportError as exc:
         raise NotInstalledError("duckdb", "duckdb") from exc
-    connection = duckdb.connect(config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
+    connection = duckdb.connect(
+        config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false", **config}
+    )
     for name in _EXTENSIONS:
         load_extension(connection, name)
     # Spark sorts NULLs first in ascending and last in descending order.

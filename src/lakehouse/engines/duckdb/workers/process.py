@@ -12,7 +12,6 @@ import resource
 import socket
 import sys
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -24,8 +23,8 @@ from lakehouse.core.names import TableName
 from lakehouse.core.quoting import text
 from lakehouse.core.result import Explain
 from lakehouse.core.tables import Column, Scan
-from lakehouse.engines.duckdb import create_view, spark_name, spark_type
-from lakehouse.engines.duckdb.connection import load_extension
+from lakehouse.engines.duckdb import ViewCatalogs, spark_name, spark_type
+from lakehouse.engines.duckdb.connection import connect, load_extension
 from lakehouse.engines.duckdb.errors import translate
 from lakehouse.engines.duckdb.explain import explain_query
 from lakehouse.engines.duckdb.workers import frames
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 #: Address space beyond DuckDB's own limit: libraries, Arrow buffers, stacks of threads.
 _MARGIN_BYTES = 1 << 30
-_MAX_CATALOGS = 64
 
 
 class Worker:
@@ -46,8 +44,7 @@ class Worker:
         self._data, self._lock = data, threading.Lock()
         self._number, self._canceled = 0, False
         self._cursor: duckdb.DuckDBPyConnection | None = None
-        self._catalogs: OrderedDict[str, str] = OrderedDict()
-        """The names of catalogs with views, by what the views show."""
+        self._catalogs = ViewCatalogs()
         self._connection = _open(options)
         _limit_memory(int(options["memory"]))
 
@@ -84,7 +81,8 @@ class Worker:
 
         sql, parameters = str(job["sql"]), job["parameters"] or None
         try:
-            views = self._use_views(cursor, job["views"])
+            views = _parse_views(job["views"])
+            self._catalogs.use(cursor, tuple(views.items()))
             explain = Explain("duckdb", job["reason"])
             if job["explain"]:
                 explain = explain_query(cursor, sql, views.values(), job["reason"], parameters)
@@ -98,31 +96,6 @@ class Worker:
             raise translate(exc, sql) from exc
         except MemoryError as exc:
             raise EngineError("The query process ran out of memory.", "Raise serve.worker_memory.") from exc
-
-    def _use_views(self, cursor: duckdb.DuckDBPyConnection, listed: Sequence[Any]) -> dict[TableName | str, Scan]:
-        """Make the tables of a statement visible under their names, in a catalog of their own.
-
-        The catalog is kept for the next statement on the same state of the same tables, which saves reading metadata.
-        """
-        views, key = _parse_views(listed), json.dumps(listed)
-        if key in self._catalogs:
-            self._catalogs.move_to_end(key)
-            cursor.execute(f"USE {self._catalogs[key]}")
-            return views
-        while len(self._catalogs) >= _MAX_CATALOGS:
-            _, oldest = self._catalogs.popitem(last=False)
-            cursor.execute(f"DETACH {oldest}")
-        # With a space in its name, which no namespace of the lake can have.
-        catalog = f'"tables {self._number}"'
-        cursor.execute(f"ATTACH ':memory:' AS {catalog}; USE {catalog}")
-        try:
-            for name, scan in views.items():
-                create_view(cursor, name, scan)
-        except BaseException:
-            cursor.execute(f"USE memory.main; DETACH {catalog}")
-            raise
-        self._catalogs[key] = catalog
-        return views
 
     def _send_result(self, job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection, explain: Explain) -> None:
         described = cursor.description or ()
@@ -195,24 +168,13 @@ def _parse_views(listed: Sequence[Any]) -> dict[TableName | str, Scan]:
 
 def _open(options: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
     """Open DuckDB and lock it down, in the one order in which each step is still possible."""
-    import duckdb
-
-    connection = duckdb.connect(
-        config={
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-            "allow_community_extensions": "false",
-        }
-    )
-    for name in ("avro", "iceberg", *(("httpfs",) if options["access"] else ())):
-        load_extension(connection, name)
+    connection = connect(allow_community_extensions="false")
     if options["access"]:
+        load_extension(connection, "httpfs")
         connection.execute(options["access"])
     Path(options["spill"]).mkdir(parents=True, exist_ok=True)
     folders = ", ".join(text(folder) for folder in options["folders"])
     for statement in (
-        "SET TimeZone = 'UTC'",
-        "SET default_null_order = 'NULLS_FIRST_ON_ASC_LAST_ON_DESC'",
         f"SET memory_limit = '{int(options['memory'])}B'",
         f"SET threads = {int(options['threads'])}",
         f"SET temp_directory = {text(options['spill'])}",
