@@ -17,7 +17,6 @@ from lakehouse.core.names import TableName
 from lakehouse.core.refs import Commit
 from lakehouse.core.requests import IngestRequest, RunRequest
 from lakehouse.formats.iceberg.stamp import stamp
-from lakehouse.ingest.files.errors import EmptyGlobError, NoDataFilesError
 from lakehouse.pipelines.model import FilesTable, Pipeline, SourceContext, Table
 from lakehouse.quality.checks import run_checks
 from lakehouse.quality.model import Outcome, SparkCheckContext
@@ -165,6 +164,9 @@ class Attempt:
         return build.run(self.services.tables.on(self.branch).formats["iceberg"])
 
     def _ingest(self, context: RunContext, table: FilesTable, branch: str) -> TableReport:
+        # Imported here: only tables of files need it, and it takes longer than to find that there is nothing to do.
+        from lakehouse.ingest.files.errors import EmptyGlobError, NoDataFilesError
+
         settings = self.services.settings.get(self.pipeline.name, {})
         folder = settings.get(table.folder, "")
         if not folder:
