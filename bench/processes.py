@@ -33,9 +33,17 @@ class Process:
     """Why it was ended: `memory` or `time`."""
 
 
+def environment(more: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a contender's process: this one's, and more.
+
+    Python may store compiled modules: those of installed packages are compiled, and ours would be compiled anew in each process.
+    """
+    return {**{name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}, **more}
+
+
 def run(command: Sequence[str], env: Mapping[str, str] | None = None, folder: Path | None = None) -> str:
     """Run a command that must succeed, and return what it printed."""
-    done = subprocess.run(command, env={**os.environ, **(env or {})}, capture_output=True, text=True, cwd=folder)
+    done = subprocess.run(command, env=environment(env or {}), capture_output=True, text=True, cwd=folder)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(map(str, command))} failed:\n{done.stderr}")
     return done.stdout
@@ -43,7 +51,7 @@ def run(command: Sequence[str], env: Mapping[str, str] | None = None, folder: Pa
 
 def stop_spark(env: Mapping[str, str]) -> None:
     """Stop the warm Spark of a lake, if there is one."""
-    subprocess.run([LAKE, "down"], env={**os.environ, **env}, capture_output=True)
+    subprocess.run([LAKE, "down"], env=environment(env), capture_output=True)
 
 
 def count(home: Path, table: str) -> int:
@@ -71,7 +79,7 @@ def watched(command: list[str], env: dict[str, str], limit_mb: int = 0, limit_s:
     started = time.perf_counter()
     # A session of its own, so that ending it ends its children too.
     process = subprocess.Popen(
-        command, env={**os.environ, **env}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+        command, env=environment(env), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
     )
     peak, reason, done = 0, "", threading.Event()
 

@@ -31,7 +31,7 @@ PLAIN = "plain PySpark, same tables"
 #: A pipeline of one's own: the demo's, with a change in the file that a person would make and try.
 EDITED_MODULE = """
 from dataclasses import replace
-from pyspark.sql import functions as F
+from lakehouse.pipelines import functions as F
 from lakehouse.pipelines.market import gold
 from lakehouse.pipelines.market.pipeline import market
 

@@ -1,4 +1,4 @@
-"""`lake run` without Spark: retries, errors of user code, Ctrl-C, progress, and that Dagster is not loaded."""
+"""`lake run` without Spark: retries, errors of user code, Ctrl-C, progress, and what is imported."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
+import pyarrow
 import pytest
 from tests.transactions import ROOT, opened, writing
 
 from lakehouse.cli.run import run_pipeline
+from lakehouse.cli.templates import FILES
 from lakehouse.core.errors import CatalogUnreachableError, RunConflictError
 from lakehouse.core.requests import RunRequest
 from lakehouse.pipelines import LightContext, Pipeline, Table
@@ -204,14 +207,64 @@ def test_ctrl_c_stops_a_run_and_publishes_nothing(project: Path) -> None:
     assert json.loads(lake(project, "tables", "-o", "json")[1]) == []
 
 
-def test_a_run_does_not_load_dagster(project: Path) -> None:
+# ---- imports ----------------------------------------------------------------------------------------------------
+
+
+def packages_of_a_run(project: Path, *arguments: str) -> set[str]:
+    """The packages that a process has imported at the end of `lake run`."""
     program = """
 import sys
 from lakehouse.cli.app import run
-code = run(sys.argv[1:])
-loaded = {name.split(".")[0] for name in sys.modules}
-sys.exit(code or (3 if "dagster" in loaded else 0))
+code = run(["run", *sys.argv[1:]])
+sys.stdout.write("\\n" + " ".join({name.split(".")[0] for name in sys.modules}))
+sys.exit(code)
 """
-    process = start(project, "run", "fine", "--light", program=("-c", program))
-    process.communicate(timeout=120)
-    assert process.returncode == 0
+    process = start(project, *arguments, program=("-c", program))
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return set(out.splitlines()[-1].split())
+
+
+def test_a_run_does_not_load_dagster(project: Path) -> None:
+    assert "dagster" not in packages_of_a_run(project, "fine", "--light")
+
+
+@pytest.fixture
+def built_shop(tmp_path: Path) -> Path:
+    """The sample project of `lake init` with tables of its only file, as a run would have written them, but without a JVM."""
+    for name in ("lake.toml", "shop.py"):
+        (tmp_path / name).write_text(FILES[name]())
+    file = tmp_path / "sales" / "2026-01-14.csv"
+    file.parent.mkdir()
+    file.write_text("1,tea,250\n")
+    fingerprints = json.dumps({file.stem: f"{file.stat().st_size} {file.stat().st_mtime}"})
+    rows = pyarrow.table({"id": [1], "item": ["tea"], "cents": [250], "date": [date(2026, 1, 14)]})
+
+    def sales(context: LightContext) -> int:
+        table = context.catalog.create_table("bronze.sales", rows.schema)
+        table.append(rows, {"lake.fingerprints": fingerprints, "lake.inputs": "{}"})
+        return 1
+
+    def by_day(context: LightContext) -> int:
+        built = context.catalog.load_table("bronze.sales").metadata.current_snapshot_id
+        table = context.catalog.create_table("gold.sales_by_day", rows.schema)
+        table.append(rows, {"lake.inputs": json.dumps({"bronze.sales": str(built)})})
+        return 1
+
+    declared = [Table("bronze.sales", print, light=sales), Table("gold.sales_by_day", print, light=by_day)]
+    with opened(tmp_path / ".lake") as lake:
+        assert lake.run(Pipeline("shop", declared), light=True).state == "published"
+    return tmp_path
+
+
+def test_a_run_that_finds_nothing_new_loads_neither_pyspark_nor_dagster(built_shop: Path) -> None:
+    loaded = packages_of_a_run(built_shop, "shop")
+    (record,) = json.loads(lake(built_shop, "runs", "-n", "1", "-o", "json")[1])
+    assert (record["pipeline"], record["state"]) == ("shop", "nothing")
+    assert not loaded & {"pyspark", "py4j", "dagster", "duckdb", "pyarrow", "pandas"}
+
+
+def test_a_run_loads_only_the_module_of_its_pipeline(tmp_path: Path) -> None:
+    (tmp_path / "bars").mkdir()
+    (tmp_path / "lake.toml").write_text('[sources.market]\npath = "bars"\n')
+    assert not packages_of_a_run(tmp_path, "market") & {"pyspark", "dagster", "psycopg", "requests"}

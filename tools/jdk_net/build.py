@@ -19,19 +19,21 @@ JAR = HERE.parents[1] / "src" / "lakehouse" / "engines" / "spark" / "jdk_net.jar
 
 
 def build(jar: Path) -> None:
+    # Without the limit, the compiler would not let us add to a package that the JDK has.
+    pack(jar, HERE, ["--limit-modules", "java.base"])
+
+
+def pack(jar: Path, sources: Path, options: list[str]) -> None:
+    """Compile the classes of a folder into a jar."""
     with tempfile.TemporaryDirectory() as folder:
-        # Without the limit, the compiler would not let us add to a package that the JDK has.
-        options = ["--release", "17", "-g:none", "-proc:none", "-d", folder]
-        sources = [str(source) for source in sorted(HERE.glob("*.java"))]
-        subprocess.run(["javac", *_limited(options), *sources], check=True)
+        files = [str(source) for source in sorted(sources.glob("*.java"))]
+        subprocess.run(
+            ["javac", *options, "--release", "17", "-g:none", "-proc:none", "-d", folder, *files], check=True
+        )
         with zipfile.ZipFile(jar, "w") as packed:
             for file in sorted(Path(folder).rglob("*.class")):
                 entry = zipfile.ZipInfo(str(file.relative_to(folder)))
                 packed.writestr(entry, file.read_bytes())
-
-
-def _limited(options: list[str]) -> list[str]:
-    return ["--limit-modules", "java.base", *options]
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ def _range(lake: Lake | RemoteLake, name: str, first: str, last: str) -> list[st
 
     if not first and not last:
         return []
-    known: Mapping[str, Pipeline | RemotePipeline] = {**lake.pipelines()}
+    known: Mapping[str, Pipeline | RemotePipeline] = lake.pipelines()
     pipeline = by_name(known, name)
     if pipeline.partitions is None:
         raise click.UsageError(f"{pipeline.name} has no partitions to choose from.")

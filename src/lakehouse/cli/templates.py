@@ -85,13 +85,17 @@ def first_pipeline() -> str:
     lake sql "select * from gold.sales_by_day"
 """
 
-from pathlib import Path
+from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lakehouse.pipelines import Days, Pipeline, Source, SourceContext, Table
+from lakehouse.pipelines import functions as F  # those of PySpark, which is imported when a table is built
 from lakehouse.quality import at_least, not_null
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def read_day(context: SourceContext) -> DataFrame:

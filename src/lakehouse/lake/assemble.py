@@ -252,12 +252,12 @@ class Assembly:
         return RunLog(self.home.folder / "runs")
 
 
-def all_pipelines(settings: Settings) -> dict[str, Pipeline]:
+def all_pipelines(settings: Settings) -> Mapping[str, Pipeline]:
     """Every pipeline that there is: ours, and those of the modules that lake.toml names."""
-    from lakehouse.pipelines.registry import find_pipelines
+    from lakehouse.pipelines.registry import Pipelines
 
     file = settings.origins.get("pipelines", "")
-    return find_pipelines(settings.pipelines, Path(file).parent if file.endswith(".toml") else Path.cwd())
+    return Pipelines(settings.pipelines, Path(file).parent if file.endswith(".toml") else Path.cwd())
 
 
 def _store(settings: Settings, own: Mapping[str, str]) -> RemoteFiles:

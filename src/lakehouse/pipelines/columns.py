@@ -7,9 +7,12 @@ taxi silver table takes 0.43 of the processor time that it takes with decimals, 
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from lakehouse.pipelines import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 #: Within this distance of an integer, rounding a double and rounding its decimal digits agree.
 _SAFE_DISTANCE = 0.4

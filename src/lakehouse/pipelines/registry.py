@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
@@ -20,17 +21,45 @@ PIPELINES = "lakehouse.pipelines"
 _BUILT_IN = ("market", "taxi", "social", "files")
 
 
-def find_pipelines(modules: Iterable[str], folder: Path) -> dict[str, Pipeline]:
-    """All pipelines by name; a user's pipeline replaces a built-in one of the same name.
+class Pipelines(Mapping[str, Pipeline]):
+    """All pipelines by name. To look one up imports neither the other built-in ones nor those of installed packages.
 
-    Args:
-        folder: searched for modules before the installed packages.
+    A user's pipeline replaces any other of the same name, a built-in one that of an installed package.
     """
-    found = {name: getattr(import_module(f"lakehouse.pipelines.{name}.pipeline"), name) for name in _BUILT_IN}
-    found |= {name: load(PIPELINES, name) for name in installed(PIPELINES)}
-    for module in modules:
-        found |= _declared_in(module, folder)
-    return found
+
+    def __init__(self, modules: Iterable[str], folder: Path) -> None:
+        """
+        Args:
+            modules: the user's modules with pipelines.
+            folder: searched for modules before the installed packages.
+        """
+        self._modules, self._folder = modules, folder
+
+    def __getitem__(self, name: str) -> Pipeline:
+        if name in self._own:
+            return self._own[name]
+        if name in _BUILT_IN:
+            found: Pipeline = getattr(import_module(f"lakehouse.pipelines.{name}.pipeline"), name)
+            return found
+        # Asked last: to scan the installed packages takes longer than to import a pipeline.
+        declared: Pipeline | None = load(PIPELINES, name)
+        if declared is None:
+            raise KeyError(name)
+        return declared
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*_BUILT_IN, *installed(PIPELINES), *self._own)))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    @cached_property
+    def _own(self) -> Mapping[str, Pipeline]:
+        """The pipelines of the user's modules; only the modules themselves know their names."""
+        found: dict[str, Pipeline] = {}
+        for module in self._modules:
+            found |= _declared_in(module, self._folder)
+        return found
 
 
 def by_name(pipelines: Mapping[str, P], name: str) -> P:

@@ -18,7 +18,6 @@ from lakehouse.core.names import TableName
 from lakehouse.core.refs import Commit
 from lakehouse.core.requests import IngestRequest, RunRequest
 from lakehouse.formats.iceberg.stamp import stamp
-from lakehouse.ingest.files.errors import EmptyGlobError, NoDataFilesError
 from lakehouse.pipelines.model import FilesTable, Pipeline, SourceContext, Table
 from lakehouse.quality.checks import run_checks
 from lakehouse.quality.model import Outcome, SparkCheckContext
@@ -166,6 +165,9 @@ class Attempt:
         return LightBuild(self.branch_catalog, reads, table, settings, self.commit, self.now, outcomes).run()
 
     def _ingest(self, context: RunContext, table: FilesTable, branch: str) -> TableReport:
+        # Imported here: only tables of files need it, and it takes longer than to find that there is nothing to do.
+        from lakehouse.ingest.files.errors import EmptyGlobError, NoDataFilesError
+
         settings = self.services.settings.get(self.pipeline.name, {})
         folder = settings.get(table.folder, "")
         if not folder:

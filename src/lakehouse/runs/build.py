@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.errors import BadDeclarationError, RunBlockedError, SourceError
@@ -20,6 +20,7 @@ from lakehouse.runs.lineage import changed_since, latest_note, lineage
 from lakehouse.runs.model import TableReport
 from lakehouse.runs.plan import PartitionPlan
 from lakehouse.runs.reads import MAX_ROWS, NeedsSparkError, Part, SmallCheckContext
+from lakehouse.runs.schedule import run_concurrently
 from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, validated
 from lakehouse.runs.validate_few import MAX_ROWS as MAX_FEW_ROWS
 from lakehouse.runs.validate_few import validated_few
@@ -42,7 +43,7 @@ class TableBuild:
         self.before = lineage(context.iceberg, self.name)
         self.plan = PartitionPlan(context, table, self.before)
 
-    @cached_property
+    @property
     def writer(self) -> Writer:
         return Writer(self.context.spark, self.context.iceberg)
 
@@ -116,12 +117,18 @@ class TableBuild:
     def _write_result(self, result: ValidationResult, partitions: Partitions, batch: Batch | None) -> int:
         self.context.outcomes.extend(result.outcomes)
         raise_if_blocked(result.outcomes)
-        self._write(result.valid, partitions, batch)
+        write = partial(self._write, result.valid, partitions, batch)
+        invalid = result.invalid
         broken = {outcome.name for outcome in result.outcomes if outcome.broken}
         rules = [rule for rule in self.table.rules if rule.severity == "quarantine" and rule.name in broken]
-        if result.invalid is None or not (rules or self._had_rejected(result.invalid, partitions)):
+        if invalid is None or not (rules or self._had_rejected(invalid, partitions)):
+            write()
             return 0
-        return self._quarantine(result.invalid, rules, partitions)
+        rejected: list[int] = []
+        quarantine = partial(self._quarantine, invalid, rules, partitions)
+        # Two tables: while one is planned or committed, the tasks of the other run.
+        run_concurrently([write, lambda: rejected.append(quarantine())], self.context.session.cancel)
+        return rejected[0]
 
     def _had_rejected(self, invalid: DataFrame, partitions: Partitions) -> bool:
         """Whether rows of these partitions were rejected by an earlier run, and are to be removed now."""

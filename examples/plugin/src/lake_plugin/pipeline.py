@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from lakehouse.pipelines import Pipeline, Table
+from lakehouse.pipelines import functions as F
 from lakehouse.quality import at_least
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def with_square(numbers: DataFrame) -> DataFrame:

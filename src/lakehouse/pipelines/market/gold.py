@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
+
+from lakehouse.pipelines import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 #: An older close does not count as the previous close: the ticker was not traded, or not published, in between.
 GAP_LOOKBACK_DAYS = 7
@@ -73,6 +77,8 @@ def regular(minutes: DataFrame) -> DataFrame:
 
 def squared_returns(minutes: DataFrame) -> DataFrame:
     """The sum of the squared log returns between neighbouring bars, per ticker and day."""
+    from pyspark.sql import Window
+
     in_order = Window.partitionBy("ticker", "date").orderBy("bar_at")
     # A difference of logarithms needs no division.
     levels = regular(minutes).select("ticker", "date", "bar_at", F.log(F.col("close").cast("double")).alias("_level"))
@@ -84,6 +90,8 @@ def squared_returns(minutes: DataFrame) -> DataFrame:
 
 def overnight_gaps(days: DataFrame) -> DataFrame:
     """The change from the previous close to the open, as a share of that close."""
+    from pyspark.sql import Window
+
     in_order = Window.partitionBy("ticker").orderBy("date")
     # A run of many days reads further back than a run of one day, and must return the same gap.
     recent = F.date_diff(F.col("date"), F.lag("date").over(in_order)) <= GAP_LOOKBACK_DAYS

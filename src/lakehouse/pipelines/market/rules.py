@@ -7,6 +7,7 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
+from lakehouse.pipelines import functions as F
 from lakehouse.quality import Check, Rule, at_least, expect, not_null, reconciles
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 def _all_prices(condition: Callable[[Column], Column]) -> Column:
     """A condition on each of a bar's four prices."""
-    from pyspark.sql import functions as F
-
     return reduce(and_, (condition(F.col(name)) for name in ("open", "high", "low", "close")))
 
 
@@ -24,23 +23,17 @@ def _not_above(lower: str, upper: str) -> Rule:
     """One price of a bar is not above another."""
 
     def condition() -> Column:
-        from pyspark.sql import functions as F
-
         return F.col(lower) <= F.col(upper)
 
     return expect(f"{lower}_not_above_{upper}", condition)
 
 
 def _parses() -> Column:
-    from pyspark.sql import functions as F
-
     return F.col("unparsed").isNull()
 
 
 def _of_its_day() -> Column:
     """A bar of another day would be in a partition that its file's run does not replace."""
-    from pyspark.sql import functions as F
-
     return F.col("bar_at").isNull() | F.col("session").isNotNull()
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
+
+from lakehouse.pipelines import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 NEW_YORK = "America/New_York"
 MINUTE_US = 60_000_000

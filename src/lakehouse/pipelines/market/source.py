@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import SourceError
+from lakehouse.pipelines import functions as F
 from lakehouse.pipelines.model import Batch, SourceContext
 
 if TYPE_CHECKING:
@@ -71,8 +72,6 @@ def available(context: SourceContext) -> Mapping[str, str]:
 
 def read(context: SourceContext) -> Batch:
     """One day's lines as typed rows, with notes on their files."""
-    from pyspark.sql import functions as F
-
     path, day = _path(context), context.partition
     files = _files(context, day).get(day, [])
     if not files:
@@ -87,8 +86,6 @@ def read(context: SourceContext) -> Batch:
 
 def parse_lines(lines: DataFrame) -> DataFrame:
     """Parse lines (`value`) into bars and keep the other columns; `unparsed` holds the text of a line that is no bar."""
-    from pyspark.sql import functions as F
-
     others = [name for name in lines.columns if name != "value"]
     # Spark's CSV reader takes several times as long as split and cast. The cells of these files are never quoted.
     split = lines.where(~F.col("value").isin(HEADER, "")).withColumn("_cells", _cells(F.col("value")))
@@ -122,8 +119,6 @@ def s3a_options(settings: Mapping[str, str], bucket: str) -> dict[str, str]:
 
 
 def _cells(line: Column) -> Column:
-    from pyspark.sql import functions as F
-
     # The whole condition, although the right header is filtered out before: Spark may evaluate this first.
     other_header = line.startswith("ticker,") & (line != HEADER)
     message = F.concat(F.lit("A flat file has other columns than "), F.lit(HEADER), F.lit(": "), line)
@@ -131,8 +126,6 @@ def _cells(line: Column) -> Column:
 
 
 def _cell(position: int, kind: str) -> Column:
-    from pyspark.sql import functions as F
-
     cell = F.get("_cells", F.lit(position))
     if kind == "bigint":
         # A cast would truncate 12.5 to 12.
@@ -141,8 +134,6 @@ def _cell(position: int, kind: str) -> Column:
 
 
 def _lineage() -> list[Column]:
-    from pyspark.sql import functions as F
-
     return [
         F.col("_metadata.file_path").alias("source_file"),
         F.col("_metadata.file_modification_time").alias("file_modified_at"),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from lakehouse.pipelines import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 _USERS = {
     "id": "bigint",

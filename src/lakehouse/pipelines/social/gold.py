@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
+
+from lakehouse.pipelines import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def daily_signups(users: DataFrame) -> DataFrame:
     """One row per day (UTC) with signups: the current users who signed up that day, and up to it."""
+    from pyspark.sql import Window
+
     per_day = (
         users.where(F.col("created_at").isNotNull())
         .groupBy(F.to_date("created_at").alias("date"))

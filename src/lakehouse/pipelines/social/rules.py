@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakehouse.pipelines import functions as F
 from lakehouse.quality import accepted, at_least, expect, not_null, reconciles, reference
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ VISIBILITIES = ("public", "followers", "private")
 
 
 def _follows_another() -> Column:
-    from pyspark.sql import functions as F
-
     return F.col("follower_id") != F.col("followed_id")
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import SourceError
 from lakehouse.core.raw import RawArea
+from lakehouse.pipelines import functions as F
 from lakehouse.pipelines.model import Batch, SourceContext
 from lakehouse.pipelines.postgres import (
     NUMERIC_HINT,
@@ -136,8 +137,6 @@ class _Staging:
         return {"partitionColumn": split, "numPartitions": str(reads), **bounds}, count
 
     def _over_jdbc(self, query: str, splits: Mapping[str, str]) -> DataFrame:
-        from pyspark.sql import functions as F
-
         address = self.snapshot.address
         reader = self.context.spark.read.format("jdbc").options(
             url=address.jdbc_url,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
+from lakehouse.pipelines import functions as F
 from lakehouse.pipelines.columns import exact_sum
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 MONEY = "decimal(18,2)"
 AVERAGE = "decimal(12,2)"
@@ -111,6 +114,8 @@ def _per_duration(bucketed: DataFrame) -> DataFrame:
 
     Durations repeat, so counting them sorts far fewer rows than sorting the trips.
     """
+    from pyspark.sql import Window
+
     bucket = Window.partitionBy("month", "from_miles")
     up_to_here = bucket.orderBy("duration_seconds").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     whole_bucket = bucket.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakehouse.pipelines import functions as F
 from lakehouse.pipelines.taxi import silver
 from lakehouse.quality import Check, CheckContext, Finding, accepted, at_least, between, expect, not_null, reconciles
 
@@ -21,20 +22,14 @@ MOST_WITHOUT_PICKUP = 0.01
 
 
 def _ends_after_it_starts() -> Column:
-    from pyspark.sql import functions as F
-
     return F.col("dropoff_at") > F.col("pickup_at")
 
 
 def _goes_somewhere() -> Column:
-    from pyspark.sql import functions as F
-
     return (F.col("trip_distance") > 0) & (F.col("trip_distance") <= LONGEST_TRIP_MILES)
 
 
 def _starts_in_its_month() -> Column:
-    from pyspark.sql import functions as F
-
     # Integers: formatting every trip's month as text took longer than all other rules together.
     year, month = F.substring("month", 1, 4).cast("int"), F.substring("month", 6, 2).cast("int")
     return (F.year("pickup_date") == year) & (F.month("pickup_date") == month)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
+from lakehouse.pipelines import functions as F
 from lakehouse.pipelines.columns import decimal, hundredths, quotient
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 MONEY = "decimal(12,2)"
 MILES = "decimal(10,2)"

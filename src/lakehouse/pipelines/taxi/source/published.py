@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from lakehouse.core.errors import SourceError
+from lakehouse.pipelines import functions as F
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -94,8 +95,6 @@ def read_published(spark: SparkSession, file: ParquetFile) -> tuple[DataFrame, l
 
 def with_lineage(rows: DataFrame, month: str, source_file: str, now: datetime) -> DataFrame:
     """Add the month and name of the file, and the time of the ingest."""
-    from pyspark.sql import functions as F
-
     return rows.select(
         "*",
         F.lit(month).alias("month"),
@@ -139,8 +138,6 @@ def _schema(stored: list[StoredColumn], known: set[str]) -> str:
 
 
 def _column(target: PublishedColumn, stored: StoredColumn | None, file: ParquetFile) -> Column:
-    from pyspark.sql import functions as F
-
     if stored is None and target.every_year:
         raise SourceError(
             f"{file.name} has no column {target.name}, which the files of every year have.",
@@ -152,8 +149,6 @@ def _column(target: PublishedColumn, stored: StoredColumn | None, file: ParquetF
 
 
 def _converted(target: PublishedColumn, stored: StoredColumn, file: ParquetFile) -> Column:
-    from pyspark.sql import functions as F
-
     value = F.col(f"`{stored.name}`")
     if target.type == "timestamp_ntz" and stored.ticks_per_second:
         ticks = F.unix_micros(value) if stored.type == "timestamp" else value
@@ -178,8 +173,6 @@ def _converted(target: PublishedColumn, stored: StoredColumn, file: ParquetFile)
 
 def _wall_time(ticks: Column, per_second: int) -> Column:
     """The stored wall time without a zone, whatever the zones of the session and the file are."""
-    from pyspark.sql import functions as F
-
     zero = F.lit(0)
     # Decimals: a double cannot hold today's time in nanoseconds.
     seconds = (ticks.cast("decimal(20,0)") / F.lit(per_second).cast("decimal(10,0)")).cast("decimal(18,6)")
