@@ -6,7 +6,7 @@ import gzip
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
 from lakehouse.maintenance.expire import expirable
 from lakehouse.maintenance.layout import Layout, layout_of, utc_now
-from lakehouse.maintenance.policy import MaintenanceSettings, Policy, policy_for
+from lakehouse.maintenance.policy import MaintenanceSettings, Policy, policies
 
 #: The most points that one reason takes.
 _MOST_GUESSED = 15
@@ -62,7 +62,9 @@ class TableHealth:
     """Why the table cannot be read; its score is then 0."""
 
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "reasons": [asdict(each) for each in self.reasons]}
+        # `asdict` copies every value; it took a fifth of `lake health -o json` for 1,000 tables.
+        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        return {**values, "reasons": [asdict(each) for each in self.reasons]}
 
 
 @dataclass(frozen=True)
@@ -78,14 +80,13 @@ class HealthCheck:
     def tables(self, only: Sequence[TableName] = ()) -> list[TableHealth]:
         """Return the health of some tables, or of all, the worst first."""
         names = list(only) or list(self.catalog.tables())
-        pointers = self.catalog.pointers(names)
-        found = [self.table(name, pointer) for name, pointer in pointers.items() if pointer]
-        found += self._others(set(only) if only else None)
+        pointers, policy_of = self.catalog.pointers(names), policies(self.settings)
+        found = [self._table(name, pointer, policy_of(name)) for name, pointer in pointers.items() if pointer]
+        found += self._others(set(only) if only else None, policy_of)
         return sorted(found, key=lambda each: (each.score, each.table))
 
-    def table(self, name: TableName, pointer: str) -> TableHealth:
+    def _table(self, name: TableName, pointer: str, policy: Policy) -> TableHealth:
         """Return the health of the Iceberg table that a pointer refers to."""
-        policy = policy_for(self.settings, name)
         try:
             raw, size = read_raw(pointer, self.files)
             found = layout_of(raw, size, policy.target_file_size)
@@ -93,14 +94,14 @@ class HealthCheck:
             return TableHealth(str(name), "iceberg", 0, 0, 0, 0, 0, 0, 0, problem=f"{pointer} cannot be read: {exc}")
         return score(str(name), found, len(expirable(raw, policy, self.now())))
 
-    def _others(self, only: set[TableName] | None) -> Iterator[TableHealth]:
+    def _others(self, only: set[TableName] | None, policy_of: Callable[[TableName], Policy]) -> Iterator[TableHealth]:
         """Yield the health of tables of other formats, as far as their history tells."""
         for tables in self.formats:
             if tables.name == "iceberg":
                 continue
             for name in tables.tables():
                 if only is None or name in only:
-                    yield _hudi_health(tables, name, policy_for(self.settings, name))
+                    yield _hudi_health(tables, name, policy_of(name))
 
 
 def read_raw(pointer: str, files: Files) -> tuple[dict[str, Any], int]:

@@ -17,7 +17,6 @@ from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.maintenance.commit import BRANCH_PREFIX, Committer
-from lakehouse.maintenance.deep import deepen
 from lakehouse.maintenance.expire import expirable, without_snapshots
 from lakehouse.maintenance.health import HealthCheck, TableHealth
 from lakehouse.maintenance.inventory import Inventories
@@ -95,6 +94,8 @@ class Maintainer:
 
     def deepened(self, tables: Sequence[TableHealth]) -> list[TableHealth]:
         """Return the health of tables with what manifests and listings add."""
+        from lakehouse.maintenance.deep import deepen
+
         return deepen(tables, self.catalog, self.inventories, self.sweeper())
 
     def sweeper(self) -> Sweeper:
