@@ -45,6 +45,24 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
+class FileSlice:
+    """One version of a Hudi file group: a base file, and the log files with later changes to its rows."""
+
+    group: str
+    partition: str
+    instant: str
+    """The commit that wrote the base file; without one, the first log file."""
+    files: tuple[str, ...]
+    """Relative to the table's folder."""
+    bytes: int
+    log_files: int = 0
+    replaced_at: str = ""
+    """The commit that replaced the whole group by others; empty if none did."""
+    is_latest: bool = False
+    """Whether the current snapshot reads it."""
+
+
+@dataclass(frozen=True)
 class Scan:
     """All that is needed to read a table at one moment without its format's own library.
 

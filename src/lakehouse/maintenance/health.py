@@ -6,7 +6,7 @@ import gzip
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from lakehouse.core.errors import LakeError, TableError
 from lakehouse.core.files import Files
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
+from lakehouse.maintenance import hudi
 from lakehouse.maintenance.expire import expirable
 from lakehouse.maintenance.layout import Layout, layout_of, utc_now
 from lakehouse.maintenance.policy import MaintenanceSettings, Policy, policies
@@ -178,26 +179,37 @@ def _reasons(layout: Layout, expired: int) -> Iterator[Reason]:
 
 def _hudi_health(tables: TableFormat, name: TableName, policy: Policy) -> TableHealth:
     try:
-        history = tables.history(name)
+        history, slices = tables.history(name), tables.file_slices(name)
     except LakeError as exc:
         return TableHealth(str(name), tables.name, 0, 0, 0, 0, 0, 0, 0, problem=str(exc))
-    last = history[-1] if history else None
-    files, size = (last.files_total or 0, last.bytes_total or 0) if last else (0, 0)
-    target = policy.target_file_size or 120 * 2**20  # hoodie.parquet.max.file.size
+    target = policy.target_file_size or hudi.DEFAULT_TARGET
+    latest = hudi.latest_slices(slices)
+    clustered = hudi.small_files(slices, target)
+    excess = sum(len(group) - max(1, -(-sum(each.bytes for each in group) // target)) for group in clustered.values())
     layout = Layout(
-        data_files=files,
-        bytes=size,
-        rows=(last.rows_total or 0) if last else 0,
-        delete_files=0,
+        data_files=len(latest),
+        bytes=sum(each.bytes for each in latest),
+        rows=(history[-1].rows_total or 0) if history else 0,
+        delete_files=sum(each.log_files for each in latest),
         deleted_rows=0,
         equality_deletes=0,
         snapshots=len(history),
         metadata_bytes=0,
-        min_files=min(files, max(1, -(-size // target))),
-        is_exact=False,
+        min_files=len(latest) - excess,
+        is_exact=True,
         target=target,
     )
-    return score(str(name), layout, 0, tables.name)
+    found = score(str(name), layout, 0, tables.name)
+    figures = {"file_slices": len(slices), "log_files": layout.delete_files, "instants": len(history)}
+    return replace(found, reasons=tuple(map(_of_log_files, found.reasons)), deep=figures)
+
+
+def _of_log_files(reason: Reason) -> Reason:
+    """Return a reason in the terms of Hudi: what Iceberg has in delete files, Hudi has in log files."""
+    if reason.what != "delete_files":
+        return reason
+    text = reason.text.split(" delete files")[0] + " log files with unmerged changes: only Spark can read the table."
+    return replace(reason, what="log_files", text=text, gain="no log files to merge with every query")
 
 
 def _points(value: float, most: int) -> int:

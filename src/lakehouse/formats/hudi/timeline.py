@@ -15,6 +15,8 @@ from lakehouse.core.tables import Column, Snapshot
 NOTES = "hoodie.lake."
 
 _OPERATIONS = {"upsert": "upsert", "insert": "append", "bulk_insert": "append", "delete": "delete"}
+#: Maintenance, which changes no row; Iceberg calls it the same.
+_OPERATIONS |= {"cluster": "replace", "compact": "replace"}
 _AVRO_TYPES = {"long": "bigint", "bytes": "binary", "boolean": "boolean"}
 _AVRO_TIMES = {"timestamp-micros": "timestamp", "timestamp-millis": "timestamp", "date": "date"}
 _AVRO_TIMES |= {"local-timestamp-micros": "timestamp_ntz", "local-timestamp-millis": "timestamp_ntz"}
