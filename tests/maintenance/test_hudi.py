@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from lakehouse.formats.hudi.timeline import Instant
 from lakehouse.lake import Lake
 from lakehouse.maintenance.hudi import kept_instants, latest_slices, small_files, unneeded_slices
 from lakehouse.maintenance.policy import MaintenanceSettings, policy_for
+from lakehouse.process.locks import locked, statement_lock
 from lakehouse.query.hudi_calls import maintenance_call
 
 NOW = datetime(2026, 11, 17, tzinfo=UTC)
@@ -103,6 +104,18 @@ def names(lake: Lake, table: str, **options: str) -> list[tuple[Any, ...]]:
     return lake.sql(f"select id, name from {table} order by id", **options).rows()
 
 
+def waits_for_others(lake: Lake, table: str, sql: str) -> None:
+    """Run a statement that another writer of the table, or its maintenance, keeps waiting for a while."""
+    found: list[Any] = []
+    worker = threading.Thread(target=lambda: found.append(lake.sql(sql)))
+    with locked(statement_lock(lake.folder / "run" / "ingest", TableName.parse(table))):
+        worker.start()
+        worker.join(2)
+        assert worker.is_alive() and not found
+    worker.join(120)
+    assert len(found) == 1
+
+
 @pytest.mark.spark
 def test_small_files_are_clustered_and_old_instants_cleaned(shared_lake: Lake, namespace: str) -> None:
     lake, table = shared_lake, f"{namespace}.t"
@@ -150,7 +163,7 @@ def test_small_files_are_clustered_and_old_instants_cleaned(shared_lake: Lake, n
         assert names(lake, table, engine=engine, as_of=third.id) == [(1, "Eve"), (2, "Bob")], "inside the retention"
         with pytest.raises(WhenError, match="were cleaned"):
             names(lake, table, engine=engine, as_of=first.id)
-    lake.sql(f"insert into {table} values (3, 'Cid')")
+    waits_for_others(lake, table, f"insert into {table} values (3, 'Cid')")
     assert names(lake, table) == [(1, "Eve"), (2, "Bob"), (3, "Cid")] and len(lake.history(table)) == 5
     lake.drop(table)
     assert lake.undrop(table) and names(lake, table)[-1] == (3, "Cid"), "what was cleaned can be dropped and restored"
@@ -167,4 +180,4 @@ def test_log_files_are_merged_so_that_every_engine_reads_the_table(shared_lake: 
     report = maintainer(lake).run(request(table))
     assert [(each.action, each.state) for each in report.actions] == [("compact", "done")], report
     assert names(lake, table, engine="duckdb") == [(1, "Eve"), (2, "Bob")]
-    assert lake.health(table)[0].score == 100 and Path(lake.folder / "run" / "ingest").is_dir()
+    assert lake.health(table)[0].score == 100

@@ -22,7 +22,6 @@ from tests.maintenance.desk import (
     data_files,
     delete,
     delete_by_position,
-    ids,
     maintainer,
     opened,
     rows,
@@ -72,8 +71,13 @@ def upsert(lake: Lake) -> None:
     theirs.upsert(rows([2, 100], "tue"), join_cols=["id"])
 
 
-def days(lake: Lake) -> list[tuple[int, str]]:
-    return [(row[0], row[1]) for row in lake.sql(f"select id, day from {T} order by id, day").rows()]
+def days(lake: Lake, table: str = T, branch: str = "main") -> list[tuple[int, str]]:
+    """All rows, read by PyIceberg: DuckDB takes longer to start than a race."""
+    return sorted((row["id"], row["day"]) for row in opened(lake, table, branch).scan().to_arrow().to_pylist())
+
+
+def ids(lake: Lake, table: str = T, branch: str = "main") -> list[int]:
+    return [id for id, _ in days(lake, table, branch)]
 
 
 # ---- compaction x delete, merge, append, publish, another maintainer --------------------------------------------------
