@@ -8,6 +8,9 @@ from datetime import datetime
 
 from lakehouse.core.names import TableName
 
+#: The operation of a snapshot that rewrote files and changed no row.
+REPLACE = "replace"
+
 
 @dataclass(frozen=True)
 class Column:

@@ -15,7 +15,7 @@ from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.requests import MaintainRequest
-from lakehouse.core.tables import FileSlice, Snapshot
+from lakehouse.core.tables import REPLACE, FileSlice, Snapshot
 from lakehouse.maintenance.compact import SMALL_SHARE, is_worth
 from lakehouse.maintenance.policy import Policy
 from lakehouse.maintenance.report import Action
@@ -116,14 +116,16 @@ class HudiMaintainer:
         size = _bytes(files)
         if dry_run:
             return Action(str(table), "cluster", "planned", detail, "spark", before, before - len(files) + after, size)
-        rows = self.tables.history(table)[-1].rows_total
+        known = {each.id for each in self.tables.history(table)}
         self._execute("run_clustering", table, _clustering(policy, target), "clustering")
         left = len(latest_slices(self.tables.file_slices(table)))
-        if self.tables.history(table)[-1].rows_total != rows:
-            detail = f"the table had {rows} rows before and has others now; restore it: lake rollback {table}"
-            return Action(str(table), "cluster", "failed", detail, "spark", before, left, size)
-        if left >= before:
+        # Others may have written right after it, so that only its own commits count.
+        done = [each for each in self.tables.history(table) if each.id not in known and each.operation == REPLACE]
+        if not done:
             return Action(str(table), "cluster", "skipped", "Hudi found no files to rewrite", "spark", before, before)
+        if lost := sum((each.rows_removed or 0) - (each.rows_added or 0) for each in done):
+            detail = f"the new files have {lost} rows less than the old ones; restore them: lake rollback {table}"
+            return Action(str(table), "cluster", "failed", detail, "spark", before, left, size)
         return Action(str(table), "cluster", "done", f"{len(files)} files were rewritten", "spark", before, left, size)
 
     def _execute(self, procedure: str, table: TableName, arguments: Mapping[str, str], action: str) -> None:
