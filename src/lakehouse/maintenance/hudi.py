@@ -183,7 +183,11 @@ def kept_instants(history: Sequence[Snapshot], policy: Policy, now: datetime) ->
 
 
 def unneeded_slices(slices: Sequence[FileSlice], earliest: str) -> list[FileSlice]:
-    """Return the slices that no instant from `earliest` on needs, as Hudi's cleaner decides: it keeps one before it as well."""
+    """Return the slices that no instant from `earliest` on needs, as Hudi's cleaner decides.
+
+    Of each file group it keeps one version before `earliest` as well. Of a group that was replaced it removes nothing until the
+    replacement itself is older than `earliest`, then all versions.
+    """
     newest_before: dict[str, str] = {}
     for each in slices:
         if each.instant < earliest:
@@ -191,7 +195,7 @@ def unneeded_slices(slices: Sequence[FileSlice], earliest: str) -> list[FileSlic
     return [
         each
         for each in slices
-        if each.instant < newest_before.get(each.group, "") or (each.replaced_at and each.replaced_at < earliest)
+        if (each.replaced_at < earliest if each.replaced_at else each.instant < newest_before.get(each.group, ""))
     ]
 
 
