@@ -1,37 +1,50 @@
-"""How long health takes, and how fast a damaged table is read after `lake maintain`, beside the same table freshly written.
+"""Reads of a damaged table after `lake maintain` beside the same table freshly written and after Spark's own procedure; health.
 
-`python -m bench.maintain [COMMITS]` (200 by default) writes bench/results/maintain.json. Each damage is one that our own
-writers can cause; times are medians of reads by DuckDB of the whole table, damaged, maintained and fresh by turns.
+`python -m bench.maintain [--commits N] [--rounds N] [--no-spark]` keeps bench/results/maintain.json. Each damage is one that our
+own writers can cause. Reads are queries of DuckDB over the whole table, turn by turn.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pyarrow
-from tests.maintenance.desk import BY_DAY, append, create, delete_by_position, opened, rows
+from tests.maintenance.desk import (
+    BY_DAY,
+    FUTURE_DAYS,
+    append,
+    create,
+    delete_by_position,
+    maintainer,
+    opened,
+    rows,
+)
 from tests.maintenance.test_health import many_tables
 from tests.versioning.shop import pyiceberg, with_settings
 
+from bench.measure import Figure, Ratio, Times, beside_own, interleaved, report, versus, waited
 from lakehouse.core.files import LOCAL
+from lakehouse.core.names import TableName
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.lake import Lake
 from lakehouse.maintenance.walk import load_metadata
 
-RESULTS = Path(__file__).parent / "results" / "maintain.json"
 LAKE = str(Path(sys.executable).parent / "lake")
-ROWS, READS = 200_000, 15
+ROWS = 200_000
+#: What people accept: a maintained table beside a fresh one, the command, bytes on disk beside those that are reachable.
+MOST_READ, MOST_COMMAND_S, MOST_BYTES = 1.1, 1.0, 1.2
+PROCEDURE = "CALL lake.system.rewrite_data_files(table => '{}', options => map('min-input-files', '2', 'delete-file-threshold', '1'))"
 
 
 def one_row_commits(lake: Lake, table: str, count: int) -> None:
@@ -71,53 +84,58 @@ DAMAGES: tuple[Callable[[Lake, str, int], None], ...] = (
 )
 
 
-def read_ms(lake: Lake, table: str) -> float:
-    begin = time.perf_counter()
-    lake.sql(f"select count(*), sum(id), count(distinct day) from {table}", engine="duckdb").rows()
-    return (time.perf_counter() - begin) * 1000
+def read(lake: Lake, table: str) -> Callable[[], object]:
+    sql = f"select count(*), sum(id), count(distinct day) from {table}"
+    return lambda: lake.sql(sql, engine="duckdb").rows()
 
 
-def damage_figures(lake: Lake, damage: Callable[[Lake, str, int], None], count: int) -> dict[str, Any]:
-    table, fresh = f"b.{damage.__name__}", f"b.{damage.__name__}_fresh"
-    damage(lake, table, count)
-    damaged = statistics.median(read_ms(lake, table) for _ in range(READS))
-    files = lake.health(table)[0].files
-    begin = time.perf_counter()
-    lake.maintain(table)
-    seconds = time.perf_counter() - begin
-    content = opened(lake, table).scan().to_arrow()
-    made = create(lake, fresh, **({"partition_spec": BY_DAY} if damage is tiny_partitions else {}))
-    made.append(content.cast(rows([]).schema))
-    maintained, written = [], []
-    for _ in range(READS):
-        maintained.append(read_ms(lake, table))
-        written.append(read_ms(lake, fresh))
-    ratio = statistics.median(maintained) / statistics.median(written)
-    return {
-        "damage": damage.__name__,
-        "files": files,
-        "files_after": lake.health(table)[0].files,
-        "damaged_ms": round(damaged, 1),
-        "maintained_ms": round(statistics.median(maintained), 1),
-        "fresh_ms": round(statistics.median(written), 1),
-        "ratio_to_fresh": round(ratio, 2),
-        "maintain_s": round(seconds, 2),
+def damage_ratios(
+    lake: Lake, damage: Callable[[Lake, str, int], None], commits: int, rounds: int, spark: bool
+) -> Iterator[Ratio]:
+    """Damage the same table several times, mend each in another way, and read all of them by turns."""
+    name = damage.__name__
+    tables = {
+        how: f"b.{name}_{how}" for how in ("damaged", "maintained", "expired", *(("procedure",) if spark else ()))
     }
+    for table in tables.values():
+        damage(lake, table, commits)
+    taken = {}
+    for how, mend in (("maintained", lake.maintain), ("expired", lake.maintain), ("procedure", _by_procedure(lake))):
+        if how in tables:
+            begin = time.perf_counter()
+            mend(tables[how])
+            taken[how] = Times((time.perf_counter() - begin,))
+    expired = MaintainRequest((TableName.parse(tables["expired"]),), only=("expire",))
+    maintainer(lake, FUTURE_DAYS, keep_snapshots=1).run(expired)
+    tables["fresh"] = f"b.{name}_fresh"
+    made = create(lake, tables["fresh"], **({"partition_spec": BY_DAY} if damage is tiny_partitions else {}))
+    made.append(opened(lake, tables["maintained"]).scan().to_arrow().cast(rows([]).schema))
+    times = interleaved({how: read(lake, table) for how, table in tables.items()}, rounds)
+    fresh, files = times["fresh"], lake.health(tables["damaged"])[0].files
+    yield beside_own(f"{name}: read {files} files, damaged", times["damaged"], "freshly written", fresh)
+    yield beside_own(f"{name}: read after maintain, all snapshots kept", times["maintained"], "freshly written", fresh)
+    yield beside_own(f"{name}: read after maintain and expiry", times["expired"], "freshly written", fresh, MOST_READ)
+    if spark:
+        yield versus(f"{name}: read after maintain", times["maintained"], "after Spark's procedure", times["procedure"])
+        yield versus(f"{name}: maintain", taken["maintained"], "Spark's rewrite_data_files, warm", taken["procedure"])
 
 
-def health_figures(folder: Path) -> dict[str, float]:
+def _by_procedure(lake: Lake) -> Callable[[str], object]:
+    return lambda table: lake.spark.sql(PROCEDURE.format(table)).collect()
+
+
+def health_figures(folder: Path, rounds: int) -> Iterator[Figure]:
     with with_settings(folder / "many") as lake:
         many_tables(lake, 1000)
-        begin = time.perf_counter()
-        lake.health()
-        first = time.perf_counter() - begin
-        begin = time.perf_counter()
-        lake.health()
-        again = time.perf_counter() - begin
-    begin = time.perf_counter()
-    environment = {**os.environ, "LAKE_HOME": str(folder / "many")}
-    subprocess.run([LAKE, "health", "-o", "json"], env=environment, check=True, capture_output=True)
-    command = time.perf_counter() - begin
+        times = interleaved({"health": lake.health}, rounds)["health"]
+        yield Figure("health of 1,000 tables, the first in a process", times.runs[0], "s", MOST_COMMAND_S)
+        yield waited("health of 1,000 tables, in a process", times, MOST_COMMAND_S)
+    with installed(folder) as environment:
+        command = [LAKE, "health", "-o", "json"]
+        environment = {**environment, "LAKE_HOME": str(folder / "many")}
+        run = lambda: subprocess.run(command, env=environment, check=True, capture_output=True)  # noqa: E731
+        run()
+        yield waited("lake health -o json of 1,000 tables", interleaved({"c": run}, rounds)["c"], MOST_COMMAND_S)
     with with_settings(folder / "one") as lake:
         create(lake, "b.t")
         append(lake, [1], "b.t")
@@ -126,45 +144,48 @@ def health_figures(folder: Path) -> dict[str, float]:
         last = raw["snapshots"][-1]
         raw["snapshots"] = [{**last, "snapshot-id": number + 1} for number in range(9_999)] + [last]
         Path(pointer.removeprefix("file://")).write_text(json.dumps(raw))
-        begin = time.perf_counter()
-        lake.health("b.t")
-        one = time.perf_counter() - begin
-    return {
-        "tables_1000_first_s": round(first, 3),
-        "tables_1000_again_s": round(again, 3),
-        "tables_1000_command_s": round(command, 3),
-        "snapshots_10000_s": round(one, 3),
-    }
+        times = interleaved({"one": lambda: lake.health("b.t")}, rounds)["one"]
+        yield waited("health of one table with 10,000 snapshots", times, MOST_COMMAND_S)
 
 
-def bytes_ratio(folder: Path) -> float:
+@contextmanager
+def installed(folder: Path) -> Iterator[dict[str, str]]:
+    """The environment of a command whose modules are compiled, as those of an installed package are."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    yield {**environment, "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+
+
+def bytes_on_disk(folder: Path) -> Figure:
     """Bytes on disk after expiry, by those that are reachable."""
     with with_settings(folder / "bytes") as lake:
         one_row_commits(lake, "b.t", 30)
-        own = lake._components.maintainer()
-        late = replace(
-            own,
-            settings=replace(own.settings, keep_snapshots=1, delete_after_hours=0),
-            now=lambda: datetime.now(UTC) + timedelta(days=60),
-        )
+        late = maintainer(lake, FUTURE_DAYS, keep_snapshots=1, delete_after_hours=0)
         late.run(MaintainRequest())
-        replace(late, now=lambda: datetime.now(UTC) + timedelta(days=120)).run(MaintainRequest())
+        replace(late, now=lambda: datetime.now(UTC) + timedelta(days=2 * FUTURE_DAYS)).run(MaintainRequest())
         inventory = late.inventories.take((datetime.now(UTC) + timedelta(days=100)).isoformat())
         needed = sum(Path(uri.removeprefix("file://")).stat().st_size for uri in inventory.files)
         stored = sum(each.stat().st_size for each in (lake.folder / "warehouse").rglob("*") if each.is_file())
-        return round(stored / needed, 3)
+        return Figure("bytes on disk after expiry, by reachable bytes", stored / needed, "times", MOST_BYTES)
 
 
-def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--commits", type=int, default=100, help="how many of the small commits, files or partitions")
+    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--no-spark", action="store_true", help="without Spark's own procedure")
+    asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found: dict[str, Any] = {"commits": count, "rows": ROWS, "health": health_figures(Path(folder))}
-        with with_settings(Path(folder) / "lake") as lake:
-            found["damages"] = [damage_figures(lake, damage, count) for damage in DAMAGES]
-        found["bytes_on_disk_by_reachable"] = bytes_ratio(Path(folder))
-    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
-    print(json.dumps(found, indent=1))
+        figures = [*health_figures(Path(folder), min(asked.rounds, 9)), bytes_on_disk(Path(folder))]
+        ratios: list[Ratio] = []
+        with with_settings(Path(folder) / "lake", spark__master="local[2]") as lake:
+            if not asked.no_spark:
+                one_row_commits(lake, "b.warm", 3)
+                _by_procedure(lake)("b.warm")
+            for damage in DAMAGES:
+                ratios += damage_ratios(lake, damage, asked.commits, asked.rounds, not asked.no_spark)
+    note = f"{ROWS:,} rows; {asked.commits} commits, {asked.commits} partitions; DuckDB reads; Spark local[2]; each table was mended once"
+    return report("maintain", ratios, figures=figures, notes=[note])
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

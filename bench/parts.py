@@ -55,6 +55,8 @@ PARTS = (
          ("snapshots", "--counts", "10", "100")),
     Part("writers", "1 to 16 writers at once", "bench.writers", (), 60,
          ("--writers", "1", "2", "--commits", "2", *_ONE)),
+    Part("maintain", "Maintenance: reads after `lake maintain`, and health", "bench.maintain", (), 20,
+         ("--commits", "8", "--rounds", "3", "--no-spark")),
     Part("tricks", "Optimizations of the taxi pipeline, one by one", "bench.tricks", ("1000000", *_THREE), 30),
 )  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from tests.maintenance.desk import (
     BY_DAY,
     NAME,
@@ -132,43 +131,12 @@ def test_delete_files_of_data_that_stays_are_kept(lake: Lake) -> None:
 # ---- races: another writer acts after the rows were read and before the commit ---------------------------------------
 
 
-def test_rows_that_are_appended_meanwhile_stay(lake: Lake) -> None:
-    damaged(lake)
-    report = before_publish(maintainer(lake), lambda: append(lake, [100])).run(COMPACT)
-    assert report.actions[0].state == "done"
-    assert ids(lake) == [0, 1, 2, 3, 4, 5, 100]
-    assert len(data_files(lake)) == 2
-
-
-def test_a_row_that_is_deleted_meanwhile_stays_deleted(lake: Lake) -> None:
-    damaged(lake)
-    report = before_publish(maintainer(lake), lambda: delete_by_position(lake, [2])).run(COMPACT)
-    assert report.actions[0].state == "done", "planned again, with the delete"
-    assert ids(lake) == [0, 1, 3, 4, 5]
-
-
-def test_without_the_validation_the_deleted_row_would_come_back(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    damaged(lake)
-    monkeypatch.setattr(rewrite, "validate", lambda current, replacement: None)
-    before_publish(maintainer(lake), lambda: delete_by_position(lake, [2])).run(COMPACT)
-    assert ids(lake) == [0, 1, 2, 3, 4, 5], "so the test above fails without the validation"
-
-
 def test_a_row_whose_file_is_rewritten_meanwhile_is_not_doubled(lake: Lake) -> None:
     create(lake)
     for start in (0, 10, 20, 30, 40, 50):
         append(lake, range(start, start + 10))
     before_publish(maintainer(lake), lambda: delete(lake, "id == 13")).run(COMPACT)
     assert ids(lake) == [id for id in range(60) if id != 13]
-
-
-def test_a_delete_after_the_compaction_is_not_lost(lake: Lake) -> None:
-    damaged(lake)
-    lake.maintain(T)
-    delete_by_position(lake, [2])
-    assert ids(lake) == [0, 1, 3, 4, 5]
-    lake.maintain(T)
-    assert ids(lake) == [0, 1, 3, 4, 5] and lake.health(T)[0].delete_files == 0
 
 
 def test_a_writer_that_read_before_the_compaction_and_commits_after_it_loses_nothing(lake: Lake) -> None:

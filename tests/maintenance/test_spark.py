@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow
 import pytest
 from tests.maintenance.desk import before_publish, maintainer
 from tests.versioning.shop import pyiceberg
@@ -46,8 +47,6 @@ def test_a_policy_that_sorts_runs_on_spark_and_keeps_what_is_appended_meanwhile(
         shared_lake.sql(f"insert into {table} select id, id % 3 as x, id % 5 as y from range({start}, {start + 10})")
 
     def append() -> None:
-        import pyarrow
-
         held = pyiceberg(shared_lake).load_table(table)
         held.append(pyarrow.table({"id": [100], "x": [1], "y": [1]}, schema=held.schema().as_arrow()))
 
@@ -56,3 +55,20 @@ def test_a_policy_that_sorts_runs_on_spark_and_keeps_what_is_appended_meanwhile(
     assert [(each.state, each.engine) for each in report.actions] == [("done", "spark")]
     assert ids(shared_lake, table) == [*range(20), 100]
     assert shared_lake.history(table)[-1].operation == "replace"
+
+
+def test_a_decayed_order_is_sorted_again_once(shared_lake: Lake, namespace: str) -> None:
+    table = f"{namespace}.t"
+    shared_lake.sql(f"create table {table} (id int) tblproperties ('format-version' = '2')")
+    held = pyiceberg(shared_lake).load_table(table)
+    for start in (0, 1):
+        held.append(pyarrow.table({"id": list(range(start, 20_000, 2))}, schema=held.schema().as_arrow()))
+    # Both files are larger than what is small, so that their order alone is the reason; Spark writes two files again.
+    maintained = maintainer(shared_lake, tables={namespace: {"sort": "id", "target_file_size": "32kB"}})
+    request = MaintainRequest((TableName.parse(table),), only=("compact",))
+    report = maintained.run(request)
+    assert [(each.state, each.engine) for each in report.actions] == [("done", "spark")]
+    bounds = [task.file for task in held.refresh().scan().plan_files()]
+    assert len(bounds) > 1, "one file alone would be sorted anyhow"
+    assert maintained.run(request).actions == (), "a second maintenance has nothing to do"
+    assert ids(shared_lake, table) == list(range(20_000))

@@ -333,16 +333,6 @@ def test_a_run_that_publishes_after_the_listing_is_whole(lake: Lake) -> None:
     assert lake.sql("select run from shop.kept").rows() == [("kept",)]
 
 
-def test_a_reader_of_an_expired_snapshot_ends_well(lake: Lake) -> None:
-    damaged(lake, 3)
-    first = lake.history(T)[0].id
-    old = opened(lake)
-    maintained = maintainer(lake, FUTURE_DAYS, keep_snapshots=1, **{**NOW, "delete_after_hours": 24})
-    maintained.run(MaintainRequest())
-    assert first not in {each.id for each in lake.history(T)}
-    assert old.scan(snapshot_id=int(first)).to_arrow().num_rows == 1, "its files wait for delete_after_hours"
-
-
 def test_a_run_at_work_protects_all_files_since_it_began(lake: Lake) -> None:
     damaged(lake, 1)
     file = orphan_of(lake)

@@ -16,7 +16,7 @@ from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
-from lakehouse.core.tables import Scan, SchemaCopy, Snapshot, TableInfo
+from lakehouse.core.tables import FileSlice, Scan, SchemaCopy, Snapshot, TableInfo
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class FormatCapabilities:
     partition_evolution: bool
     sync: bool = False
     """The tables are registered in a metastore, which every writer of a new schema must update."""
+    serial_writes: bool = False
+    """The writers of one table must take turns: the format does not notice that two are at work."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,9 @@ class TableFormat(Protocol):
 
     def scan(self, table: TableName, snapshot: str = "") -> Scan:
         """Return how to read a table, now or at a snapshot."""
+
+    def file_slices(self, table: TableName) -> Sequence[FileSlice]:
+        """Return every version of every file group that the table's commits wrote; none for a format without file groups."""
 
     def drop(self, table: TableName) -> None:
         """Remove a table from the lake and keep it for `undrop`."""

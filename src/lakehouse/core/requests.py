@@ -56,6 +56,8 @@ class QueryRequest:
     ingest_into: str = ""
     """The table into which an ingest writes with this statement, or empty. The table's lock is held while the statement runs,
     because the client may die before, and the statement may choose the location of the table."""
+    maintains: str = ""
+    """The Hudi table that maintenance changes with this statement, which must be a call of one of Hudi's procedures for it."""
 
 
 @dataclass(frozen=True)

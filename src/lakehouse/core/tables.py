@@ -8,6 +8,9 @@ from datetime import datetime
 
 from lakehouse.core.names import TableName
 
+#: The operation of a snapshot that rewrote files and changed no row.
+REPLACE = "replace"
+
 
 @dataclass(frozen=True)
 class Column:
@@ -42,6 +45,24 @@ class Snapshot:
     changed_partitions: tuple[str, ...] = ()
     """The partitions it touched, as `date=2026-01-14`, if the format reports them; `changed_partition_count` is their number."""
     changed_partition_count: int = 0
+
+
+@dataclass(frozen=True)
+class FileSlice:
+    """One version of a Hudi file group: a base file, and the log files with later changes to its rows."""
+
+    group: str
+    partition: str
+    instant: str
+    """The commit that wrote the base file; without one, the first log file."""
+    files: tuple[str, ...]
+    """Relative to the table's folder."""
+    bytes: int
+    log_files: int = 0
+    replaced_at: str = ""
+    """The commit that replaced the whole group by others; empty if none did."""
+    is_latest: bool = False
+    """Whether the current snapshot reads it."""
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,7 @@ def open_maintainer(backend: Backend, refs: Refs[RunBranches], runs: RunLog, spa
         warehouse=backend.warehouse,
         folder=backend.home.folder,
         run_spark=lambda sql, branch: _run(spark, sql, branch),
+        run_hudi=lambda table, sql: _run_hudi(spark, table, sql),
         writers_since=lambda: _oldest_run(runs),
         holders=lambda table: _holders(catalog, runs, table),
     )
@@ -112,6 +113,10 @@ def open_maintainer(backend: Backend, refs: Refs[RunBranches], runs: RunLog, spa
 
 def _run(spark: EngineRunner, sql: str, branch: str) -> None:
     spark.run(QueryRequest(sql, arrow=False, branch=branch), "maintenance")
+
+
+def _run_hudi(spark: EngineRunner, table: TableName, sql: str) -> None:
+    spark.run(QueryRequest(sql, arrow=False, maintains=str(table)), "maintenance")
 
 
 def _oldest_run(runs: RunLog) -> datetime | None:

@@ -57,6 +57,8 @@ class CompactionPlan:
     files: int = 0
     bytes: int = 0
     files_after: int = 0
+    everything: bool = False
+    """All files are rewritten, not only small ones and those with deletes."""
 
     def __bool__(self) -> bool:
         return bool(self.files)
@@ -85,6 +87,16 @@ def with_reason(plan: CompactionPlan, reason: str) -> CompactionPlan:
     return replace(plan, needs_spark=plan.needs_spark or reason)
 
 
+def whole_table(files: SnapshotFiles, target: int, reason: str) -> CompactionPlan:
+    """Return a plan for Spark to rewrite every file."""
+    sizes: dict[PartitionKey, int] = {}
+    for entry in files.data.values():
+        key = partition_key(entry.data_file)
+        sizes[key] = sizes.get(key, 0) + entry.data_file.file_size_in_bytes
+    after = sum(max(1, -(-size // target)) for size in sizes.values())
+    return CompactionPlan((), reason, len(files.data), sum(sizes.values()), after, everything=True)
+
+
 def _needs_spark(table: Any, files: SnapshotFiles) -> str:
     from pyiceberg.manifest import DataFileContent, FileFormat
 
@@ -109,7 +121,7 @@ def _spark_plan(files: SnapshotFiles, target: int, reason: str) -> CompactionPla
     for entry in files.data.values():
         if files.deletes or entry.data_file.file_size_in_bytes < SMALL_SHARE * target:
             small.setdefault(partition_key(entry.data_file), []).append(entry.data_file)
-    chosen = [group for group in small.values() if files.deletes or _is_worth(len(group), _bytes(group))]
+    chosen = [group for group in small.values() if files.deletes or is_worth(len(group), _bytes(group))]
     size = sum(_bytes(group) for group in chosen)
     after = sum(max(1, -(-_bytes(group) // target)) for group in chosen)
     return CompactionPlan((), reason, sum(len(group) for group in chosen), size, after)
@@ -119,7 +131,8 @@ def _bytes(files: Sequence[Any]) -> int:
     return sum(each.file_size_in_bytes for each in files)
 
 
-def _is_worth(count: int, size: int) -> bool:
+def is_worth(count: int, size: int) -> bool:
+    """Return whether so many small files of one partition, with so many bytes in all, are worth a rewrite."""
     return count >= MIN_FILES or (count > 1 and size < _TINY_BYTES)
 
 
@@ -132,7 +145,7 @@ def _groups(tasks: Sequence[Any], target: int) -> Iterator[Group]:
     for key in sorted(candidates):
         for packed in _packed(candidates[key], target):
             group = Group(key, tuple(packed))
-            if group.has_deletes or _is_worth(len(packed), group.bytes):
+            if group.has_deletes or is_worth(len(packed), group.bytes):
                 yield group
 
 

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Any
 
 from lakehouse.core.catalog import Catalog
+from lakehouse.core.files import Files
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import ReachableFile
 from lakehouse.maintenance.health import Reason, TableHealth
 from lakehouse.maintenance.inventory import Inventories, Inventory
-from lakehouse.maintenance.rewrite import partition_key, read_snapshot, too_many_manifests
+from lakehouse.maintenance.policy import Policy
+from lakehouse.maintenance.rewrite import SnapshotFiles, partition_key, read_snapshot, too_many_manifests
+from lakehouse.maintenance.sorting import is_decayed, overlap, sort_columns
 from lakehouse.maintenance.sweep import Sweeper
-from lakehouse.maintenance.walk import normalized
+from lakehouse.maintenance.walk import load_metadata, normalized
 
 #: What holds a file, the strongest first: a file counts for the first that needs it.
 HOLDERS = ("current", "old_snapshots", "branches", "tags", "dropped", "log")
 #: A partition this many times the median is skewed.
 _SKEW = 10
-_MOST_MANIFESTS, _MOST_SKEW = 10, 5
+_MOST_MANIFESTS, _MOST_SKEW, _MOST_UNSORTED = 10, 5, 10
 
 
 def deepen(
-    tables: Sequence[TableHealth], catalog: Catalog, inventories: Inventories, sweeper: Sweeper
+    tables: Sequence[TableHealth],
+    catalog: Catalog,
+    inventories: Inventories,
+    sweeper: Sweeper,
+    policy_of: Callable[[TableName], Policy],
 ) -> list[TableHealth]:
     """Return the health of Iceberg tables with what their manifests and folders tell, the worst first."""
     unneeded, _, inventory = sweeper.find()
@@ -44,7 +51,7 @@ def deepen(
         deep["branches"] = branch_bytes(inventory, inventories, name)
         reasons: list[Reason] = []
         if pointer:
-            deep |= _manifests(pointer, catalog, reasons)
+            deep |= _manifests(pointer, catalog, inventories.files, policy_of(name), reasons)
         if mine:
             size = deep["bytes"]["unreachable"]
             text = f"{len(mine)} files with {size} bytes that nothing refers to."
@@ -54,7 +61,7 @@ def deepen(
     return sorted(found, key=lambda each: (each.score, each.table))
 
 
-def _manifests(pointer: str, catalog: Catalog, reasons: list[Reason]) -> dict[str, Any]:
+def _manifests(pointer: str, catalog: Catalog, storage: Files, policy: Policy, reasons: list[Reason]) -> dict[str, Any]:
     from pyiceberg.table import StaticTable
 
     table = StaticTable.from_metadata(pointer, dict(catalog.pyiceberg_properties()))
@@ -70,7 +77,28 @@ def _manifests(pointer: str, catalog: Catalog, reasons: list[Reason]) -> dict[st
     if len(sizes) > 2 and largest > _SKEW * middle:
         text = f"The largest of {len(sizes)} partitions has {largest} bytes, the median one {middle:.0f}."
         reasons.append(Reason("skew", _MOST_SKEW, text))
-    return {"manifests": len(files.manifests), "partitions": len(sizes), "largest_partition_bytes": largest}
+    found = {"manifests": len(files.manifests), "partitions": len(sizes), "largest_partition_bytes": largest}
+    return {**found, **_sort_overlap(table, files, load_metadata(pointer, storage), policy, reasons)}
+
+
+def _sort_overlap(
+    table: Any, files: SnapshotFiles, raw: Mapping[str, Any], policy: Policy, reasons: list[Reason]
+) -> dict[str, Any]:
+    """Return how far files overlap in the sort columns; nothing if the table has no sort order or too few files."""
+    columns = sort_columns(policy.sort, table)
+    found = overlap(table, files, columns)
+    if found is None:
+        return {}
+    if is_decayed(found, raw):
+        named = ", ".join(columns)
+        text = (
+            f"A file overlaps with {found:.0%} of the others of its partition in {named}: queries by it skip few files."
+        )
+        # Only a policy sorts a whole table again: the table's own order applies to the files of one compaction.
+        action = "compact" if policy.sort else ""
+        gain = f"queries by {named} skip files" if action else "set maintenance.sort for this table"
+        reasons.append(Reason("unsorted", _MOST_UNSORTED, text, action, gain))
+    return {"sort_overlap": round(found, 3)}
 
 
 def bytes_by_holder(inventory: Inventory, inventories: Inventories) -> dict[TableName, dict[str, int]]:

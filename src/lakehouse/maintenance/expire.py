@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from lakehouse.maintenance.layout import ended_at
+from lakehouse.maintenance.layout import ended_at_ms
 from lakehouse.maintenance.notes import carry_notes
 from lakehouse.maintenance.policy import Policy
 
@@ -21,10 +21,10 @@ def expirable(raw: Mapping[str, Any], policy: Policy, now: datetime, held: Itera
     A snapshot counts as old from the time when another one replaced it, not from its own: a reader may have begun right
     before. What a branch or tag of the table, or one of the catalog (`held`), has as its current snapshot stays.
     """
-    ends = ended_at(raw)
+    ends = ended_at_ms(raw)
     kept = {each["snapshot-id"] for each in raw.get("refs", {}).values()} | {int(each) for each in held}
     by_age = sorted(ends, key=lambda snapshot: ends[snapshot], reverse=True)
-    oldest = policy.oldest_kept(now)
+    oldest = policy.oldest_kept(now).timestamp() * 1000
     limit = max(policy.max_snapshots, 1) - 1 if policy.max_snapshots else len(by_age)
     always = max(policy.keep_snapshots, 1) - 1  # the current snapshot is not in the list
     return {

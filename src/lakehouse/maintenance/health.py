@@ -6,7 +6,7 @@ import gzip
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,9 +15,10 @@ from lakehouse.core.errors import LakeError, TableError
 from lakehouse.core.files import Files
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
+from lakehouse.maintenance import hudi
 from lakehouse.maintenance.expire import expirable
 from lakehouse.maintenance.layout import Layout, layout_of, utc_now
-from lakehouse.maintenance.policy import MaintenanceSettings, Policy, policy_for
+from lakehouse.maintenance.policy import MaintenanceSettings, Policy, policies
 
 #: The most points that one reason takes.
 _MOST_GUESSED = 15
@@ -62,7 +63,9 @@ class TableHealth:
     """Why the table cannot be read; its score is then 0."""
 
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "reasons": [asdict(each) for each in self.reasons]}
+        # `asdict` copies every value; it took a fifth of `lake health -o json` for 1,000 tables.
+        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        return {**values, "reasons": [asdict(each) for each in self.reasons]}
 
 
 @dataclass(frozen=True)
@@ -78,14 +81,13 @@ class HealthCheck:
     def tables(self, only: Sequence[TableName] = ()) -> list[TableHealth]:
         """Return the health of some tables, or of all, the worst first."""
         names = list(only) or list(self.catalog.tables())
-        pointers = self.catalog.pointers(names)
-        found = [self.table(name, pointer) for name, pointer in pointers.items() if pointer]
-        found += self._others(set(only) if only else None)
+        pointers, policy_of = self.catalog.pointers(names), policies(self.settings)
+        found = [self._table(name, pointer, policy_of(name)) for name, pointer in pointers.items() if pointer]
+        found += self._others(set(only) if only else None, policy_of)
         return sorted(found, key=lambda each: (each.score, each.table))
 
-    def table(self, name: TableName, pointer: str) -> TableHealth:
+    def _table(self, name: TableName, pointer: str, policy: Policy) -> TableHealth:
         """Return the health of the Iceberg table that a pointer refers to."""
-        policy = policy_for(self.settings, name)
         try:
             raw, size = read_raw(pointer, self.files)
             found = layout_of(raw, size, policy.target_file_size)
@@ -93,14 +95,14 @@ class HealthCheck:
             return TableHealth(str(name), "iceberg", 0, 0, 0, 0, 0, 0, 0, problem=f"{pointer} cannot be read: {exc}")
         return score(str(name), found, len(expirable(raw, policy, self.now())))
 
-    def _others(self, only: set[TableName] | None) -> Iterator[TableHealth]:
+    def _others(self, only: set[TableName] | None, policy_of: Callable[[TableName], Policy]) -> Iterator[TableHealth]:
         """Yield the health of tables of other formats, as far as their history tells."""
         for tables in self.formats:
             if tables.name == "iceberg":
                 continue
             for name in tables.tables():
                 if only is None or name in only:
-                    yield _hudi_health(tables, name, policy_for(self.settings, name))
+                    yield _hudi_health(tables, name, policy_of(name))
 
 
 def read_raw(pointer: str, files: Files) -> tuple[dict[str, Any], int]:
@@ -177,26 +179,37 @@ def _reasons(layout: Layout, expired: int) -> Iterator[Reason]:
 
 def _hudi_health(tables: TableFormat, name: TableName, policy: Policy) -> TableHealth:
     try:
-        history = tables.history(name)
+        history, slices = tables.history(name), tables.file_slices(name)
     except LakeError as exc:
         return TableHealth(str(name), tables.name, 0, 0, 0, 0, 0, 0, 0, problem=str(exc))
-    last = history[-1] if history else None
-    files, size = (last.files_total or 0, last.bytes_total or 0) if last else (0, 0)
-    target = policy.target_file_size or 120 * 2**20  # hoodie.parquet.max.file.size
+    target = policy.target_file_size or hudi.DEFAULT_TARGET
+    latest = hudi.latest_slices(slices)
+    clustered = hudi.small_files(slices, target)
+    excess = sum(len(group) - max(1, -(-sum(each.bytes for each in group) // target)) for group in clustered.values())
     layout = Layout(
-        data_files=files,
-        bytes=size,
-        rows=(last.rows_total or 0) if last else 0,
-        delete_files=0,
+        data_files=len(latest),
+        bytes=sum(each.bytes for each in latest),
+        rows=(history[-1].rows_total or 0) if history else 0,
+        delete_files=sum(each.log_files for each in latest),
         deleted_rows=0,
         equality_deletes=0,
         snapshots=len(history),
         metadata_bytes=0,
-        min_files=min(files, max(1, -(-size // target))),
-        is_exact=False,
+        min_files=len(latest) - excess,
+        is_exact=True,
         target=target,
     )
-    return score(str(name), layout, 0, tables.name)
+    found = score(str(name), layout, 0, tables.name)
+    figures = {"file_slices": len(slices), "log_files": layout.delete_files, "instants": len(history)}
+    return replace(found, reasons=tuple(map(_of_log_files, found.reasons)), deep=figures)
+
+
+def _of_log_files(reason: Reason) -> Reason:
+    """Return a reason in the terms of Hudi: what Iceberg has in delete files, Hudi has in log files."""
+    if reason.what != "delete_files":
+        return reason
+    text = reason.text.split(" delete files")[0] + " log files with unmerged changes: only Spark can read the table."
+    return replace(reason, what="log_files", text=text, gain="no log files to merge with every query")
 
 
 def _points(value: float, most: int) -> int:

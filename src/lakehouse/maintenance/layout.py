@@ -77,16 +77,16 @@ def current_snapshot(raw: Mapping[str, Any]) -> dict[str, Any] | None:
     return found
 
 
-def ended_at(raw: Mapping[str, Any]) -> dict[int, datetime]:
-    """Return when each snapshot stopped being the current one; the current snapshot is missing.
+def ended_at_ms(raw: Mapping[str, Any]) -> dict[int, int]:
+    """Return when each snapshot stopped being the current one, in milliseconds; the current snapshot is missing.
 
     A snapshot that was never current, such as one of a branch of the table, counts from its own time.
     """
-    ends = {each["snapshot-id"]: moment(each["timestamp-ms"]) for each in raw.get("snapshots", [])}
+    ends = {each["snapshot-id"]: each["timestamp-ms"] for each in raw.get("snapshots", [])}
     entries = raw.get("snapshot-log", [])
     for entry, following in zip(entries, entries[1:], strict=False):
         if entry["snapshot-id"] in ends:
-            ends[entry["snapshot-id"]] = moment(following["timestamp-ms"])
+            ends[entry["snapshot-id"]] = following["timestamp-ms"]
     ends.pop(raw.get("current-snapshot-id"), None)
     return ends
 
@@ -94,11 +94,6 @@ def ended_at(raw: Mapping[str, Any]) -> dict[int, datetime]:
 def utc_now() -> datetime:
     """Return the current time."""
     return datetime.now(UTC)
-
-
-def moment(milliseconds: int) -> datetime:
-    """Return the time of a timestamp in milliseconds."""
-    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
 
 
 def _partitions(raw: Mapping[str, Any], snapshots: list[Any]) -> tuple[int, bool]:

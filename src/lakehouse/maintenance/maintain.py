@@ -17,9 +17,9 @@ from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.maintenance.commit import BRANCH_PREFIX, Committer
-from lakehouse.maintenance.deep import deepen
 from lakehouse.maintenance.expire import expirable, without_snapshots
 from lakehouse.maintenance.health import HealthCheck, TableHealth
+from lakehouse.maintenance.hudi import HudiMaintainer, RunCall
 from lakehouse.maintenance.inventory import Inventories
 from lakehouse.maintenance.layout import utc_now
 from lakehouse.maintenance.policy import MaintenanceSettings, Policy, check_policies, policy_for
@@ -47,6 +47,7 @@ class Maintainer:
         warehouse: the URI of the warehouse.
         folder: the lake's folder on this machine: locks are in `run`, the state of removals in `maintenance`.
         run_spark: runs a statement on a branch with Spark.
+        run_hudi: runs a call of one of Hudi's procedures for a table with Spark.
         writers_since: returns when the oldest run that is still at work began, or None.
         holders: returns the branches that have changes to a table which somebody may still publish.
     """
@@ -60,6 +61,7 @@ class Maintainer:
     warehouse: str
     folder: Path
     run_spark: RunSpark
+    run_hudi: RunCall
     writers_since: Callable[[], datetime | None] = _no_writers
     holders: Callable[[TableName], Sequence[str]] = lambda table: ()
     now: Callable[[], datetime] = utc_now
@@ -95,7 +97,9 @@ class Maintainer:
 
     def deepened(self, tables: Sequence[TableHealth]) -> list[TableHealth]:
         """Return the health of tables with what manifests and listings add."""
-        return deepen(tables, self.catalog, self.inventories, self.sweeper())
+        from lakehouse.maintenance.deep import deepen
+
+        return deepen(tables, self.catalog, self.inventories, self.sweeper(), self.policy)
 
     def sweeper(self) -> Sweeper:
         """Return what finds and removes files that nothing needs."""
@@ -121,13 +125,10 @@ class Maintainer:
 
     def _names(self, request: MaintainRequest) -> list[TableName]:
         known = set(self.catalog.tables())
+        hudi = self._hudi()
+        known |= set(hudi.tables.tables()) if hudi else set()
         for table in request.tables:
             if table not in known:
-                if any(each.name != "iceberg" and each.has(table) for each in self.formats):
-                    raise NotSupportedError(
-                        f"{table} is not an Iceberg table; `lake maintain` leaves other formats alone.",
-                        "docs/maintenance.md says what to do for Hudi tables.",
-                    )
                 raise NoSuchTableError(str(table))
         if request.tables:
             return list(request.tables)
@@ -157,6 +158,9 @@ class Maintainer:
 
     def _table(self, table: TableName, request: MaintainRequest, inputs: set[str]) -> list[Action]:
         policy = _with_request(policy_for(self.settings, table), request)
+        hudi = self._hudi()
+        if hudi and hudi.tables.has(table):
+            return self._attempt(table, "all", lambda: hudi.maintain(table, policy, request))
         held_by = self.holders(table)
         if held_by:
             named = ", ".join(held_by[:3])
@@ -165,18 +169,25 @@ class Maintainer:
         actions: list[Action] = []
         compactor = Compactor(self.catalog, self.files, self.committer, self.run_spark, self.now)
         steps: dict[str, Callable[[], list[Action]]] = {
-            "compact": lambda: compactor.compact(table, policy, request.dry_run),
+            "compact": lambda: compactor.compact(table, policy, request.dry_run, sort_all=bool(request.sort)),
             "rewrite_manifests": lambda: compactor.rewrite_manifests(table, request.dry_run, forced=request.forced),
             "expire": lambda: self._expire(table, policy, request.dry_run, inputs),
         }
         for name, step in steps.items():
-            if not request.does(name):
-                continue
-            try:
-                actions += step()
-            except (LakeError, OSError) as exc:
-                actions.append(Action(str(table), name, "failed", f"{exc}"))
+            if request.does(name):
+                actions += self._attempt(table, name, step)
         return actions
+
+    def _attempt(self, table: TableName, name: str, step: Callable[[], list[Action]]) -> list[Action]:
+        try:
+            return step()
+        except (LakeError, OSError) as exc:
+            return [Action(str(table), name, "failed", f"{exc}")]
+
+    def _hudi(self) -> HudiMaintainer | None:
+        """Return what maintains Hudi tables; None if the lake has no place for them."""
+        found = next((each for each in self.formats if each.name == "hudi"), None)
+        return HudiMaintainer(found, self.store, self.run_hudi, self.now) if found else None
 
     def _expire(self, table: TableName, policy: Policy, dry_run: bool, inputs: set[str]) -> list[Action]:
         """Expire the old snapshots of a table, except those that another table was built from (`inputs`)."""

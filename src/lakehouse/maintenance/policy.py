@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -85,6 +85,17 @@ def policy_for(settings: MaintenanceSettings, table: TableName | None = None) ->
     )
     own["largest_local"] = _bytes("largest_local", merged.largest_local)
     return Policy(**own)
+
+
+def policies(settings: MaintenanceSettings) -> Callable[[TableName], Policy]:
+    """Return a function like `policy_for` that builds the policy of all tables without differences once."""
+    shared = policy_for(settings)
+
+    def policy_of(table: TableName) -> Policy:
+        special = table.namespace in settings.tables or str(table) in settings.tables
+        return policy_for(settings, table) if special else shared
+
+    return policy_of
 
 
 def check_policies(settings: MaintenanceSettings) -> None:

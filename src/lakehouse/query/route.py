@@ -15,6 +15,7 @@ from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement, TableUse
 from lakehouse.core.tables import Scan
 from lakehouse.query.drop import drop_softly
+from lakehouse.query.hudi_calls import maintenance_call
 from lakehouse.query.sql.parser import parse, parse_again
 from lakehouse.query.sql.render import map_error_position
 from lakehouse.query.tables import Tables
@@ -66,9 +67,13 @@ class QueryRouter:
             return chosen.run(Query(request, reason, Statement(request.sql, "remote")))
         (chosen or self.engine(_DUCKDB)).prepare()
         dialect = chosen.capabilities.dialect if chosen else "spark"
-        statement = parse(request.sql, request.files, dialect, by_ingest=bool(request.ingest_into))
         tables = self._tables.on(request.branch)
-        check_branch(statement, tables, writes=request.write is not None)
+        if request.maintains:
+            # On main even if it is protected: maintenance changes no row.
+            statement = maintenance_call(request)
+        else:
+            statement = parse(request.sql, request.files, dialect, by_ingest=bool(request.ingest_into))
+            check_branch(statement, tables, writes=request.write is not None)
         if statement.kind == "drop":
             return drop_softly(statement, tables)
         if chosen is None:

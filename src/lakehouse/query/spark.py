@@ -70,7 +70,7 @@ class SparkEngine:
         prepared = self._prepare(request, statement, names, versions)
         before = self._pointers_before(statement, request)
         try:
-            with self._ingest_lock(request):
+            with self._write_lock(request, names):
                 result = self.session.run(prepared, request, query.reason)
         except QueryRejectedError as exc:
             raise map_error_position(exc, statement) from exc
@@ -80,11 +80,16 @@ class SparkEngine:
             result.explain = replace(result.explain, plan=self.session.plan(prepared))
         return result
 
-    def _ingest_lock(self, request: QueryRequest) -> AbstractContextManager[None]:
-        """The next ingest into a table waits for a statement whose own ingest was killed."""
-        if not request.ingest_into:
+    def _write_lock(self, request: QueryRequest, names: _StatementTables) -> AbstractContextManager[None]:
+        """Hold the lock of the table that a statement changes, where writers must take turns.
+
+        An ingest takes it for every format: the next one waits for a statement whose own ingest was killed.
+        """
+        target = request.ingest_into or request.maintains or names.serial_target()
+        if not target:
             return nullcontext()
-        return locked(statement_lock(self._ingest_folder, TableName.parse(request.ingest_into)))
+        self._ingest_folder.mkdir(parents=True, exist_ok=True)
+        return locked(statement_lock(self._ingest_folder, TableName.parse(target)))
 
     def _staged(self, folder: str) -> str:
         if not Path(folder).resolve().is_relative_to(self._ingest_folder.resolve()):
@@ -111,6 +116,11 @@ class SparkEngine:
         copies = [names.in_session(name).schema_copy(name) for name in stale]
         setup += [_view(name, self._staged(folder)) for name, folder in request.files.items()]
         settings = {**names.write_settings(request.write), **request.settings}
+        if request.maintains:
+            maintained = TableName.parse(request.maintains)
+            in_spark = spark_tables(names.tables.format_of(maintained))
+            setup += in_spark.setup(maintained)
+            settings |= in_spark.write_settings
         if request.branch:
             settings |= self._catalog.on(request.branch).spark_conf()
             setup.append(f"USE {request.branch}")
@@ -178,6 +188,12 @@ class _StatementTables:
         targets = [self._format(use) for use in self.statement.uses if use.is_target and self.statement.kind != "read"]
         written = self.tables.formats[write.format] if write else next(iter(targets), None)
         return spark_tables(written).write_settings if written else {}
+
+    def serial_target(self) -> str:
+        """The table that the statement changes, if writers of its format must take turns; else an empty string."""
+        changed = [use for use in self.statement.uses if use.is_target and self.statement.kind == "write"]
+        found = ((use.name, self._format(use)) for use in changed)
+        return next((str(name) for name, each in found if each and each.capabilities.serial_writes), "")
 
     def replacements(self, as_of: str) -> dict[int, str]:
         """What replaces each table name in Spark SQL, by its position in the text."""

@@ -9,11 +9,12 @@ from pathlib import Path
 from lakehouse.core.errors import NoSuchTableError, NotSupportedError, WhenError
 from lakehouse.core.format import FormatCapabilities, FormatContext
 from lakehouse.core.names import TableName
-from lakehouse.core.tables import Scan, Snapshot, TableInfo
+from lakehouse.core.tables import FileSlice, Scan, Snapshot, TableInfo
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.hudi import timeline
 from lakehouse.formats.hudi.locations import LocalFolders, Locations, RegisteredFolders
 from lakehouse.formats.hudi.metadata import read_metadata
+from lakehouse.formats.hudi.slices import file_slices
 from lakehouse.formats.hudi.spark import HudiSpark
 
 
@@ -33,7 +34,12 @@ class HudiTables:
     def __init__(self, locations: Locations) -> None:
         self._locations, self.spark = locations, HudiSpark(locations)
         self.capabilities = FormatCapabilities(
-            branch=False, upsert=True, time_travel=True, partition_evolution=False, sync=locations.registered
+            branch=False,
+            upsert=True,
+            time_travel=True,
+            partition_evolution=False,
+            sync=locations.registered,
+            serial_writes=True,
         )
 
     def on(self, branch: str) -> HudiTables:
@@ -67,6 +73,9 @@ class HudiTables:
 
     def history(self, table: TableName) -> Sequence[Snapshot]:
         return timeline.snapshots(read_metadata(self._locations, table).instants)
+
+    def file_slices(self, table: TableName) -> Sequence[FileSlice]:
+        return file_slices(read_metadata(self._locations, table).instants)
 
     def resolve(self, table: TableName, when: str, now: datetime) -> str:
         instants = read_metadata(self._locations, table).instants

@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lakehouse.core.errors import NotInstalledError, TableError
-from lakehouse.core.tables import Column, Snapshot
+from lakehouse.core.tables import REPLACE, Column, Snapshot
 
 #: The prefix of our own keys in the commit metadata.
 NOTES = "hoodie.lake."
 
 _OPERATIONS = {"upsert": "upsert", "insert": "append", "bulk_insert": "append", "delete": "delete"}
+_OPERATIONS |= {"cluster": REPLACE, "compact": REPLACE}
 _AVRO_TYPES = {"long": "bigint", "bytes": "binary", "boolean": "boolean"}
 _AVRO_TIMES = {"timestamp-micros": "timestamp", "timestamp-millis": "timestamp", "date": "date"}
 _AVRO_TIMES |= {"local-timestamp-micros": "timestamp_ntz", "local-timestamp-millis": "timestamp_ntz"}

@@ -10,7 +10,7 @@ from lakehouse.core.errors import NoSuchTableError, WhenError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.format import FormatCapabilities, FormatContext
 from lakehouse.core.names import TableName
-from lakehouse.core.tables import Scan, Snapshot, TableInfo
+from lakehouse.core.tables import FileSlice, Scan, Snapshot, TableInfo
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.iceberg.metadata import Metadata, read_metadata
 from lakehouse.formats.iceberg.spark import IcebergSpark
@@ -111,6 +111,9 @@ class IcebergTables:
 
     def undrop(self, table: TableName) -> bool:
         return self._catalog.undrop(table)
+
+    def file_slices(self, table: TableName) -> Sequence[FileSlice]:
+        return ()
 
     def dropped(self) -> Sequence[TableName]:
         return self._catalog.dropped()

@@ -43,6 +43,7 @@ class Query(BaseModel):
     settings: dict[str, str] = {}
     write: WriteTarget | None = None
     ingest_into: str = ""
+    maintains: str = ""
     reason: str = "asked for"
     tag: str = Field(default="", pattern="^([0-9a-f]{32})?$")
     """Under which GET /progress finds the statement."""

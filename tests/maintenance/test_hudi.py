@@ -1,0 +1,186 @@
+"""Maintenance of Hudi tables: log files are merged, small files clustered, old instants cleaned by policy."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.maintenance.desk import maintainer
+
+from lakehouse.core.errors import StatementRefusedError, WhenError
+from lakehouse.core.names import TableName
+from lakehouse.core.requests import MaintainRequest, QueryRequest
+from lakehouse.core.tables import Snapshot
+from lakehouse.formats.hudi.slices import file_slices
+from lakehouse.formats.hudi.timeline import Instant
+from lakehouse.lake import Lake
+from lakehouse.maintenance.hudi import kept_instants, latest_slices, small_files, unneeded_slices
+from lakehouse.maintenance.policy import MaintenanceSettings, policy_for
+from lakehouse.process.locks import locked, statement_lock
+from lakehouse.query.hudi_calls import maintenance_call
+
+NOW = datetime(2026, 11, 17, tzinfo=UTC)
+
+
+# ---- what the timeline tells, without Spark -------------------------------------------------------------------------
+
+
+def instant(id: str, *files: tuple[str, str], replaced: tuple[str, ...] = ()) -> Instant:
+    """A commit that wrote these files, each of a group, and replaced these groups."""
+    stats = [{"fileId": group, "path": f"p/{name}", "fileSizeInBytes": 10, "numWrites": 1} for group, name in files]
+    return Instant(
+        id, "commit", {"partitionToWriteStats": {"p": stats}, "partitionToReplaceFileIds": {"p": list(replaced)}}
+    )
+
+
+TIMELINE = [
+    instant("1", ("a", "a1.parquet")),
+    instant("2", ("a", ".a2.log.1_0"), ("b", "b2.parquet")),
+    instant("3", ("a", "a3.parquet")),
+    instant("4", ("c", "c4.parquet"), replaced=("a", "b")),
+    instant("5", ("c", "c5.parquet")),
+    instant("6", ("c", "c6.parquet")),
+]
+REPLACED = {"p/a1.parquet", "p/.a2.log.1_0", "p/a3.parquet", "p/b2.parquet"}
+
+
+def test_the_slices_of_a_timeline() -> None:
+    found = {each.files: each for each in file_slices(TIMELINE)}
+    merged = found[("p/a1.parquet", "p/.a2.log.1_0")]
+    assert (merged.log_files, merged.bytes, merged.replaced_at, merged.is_latest) == (1, 20, "4", False)
+    assert [each.files for each in latest_slices(list(found.values()))] == [("p/c6.parquet",)]
+    early = latest_slices(file_slices(TIMELINE[:3]))
+    assert [each.files for each in early] == [("p/a3.parquet",), ("p/b2.parquet",)]
+    assert small_files(file_slices(TIMELINE[:3]), 1000).keys() == {"p"} and not small_files(early, 10)
+
+
+@pytest.mark.parametrize(
+    ("earliest", "gone"),
+    [("4", set()), ("5", REPLACED), ("6", REPLACED | {"p/c4.parquet"})],
+)
+def test_a_file_is_unneeded_when_no_kept_instant_reads_it(earliest: str, gone: set[str]) -> None:
+    assert {path for each in unneeded_slices(file_slices(TIMELINE), earliest) for path in each.files} == gone
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        ({"keep_days": 7.0, "keep_snapshots": 1}, 3),
+        ({"keep_days": 7.0, "keep_snapshots": 4}, 4),
+        ({"keep_days": 100.0, "keep_snapshots": 1}, 5),
+        ({"keep_days": 100.0, "keep_snapshots": 1, "max_snapshots": 2}, 2),
+        ({"keep_days": 0.0, "keep_snapshots": 1}, 1),
+    ],
+)
+def test_the_policy_decides_how_many_instants_stay(settings: dict[str, Any], kept: int) -> None:
+    history = [Snapshot(str(age), NOW - timedelta(days=age), "append") for age in (50, 40, 20, 5, 1)]
+    assert kept_instants(history, policy_for(MaintenanceSettings(**settings)), NOW) == kept
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CALL run_clean(table => 'a.other')",
+        "CALL run_clean(table => 'a.t', table => 'a.other')",
+        "CALL run_clean(table => 'a.t', path => '/elsewhere')",
+        "CALL run_rollback(table => 'a.t', instant_time => '1')",
+        "DROP TABLE a.t",
+    ],
+)
+def test_maintenance_calls_nothing_but_the_procedures_of_its_table(sql: str) -> None:
+    assert maintenance_call(QueryRequest("CALL run_clean(table => 'a.t', retain_commits => 1)", maintains="a.t"))
+    with pytest.raises(StatementRefusedError):
+        maintenance_call(QueryRequest(sql, maintains="a.t"))
+
+
+# ---- on Spark -------------------------------------------------------------------------------------------------------
+
+
+def request(table: str, dry_run: bool = False) -> MaintainRequest:
+    return MaintainRequest((TableName.parse(table),), dry_run, only=("compact", "expire"))
+
+
+def names(lake: Lake, table: str, **options: str) -> list[tuple[Any, ...]]:
+    return lake.sql(f"select id, name from {table} order by id", **options).rows()
+
+
+def waits_for_others(lake: Lake, table: str, sql: str) -> None:
+    """Run a statement that another writer of the table, or its maintenance, keeps waiting for a while."""
+    found: list[Any] = []
+    worker = threading.Thread(target=lambda: found.append(lake.sql(sql)))
+    with locked(statement_lock(lake.folder / "run" / "ingest", TableName.parse(table))):
+        worker.start()
+        worker.join(2)
+        assert worker.is_alive() and not found
+    worker.join(120)
+    assert len(found) == 1
+
+
+@pytest.mark.spark
+def test_small_files_are_clustered_and_old_instants_cleaned(shared_lake: Lake, namespace: str) -> None:
+    lake, table = shared_lake, f"{namespace}.t"
+    lake.sql(f"create table {table} (id int, name string) using hudi tblproperties (primaryKey = 'id')")
+    for row in ("1, 'Ada'", "2, 'Bob'"):
+        # With the default limit, the second insert would fill up the file of the first one.
+        new_file = {"hoodie.parquet.small.file.limit": "0"}
+        lake.query(QueryRequest(f"insert into {table} values ({row})", settings=new_file), "spark")
+    first, second = lake.history(table)
+    health = lake.health(table)[0]
+    assert (health.files, health.deep) == (2, {"file_slices": 2, "log_files": 0, "instants": 2})
+
+    folder = lake.folder / "warehouse" / namespace / "t"
+    stored = {path.name for path in folder.glob("*.parquet")}
+    planned = maintainer(lake).run(request(table, dry_run=True)).actions
+    assert [(each.action, each.state, each.files_before, each.files_after) for each in planned] == [
+        ("cluster", "planned", 2, 1)
+    ]
+    assert {path.name for path in folder.glob("*.parquet")} == stored
+
+    pending = folder / ".hoodie" / "timeline" / "20991231235959999.commit.requested"
+    pending.touch()
+    assert [each.state for each in maintainer(lake).run(request(table)).actions] == ["skipped"], "a writer is at work"
+    pending.unlink()
+
+    done = maintainer(lake).run(request(table)).actions
+    assert [(each.action, each.state, each.files_after) for each in done] == [("cluster", "done", 1)], done
+    assert stored < {path.name for path in folder.glob("*.parquet")}, "no file goes with a clustering"
+    for engine in ("duckdb", "spark"):
+        assert names(lake, table, engine=engine) == [(1, "Ada"), (2, "Bob")]
+        assert names(lake, table, engine=engine, as_of=first.id) == [(1, "Ada")], "what was replaced is readable"
+    assert lake.history(table)[-1].operation == "replace" and lake.health(table)[0].files == 1
+
+    lake.sql(f"update {table} set name = 'Eve' where id = 1")
+    updated = lake.history(table)[-1]
+    waits_for_others(lake, table, f"insert into {table} values (3, 'Cid')")
+    late = maintainer(lake, 60, keep_snapshots=2)
+    assert [(each.action, each.state) for each in late.run(request(table, dry_run=True)).actions] == [
+        ("expire", "planned")
+    ]
+    assert [(each.action, each.state, each.files_after) for each in late.run(request(table)).actions] == [
+        ("expire", "done", 0)
+    ]
+    assert late.run(request(table)).actions == (), "a second maintenance has nothing to do"
+    for engine in ("duckdb", "spark"):
+        assert names(lake, table, engine=engine) == [(1, "Eve"), (2, "Bob"), (3, "Cid")]
+        assert names(lake, table, engine=engine, as_of=updated.id) == [(1, "Eve"), (2, "Bob")], "inside the retention"
+        with pytest.raises(WhenError, match="were cleaned"):
+            names(lake, table, engine=engine, as_of=second.id)
+    assert len(lake.history(table)) == 5, "the timeline is not archived"
+    lake.drop(table)
+    assert lake.undrop(table) and names(lake, table)[-1] == (3, "Cid"), "what was cleaned can be dropped and restored"
+
+
+@pytest.mark.spark
+def test_log_files_are_merged_so_that_every_engine_reads_the_table(shared_lake: Lake, namespace: str) -> None:
+    lake, table = shared_lake, f"{namespace}.t"
+    lake.sql(f"create table {table} (id int, name string) using hudi tblproperties (primaryKey = 'id', type = 'mor')")
+    lake.sql(f"insert into {table} values (1, 'Ada'), (2, 'Bob')")
+    lake.sql(f"update {table} set name = 'Eve' where id = 1")
+    found = lake.health(table)[0]
+    assert [(each.what, each.action) for each in found.reasons] == [("log_files", "compact")]
+    report = maintainer(lake).run(request(table))
+    assert [(each.action, each.state) for each in report.actions] == [("compact", "done")], report
+    assert names(lake, table, engine="duckdb") == [(1, "Eve"), (2, "Bob")]
+    assert lake.health(table)[0].score == 100
