@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 def on_spark(shared_lake: Lake, shared_settings: Settings) -> Iterator[Served]:
     settings = replace(shared_settings, serve=replace(shared_settings.serve, workers=1))
     with closing(create_service(shared_lake, settings)) as service:
-        key = service.keys.create(KeyRequest("admin"))[1]
+        key = service.keys.create(KeyRequest("admin", "ann"))[1]
         with running(create_app(service)) as url:
             yield Served(url, service, Client(url, key))
 
@@ -51,6 +51,8 @@ def test_sql_writes_run_on_spark_and_are_read_at_once(on_spark: Served, namespac
     rolled = client.post(f"/tables/{namespace}.t/rollback", {"to": first})
     assert rolled.status_code == 200, rolled.text
     assert len(client.rows(f"select * from {namespace}.t")) == 2
+    log = [(line["what"], line["author"]) for line in client.get(f"/log?table={namespace}.t").json()["commits"]]
+    assert log == [("rollback", "ann"), ("sql", "ann"), ("sql", "ann"), ("sql", "ann")]
 
 
 def test_an_upload_creates_tables_of_both_formats(on_spark: Served, namespace: str) -> None:

@@ -101,7 +101,7 @@ def _oidc(settings: Settings) -> OidcVerifier | None:
 
 
 def _failed(request: Request, error: LakeError) -> Response:
-    """The answer to a request that failed, which the audit log is told."""
+    """The answer to a request that failed; the audit log gets its error code."""
     request.scope["state"]["call"].note(error=error.code)
     return error_response(error)
 

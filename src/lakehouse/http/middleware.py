@@ -19,6 +19,7 @@ from starlette.datastructures import Headers
 from starlette.routing import Match, Mount, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lakehouse.core.authorship import acting_for
 from lakehouse.core.errors import (
     ForbiddenError,
     LakeError,
@@ -73,7 +74,7 @@ class Gate:
         entry.route = rule.path
         entry.principal = await self._identify(scope, rule)
         body = Body(receive, scope, rule, self._service)
-        with self._limited(entry.principal):
+        with self._limited(entry.principal), acting_for(entry.principal.author):
             await self._handle(scope, body.receive, answer, entry, rule)
 
     def _limited(self, principal: Principal) -> AbstractContextManager[None]:
@@ -175,7 +176,7 @@ class Gate:
 
 
 class _Entry:
-    """What the audit log is told about a request."""
+    """The facts of a request for the audit log."""
 
     def __init__(self, scope: Scope) -> None:
         self.begun, self.request_id = time.monotonic(), _request_id(scope)

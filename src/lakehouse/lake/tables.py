@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from lakehouse.core.engine import Engine
 from lakehouse.core.format import spark_tables
 from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.refs import Commit
 from lakehouse.core.requests import DiffRequest, QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.core.tables import Snapshot, TableInfo
@@ -141,7 +142,12 @@ class TableMethods:
         parsed = TableName.parse(name)
         table_format = self._tables().format_of(parsed)
         snapshot = self._tables().snapshot_at(parsed, when)
-        self.sql(spark_tables(table_format).rollback_sql(parsed, snapshot), engine="spark")
+        statement = spark_tables(table_format).rollback_sql(parsed, snapshot)
+        catalog = self._components.refs().branches.catalog.on(self._branch)
+        before = catalog.pointer(parsed)
+        self.sql(statement, engine="spark")
+        if statement.startswith("CALL"):  # an INSERT is logged by its engine
+            catalog.record_statement(parsed, before, Commit("rollback", message=f"{name} to snapshot {snapshot}"))
         return next(each for each in table_format.history(parsed) if each.is_current)
 
     def drop(self, name: str) -> None:

@@ -17,6 +17,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
+from lakehouse.core.authorship import acting_for
 from lakehouse.core.errors import LakeError
 from lakehouse.core.jsonable import jsonable
 from lakehouse.core.requests import QueryRequest, WriteTarget
@@ -46,6 +47,8 @@ class Query(BaseModel):
     reason: str = "asked for"
     tag: str = Field(default="", pattern="^([0-9a-f]{32})?$")
     """Under which GET /progress finds the statement."""
+    author: str = ""
+    """For whom the client acts; empty for the user of the daemon."""
 
 
 class Attachment(BaseModel):
@@ -92,7 +95,9 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
         tag = body.tag or uuid.uuid4().hex
         wants_arrow = ARROW in request.headers.get("accept", "")
         query_request = QueryRequest(
-            **body.model_dump(exclude={"engine", "reason", "tag", "write"}), write=body.write, arrow=wants_arrow
+            **body.model_dump(exclude={"engine", "reason", "tag", "author", "write"}),
+            write=body.write,
+            arrow=wants_arrow,
         )
         run = functools.partial(_run, answer, session, query_request, body, tag)
         try:
@@ -137,7 +142,7 @@ def _explain_errors(app: FastAPI) -> None:
 
 
 def _run(answer: Answer, session: LocalSession, request: QueryRequest, body: Query, tag: str) -> Response:
-    with session.cancellable(tag):
+    with acting_for(body.author), session.cancellable(tag):
         result = answer(request, body.engine)
     payload = {
         "columns": [asdict(column) for column in result.columns],

@@ -16,6 +16,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.core.authorship import acting_author
 from lakehouse.core.engine import EngineCapabilities, Query, job_group
 from lakehouse.core.errors import EngineUnreachableError, LakeError, StatementLostError, error_from_dict
 from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result
@@ -66,7 +67,7 @@ class SparkDaemonClient:
         request = query.request
         self._ensure_running()
         tag = token_hex(16)
-        body = {**asdict(request), "reason": query.reason, "tag": tag}
+        body = {**asdict(request), "reason": query.reason, "tag": tag, "author": acting_author()}
         with self._status_reporter("Running on Spark") as show, self._progress_shown(tag, show):
             status, content_type, data = self._send("POST", "/query", body, accept=ARROW if request.arrow else "")
         if status != 200:
