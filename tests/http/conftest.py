@@ -214,7 +214,8 @@ def start(home: Path, tmp_path: Path) -> Iterator[Start]:
             text=True,
         )
         assert popen.stderr is not None
-        client = Client(f"http://127.0.0.1:{port}")
+        scheme = "https" if "LAKE_SERVE__TLS_CERT_FILE" in environment else "http"
+        client = Client(f"{scheme}://127.0.0.1:{port}")
         lines = [popen.stderr.readline()]
         if not keys and environment.get("LAKE_AUTH") != "off":
             lines.append(popen.stderr.readline())
