@@ -56,6 +56,8 @@ class QueryRequest:
     ingest_into: str = ""
     """The table into which an ingest writes with this statement, or empty. The table's lock is held while the statement runs,
     because the client may die before, and the statement may choose the location of the table."""
+    stream: bool = False
+    """Return the rows of a read while they are computed, where the engine can; such a result is read once."""
 
 
 @dataclass(frozen=True)

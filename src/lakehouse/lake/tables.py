@@ -91,13 +91,19 @@ class TableMethods:
 
     # ---- tables -------------------------------------------------------------------------------------------------
 
-    def tables(self) -> list[TableInfo]:
-        """Every table; one that cannot be read has the reason in `problem`."""
-        return [describe_or_problem(name, table_format) for name, table_format in self._tables().all()]
+    def tables(self, names: Sequence[str] | None = None) -> list[TableInfo]:
+        """Every table, or those with these names; one that cannot be read has the reason in `problem`."""
+        wanted = None if names is None else set(names)
+        found = [(name, each) for name, each in self._tables().all() if wanted is None or str(name) in wanted]
+        return [describe_or_problem(name, table_format) for name, table_format in found]
 
     def table_names(self) -> list[str]:
         """The names of all tables, sorted, without reading any of them."""
-        return [str(name) for name, _ in self._tables().all()]
+        return list(self.table_formats())
+
+    def table_formats(self) -> dict[str, str]:
+        """The format of every table by its name, sorted, without reading any of them."""
+        return {str(name): table_format.name for name, table_format in self._tables().all()}
 
     def table(self, name: str) -> Table:
         """A handle on one table; NoSuchTableError suggests similar names."""

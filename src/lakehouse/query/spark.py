@@ -59,7 +59,7 @@ class SparkEngine:
             self._check_room()
         if statement.kind != "read" or request.write:
             # Commands return few rows, and Spark would run a limited command twice.
-            request = replace(request, limit=None)
+            request = replace(request, limit=None, stream=False)
         names = _StatementTables(statement, tables.pinned(list({use.name for use in statement.uses})))
         names.reject_hudi_changes()
         if names.check_new_table():

@@ -51,7 +51,8 @@ class TrinoEngine:
         if request.explain:
             sql = f"EXPLAIN {sql}"
         with self._status("Running on Trino") as progress, logged(self._catalog, query.statement, request):
-            return trino.run(sql, query.reason, request.limit, progress)
+            run = trino.stream if request.stream and query.statement.kind == "read" else trino.run
+            return run(sql, query.reason, request.limit, progress)
 
     def _at(self, statement: Statement, request: QueryRequest) -> str:
         """Rewrite the statement to read every table of the lake as of a WHEN."""

@@ -21,6 +21,7 @@ from lakehouse.core.engine import EngineCapabilities, Query, job_group
 from lakehouse.core.errors import EngineUnreachableError, LakeError, StatementLostError, error_from_dict
 from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result
 from lakehouse.core.tables import Column
+from lakehouse.engines.spark.daemon.stream import stream_statement
 from lakehouse.process.locks import locked
 
 if TYPE_CHECKING:
@@ -68,6 +69,9 @@ class SparkDaemonClient:
         self._ensure_running()
         tag = token_hex(16)
         body = {**asdict(request), "reason": query.reason, "tag": tag, "author": acting_author()}
+        if request.stream:
+            with self._status_reporter("Running on Spark"), self._translated():
+                return stream_statement(self._socket, body, request.sql)
         with self._status_reporter("Running on Spark") as show, self._progress_shown(tag, show):
             status, content_type, data = self._send("POST", "/query", body, accept=ARROW if request.arrow else "")
         if status != 200:
@@ -183,10 +187,17 @@ class SparkDaemonClient:
         self, method: str, path: str, body: Any = None, accept: str = "", timeout: float | None = None
     ) -> tuple[int, str, bytes]:
         # Imported here: a query that DuckDB answers does not need HTTP.
-        from lakehouse.process.unix_http import ConnectionBroken, Unreachable, request
+        from lakehouse.process.unix_http import request
+
+        with self._translated():
+            return request(self._socket, method, path, body, accept or "application/json", timeout)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        from lakehouse.process.unix_http import ConnectionBroken, Unreachable
 
         try:
-            return request(self._socket, method, path, body, accept or "application/json", timeout)
+            yield
         except Unreachable as exc:
             raise EngineUnreachableError("The warm Spark does not answer.", "lake doctor") from exc
         except ConnectionBroken as exc:
