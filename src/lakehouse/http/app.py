@@ -112,6 +112,8 @@ async def _explain_error(request: Request, exc: Exception) -> Response:
 
 
 async def _explain_bug(request: Request, exc: Exception) -> Response:
+    if isinstance(exc.__cause__, LakeError):  # part of the answer is sent, so nobody reads this one
+        return _failed(request, exc.__cause__)
     return _failed(request, unexpected(exc, request.scope["state"]["call"].request_id))
 
 

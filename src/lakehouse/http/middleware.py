@@ -63,7 +63,8 @@ class Gate:
         except LakeError as exc:
             await self._fail(exc, scope, receive, answer, entry)
         except Exception as exc:  # noqa: BLE001 - the client gets an answer, the log the reason
-            entry.facts["error"] = LakeError.code
+            # Starlette wraps an error that comes after the start of the answer.
+            entry.facts["error"] = exc.__cause__.code if isinstance(exc.__cause__, LakeError) else LakeError.code
             if answer.status is None:  # else the application has answered
                 await self._fail(unexpected(exc, entry.request_id), scope, receive, answer, entry)
         finally:

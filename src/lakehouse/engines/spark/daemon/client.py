@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.core.authorship import acting_author
 from lakehouse.core.engine import EngineCapabilities, Query, job_group
 from lakehouse.core.errors import EngineUnreachableError, LakeError, StatementLostError, error_from_dict
-from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result
+from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import Column
-from lakehouse.engines.spark.daemon.stream import stream_statement
 from lakehouse.process.locks import locked
 
 if TYPE_CHECKING:
@@ -65,6 +64,8 @@ class SparkDaemonClient:
 
     def run(self, query: Query) -> Result:
         """Run a request on the daemon, which is started if it does not run."""
+        from lakehouse.engines.spark.daemon.stream import stream_statement, whole_result
+
         request = query.request
         self._ensure_running()
         tag = token_hex(16)
@@ -76,7 +77,11 @@ class SparkDaemonClient:
             status, content_type, data = self._send("POST", "/query", body, accept=ARROW if request.arrow else "")
         if status != 200:
             raise error_from_dict(json.loads(data), request.sql)
-        return _arrow_result(data) if content_type == ARROW else _listed_result(json.loads(data))
+        if content_type != ARROW:
+            return _listed_result(json.loads(data))
+        import pyarrow
+
+        return whole_result(pyarrow.ipc.open_stream(data))
 
     @contextmanager
     def _progress_shown(self, tag: str, show: Callable[[str], None] | None) -> Iterator[None]:
@@ -226,12 +231,3 @@ def _listed_result(payload: dict[str, Any]) -> Result:
     columns = tuple(Column(**column) for column in payload["columns"])
     rows = [tuple(row) for row in payload["rows"]]
     return Result(columns, ListedRows([column.name for column in columns], rows), Explain(**payload["explain"]))
-
-
-def _arrow_result(data: bytes) -> Result:
-    import pyarrow
-
-    table = pyarrow.ipc.open_stream(data).read_all()
-    payload = json.loads(table.schema.metadata[b"lake"])
-    columns = tuple(Column(**column) for column in payload["columns"])
-    return Result(columns, ArrowRows(table.replace_schema_metadata(None)), Explain(**payload["explain"]))

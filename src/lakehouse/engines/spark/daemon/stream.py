@@ -32,13 +32,18 @@ def stream_statement(path: Path, body: dict[str, Any], sql: str) -> Result:
     metadata = reader.schema.metadata or {}
     if b"lake" in metadata:  # a statement that does not stream: a write, or one of Spark's own
         with response:
-            table = reader.read_all()
-        payload = json.loads(metadata[b"lake"])
-        columns = tuple(Column(**column) for column in payload["columns"])
-        return Result(columns, ArrowRows(table.replace_schema_metadata(None)), Explain(**payload["explain"]))
+            return whole_result(reader)
     columns = tuple(Column(**column) for column in json.loads(metadata[COLUMNS_KEY.encode()]))
     rows = BatchedRows(reader.schema.remove_metadata(), _batches(response, reader, sql))
     return Result(columns, rows, Explain("spark", str(body["reason"])))
+
+
+def whole_result(reader: Any) -> Result:
+    """The result of an Arrow stream that the daemon sent at once; the metadata of its schema describes it."""
+    table = reader.read_all()
+    payload = json.loads(table.schema.metadata[b"lake"])
+    columns = tuple(Column(**column) for column in payload["columns"])
+    return Result(columns, ArrowRows(table.replace_schema_metadata(None)), Explain(**payload["explain"]))
 
 
 def _batches(response: ResponseStream, reader: Any, sql: str) -> Iterator[pyarrow.RecordBatch]:
