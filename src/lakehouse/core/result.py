@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -163,7 +163,7 @@ class BatchedRows:
         return ArrowRows(self.arrow()).fetch()
 
 
-def first_rows(batches: Iterator[pyarrow.RecordBatch], limit: int | None) -> Iterator[pyarrow.RecordBatch]:
+def first_rows(batches: Iterator[pyarrow.RecordBatch], limit: int | None) -> Generator[pyarrow.RecordBatch, None, None]:
     """The first rows of batches; what comes later is not computed. Closes the batches at its end."""
     try:
         for batch in batches:

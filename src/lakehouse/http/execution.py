@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ from lakehouse.core.errors import (
     StatementTimeoutError,
 )
 from lakehouse.core.requests import QueryRequest
-from lakehouse.core.result import Result
+from lakehouse.core.result import Result, first_rows
 from lakehouse.core.tables import Column
 from lakehouse.engines.duckdb.workers.statement import EncodedRows, WorkerEngine, WorkerStatement
 from lakehouse.http.answers import plain
@@ -129,12 +130,14 @@ class Execution:
         encode, (schema, batches) = encoder(self.format), result.stream()
         yield encode.begin(result.columns, schema)
         seen = 0
-        for batch in batches:
-            for start in range(0, batch.num_rows, BATCH_ROWS):
-                piece = batch.slice(start, min(BATCH_ROWS, max(self._limit - seen, 0)))
-                seen += min(batch.num_rows - start, BATCH_ROWS)
-                if piece.num_rows:
-                    yield encode.rows(piece)
+        # Closed also if the client hangs up, which ends the statement of an engine that still computes.
+        with closing(first_rows(batches, self._limit + 1)) as rows:
+            for batch in rows:
+                for start in range(0, batch.num_rows, BATCH_ROWS):
+                    piece = batch.slice(start, min(BATCH_ROWS, max(self._limit - seen, 0)))
+                    seen += min(batch.num_rows - start, BATCH_ROWS)
+                    if piece.num_rows:
+                        yield encode.rows(piece)
         self.summary = {
             "row_count": min(seen, self._limit),
             "truncated": seen > self._limit,
