@@ -1,7 +1,7 @@
 """Dashboard queries by many clients at once: `lake serve` beside one DuckDB process per query, and beside Trino.
 
-`python -m bench.serve [--seconds 60] [--rows 10000000] [--clients 32] [--trino URL]`: mixed queries with varying literals, result cache off.
-For Trino, start the stack first (`lake --profile sql up trino`) and give its address; the rows are copied into its catalog `memory`.
+`python -m bench.serve [--seconds 60] [--rows 10000000] [--clients 32] [--trino]`: mixed queries with varying literals, result cache off.
+`--trino` starts the servers of the profile `sql` in a folder of its own; `lake serve` and Trino then read the same Iceberg table there.
 Keeps bench/results/serve.json.
 """
 
@@ -18,7 +18,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -26,8 +27,12 @@ import duckdb
 import psutil
 import requests
 
+from bench.machine import Watch, code_version, hardware, versions
+
 LAKE = Path(sys.executable).parent / "lake"
 RESULTS = Path(__file__).parent / "results" / "serve.json"
+#: Heap of Trino: three times what the stack gives it.
+TRINO_MEMORY = "3g"
 QUERIES = (
     "select count(*) as n from {table} where shop = {shop}",
     "select shop, sum(amount) as total from {table} where day >= date '{day}' group by shop order by total desc limit 10",
@@ -35,6 +40,10 @@ QUERIES = (
     "select id, amount from {table} where id = {id}",
     "select count(*) as n, max(amount) as most from {table} where amount > {amount} and day < date '{day}'",
 )
+CREATE = """create table sales as
+select id, (id * 7919) % 200 as shop, cast((id * 31) % 997 as double) as amount,
+  cast(date_add('day', id % 365, date '2026-01-01') as date) as day
+from (select a * 10000 + b as id from unnest(sequence(0, {rows} - 1)) t(a), unnest(sequence(0, 9999)) u(b))"""
 PROCESS = """
 import sys, duckdb
 from lakehouse.engines.duckdb.connection import load_extension
@@ -116,68 +125,113 @@ def rows(file: Path, count: int) -> None:
     )
 
 
-def served(folder: Path, arguments: argparse.Namespace) -> list[Load]:
+@contextmanager
+def serving(environment: dict[str, str]) -> Iterator[tuple[str, int]]:
+    """`lake serve` without limits and cache on a free port; gives its address and process id."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     limits = {"LAKE_SERVE__CACHE": "0", "LAKE_SERVE__RATE": "0", "LAKE_SERVE__CONCURRENCY": "0", "LAKE_AUTH": "off"}
-    environment = {**os.environ, "LAKE_HOME": str(folder / "lake"), **limits}
-    service = subprocess.Popen([LAKE, "serve", "--port", str(port)], env=environment, stderr=subprocess.PIPE, text=True)
+    service = subprocess.Popen(
+        [LAKE, "serve", "--port", str(port)],
+        env={**os.environ, **environment, **limits},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert service.stderr is not None
-    service.stderr.readline()
-    url, sessions = f"http://127.0.0.1:{port}", threading.local()
     try:
+        line = service.stderr.readline()
+        if "listens" not in line:
+            raise SystemExit(line + service.stderr.read())
         while True:
             try:
-                requests.get(f"{url}/healthz", timeout=5)
+                requests.get(f"http://127.0.0.1:{port}/readyz", timeout=5).raise_for_status()
                 break
-            except requests.ConnectionError:
+            except requests.RequestException:
                 time.sleep(0.1)
-        with (folder / "rows.parquet").open("rb") as file:
-            headers = {"Content-Type": "application/vnd.apache.parquet"}
-            requests.post(f"{url}/ingest/shop.sales", data=file, headers=headers, timeout=3600).raise_for_status()
-        metadata = sorted((folder / "lake" / "warehouse" / "shop" / "sales" / "metadata").glob("*.json"))[-1]
-
-        def over_http(sql: str) -> None:
-            if not hasattr(sessions, "session"):
-                sessions.session = requests.Session()
-            sessions.session.post(f"{url}/query", json={"sql": sql}, timeout=120).raise_for_status()
-
-        def in_a_process(sql: str) -> None:
-            subprocess.run([sys.executable, "-c", PROCESS, sql], check=True, capture_output=True)
-
-        scan = f"iceberg_scan('{metadata}')"
-        return [
-            load("lake serve", over_http, "shop.sales", arguments.clients, arguments.seconds, service.pid),
-            load("a DuckDB process per query", in_a_process, scan, arguments.clients, arguments.seconds),
-        ]
+        yield f"http://127.0.0.1:{port}", service.pid
     finally:
         service.terminate()
         service.wait()
         service.stderr.close()
 
 
-def on_trino(folder: Path, arguments: argparse.Namespace) -> list[Load]:
-    from urllib.parse import urlsplit
+def served(name: str, file: Path | None, environment: dict[str, str], arguments: argparse.Namespace) -> Load:
+    """Let the clients ask the service of a lake, into which the rows of a file are ingested first."""
+    sessions = threading.local()
+    with serving(environment) as (url, pid):
+        if file is not None:
+            headers = {"Content-Type": "application/vnd.apache.parquet"}
+            with file.open("rb") as rows:
+                requests.post(f"{url}/ingest/shop.sales", data=rows, headers=headers, timeout=3600).raise_for_status()
 
+        def over_http(sql: str) -> None:
+            if not hasattr(sessions, "session"):
+                sessions.session = requests.Session()
+            sessions.session.post(f"{url}/query", json={"sql": sql}, timeout=120).raise_for_status()
+
+        return load(name, over_http, "shop.sales", arguments.clients, arguments.seconds, pid)
+
+
+def in_processes(home: Path, arguments: argparse.Namespace) -> Load:
+    """One DuckDB process per query, on the files of a lake."""
+    metadata = sorted((home / "warehouse" / "shop" / "sales" / "metadata").glob("*.json"))[-1]
+
+    def in_a_process(sql: str) -> None:
+        subprocess.run([sys.executable, "-c", PROCESS, sql], check=True, capture_output=True)
+
+    scan = f"iceberg_scan('{metadata}')"
+    return load("a DuckDB process per query", in_a_process, scan, arguments.clients, arguments.seconds)
+
+
+def beside_trino(folder: Path, arguments: argparse.Namespace) -> list[Load]:
+    """The service and Trino on the same table in an object store, which Trino writes."""
     from trino.dbapi import connect
 
-    address = urlsplit(arguments.trino)
+    ports = {f"LAKE_STACK__{name.upper()}": str(port) for name, port in free_ports().items()}
+    environment = {
+        "LAKE_HOME": str(folder / "stack"),
+        "LAKE_PROFILE": "sql",
+        "LAKE_STACK__TRINO_MEMORY": TRINO_MEMORY,
+        **ports,
+    }
+    subprocess.run([LAKE, "up", "trino"], env={**os.environ, **environment}, check=True, stdout=subprocess.DEVNULL)
+    port = int(ports["LAKE_STACK__TRINO_PORT"])
 
     def ask(sql: str) -> None:
-        connection = connect(host=address.hostname, port=address.port, user="lake", catalog="memory", schema="default")
+        connection = connect(host="127.0.0.1", port=port, user="lake", catalog="lake", schema="shop")
         cursor = connection.cursor()
         cursor.execute(sql)
         cursor.fetchall()
         connection.close()
 
-    ask("drop table if exists sales")
-    ask(
-        "create table sales as select id, (id * 7919) % 200 as shop, cast((id * 31) % 997 as double) as amount,"
-        " date_add('day', id % 365, date '2026-01-01') as day from (select a * 10000 + b as id"
-        f" from unnest(sequence(0, {max(arguments.rows // 10_000, 1) - 1})) t(a), unnest(sequence(0, 9999)) u(b))"
-    )
-    return [load("Trino", ask, "sales", arguments.clients, arguments.seconds)]
+    try:
+        ask("create schema if not exists shop")
+        ask(CREATE.format(rows=arguments.rows // 10_000))
+        ours = served("lake serve, in the object store", None, environment, arguments)
+        load("Trino, warming up", ask, "sales", 4, arguments.seconds / 2)  # for Java's compiler
+        server = next(each.pid for each in psutil.process_iter(["cmdline"]) if is_trino(each, folder))
+        return [ours, load("Trino", ask, "sales", arguments.clients, arguments.seconds, server)]
+    finally:
+        subprocess.run([LAKE, "down"], env={**os.environ, **environment}, check=True, stdout=subprocess.DEVNULL)
+
+
+def is_trino(process: psutil.Process, folder: Path) -> bool:
+    words = process.info["cmdline"] or []
+    return "io.trino.server.TrinoServer" in words and any(str(folder) in word for word in words)
+
+
+def free_ports() -> dict[str, int]:
+    """A free port for every server."""
+    from lakehouse.config.load import all_settings
+    from lakehouse.config.stack import StackSettings
+
+    names = [name for name, _, _ in all_settings(StackSettings) if name.endswith("_port")]
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in names]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return {name.rpartition(".")[2]: probe.getsockname()[1] for name, probe in zip(names, probes, strict=True)}
 
 
 def main() -> None:
@@ -185,22 +239,36 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--clients", type=int, default=32)
-    parser.add_argument("--trino", default="")
-    arguments = parser.parse_args()
+    parser.add_argument("--trino", action="store_true")
+    arguments, watch = parser.parse_args(), Watch()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        rows(folder / "rows.parquet", arguments.rows)
-        found = served(folder, arguments) + (on_trino(folder, arguments) if arguments.trino else [])
-    ours = found[0].per_second
-    ratios = {each.name: round(ours / each.per_second, 2) for each in found[1:] if each.per_second}
+        folder, file = Path(name), Path(name) / "rows.parquet"
+        rows(file, arguments.rows)
+        found = [served("lake serve", file, {"LAKE_HOME": str(folder / "lake")}, arguments)]
+        found.append(in_processes(folder / "lake", arguments))
+        found += beside_trino(folder, arguments) if arguments.trino else []
+    rates = {each.name: each.per_second for each in found}
+    ratios = {
+        f"{ours} to {other}": round(rates[ours] / rates[other], 2)
+        for ours, other in (
+            ("lake serve", "a DuckDB process per query"),
+            ("lake serve, in the object store", "Trino"),
+            ("lake serve", "Trino"),
+        )
+        if rates.get(other)
+    }
     RESULTS.write_text(
         json.dumps(
             {
+                "machine": hardware(),
+                "versions": versions(),
+                "code": code_version("bench/serve.py"),
+                "load": watch.seen(),
                 "rows": arguments.rows,
                 "clients": arguments.clients,
                 "seconds": arguments.seconds,
                 "contenders": [asdict(each) for each in found],
-                "times_the_throughput_of": ratios,
+                "throughput": ratios,
             },
             indent=1,
         )

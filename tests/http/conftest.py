@@ -95,6 +95,71 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
+#: A pipeline that needs no Spark. It waits as long as there is a file `wait` beside it, and fails while there is a file `fail`.
+PIPELINE = """
+import time
+from pathlib import Path
+
+import pyarrow
+
+from lakehouse.pipelines import Pipeline, Table
+
+FOLDER, SHAPE = Path(__file__).parent, pyarrow.schema([("n", pyarrow.int64())])
+
+
+def no_spark():
+    raise AssertionError("built without Spark")
+
+
+def build(context):
+    while (FOLDER / "wait").exists():
+        time.sleep(0.05)
+    if (FOLDER / "fail").exists():
+        raise OSError("the source is gone")
+    context.catalog.create_table_if_not_exists("steps.t", schema=SHAPE).append(pyarrow.table({"n": [1]}, schema=SHAPE))
+    return 1
+
+
+steps = Pipeline("steps", (Table("steps.t", no_spark, light=build),))
+"""
+
+
+@dataclass(frozen=True)
+class ServedPipelines(Served):
+    """A service with a pipeline of its own."""
+
+    folder: Path
+    """Where its files `wait` and `fail` are."""
+
+    def run(self, client: Client, fails: bool = False) -> dict[str, Any]:
+        """Run the pipeline to its end; returns the job."""
+        if fails:
+            (self.folder / "fail").touch()
+        try:
+            answer = client.post("/pipelines/steps/runs", {"light": True})
+            assert answer.status_code == 202, answer.text
+            return self.ended(client, answer.json()["job"]["id"])
+        finally:
+            (self.folder / "fail").unlink(missing_ok=True)
+
+    def ended(self, client: Client, job: str) -> dict[str, Any]:
+        """A job that has ended."""
+        found: dict[str, Any] = {}
+        while found.get("state") not in ("succeeded", "failed", "canceled"):
+            found = client.get(f"/jobs/{job}", params={"wait": 20}).json()
+        return found
+
+
+@pytest.fixture(scope="session")
+def pipelined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPipelines]:
+    """One service with a pipeline."""
+    folder = tmp_path_factory.mktemp("pipelined")
+    (folder / "lake.toml").write_text('pipelines = ["served_pipelines"]\n')
+    (folder / "served_pipelines.py").write_text(PIPELINE)
+    with serving(folder / "lake", workers=1, concurrency=0) as found:
+        yield ServedPipelines(found.url, found.service, found.admin, folder)
+
+
 @pytest.fixture
 def admin(served: Served) -> Client:
     return served.admin
@@ -133,7 +198,8 @@ def start(home: Path, tmp_path: Path) -> Iterator[Start]:
             text=True,
         )
         assert popen.stderr is not None
-        client = Client(f"http://127.0.0.1:{port}")
+        scheme = "https" if "LAKE_SERVE__TLS_CERT_FILE" in environment else "http"
+        client = Client(f"{scheme}://127.0.0.1:{port}")
         lines = [popen.stderr.readline()]
         if not keys and environment.get("LAKE_AUTH") != "off":
             lines.append(popen.stderr.readline())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from tests.http.conftest import Client, Served, Start, wait_for
+from tests.http.conftest import Client, Served, ServedPipelines, Start, wait_for
 
 
 def upload(client: Client, table: str, content: bytes | Path, **fields: str) -> Any:
@@ -123,3 +123,32 @@ def test_pipelines_and_runs_are_listed(served: Served) -> None:
     assert served.admin.get("/runs/nothing").json()["error"] == "no_such_run"
     assert served.admin.post("/pipelines/nothing/runs", {}).json()["error"] == "no_such_pipeline"
     assert served.client("agent").post("/pipelines/market/runs", {}).status_code == 403
+
+
+def test_a_run_is_started_followed_canceled_and_resumed(pipelined: ServedPipelines) -> None:
+    client, wait = pipelined.client("writer", name="ann"), pipelined.folder / "wait"
+    wait.touch()
+    try:
+        answer = client.post("/pipelines/steps/runs", {"light": True, "message": "first"})
+        assert answer.status_code == 202, answer.text
+        started = answer.json()
+        job, run = started["job"]["id"], started["run"]
+        wait_for(lambda: "steps.t" in client.get(f"/jobs/{job}").json()["progress"])
+        assert client.get(f"/runs/{run}").json()["state"] == "running"
+        assert client.post(f"/jobs/{job}/cancel").json()["state"] == "canceled"
+    finally:
+        wait.unlink()
+    stopped = client.get(f"/runs/{run}").json()
+    assert (stopped["state"], stopped["commit"]) == ("failed", "")
+    resumed = client.post(f"/runs/{run}/resume").json()
+    with requests.get(
+        f"{client.url}/jobs/{resumed['job']['id']}/events",
+        headers={"Authorization": f"Bearer {client.key}"},
+        stream=True,
+        timeout=120,
+    ) as events:
+        states = [json.loads(line[6:])["state"] for line in events.iter_lines() if line.startswith(b"data: ")]
+    assert states[-1] == "succeeded"
+    done = client.get(f"/runs/{run}").json()
+    assert (done["state"], done["tables"][0]["rows"], done["message"]) == ("published", 1, "first")
+    assert client.get("/runs").json()["runs"][0]["id"] == run

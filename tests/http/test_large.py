@@ -60,7 +60,12 @@ def lines() -> Iterator[bytes]:
 
 @pytest.mark.faults
 def test_a_large_upload_and_result_need_little_memory(start: Start) -> None:
-    process = start(LAKE_SERVE__WORKER_MEMORY="200MB", LAKE_SERVE__WORKERS="1", LAKE_QUERY__MEMORY_LIMIT="200MB")
+    process = start(
+        LAKE_SERVE__WORKER_MEMORY="200MB",
+        LAKE_SERVE__WORKERS="1",
+        LAKE_SERVE__MAX_ROWS="100000000",  # 2 GB are 22 million rows, more than the default
+        LAKE_QUERY__MEMORY_LIMIT="200MB",
+    )
     client = process.client
     client.rows("select 1 as one")
     watch = Watch(process)

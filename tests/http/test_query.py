@@ -16,6 +16,8 @@ import pytest
 from pyarrow import parquet
 from tests.http.conftest import Client, Served, wait_for
 
+from lakehouse.core.names import TableName
+
 #: Takes minutes.
 SLOW = "select sum(a.id * b.id) as s from range(10000000) a(id), range(100000) b(id)"
 ARROW, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"
@@ -272,3 +274,25 @@ def test_a_statement_outlives_its_request_and_is_canceled(served: Served) -> Non
     canceled = client.post("/statements", {"statement": SLOW, "wait_timeout": "5s", "on_wait_timeout": "CANCEL"})
     assert canceled.json()["status"]["state"] == "CANCELED"
     assert client.post("/statements", {"statement": "select 1", "wait_timeout": "3s"}).status_code == 400
+
+
+def test_tables_are_listed_without_reading_them(served: Served) -> None:
+    client, names = served.admin, [f"listed.t{number}" for number in range(3)]
+    for name in names:
+        client.insert(name, [{"id": 1}])
+    reader = served.client("reader", namespaces=["listed"])
+    catalog = served.service.lake.refs.branches.catalog
+    pointer = catalog.pointer(TableName.parse("listed.t1"))
+    assert pointer is not None
+    # No metadata is there, which a listing that opened the table would report.
+    assert catalog.swap_pointer(TableName.parse("listed.t1"), pointer, "file:///nowhere/1.metadata.json")
+    listed = reader.get("/tables").json()
+    assert listed == {"tables": [{"name": name, "format": "iceberg"} for name in names], "next_page_token": None}
+    first = reader.get("/tables", params={"page_size": 2}).json()
+    second = reader.get("/tables", params={"page_size": 2, "page_token": first["next_page_token"]}).json()
+    assert [each["name"] for page in (first, second) for each in page["tables"]] == names
+    described = reader.get("/tables", params={"details": True, "page_size": 1}).json()
+    assert [each["columns"][0]["name"] for each in described["tables"]] == ["id"]
+    broken = reader.get("/tables", params={"details": True}).json()["tables"][1]
+    assert (broken["name"], broken["problem"] != "") == ("listed.t1", True)
+    catalog.swap_pointer(TableName.parse("listed.t1"), "file:///nowhere/1.metadata.json", pointer)

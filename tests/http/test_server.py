@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 import requests
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from tests.conftest import Command, cache_only
 from tests.http.conftest import Client, Start
 
+import lakehouse
 from lakehouse.config.load import load_settings
-from lakehouse.core.errors import BadSettingError
+from lakehouse.core.errors import BadSettingError, ServiceUnreachableError
 from lakehouse.http.server import check_exposure
 
 
@@ -63,3 +71,52 @@ def test_a_port_that_is_taken_is_said(lake_command: Command, start: Start) -> No
     done = lake_command("serve", "--port", port)
     assert done.returncode == 2
     assert f"cannot listen on 127.0.0.1:{port}" in done.stderr
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that signs itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "lakehouse test")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    files = tmp_path / "cert.pem", tmp_path / "key.pem"
+    for file, content in zip(files, (made.public_bytes(Encoding.PEM), private), strict=True):
+        file.write_bytes(content)
+    return files
+
+
+def test_tls_is_verified_by_the_client(
+    start: Start, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cert, key = certificate
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(cert))
+    process = start(LAKE_SERVE__TLS_CERT_FILE=str(cert), LAKE_SERVE__TLS_KEY_FILE=str(key))
+    url, secret = process.client.url, process.client.key
+    assert url.startswith("https://")
+    assert process.client.rows("select 1 as one") == [{"one": 1}]
+    with (
+        lakehouse.connect(url, key=secret) as stranger,
+        pytest.raises(ServiceUnreachableError, match="certificate"),
+    ):
+        stranger.sql("select 1")
+    monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+    with lakehouse.connect(url, key=secret) as lake:
+        assert lake.sql("select 1 as one").rows() == [(1,)]
+    with (
+        lakehouse.connect(url.replace("https", "http"), key=secret) as plain,
+        pytest.raises(ServiceUnreachableError),
+    ):
+        plain.sql("select 1")

@@ -7,8 +7,12 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
+import psutil
+import pyarrow
 import pytest
 import requests
 from tests.http.conftest import Client, Served, serve_app, wait_for
@@ -25,7 +29,7 @@ pytestmark = pytest.mark.spark
 def on_spark(shared_lake: Lake, shared_settings: Settings) -> Iterator[Served]:
     settings = replace(shared_settings, serve=replace(shared_settings.serve, workers=1))
     with closing(create_service(shared_lake, settings)) as service:
-        key = service.keys.create(KeyRequest("admin"))[1]
+        key = service.keys.create(KeyRequest("admin", "ann"))[1]
         with serve_app(create_app(service)) as url:
             yield Served(url, service, Client(url, key))
 
@@ -51,6 +55,8 @@ def test_sql_writes_run_on_spark_and_are_read_at_once(on_spark: Served, namespac
     rolled = client.post(f"/tables/{namespace}.t/rollback", {"to": first})
     assert rolled.status_code == 200, rolled.text
     assert len(client.rows(f"select * from {namespace}.t")) == 2
+    log = [(line["what"], line["author"]) for line in client.get(f"/log?table={namespace}.t").json()["commits"]]
+    assert log == [("rollback", "ann"), ("sql", "ann"), ("sql", "ann"), ("sql", "ann")]
 
 
 def test_an_upload_creates_tables_of_both_formats(on_spark: Served, namespace: str) -> None:
@@ -94,3 +100,43 @@ def test_a_client_that_hangs_up_stops_its_statement_on_spark(on_spark: Served, n
     ended_at.append(time.monotonic() - gone)
     assert entries[0]["path"] == "/query"
     assert ended_at[0] < 5
+
+
+def test_rows_of_spark_pass_through_while_they_are_computed(on_spark: Served) -> None:
+    sql = (
+        "select id, concat(cast(id as string), repeat('x', 300)) as text, cast(id as decimal(20, 2)) as d,"
+        " timestamp_seconds(id) as at, array(id) as a from range(0, 600000, 1, 12)"
+    )
+    headers = {"Authorization": f"Bearer {on_spark.admin.key}", "Accept": "application/vnd.apache.arrow.stream"}
+    before, most, ids, last = psutil.Process().memory_info().rss, 0, 0, None
+    with (
+        requests.post(
+            f"{on_spark.url}/query", json={"sql": sql, "engine": "spark"}, headers=headers, stream=True, timeout=300
+        ) as answer,
+        pyarrow.ipc.open_stream(answer.raw) as batches,
+    ):
+        for batch in batches:
+            ids, last = ids + batch.num_rows, batch if batch.num_rows else last
+            most = max(most, psutil.Process().memory_info().rss)
+    assert ids == 600_000
+    assert last is not None and last.slice(last.num_rows - 1).to_pylist() == [
+        {
+            "id": 599_999,
+            "text": "599999" + "x" * 300,
+            "d": Decimal("599999.00"),
+            "at": datetime.fromtimestamp(599_999, UTC),
+            "a": [599_999],
+        }
+    ]
+    assert most - before < 100 << 20, f"the result of 200 MB took {(most - before) >> 20} MB"
+
+
+def test_an_error_after_the_first_rows_ends_the_answer_early(on_spark: Served) -> None:
+    sql = "select if(id = 550000, cast(raise_error('too late') as bigint), id) as id from range(0, 600000, 1, 12)"
+    answer = on_spark.admin.post("/query", {"sql": sql, "engine": "spark"}, headers={"Accept": "text/csv"}, stream=True)
+    with answer, pytest.raises(requests.exceptions.ChunkedEncodingError):
+        assert answer.status_code == 200
+        for _ in answer.iter_content(1 << 20):
+            pass
+    entry = next(each for each in on_spark.admin.get("/audit").json()["entries"] if each["path"] == "/query")
+    assert entry["error"] == "engine_failed"

@@ -92,7 +92,7 @@ class RemoteTables:
 
     def tables(self) -> list[TableInfo]:
         """Every table that the key may see; one that cannot be read has the reason in `problem`."""
-        return decode_all(TableInfo, self._service.pages("/tables", "tables", branch=self._on()))
+        return decode_all(TableInfo, self._service.pages("/tables", "tables", branch=self._on(), details=True))
 
     def table_names(self) -> list[str]:
         """The names of all tables that the key may see."""

@@ -49,15 +49,20 @@ class CancelScope:
             self._stops.remove(stop)
 
 
+def stop_with_scope(stop: Callable[[], None]) -> Callable[[], None]:
+    """Have a canceled scope call `stop`, also after the block in which the scope is active; returns what ends that."""
+    scope = _current.get()
+    if scope is None:
+        return lambda: None
+    scope.add(stop)
+    return lambda: scope.remove(stop)
+
+
 @contextmanager
 def stopped_by(stop: Callable[[], None]) -> Iterator[None]:
     """While the block runs, a canceled scope calls `stop`; without a scope, nothing does."""
-    scope = _current.get()
-    if scope is None:
-        yield
-        return
-    scope.add(stop)
+    end = stop_with_scope(stop)
     try:
         yield
     finally:
-        scope.remove(stop)
+        end()

@@ -58,6 +58,8 @@ class QueryRequest:
     because the client may die before, and the statement may choose the location of the table."""
     maintains: str = ""
     """The Hudi table that maintenance changes with this statement, which must be a call of one of Hudi's procedures for it."""
+    stream: bool = False
+    """Return the rows of a read while they are computed, where the engine can; such a result is read once."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -71,6 +71,13 @@ class Result:
         streamed = getattr(self.source, "batches", None)
         return iter(self.to_arrow().to_batches()) if streamed is None else streamed()
 
+    def stream(self) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]:
+        """The schema, and the rows as `batches` returns them."""
+        if isinstance(self.source, BatchedRows):
+            return self.source.schema, self.source.batches()
+        table = self.to_arrow()
+        return table.schema, iter(table.to_batches())
+
     def to_pandas(self) -> pandas.DataFrame:
         return self.to_arrow().to_pandas()
 
@@ -136,3 +143,37 @@ class ArrowRows:
 
     def arrow(self) -> pyarrow.Table:
         return self.table
+
+
+class BatchedRows:
+    """Rows that an engine returns while it computes them. They can be read once."""
+
+    def __init__(self, schema: pyarrow.Schema, batches: Iterator[pyarrow.RecordBatch]) -> None:
+        self.schema, self._batches = schema, batches
+
+    def batches(self) -> Iterator[pyarrow.RecordBatch]:
+        return self._batches
+
+    def arrow(self) -> pyarrow.Table:
+        import pyarrow
+
+        return pyarrow.Table.from_batches(self._batches, self.schema)
+
+    def fetch(self) -> list[Row]:
+        return ArrowRows(self.arrow()).fetch()
+
+
+def first_rows(batches: Iterator[pyarrow.RecordBatch], limit: int | None) -> Generator[pyarrow.RecordBatch, None, None]:
+    """The first rows of batches; what comes later is not computed. Closes the batches at its end."""
+    try:
+        for batch in batches:
+            if limit is None:
+                yield batch
+                continue
+            yield batch.slice(0, limit)
+            limit -= min(limit, batch.num_rows)
+            if not limit:
+                return
+    finally:
+        if close := getattr(batches, "close", None):
+            close()

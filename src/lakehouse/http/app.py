@@ -101,7 +101,7 @@ def _oidc(settings: Settings) -> OidcVerifier | None:
 
 
 def _failed(request: Request, error: LakeError) -> Response:
-    """The answer to a request that failed, which the audit log is told."""
+    """The answer to a request that failed; the audit log gets its error code."""
     request.scope["state"]["call"].note(error=error.code)
     return error_response(error)
 
@@ -112,6 +112,8 @@ async def _explain_error(request: Request, exc: Exception) -> Response:
 
 
 async def _explain_bug(request: Request, exc: Exception) -> Response:
+    if isinstance(exc.__cause__, LakeError):  # part of the answer is sent, so nobody reads this one
+        return _failed(request, exc.__cause__)
     return _failed(request, unexpected(exc, request.scope["state"]["call"].request_id))
 
 

@@ -36,14 +36,10 @@ class ServiceDatabase:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Read and write; all changes of the block are committed together, or none."""
-        try:
-            with closing(sqlite3.connect(self._file, timeout=_TIMEOUT_S, isolation_level=None)) as db:
-                db.row_factory = sqlite3.Row
-                db.execute("BEGIN IMMEDIATE")
-                yield db
-                db.execute("COMMIT")
-        except sqlite3.DatabaseError as exc:
-            raise ServiceError(f"The service's records in {self._file.name} cannot be used: {exc}.") from exc
+        with self.reading() as db:
+            db.execute("BEGIN IMMEDIATE")
+            yield db
+            db.execute("COMMIT")
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ from lakehouse.core.errors import (
     StatementTimeoutError,
 )
 from lakehouse.core.requests import QueryRequest
-from lakehouse.core.result import Result
+from lakehouse.core.result import Result, first_rows
 from lakehouse.core.tables import Column
 from lakehouse.engines.duckdb.workers.statement import EncodedRows, WorkerEngine, WorkerStatement
 from lakehouse.http.answers import plain
@@ -56,7 +57,7 @@ class Execution:
         self._queries, self._call, self._engine, self.format = queries, call, engine, format
         limit = queries.max_rows if request.limit is None else min(request.limit, queries.max_rows)
         # One row more, which shows whether there are more.
-        self._limit, self._request = limit, replace(request, limit=limit + 1)
+        self._limit, self._request = limit, replace(request, limit=limit + 1, stream=not request.explain)
         self._statement: WorkerStatement | None = None
         self._scope, self._timed_out = CancelScope(), False
         self._timer: threading.Timer | None = None
@@ -125,17 +126,21 @@ class Execution:
         self._call.note(rows=self.summary.get("row_count"))
 
     def _encoded(self, result: Result) -> Iterator[bytes]:
-        """The rows of an engine that returns all of them at once."""
-        encode, table = encoder(self.format), result.to_arrow()
-        yield encode.begin(result.columns, table.schema)
-        # A statement without columns has no rows; Arrow would count those of a slice.
-        cut = table.slice(0, self._limit) if table.num_columns else table
-        for batch in cut.to_batches(BATCH_ROWS):
-            if batch.num_rows:
-                yield encode.rows(batch)
+        """The rows of an engine that returns values; it sends one row more than the limit."""
+        encode, (schema, batches) = encoder(self.format), result.stream()
+        yield encode.begin(result.columns, schema)
+        seen = 0
+        # Closed also if the client hangs up, which ends the statement of an engine that still computes.
+        with closing(first_rows(batches, self._limit + 1)) as rows:
+            for batch in rows:
+                for start in range(0, batch.num_rows, BATCH_ROWS):
+                    piece = batch.slice(start, min(BATCH_ROWS, max(self._limit - seen, 0)))
+                    seen += min(batch.num_rows - start, BATCH_ROWS)
+                    if piece.num_rows:
+                        yield encode.rows(piece)
         self.summary = {
-            "row_count": cut.num_rows,
-            "truncated": table.num_rows > self._limit,
+            "row_count": min(seen, self._limit),
+            "truncated": seen > self._limit,
             "engine": result.engine,
         }
         if self._request.explain:

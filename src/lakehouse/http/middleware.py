@@ -19,6 +19,7 @@ from starlette.datastructures import Headers
 from starlette.routing import Match, Mount, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lakehouse.core.authorship import acting_for
 from lakehouse.core.errors import (
     ForbiddenError,
     LakeError,
@@ -62,7 +63,8 @@ class Gate:
         except LakeError as exc:
             await self._fail(exc, scope, receive, answer, entry)
         except Exception as exc:  # noqa: BLE001 - the client gets an answer, the log the reason
-            entry.facts["error"] = LakeError.code
+            # Starlette wraps an error that comes after the start of the answer.
+            entry.facts["error"] = exc.__cause__.code if isinstance(exc.__cause__, LakeError) else LakeError.code
             if answer.status is None:  # else the application has answered
                 await self._fail(unexpected(exc, entry.request_id), scope, receive, answer, entry)
         finally:
@@ -73,7 +75,7 @@ class Gate:
         entry.route = rule.path
         entry.principal = await self._identify(scope, rule)
         body = Body(receive, scope, rule, self._service)
-        with self._limited(entry.principal):
+        with self._limited(entry.principal), acting_for(entry.principal.author):
             await self._handle(scope, body.receive, answer, entry, rule)
 
     def _limited(self, principal: Principal) -> AbstractContextManager[None]:
@@ -175,7 +177,7 @@ class Gate:
 
 
 class _Entry:
-    """What the audit log is told about a request."""
+    """The facts of a request for the audit log."""
 
     def __init__(self, scope: Scope) -> None:
         self.begun, self.request_id = time.monotonic(), _request_id(scope)

@@ -34,6 +34,13 @@ class Principal:
     """The namespaces that it may use (default: all)."""
     branches: tuple[str, ...] = ()
     """The branches that it may use (default: all)."""
+    is_process_user: bool = False
+    """Nobody was authenticated: the caller acts as the user who started the service."""
+
+    @property
+    def author(self) -> str:
+        """The author of commits: the name of the key or token, else its id; empty for the user of the process."""
+        return "" if self.is_process_user else self.name or self.id
 
     def may(self, need: str) -> bool:
         """Whether the scope grants what a route needs."""
@@ -93,4 +100,4 @@ class Principal:
 #: The caller of public routes.
 NOBODY = Principal("", "")
 #: The caller where keys are switched off, on loopback.
-OWNER = Principal("owner", "admin", "keys are off")
+OWNER = Principal("owner", "admin", "keys are off", is_process_user=True)

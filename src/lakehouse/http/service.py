@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from fastapi import Depends
@@ -54,7 +54,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Call:
-    """One request: its caller, and what the audit log is told about it."""
+    """One request: its caller, and its facts for the audit log."""
 
     service: Service
     principal: Principal
@@ -84,9 +84,8 @@ class Call:
 
     @property
     def refs(self) -> Refs[RunBranches]:
-        """Branches, tags and log; what the caller changes there names the caller."""
-        refs, author = self.service.lake.refs, self.principal.name or self.principal.id
-        return replace(refs, branches=replace(refs.branches, author=author), log=replace(refs.log, author=author))
+        """Branches, tags and log."""
+        return self.service.lake.refs
 
     def note(self, **facts: Any) -> None:
         """Add facts to the entry of the audit log."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -73,8 +74,8 @@ async def disconnected(receive: Receive) -> None:
 
 
 async def in_thread(queries: QueryService, work: Callable[[], T]) -> T:
-    """Run work that blocks in a thread for statements."""
-    return await asyncio.get_running_loop().run_in_executor(queries.threads, work)
+    """Run work that blocks in a thread for statements, in the context of the request."""
+    return await asyncio.get_running_loop().run_in_executor(queries.threads, copy_context().run, work)
 
 
 async def start(execution: Execution, queries: QueryService, request: Request) -> None:

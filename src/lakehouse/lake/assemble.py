@@ -155,7 +155,7 @@ class Assembly:
                 "trino.url is not set, so there is no Trino to connect to.",
                 "Set it (LAKE_TRINO__URL=http://127.0.0.1:8085), or use a profile that has one: lake --profile sql up",
             )
-        return TrinoEngine(self.tables, Trino(self.settings.trino), self._status)
+        return TrinoEngine(self.tables, Trino(self.settings.trino), self.catalog, self._status)
 
     # ---- writers ------------------------------------------------------------------------------------------------
 

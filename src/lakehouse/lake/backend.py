@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from lakehouse.config.profiles import resolve_profile
 from lakehouse.config.settings import Settings
+from lakehouse.core.authorship import acting_author
 from lakehouse.core.catalog import Catalog, CatalogContext
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.format import FormatContext, TableFormat
@@ -55,11 +56,11 @@ FORMATS = ("iceberg", "hudi")
 
 
 def author_of(settings: Settings) -> str:
-    """Commit author: runs.author, else the OS user, who may be unknown in a container."""
+    """Commit author: the caller of a service, else runs.author, else the OS user, who may be unknown in a container."""
     from getpass import getuser
 
-    if settings.runs.author:
-        return settings.runs.author
+    if author := acting_author() or settings.runs.author:
+        return author
     try:
         return getuser()
     except (KeyError, OSError):

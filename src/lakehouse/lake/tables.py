@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from lakehouse.core.engine import Engine
 from lakehouse.core.format import spark_tables
 from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.refs import Commit
 from lakehouse.core.requests import DiffRequest, QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.core.tables import Snapshot, TableInfo
@@ -90,13 +91,19 @@ class TableMethods:
 
     # ---- tables -------------------------------------------------------------------------------------------------
 
-    def tables(self) -> list[TableInfo]:
-        """Every table; one that cannot be read has the reason in `problem`."""
-        return [describe_or_problem(name, table_format) for name, table_format in self._tables().all()]
+    def tables(self, names: Sequence[str] | None = None) -> list[TableInfo]:
+        """Every table, or those with these names; one that cannot be read has the reason in `problem`."""
+        wanted = None if names is None else set(names)
+        found = [(name, each) for name, each in self._tables().all() if wanted is None or str(name) in wanted]
+        return [describe_or_problem(name, table_format) for name, table_format in found]
 
     def table_names(self) -> list[str]:
         """The names of all tables, sorted, without reading any of them."""
-        return [str(name) for name, _ in self._tables().all()]
+        return list(self.table_formats())
+
+    def table_formats(self) -> dict[str, str]:
+        """The format of every table by its name, sorted, without reading any of them."""
+        return {str(name): table_format.name for name, table_format in self._tables().all()}
 
     def table(self, name: str) -> Table:
         """A handle on one table; NoSuchTableError suggests similar names."""
@@ -141,7 +148,12 @@ class TableMethods:
         parsed = TableName.parse(name)
         table_format = self._tables().format_of(parsed)
         snapshot = self._tables().snapshot_at(parsed, when)
-        self.sql(spark_tables(table_format).rollback_sql(parsed, snapshot), engine="spark")
+        statement = spark_tables(table_format).rollback_sql(parsed, snapshot)
+        catalog = self._components.refs().branches.catalog.on(self._branch)
+        before = catalog.pointer(parsed)
+        self.sql(statement, engine="spark")
+        if statement.startswith("CALL"):  # an INSERT is logged by its engine
+            catalog.record_statement(parsed, before, Commit("rollback", message=f"{name} to snapshot {snapshot}"))
         return next(each for each in table_format.history(parsed) if each.is_current)
 
     def drop(self, name: str) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lakehouse.core.cancel import stopped_by
+from lakehouse.core.cancel import stop_with_scope, stopped_by
 from lakehouse.process.sockets import connect_unix
 
 _FIRST_LINE_TIMEOUT_S = 30.0
@@ -58,14 +58,74 @@ def request(
     path: Path, method: str, target: str, body: Any, accept: str, timeout: float | None
 ) -> tuple[int, str, bytes]:
     """Send one request; returns the response's status, content type and body."""
+    message = _message(method, target, body, accept)
+    try:
+        with connect_unix(path, timeout) as connection, stopped_by(partial(_hang_up, connection)):
+            return _exchange(connection, message)
+    except OSError as exc:
+        raise Unreachable from exc
+
+
+class ResponseStream:
+    """A response whose body is read piece by piece; a file for libraries that read from one."""
+
+    def __init__(self, opened: ExitStack, connection: socket.socket, message: bytes) -> None:
+        from http.client import HTTPException, HTTPResponse
+
+        self._opened, self._connection = opened, connection
+        self._end = stop_with_scope(partial(_hang_up, connection))
+        self._response = HTTPResponse(connection)
+        try:
+            connection.sendall(message)
+            self._response.begin()
+        except (OSError, HTTPException) as exc:
+            self.close()
+            raise ConnectionBroken from exc
+        self.status = self._response.status
+
+    @property
+    def closed(self) -> bool:
+        return self._connection.fileno() < 0
+
+    def read(self, size: int | None = None) -> bytes:
+        """Read up to `size` bytes; fewer at the end only."""
+        from http.client import HTTPException
+
+        try:
+            return self._response.read(size)
+        except (OSError, HTTPException) as exc:
+            raise OSError("the connection ended") from exc
+
+    def close(self) -> None:
+        """End the connection; a statement that still runs is canceled by that."""
+        if not self.closed:
+            self._end()
+            _hang_up(self._connection)
+            self._response.close()
+            self._opened.close()
+
+    def __enter__(self) -> ResponseStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def stream(path: Path, target: str, body: Any, accept: str) -> ResponseStream:
+    """Send a POST; the body of the response is read from what this returns."""
+    message, opened = _message("POST", target, body, accept), ExitStack()
+    try:
+        connection = opened.enter_context(connect_unix(path, None))
+    except OSError as exc:
+        raise Unreachable from exc
+    return ResponseStream(opened, connection, message)
+
+
+def _message(method: str, target: str, body: Any, accept: str) -> bytes:
     content = b"" if body is None else json.dumps(body).encode()
     lines = [f"{method} {target} HTTP/1.1", "Host: lake", f"Accept: {accept}", "Connection: close"]
     lines += ["Content-Type: application/json", f"Content-Length: {len(content)}", "", ""]
-    try:
-        with connect_unix(path, timeout) as connection, stopped_by(partial(_hang_up, connection)):
-            return _exchange(connection, "\r\n".join(lines).encode() + content)
-    except OSError as exc:
-        raise Unreachable from exc
+    return "\r\n".join(lines).encode() + content
 
 
 def _hang_up(connection: socket.socket) -> None:

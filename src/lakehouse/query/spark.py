@@ -14,14 +14,13 @@ from lakehouse.core.errors import NotSupportedError, QueryRejectedError, TableEx
 from lakehouse.core.format import SparkTables, TableFormat, spark_tables
 from lakehouse.core.names import CATALOG, TableName
 from lakehouse.core.quoting import spark_text
-from lakehouse.core.refs import Commit
 from lakehouse.core.requests import QueryRequest, WriteTarget
 from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement, TableUse
 from lakehouse.engines.spark.session import LocalSession, PreparedStatement
 from lakehouse.process.locks import locked, statement_lock
-from lakehouse.query.shape import statement_shape
 from lakehouse.query.sql.render import for_spark, map_error_position
+from lakehouse.query.statement_log import logged
 from lakehouse.query.tables import Tables
 
 _MAIN = re.compile(rf"(?<![\w.`])`?{CATALOG}`?\s*\.", re.IGNORECASE)
@@ -60,7 +59,7 @@ class SparkEngine:
             self._check_room()
         if statement.kind != "read" or request.write:
             # Commands return few rows, and Spark would run a limited command twice.
-            request = replace(request, limit=None)
+            request = replace(request, limit=None, stream=False)
         names = _StatementTables(statement, tables.pinned(list({use.name for use in statement.uses})))
         names.reject_hudi_changes()
         if names.check_new_table():
@@ -68,14 +67,12 @@ class SparkEngine:
             catalog.ensure_namespace(names.target.namespace)
         versions = names.versions()
         prepared = self._prepare(request, statement, names, versions)
-        before = self._pointers_before(statement, request)
         try:
-            with self._write_lock(request, names):
+            with self._write_lock(request, names), logged(self._catalog, statement, request):
                 result = self.session.run(prepared, request, query.reason)
         except QueryRejectedError as exc:
             raise map_error_position(exc, statement) from exc
         self._known.update(versions)
-        self._log_changes(statement, request, before)
         if request.explain and statement.kind == "read":
             result.explain = replace(result.explain, plan=self.session.plan(prepared))
         return result
@@ -95,18 +92,6 @@ class SparkEngine:
         if not Path(folder).resolve().is_relative_to(self._ingest_folder.resolve()):
             raise NotSupportedError(f"{folder} is not a folder of staged files.", "Bring files in with lake ingest.")
         return folder
-
-    def _pointers_before(self, statement: Statement, request: QueryRequest) -> Mapping[TableName, str | None]:
-        """The metadata pointers of the tables that a statement may change, for the log; an ingest logs its own."""
-        targets = [use.name for use in statement.uses if use.is_target and statement.kind == "write"]
-        if not targets or request.ingest_into or statement.renames or not self._catalog.capabilities.statement_log:
-            return {}
-        return self._catalog.on(request.branch).pointers(targets)
-
-    def _log_changes(self, statement: Statement, request: QueryRequest, before: Mapping[TableName, str | None]) -> None:
-        for table, pointer in before.items():
-            commit = Commit("sql", message=statement_shape(statement.text))
-            self._catalog.on(request.branch).record_statement(table, pointer, commit)
 
     def _prepare(
         self, request: QueryRequest, statement: Statement, names: _StatementTables, versions: Mapping[TableName, str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from lakehouse.core.catalog import Catalog
 from lakehouse.core.engine import EngineCapabilities, Query
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import CATALOG, MAIN, TableName
@@ -12,6 +13,7 @@ from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement
 from lakehouse.engines.trino import Progress, Trino
+from lakehouse.query.statement_log import logged
 from lakehouse.query.tables import Tables
 
 StatusReporter = Callable[[str], AbstractContextManager[Progress | None]]
@@ -23,12 +25,12 @@ class TrinoEngine:
     name = "trino"
     capabilities = EngineCapabilities(writes=True, dialect="trino")
 
-    def __init__(self, tables: Tables, trino: Trino, status: StatusReporter) -> None:
+    def __init__(self, tables: Tables, trino: Trino, catalog: Catalog, status: StatusReporter) -> None:
         """
         Args:
             status: entered while a statement runs; yields a function that shows progress, or None.
         """
-        self._tables, self._trino, self._status = tables, trino, status
+        self._tables, self._trino, self._catalog, self._status = tables, trino, catalog, status
 
     def prepare(self) -> None:
         """Trino is a server: nothing to load here."""
@@ -48,8 +50,9 @@ class TrinoEngine:
         sql = self._at(query.statement, request) if request.as_of else query.statement.text
         if request.explain:
             sql = f"EXPLAIN {sql}"
-        with self._status("Running on Trino") as progress:
-            return trino.run(sql, query.reason, request.limit, progress)
+        with self._status("Running on Trino") as progress, logged(self._catalog, query.statement, request):
+            run = trino.stream if request.stream and query.statement.kind == "read" else trino.run
+            return run(sql, query.reason, request.limit, progress)
 
     def _at(self, statement: Statement, request: QueryRequest) -> str:
         """Rewrite the statement to read every table of the lake as of a WHEN."""

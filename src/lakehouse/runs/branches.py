@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lakehouse.core.authorship import acting_author
 from lakehouse.core.errors import RunBlockedError, RunConflictError
 from lakehouse.core.refs import RUN_PREFIX, Commit, Published, Ref
 from lakehouse.runs import recovery
@@ -43,7 +44,13 @@ class RunBranches(Branches):
                 f"Run {record.id} is {record.state}: only a run that succeeded and was kept can be published.",
                 f"Inspect it with: lake runs show {record.id}",
             )
-        commit = Commit("merge", record.author or self.author, message or record.message, record.id, record.pipeline)
+        commit = Commit(
+            "merge",
+            acting_author() or record.author or self.author,
+            message or record.message,
+            record.id,
+            record.pipeline,
+        )
         done = self.publisher.publish(record.branch, commit, tag=record.branch)
         if not done:
             raise RunConflictError(

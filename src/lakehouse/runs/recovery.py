@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from lakehouse.core.authorship import acting_author
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import RunBlockedError
 from lakehouse.core.refs import RUN_PREFIX
@@ -48,7 +49,7 @@ def resume_request(record: RunRecord) -> RunRequest:
         tables=record.only,
         light=record.light,
         id=record.id,
-        author=record.author,
+        author=acting_author() or record.author,
         message=record.message,
         resume=True,
     )

@@ -12,6 +12,7 @@ from lakehouse.catalogs.nessie import contents, history, publishing, refs, state
 from lakehouse.catalogs.nessie.annotations import Annotations
 from lakehouse.catalogs.nessie.api import Conflict, Content, NessieApi, Reference, put, remove
 from lakehouse.catalogs.nessie.contents import TABLE, VIEW, key_of, name_of, pointer_of
+from lakehouse.core.authorship import acting_author
 from lakehouse.core.catalog import CatalogCapabilities, FormatEntries
 from lakehouse.core.errors import BranchExistsError, NoSuchBranchError, NoSuchCommitError
 from lakehouse.core.files import LOCAL, Files
@@ -291,4 +292,4 @@ class NessieCatalog:
         return contents.table_content(location, contents.parse_metadata(self.files.read(location)), id)
 
     def _signed(self, commit: Commit) -> Commit:
-        return commit if commit.author else replace(commit, author=self.author)
+        return commit if commit.author else replace(commit, author=acting_author() or self.author)

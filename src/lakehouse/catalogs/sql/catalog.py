@@ -10,6 +10,7 @@ from lakehouse.catalogs.sql import drops, log, namespaces, publishing, refs, row
 from lakehouse.catalogs.sql.database import Database, Transaction
 from lakehouse.catalogs.sql.publishing import ConflictError
 from lakehouse.catalogs.sql.rows import KEY, TABLE, VIEW
+from lakehouse.core.authorship import acting_author
 from lakehouse.core.catalog import CatalogCapabilities, FormatEntries
 from lakehouse.core.errors import NoSuchBranchError, NoSuchCommitError
 from lakehouse.core.names import CATALOG, MAIN, TableName
@@ -285,7 +286,7 @@ class SqlCatalog:
 
     def _signed(self, commit: Commit) -> Commit:
         """Return the commit with an author, and with texts that fit their columns."""
-        author = (commit.author or self.author)[:_MAX_NAME]
+        author = (commit.author or acting_author() or self.author)[:_MAX_NAME]
         return replace(commit, author=author, message=commit.message[:_MAX_TEXT], source=commit.source[:_MAX_TEXT])
 
     def _conflicts(self, db: Transaction, changes: Iterable[Change]) -> tuple[TableName, ...]:

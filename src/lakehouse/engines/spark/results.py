@@ -10,7 +10,9 @@ from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result, Row
 from lakehouse.core.tables import Column
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 
 def to_result(frame: DataFrame, reason: str, arrow: bool) -> Result:
@@ -26,9 +28,8 @@ def to_result(frame: DataFrame, reason: str, arrow: bool) -> Result:
 def _to_arrow(frame: DataFrame) -> Any:
     """The frame as an Arrow table with Spark's types; toPandas would turn integers with nulls into floats."""
     import pyarrow
-    from pyspark.sql.pandas.types import to_arrow_schema
 
-    schema = _utc(to_arrow_schema(frame.schema))
+    schema = arrow_schema(frame.schema)
     collect = getattr(frame, "_collect_as_arrow", None)  # the public toArrow() comes with Spark 4
     if collect is not None:
         return pyarrow.Table.from_batches(collect(), schema=schema)
@@ -38,15 +39,16 @@ def _to_arrow(frame: DataFrame) -> Any:
     return pyarrow.table([[row[index] for row in rows] for index in range(len(schema))], schema=schema)
 
 
-def _utc(schema: Any) -> Any:
-    """The schema with UTC in its timestamps: Spark writes the session's time zone, which is always UTC here."""
+def arrow_schema(schema: StructType) -> pyarrow.Schema:
+    """The schema of a frame in Arrow, with UTC in its timestamps: the session's time zone, which is always UTC here."""
     import pyarrow
+    from pyspark.sql.pandas.types import to_arrow_schema
 
     fields = [
         field.with_type(pyarrow.timestamp("us", tz="UTC"))
         if pyarrow.types.is_timestamp(field.type) and field.type.tz
         else field
-        for field in schema
+        for field in to_arrow_schema(schema)
     ]
     return pyarrow.schema(fields)
 

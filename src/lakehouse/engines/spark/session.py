@@ -14,6 +14,7 @@ from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import SchemaCopy
 from lakehouse.engines.spark.errors import translated
 from lakehouse.engines.spark.results import to_result
+from lakehouse.engines.spark.streaming import can_stream, streamed_result
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,6 +95,8 @@ class LocalSession:
             if request.write:
                 _write(frame, request.write)
                 return Result((), ListedRows([], []), Explain("spark", reason))
+            if request.stream and can_stream(frame):
+                return streamed_result(frame, prepared.sql, reason, request.limit)
             if request.limit is not None:
                 frame = frame.limit(request.limit)
             return to_result(frame, reason, request.arrow)

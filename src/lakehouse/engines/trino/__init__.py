@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from lakehouse.core.cancel import stopped_by
+from lakehouse.core.arrow_types import arrow_schema, record_batch
+from lakehouse.core.cancel import stop_with_scope, stopped_by
 from lakehouse.core.errors import EngineUnreachableError, NotInstalledError
 from lakehouse.core.masking import mask
 from lakehouse.core.names import CATALOG
-from lakehouse.core.result import Explain, ListedRows, Result, Row
+from lakehouse.core.result import BatchedRows, Explain, ListedRows, Result, Row, first_rows
 from lakehouse.core.tables import Column
 from lakehouse.engines.trino.errors import translated
 from lakehouse.engines.trino.settings import TrinoSettings
@@ -21,6 +23,7 @@ from lakehouse.engines.trino.types import spark_type
 #: Called while a statement runs, with a line of progress.
 Progress = Callable[[str], None]
 _POLL_S = 0.2
+_BATCH_ROWS = 8192
 
 __all__ = ["Progress", "Trino", "TrinoSettings"]
 
@@ -45,9 +48,28 @@ class Trino:
         with self._connected() as connection, translated(sql, self._settings.url):
             cursor = connection.cursor()
             rows = _execute(cursor, sql, limit, progress)
-            columns = tuple(Column(each[0], spark_type(each[1])) for each in cursor.description or ())
-        plan = f"query {cursor.query_id}: {mask(cursor.info_uri or self._settings.url)}"
-        return Result(columns, ListedRows([each.name for each in columns], rows), Explain("trino", reason, plan=plan))
+            if limit is not None:  # Trino need not compute rows that nobody fetches
+                _cancel(cursor)
+        columns = _columns(cursor)
+        return Result(columns, ListedRows([each.name for each in columns], rows), self._explain(cursor, reason))
+
+    def stream(self, sql: str, reason: str, limit: int | None = None, progress: Progress | None = None) -> Result:
+        """The same, with all but the first rows read from Trino when they are needed."""
+        with ExitStack() as opened:
+            connection = opened.enter_context(self._connected())
+            with translated(sql, self._settings.url):
+                cursor = connection.cursor()
+                opened.callback(_cancel, cursor)
+                first = _execute(cursor, sql, _BATCH_ROWS, progress)
+            columns = _columns(cursor)
+            schema = arrow_schema(columns)
+            opened.callback(stop_with_scope(partial(_cancel, cursor)))
+            pages = _Pages(opened.pop_all(), partial(translated, sql, self._settings.url), cursor, first)
+        batches = first_rows((record_batch(schema, page) for page in pages.read()), limit)
+        return Result(columns, BatchedRows(schema, batches), self._explain(cursor, reason))
+
+    def _explain(self, cursor: Any, reason: str) -> Explain:
+        return Explain("trino", reason, plan=f"query {cursor.query_id}: {mask(cursor.info_uri or self._settings.url)}")
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
@@ -72,8 +94,30 @@ class Trino:
             connection.close()
 
 
+@dataclass
+class _Pages:
+    """The rows of a statement in lists; its connection is closed at their end."""
+
+    opened: ExitStack
+    translated: Callable[[], AbstractContextManager[None]]
+    cursor: Any
+    first: list[Row]
+
+    def read(self) -> Iterator[list[Row]]:
+        with self.opened:
+            page = self.first
+            while page:
+                yield page
+                with self.translated():
+                    page = [tuple(row) for row in self.cursor.fetchmany(_BATCH_ROWS)]
+
+
+def _columns(cursor: Any) -> tuple[Column, ...]:
+    return tuple(Column(each[0], spark_type(each[1])) for each in cursor.description or ())
+
+
 def _execute(cursor: Any, sql: str, limit: int | None, progress: Progress | None) -> list[Row]:
-    """Run the statement in a background thread, while this one reports progress and can cancel it."""
+    """Run the statement in a background thread, while this one reports progress and can cancel it; the first rows, or all."""
     rows: list[list[Row]] = []
     failure: list[BaseException] = []
 
@@ -94,8 +138,7 @@ def _execute(cursor: Any, sql: str, limit: int | None, progress: Progress | None
                 if progress:
                     _report(cursor, progress)
     finally:
-        # After Ctrl-C, or with rows left that nobody fetches, Trino need not continue.
-        if worker.is_alive() or limit is not None:
+        if worker.is_alive():  # after Ctrl-C
             _cancel(cursor)
     if failure:
         raise failure[0]

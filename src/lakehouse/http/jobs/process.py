@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from lakehouse.config.serialize import parse_settings
 from lakehouse.config.settings import Settings
+from lakehouse.core.authorship import acting_for
 from lakehouse.core.errors import LakeError, PipelineError
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import IngestRequest, ReadOptions, RunRequest
@@ -32,7 +33,7 @@ def main() -> None:
         parse_settings(message["settings"]), sources=message["sources"], origins=message["origins"]
     )
     try:
-        with assemble(settings) as lake:
+        with acting_for(message["request"]["author"]), assemble(settings) as lake:
             _write(
                 out,
                 "result",
@@ -89,8 +90,7 @@ def run_request(request: dict[str, Any]) -> RunRequest:
         request["publish"],
         request["light"],
         request["id"],
-        request["author"],
-        request["message"],
+        message=request["message"],
     )
 
 

@@ -48,6 +48,7 @@ class JobRunner:
 
     def start(self, kind: str, request: dict[str, Any], owner: Principal, branch: str = "") -> Job:
         """Record a job and run it when its turn comes."""
+        request = {**request, "author": owner.author}
         namespaces = ",".join(sorted(request.get("namespaces", ())))
         job = Job(f"job_{secrets.token_hex(10)}", kind, owner.id, QUEUED, _now(), request, branch=branch)
         with self._database.transaction() as db:

@@ -52,12 +52,10 @@ def start_run(call: CallContext, pipeline: PipelineName, body: RunBody) -> dict[
     _check(call, declared, body.publish)
     # With an Idempotency-Key, a run that is started twice is one run.
     run = body.id or call.stable_id or new_run_id()
-    author = call.principal.name or call.principal.id
     request = {
         **body.model_dump(),
         "pipeline": declared.name,
         "id": run,
-        "author": author,
         "namespaces": sorted({table.table_name.namespace for table in declared.tables}),
     }
     job = call.service.jobs.start("run", request, call.principal, MAIN if body.publish else RUN_PREFIX + run)

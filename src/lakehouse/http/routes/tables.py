@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Query
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,6 +19,11 @@ from lakehouse.http.service import CallContext
 from lakehouse.http.streaming import RESULT_CONTENT, PieceStream, accepted_format, start
 
 routes = Routes("tables")
+Details = Annotated[
+    bool, Query(description="Also columns, partitioning, key and current snapshot, as GET /tables/{table}.")
+]
+#: Largest page with details: the metadata of each table is read.
+DESCRIBED_PAGE = 100
 
 
 class RollbackBody(BaseModel):
@@ -30,11 +36,19 @@ class RollbackBody(BaseModel):
 
 @routes.get("/tables", READ)
 def tables(
-    call: CallContext, branch: Branch = "", page_size: PageSize = 0, page_token: PageToken = ""
+    call: CallContext,
+    branch: Branch = "",
+    details: Details = False,
+    page_size: PageSize = 0,
+    page_token: PageToken = "",
 ) -> dict[str, Any]:
-    """List the tables that the caller may see."""
-    found = [info for info in call.lake(branch).tables() if call.principal.sees(info.name)]
-    return page("tables", found, page_size, page_token)
+    """List the tables that the caller may see: name and format, without reading them. `details` describes those of the page."""
+    lake = call.lake(branch)
+    found = [{"name": name, "format": kind} for name, kind in lake.table_formats().items() if call.sees(name)]
+    if not details:
+        return page("tables", found, page_size, page_token)
+    listed = page("tables", found, min(page_size or DESCRIBED_PAGE, DESCRIBED_PAGE), page_token)
+    return {**listed, "tables": plain(lake.tables([each["name"] for each in listed["tables"]]))}
 
 
 @routes.get("/dropped", READ)

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -17,10 +17,12 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
+from lakehouse.core.authorship import acting_for
+from lakehouse.core.encoding import ArrowEncoder
 from lakehouse.core.errors import LakeError
 from lakehouse.core.jsonable import jsonable
 from lakehouse.core.requests import QueryRequest, WriteTarget
-from lakehouse.core.result import Result
+from lakehouse.core.result import BatchedRows, Result
 from lakehouse.core.version import __version__
 from lakehouse.engines.spark.daemon.client import ARROW
 from lakehouse.engines.spark.session import LocalSession
@@ -37,6 +39,7 @@ class Query(BaseModel):
     as_of: str = ""
     limit: int | None = None
     explain: bool = False
+    stream: bool = False
     branch: str = ""
     parameters: dict[str, str | int | float | bool | None] = {}
     files: dict[str, str] = {}
@@ -47,6 +50,8 @@ class Query(BaseModel):
     reason: str = "asked for"
     tag: str = Field(default="", pattern="^([0-9a-f]{32})?$")
     """Under which GET /progress finds the statement."""
+    author: str = ""
+    """For whom the client acts; empty for the user of the daemon."""
 
 
 class Attachment(BaseModel):
@@ -93,11 +98,16 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
         tag = body.tag or uuid.uuid4().hex
         wants_arrow = ARROW in request.headers.get("accept", "")
         query_request = QueryRequest(
-            **body.model_dump(exclude={"engine", "reason", "tag", "write"}), write=body.write, arrow=wants_arrow
+            **body.model_dump(exclude={"engine", "reason", "tag", "author", "write"}),
+            write=body.write,
+            arrow=wants_arrow,
         )
         run = functools.partial(_run, answer, session, query_request, body, tag)
         try:
-            return await _until_disconnect(request, run, lambda: session.cancel(tag))
+            response = await _until_disconnect(request, run, lambda: session.cancel(tag))
+            if isinstance(response, _Stream):
+                response.body_iterator = _followed(response.body_iterator, activity, lambda: session.cancel(tag))
+            return response
         finally:
             activity.running -= 1
             activity.last = time.monotonic()
@@ -138,13 +148,47 @@ def _explain_errors(app: FastAPI) -> None:
 
 
 def _run(answer: Answer, session: LocalSession, request: QueryRequest, body: Query, tag: str) -> Response:
-    with session.cancellable(tag):
+    with acting_for(body.author), session.cancellable(tag):
         result = answer(request, body.engine)
     payload = {
         "columns": [asdict(column) for column in result.columns],
         "explain": {**asdict(result.explain), "reason": body.reason},
     }
+    if isinstance(result.source, BatchedRows):
+        return _Stream(_stream(result, payload), media_type=ARROW)
     return _arrow(result, payload) if request.arrow else _rows(result, payload)
+
+
+class _Stream(StreamingResponse):
+    """Rows that are still computed while they are sent."""
+
+
+def _stream(result: Result, payload: dict[str, Any]) -> Iterator[bytes]:
+    """The rows as an Arrow stream, whose last batch has the outcome as metadata: an error may come after rows were sent."""
+    encode, (schema, batches) = ArrowEncoder(), result.stream()
+    yield encode.begin(result.columns, schema)
+    outcome = payload
+    try:
+        for batch in batches:
+            yield encode.rows(batch)
+    except LakeError as exc:
+        outcome = {"error": exc.as_dict()}
+    yield encode.end(outcome)
+
+
+async def _followed(pieces: AsyncIterable[Any], activity: Activity, cancel: Callable[[], None]) -> AsyncIterator[Any]:
+    """The same pieces. While they are sent the daemon is busy; if the client hangs up, the statement is canceled."""
+    activity.running += 1
+    complete = False
+    try:
+        async for piece in pieces:
+            yield piece
+        complete = True
+    finally:
+        activity.running -= 1
+        activity.last = time.monotonic()
+        if not complete:
+            threading.Thread(target=cancel, daemon=True).start()  # nothing can be awaited any more
 
 
 def _rows(result: Result, payload: dict[str, Any]) -> Response:

@@ -16,9 +16,10 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.core.authorship import acting_author
 from lakehouse.core.engine import EngineCapabilities, Query, job_group
 from lakehouse.core.errors import EngineUnreachableError, LakeError, StatementLostError, error_from_dict
-from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result
+from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import Column
 from lakehouse.process.locks import locked
 
@@ -63,15 +64,24 @@ class SparkDaemonClient:
 
     def run(self, query: Query) -> Result:
         """Run a request on the daemon, which is started if it does not run."""
+        from lakehouse.engines.spark.daemon.stream import stream_statement, whole_result
+
         request = query.request
         self._ensure_running()
         tag = token_hex(16)
-        body = {**asdict(request), "reason": query.reason, "tag": tag}
+        body = {**asdict(request), "reason": query.reason, "tag": tag, "author": acting_author()}
+        if request.stream:
+            with self._status_reporter("Running on Spark"), self._translated():
+                return stream_statement(self._socket, body, request.sql)
         with self._status_reporter("Running on Spark") as show, self._progress_shown(tag, show):
             status, content_type, data = self._send("POST", "/query", body, accept=ARROW if request.arrow else "")
         if status != 200:
             raise error_from_dict(json.loads(data), request.sql)
-        return _arrow_result(data) if content_type == ARROW else _listed_result(json.loads(data))
+        if content_type != ARROW:
+            return _listed_result(json.loads(data))
+        import pyarrow
+
+        return whole_result(pyarrow.ipc.open_stream(data))
 
     @contextmanager
     def _progress_shown(self, tag: str, show: Callable[[str], None] | None) -> Iterator[None]:
@@ -182,10 +192,17 @@ class SparkDaemonClient:
         self, method: str, path: str, body: Any = None, accept: str = "", timeout: float | None = None
     ) -> tuple[int, str, bytes]:
         # Imported here: a query that DuckDB answers does not need HTTP.
-        from lakehouse.process.unix_http import ConnectionBroken, Unreachable, request
+        from lakehouse.process.unix_http import request
+
+        with self._translated():
+            return request(self._socket, method, path, body, accept or "application/json", timeout)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        from lakehouse.process.unix_http import ConnectionBroken, Unreachable
 
         try:
-            return request(self._socket, method, path, body, accept or "application/json", timeout)
+            yield
         except Unreachable as exc:
             raise EngineUnreachableError("The warm Spark does not answer.", "lake doctor") from exc
         except ConnectionBroken as exc:
@@ -214,12 +231,3 @@ def _listed_result(payload: dict[str, Any]) -> Result:
     columns = tuple(Column(**column) for column in payload["columns"])
     rows = [tuple(row) for row in payload["rows"]]
     return Result(columns, ListedRows([column.name for column in columns], rows), Explain(**payload["explain"]))
-
-
-def _arrow_result(data: bytes) -> Result:
-    import pyarrow
-
-    table = pyarrow.ipc.open_stream(data).read_all()
-    payload = json.loads(table.schema.metadata[b"lake"])
-    columns = tuple(Column(**column) for column in payload["columns"])
-    return Result(columns, ArrowRows(table.replace_schema_metadata(None)), Explain(**payload["explain"]))

@@ -1,0 +1,26 @@
+"""Log what a statement committed: an engine commits by itself, so the log learns of it from the pointers before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lakehouse.core.catalog import Catalog
+from lakehouse.core.refs import Commit
+from lakehouse.core.requests import QueryRequest
+from lakehouse.core.statement import Statement
+from lakehouse.query.shape import statement_shape
+
+
+@contextmanager
+def logged(catalog: Catalog, statement: Statement, request: QueryRequest) -> Iterator[None]:
+    """Log the commits that the block makes for a statement; an ingest logs its own."""
+    targets = [use.name for use in statement.uses if use.is_target and statement.kind == "write"]
+    if not targets or request.ingest_into or statement.renames or not catalog.capabilities.statement_log:
+        yield
+        return
+    catalog = catalog.on(request.branch)
+    before = catalog.pointers(targets)
+    yield
+    for table, pointer in before.items():
+        catalog.record_statement(table, pointer, Commit("sql", message=statement_shape(statement.text)))
