@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow
 import pytest
-from tests.maintenance.desk import before_publish, maintainer
+from tests.maintenance.desk import before_publish, maintainer, opened
 from tests.versioning.shop import pyiceberg
 
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.lake import Lake
+from lakehouse.maintenance.rewrite import read_snapshot
+from lakehouse.maintenance.sorting import overlap
 
 pytestmark = pytest.mark.spark
 
@@ -66,9 +70,12 @@ def test_a_decayed_order_is_sorted_again_once(shared_lake: Lake, namespace: str)
     # Both files are larger than what is small, so that their order alone is the reason; Spark writes two files again.
     maintained = maintainer(shared_lake, tables={namespace: {"sort": "id", "target_file_size": "32kB"}})
     request = MaintainRequest((TableName.parse(table),), only=("compact",))
+    reason = maintained.run(replace(request, dry_run=True)).actions[0].detail
     report = maintained.run(request)
     assert [(each.state, each.engine) for each in report.actions] == [("done", "spark")]
-    bounds = [task.file for task in held.refresh().scan().plan_files()]
-    assert len(bounds) > 1, "one file alone would be sorted anyhow"
-    assert maintained.run(request).actions == (), "a second maintenance has nothing to do"
+    assert "overlap" in reason, "the order was the reason"
+    found = opened(shared_lake, table)
+    assert overlap(found, read_snapshot(found), ["id"]) == 0, "several files, each with a range of its own"
+    planned = maintained.run(replace(request, dry_run=True)).actions
+    assert not [each for each in planned if "overlap" in each.detail], "the order is no reason any more"
     assert ids(shared_lake, table) == list(range(20_000))
