@@ -35,9 +35,10 @@ class MaintenanceMethods(TableMethods):
         """Run a call of a maintenance procedure as `maintain` does; None if the statement is another one."""
         from lakehouse.maintenance.statements import parse_call
 
-        call, maintainer = parse_call(sql), self._components.maintainer()
+        call = parse_call(sql)
         if call is None:
             return None
+        maintainer = self._components.maintainer()
         return _as_result(self.maintain_tables(call.request(maintainer.policy, maintainer.now())))
 
     def health(self, *tables: str, deep: bool = False) -> list[TableHealth]:

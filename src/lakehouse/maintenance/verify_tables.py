@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -49,7 +50,7 @@ class TableChecks:
     total_bytes: int = 0
     uuids: dict[str, str] = field(default_factory=dict)
     """The UUID of each table by its pointer."""
-    _manifests: dict[str, tuple[int, dict[int, int]]] = field(default_factory=dict)
+    _manifests: dict[str, dict[int, int] | None] = field(default_factory=dict)
     _work: list[Callable[[], Finding | None]] = field(default_factory=list)
 
     def check(self, by: str, entry: TableEntry, previous: bool = True) -> None:
@@ -105,39 +106,32 @@ class TableChecks:
         if not uri or self.warehouse.names.of(uri) in self.needed:
             return
         self.snapshots += 1
-        content = self._read(uri, owner)
-        if content is None:
-            return
-        try:
-            manifests = avro.read(content).records
-        except AvroError as exc:
-            self._add(owner, uri, (CORRUPT, f"it is no manifest list: {exc}"))
-            return
-        for each in manifests:
+        for each in self._records(uri, owner, "manifest list") or ():
             self._check_manifest(owner, each)
 
     def _check_manifest(self, owner: _Owner, described: Mapping[str, Any]) -> None:
         uri = described["manifest_path"]
         if uri not in self._manifests:
-            self._manifests[uri] = (-1, {})
-            content = self._read(uri, owner, described["manifest_length"])
-            if content is None:
-                return
-            try:
-                entries = avro.read(content).records
-            except AvroError as exc:
-                self._add(owner, uri, (CORRUPT, f"it is no manifest: {exc}"))
-                return
-            counts: dict[int, int] = {}
-            for each in entries:
-                counts[each["status"]] = counts.get(each["status"], 0) + 1
+            entries = self._records(uri, owner, "manifest", described["manifest_length"])
+            self._manifests[uri] = None if entries is None else Counter(each["status"] for each in entries)
+            for each in entries or ():
                 if each["status"] != _DELETED:
                     self._plan_data(owner, each["data_file"])
-            self._manifests[uri] = (len(content), counts)
-        length, counts = self._manifests[uri]
+        counts = self._manifests[uri]
         stated = {status: described.get(name) for name, status in _COUNTS}
-        if length >= 0 and any(count not in (None, -1, counts.get(status, 0)) for status, count in stated.items()):
+        if counts is not None and any(each not in (None, -1, counts.get(at, 0)) for at, each in stated.items()):
             self._add(owner, uri, (CORRUPT, "it has another number of files than its manifest list states"))
+
+    def _records(self, uri: str, owner: _Owner, kind: str, size: int = -1) -> Sequence[dict[str, Any]] | None:
+        """Return the records of an Avro file; None, with a finding, if it cannot be read."""
+        content = self._read(uri, owner, size)
+        if content is None:
+            return None
+        try:
+            return avro.read(content).records
+        except AvroError as exc:
+            self._add(owner, uri, (CORRUPT, f"it is no {kind}: {exc}"))
+            return None
 
     def _plan_data(self, owner: _Owner, file: Mapping[str, Any]) -> None:
         uri, name = file["file_path"], self.warehouse.names.of(file["file_path"])
