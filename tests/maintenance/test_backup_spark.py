@@ -10,6 +10,7 @@ from tests.maintenance.small_lake import opened
 
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
+from lakehouse.core.errors import TableError
 from lakehouse.core.names import TableName
 from lakehouse.core.state import CatalogState, TableEntry
 from lakehouse.core.uris import local_path
@@ -65,3 +66,5 @@ def test_deletes_and_hudi_tables_are_the_same_after_a_restore(
         assert {each.kind for each in own.lake.verify(deep=True).damage} >= {"corrupt"}
         base.unlink()
         assert {each.kind for each in own.lake.verify().damage} >= {"missing"}
+        with pytest.raises(TableError, match="its timeline states 1"):
+            own.lake.sql(f"select id from {hudi}", engine="duckdb")

@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import HomeError, LakeError, NotSupportedError
@@ -218,10 +217,8 @@ def _hudi_findings(
     hudi: TableFormat, table: TableName, warehouse: Warehouse, folder: str, deep: bool
 ) -> Iterator[Finding]:
     try:
-        needed = [Path(each).name for each in hudi.scan(table).files]
+        needed = {path for each in hudi.file_slices(table) if each.is_latest for path in each.files}
         hudi.history(table)
-    except NotSupportedError:
-        needed = []
     except LakeError as exc:
         yield Finding(UNREADABLE, folder, exc.message, str(table), MAIN)
         return
@@ -229,9 +226,9 @@ def _hudi_findings(
         yield Finding(CORRUPT, folder, f"its timeline cannot be read: {exc}", str(table), MAIN)
         return
     inside = [name for name in warehouse.stats if name.startswith(f"{folder}/") and name.endswith(".parquet")]
-    present = {name.rpartition("/")[2] for name in inside}
-    for each in sorted(set(needed) - present):
-        yield Finding(MISSING, f"{folder}/{each}", "there is no such file", str(table), MAIN)
+    for each in sorted(f"{folder}/{path}" for path in needed):
+        if warehouse.size(warehouse.names.uri(each)) is None:
+            yield Finding(MISSING, each, "there is no such file", str(table), MAIN)
     for name in inside:
         if problem := check_data(warehouse, warehouse.names.uri(name), "PARQUET", -1, deep):
             yield Finding(problem[0], warehouse.names.uri(name), problem[1], str(table), MAIN)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from lakehouse.core.errors import NoSuchTableError, NotSupportedError, WhenError
+from lakehouse.core.errors import NoSuchTableError, NotSupportedError, TableError, WhenError
 from lakehouse.core.format import FormatCapabilities, FormatContext
 from lakehouse.core.names import TableName
 from lakehouse.core.tables import FileSlice, Scan, Snapshot, TableInfo
@@ -113,6 +113,13 @@ class HudiTables:
             raise NotSupportedError(
                 f"{table} is a merge-on-read table with unmerged changes, which only Spark reads correctly.",
                 "Use Spark: lake sql --engine spark",
+            )
+        expected = timeline.files_with_rows(instants)
+        if len(slices) < expected:
+            # hudi-rs lists the folder, so that a lost file would only mean fewer rows.
+            raise TableError(
+                f"{table} has {len(slices)} data files, and its timeline states {expected}.",
+                f"Find what is missing: lake verify {table}. Restore it from a backup.",
             )
         # The Parquet files of a copy-on-write table are the table, so DuckDB reads them with all its pruning.
         return Scan(
