@@ -32,8 +32,8 @@ TABLE = TableName("shop", "t")
 
 
 def maintained(catalog: Any, folder: Path, days: float, s3: S3Settings) -> Maintainer:
-    def no_spark(sql: str, branch: str) -> None:
-        raise AssertionError(f"this needs no Spark: {sql}")
+    def no_spark(*call: object) -> None:
+        raise AssertionError(f"this needs no Spark: {call}")
 
     own = catalog if hasattr(catalog, "warehouse") else catalog.overlay
     files = getattr(catalog, "files", LOCAL)
@@ -48,6 +48,7 @@ def maintained(catalog: Any, folder: Path, days: float, s3: S3Settings) -> Maint
         warehouse=own.warehouse,
         folder=folder / "home",
         run_spark=no_spark,
+        run_hudi=no_spark,
         now=lambda: datetime.now(UTC) + timedelta(days=days),
     )
 
