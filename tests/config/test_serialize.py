@@ -31,3 +31,9 @@ def test_the_same_settings_are_the_same_text(tmp_path: Path) -> None:
     assert dump_settings(first) == dump_settings(again)
     assert dump_settings(first) != dump_settings(replace(first, profile="other"))
     assert json.loads(dump_settings(first))["home"] == str(tmp_path)
+
+
+def test_sources_are_handed_over_only_if_they_are_wanted(tmp_path: Path) -> None:
+    settings = load_settings({"home": tmp_path}, tmp_path, {"LAKE_SOURCES__MARKET__PATH": "s3://bars/flat"})
+    assert parse_settings(dump_settings(settings)).sources == {}
+    assert parse_settings(dump_settings(settings, sources=True)).sources == {"market": {"path": "s3://bars/flat"}}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
 import pytest
-from tests.conftest import Command
+from tests.conftest import Command, stop_spark
 from tests.servers.s3 import S3Server
 
 from lakehouse.pipelines.market.sample import write_day
@@ -15,7 +16,13 @@ from lakehouse.pipelines.market.sample import write_day
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def test_a_bucket_with_its_own_keys_is_read_and_the_keys_are_told_nobody(
+@pytest.fixture(autouse=True)
+def _stopped(home: Path) -> Iterator[None]:
+    yield
+    stop_spark(home)
+
+
+def test_a_bucket_with_its_own_keys_is_read_and_the_keys_are_printed_nowhere(
     lake_command: Command, home: Path, tmp_path: Path, s3_server: S3Server
 ) -> None:
     written = write_day(tmp_path, date(2026, 1, 14))
@@ -28,6 +35,8 @@ def test_a_bucket_with_its_own_keys_is_read_and_the_keys_are_told_nobody(
         "LAKE_SOURCES__MARKET__ACCESS_KEY": s3_server.access_key,
         "LAKE_SOURCES__MARKET__SECRET_KEY": s3_server.secret_key,
     }
+    # The run attaches to a Spark that stands by, which must have the classes for buckets.
+    assert lake_command("sql", "select 1", "--engine", "spark", env=source).returncode == 0
     only = ("--table", "bronze.minute_aggs", "--table", "silver.minute_aggs")
     done = lake_command("run", "market", *only, env=source)
     assert done.returncode == 0, done.stderr

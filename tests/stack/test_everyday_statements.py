@@ -115,6 +115,23 @@ def _value(value: object) -> str:
     )
 
 
+def same_numbers(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> bool:
+    """Compare rows without their order; a decimal to its own scale, because Trino's average of decimals keeps theirs."""
+    pairs = zip(sorted(found, key=_row_key), sorted(expected, key=_row_key), strict=True)
+    return len(found) == len(expected) and all(_same(*cells) for rows in pairs for cells in zip(*rows, strict=True))
+
+
+def _row_key(row: tuple[Any, ...]) -> list[str]:
+    return [f"{float(each):.1f}" if isinstance(each, float | Decimal) else str(each) for each in row]
+
+
+def _same(found: object, expected: object) -> bool:
+    if isinstance(found, Decimal) and isinstance(expected, int | float | Decimal):
+        unit = 10.0 ** int(found.as_tuple().exponent)
+        return abs(float(found) - float(expected)) <= unit / 2 + 1e-4
+    return _value(found) == _value(expected)
+
+
 def test_there_are_many() -> None:
     assert len(READS) + len(WRITES) >= 60
 
@@ -148,7 +165,7 @@ def test_tpch_answers_as_duckdb_alone(lake: Lake) -> None:
     written_to(lake, plain, "tpch")
     chosen = repetitions(smoke=slice(2, None, 8), full=slice(None))
     for text in texts(plain, "tpch")[chosen]:
-        expected = values(plain.execute(text).fetchall())
+        expected = plain.execute(text).fetchall()
         for engine in ("spark", "trino"):
             found = lake.sql(with_namespace(text, tables, "tpch", engine), engine=engine).rows()
-            assert values(found) == expected, f"{engine}: {text}"
+            assert same_numbers(found, expected), f"{engine}: {text}\n{found}\n{expected}"

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from functools import reduce
 from pathlib import Path
 
-from lakehouse.config.load import all_settings, settings_from
+from lakehouse.config.load import all_settings, settings_from, source_settings
 from lakehouse.config.settings import Settings
 
 
-def dump_settings(settings: Settings) -> str:
-    """All settings as JSON, in a fixed order. The settings of pipelines' sources are left out: no child process needs them."""
-    values = {name: reduce(getattr, name.split("."), settings) for name, _, _ in all_settings()}
+def dump_settings(settings: Settings, sources: bool = False) -> str:
+    """All settings as JSON, in a fixed order; those of pipelines' sources, which may be secret, only if they are wanted."""
+    values: dict[str, object] = {name: reduce(getattr, name.split("."), settings) for name, _, _ in all_settings()}
+    if sources:
+        values |= source_settings(settings)
     return json.dumps({name: _plain(value) for name, value in values.items()})
 
 

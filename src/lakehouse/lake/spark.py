@@ -67,7 +67,7 @@ def spark_daemon(
         run_folder=home.run,
         log=home.logs / "spark.log",
         start=[sys.executable, "-m", "lakehouse.lake.daemon"],
-        serialized=dump_settings(in_process),
+        serialized=dump_settings(in_process, sources=True),
         status=status,
         before_start=lambda: fetch_runtime(settings, download),
     )
