@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -167,5 +168,7 @@ def test_tpch_answers_as_duckdb_alone(lake: Lake) -> None:
     for text in texts(plain, "tpch")[chosen]:
         expected = plain.execute(text).fetchall()
         for engine in ("spark", "trino"):
-            found = lake.sql(with_namespace(text, tables, "tpch", engine), engine=engine).rows()
+            # Trino does not group by a name of the select list.
+            written = re.sub(r"GROUP BY\s+supplier_no", "GROUP BY l_suppkey", text) if engine == "trino" else text
+            found = lake.sql(with_namespace(written, tables, "tpch", engine), engine=engine).rows()
             assert same_numbers(found, expected), f"{engine}: {text}\n{found}\n{expected}"
