@@ -14,7 +14,7 @@ from lakehouse.process.daemons import run_main
 def main() -> None:
     """Serve with the settings that standard input holds."""
     message = json.loads(sys.stdin.read())
-    settings = replace(parse_settings(message["settings"]), sources=message["sources"], origins=message["origins"])
+    settings = replace(parse_settings(message["settings"]), origins=message["origins"])
     sys.exit(run_main(lambda: serve(settings, lambda line: print(line, file=sys.stderr), shows_key=False)))  # noqa: T201
 
 

@@ -29,9 +29,7 @@ def main() -> None:
     threading.Thread(target=_end_with_the_service, daemon=True).start()
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not mix with the lines below
-    settings: Settings = replace(
-        parse_settings(message["settings"]), sources=message["sources"], origins=message["origins"]
-    )
+    settings: Settings = replace(parse_settings(message["settings"]), origins=message["origins"])
     try:
         with acting_for(message["request"]["author"]), assemble(settings) as lake:
             _write(

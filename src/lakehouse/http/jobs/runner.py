@@ -202,8 +202,7 @@ class JobRunner:
         return {
             "kind": job.kind,
             "request": job.request,
-            "settings": dump_settings(settings),
-            "sources": {name: dict(values) for name, values in settings.sources.items()},
+            "settings": dump_settings(settings, sources=True),
             "origins": dict(settings.origins),
         }
 

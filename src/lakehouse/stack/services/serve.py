@@ -15,8 +15,7 @@ from lakehouse.stack.services.ours import ENVIRONMENT, listening
 def _process(context: StackContext) -> ProcessSpec:
     settings = context.settings
     message = {
-        "settings": dump_settings(settings),
-        "sources": {name: dict(values) for name, values in settings.sources.items()},
+        "settings": dump_settings(settings, sources=True),
         "origins": dict(settings.origins),
     }
     # In the working folder of `lake up`, where the modules of the user's pipelines are.
