@@ -103,7 +103,7 @@ class Gate:
     async def _fail(self, error: LakeError, scope: Scope, receive: Receive, answer: Answer, entry: _Entry) -> None:
         entry.facts["error"] = error.code
         if answer.status is not None:
-            # Part of the answer is sent: an end without its last piece is all that tells the client.
+            # Part of the answer is sent: the client notices by the missing last piece.
             _LOG.warning("request %s ended early: %s", entry.request_id, error.message)
             return
         in_catalog = scope["path"].startswith(catalog.PATH + "/")

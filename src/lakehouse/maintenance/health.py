@@ -96,7 +96,7 @@ class HealthCheck:
         return score(str(name), found, len(expirable(raw, policy, self.now())))
 
     def _others(self, only: set[TableName] | None, policy_of: Callable[[TableName], Policy]) -> Iterator[TableHealth]:
-        """Yield the health of tables of other formats, as far as their history tells."""
+        """Yield the health of tables of other formats, as far as it is known from their history."""
         for tables in self.formats:
             if tables.name == "iceberg":
                 continue

@@ -28,7 +28,7 @@ class Layout:
     snapshots: int
     metadata_bytes: int
     min_files: int
-    """How many data files the table would have after compaction, as far as metadata tells."""
+    """How many data files the table would have after compaction, as far as it is known from metadata."""
     is_exact: bool
     """False for a partitioned table that was never compacted: metadata does not state how many partitions it has."""
     target: int

@@ -198,5 +198,5 @@ def _require_equal(found: list[Difference]) -> None:
         first = found[0]
         raise BackupError(
             f"The copy is not equal in {len(found)} places: {first.ref} {first.table}: {first.what}.",
-            "The source is unchanged. lake verify tells whether it is damaged.",
+            "The source is unchanged. lake verify reports whether it is damaged.",
         )

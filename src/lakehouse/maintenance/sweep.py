@@ -227,7 +227,7 @@ class Sweeper:
         return "", empty
 
     def _uuid(self, uri: str) -> str:
-        """Return the UUID of the table that a metadata file is of; empty if it cannot be told."""
+        """Return the UUID of the table that a metadata file is of; empty if it is unknown."""
         try:
             found = _UUID.search(self.store.start(uri, _UUID_BYTES))
             return found[1].decode() if found else str(load_metadata(uri, self.inventories.files).get("table-uuid", ""))
