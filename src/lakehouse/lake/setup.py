@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 from lakehouse.config.settings import Settings
@@ -11,8 +12,9 @@ from lakehouse.engines.spark.archive import build_archive, find_archive
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import Assembly
 from lakehouse.lake.spark import DownloadReporter, StatusReporter, fetch_runtime
+from lakehouse.pipelines.market.sample import write_day
 
-# A typical first session: the classes that these statements load are archived.
+# A typical first session, with a run of a pipeline after it: the classes that they load are archived.
 _TRAINING = (
     "CREATE TABLE warm.orders (id INT, item STRING, price DECIMAL(10,2), at TIMESTAMP) PARTITIONED BY (days(at))",
     "INSERT INTO warm.orders VALUES (1, 'tea', 2.50, TIMESTAMP '2026-01-01 10:00:00')",
@@ -26,6 +28,7 @@ _TRAINING = (
     "UPDATE warm.visits SET page = 'shop' WHERE id = 1",
     "SELECT o.item, v.page FROM warm.orders o JOIN warm.visits v ON o.id = v.id",
 )
+_DAYS = (date(2026, 1, 14), date(2026, 1, 15))
 
 
 def prepare(settings: Settings, status: StatusReporter, download: DownloadReporter) -> Path | None:
@@ -42,8 +45,19 @@ def prepare(settings: Settings, status: StatusReporter, download: DownloadReport
 
 
 def _train(settings: Settings, home: Path, class_list: Path) -> None:
-    spark = replace(settings.spark, master="local[*]", driver_memory="1g")
-    components = Assembly(replace(settings, home=home, spark=spark), class_list=class_list).components()
-    with Lake(components) as lake:
+    """Use Spark in a lake of its own, whatever the profile: nothing is written to a catalog that others use."""
+    files = home.parent / "files"
+    for day in _DAYS:
+        write_day(files, day)
+    embedded = Settings(
+        home=home,
+        cache=settings.cache,
+        maven_repo=settings.maven_repo,
+        spark=replace(settings.spark, master="local[*]", driver_memory="1g", conf={}),
+        sources={"market": {"path": str(files)}},
+    )
+    with Lake(Assembly(embedded, class_list=class_list).components()) as lake:
         for statement in _TRAINING:
             lake.sql(statement, engine="spark")
+        for day in _DAYS:
+            lake.run("market", str(day))

@@ -74,12 +74,15 @@ class Source:
     name: str
     """Its name in the lineage, such as raw.yellow_trips."""
     read: Callable[[SourceContext], DataFrame | Batch]
+    """Reads one partition, or everything if the pipeline has none."""
     available: Callable[[SourceContext], Mapping[str, str]] | None = None
     """Lists the partitions of the source, each with a fingerprint that changes with its content."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """The settings of the source, each with its help text."""
     fingerprint: Callable[[SourceContext], str] | None = None
     """For a source without partitions: changes with its content. A source with the fingerprint of the last batch is not read."""
+    read_many: Callable[[SourceContext, Sequence[str]], DataFrame | Batch] | None = None
+    """Reads several partitions with one plan (default: a union of one plan each, which Spark analyzes and compiles one by one)."""
 
 
 @dataclass(frozen=True)

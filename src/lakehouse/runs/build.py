@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.errors import BadDeclarationError, RunBlockedError, SourceError
+from lakehouse.core.errors import BadDeclarationError, RunBlockedError
 from lakehouse.core.tables import Snapshot
 from lakehouse.pipelines.model import Batch, Source, Table
 from lakehouse.quality.checks import run_check
@@ -21,6 +21,7 @@ from lakehouse.runs.model import TableReport
 from lakehouse.runs.plan import PartitionPlan
 from lakehouse.runs.reads import MAX_ROWS, NeedsSparkError, Part, SmallCheckContext
 from lakehouse.runs.schedule import run_concurrently
+from lakehouse.runs.source_rows import read_batch
 from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, validated
 from lakehouse.runs.validate_few import MAX_ROWS as MAX_FEW_ROWS
 from lakehouse.runs.validate_few import validated_few
@@ -142,37 +143,11 @@ class TableBuild:
         batch = None
         for each in self.table.inputs:
             if isinstance(each, Source):
-                batch = self._read(each, partitions)
+                batch = read_batch(self.context, each, partitions, latest_note(self.before, "cursor"))
                 frames.append(batch.rows)
             else:
                 frames.append(self.context.rows_in(each, partitions, self.table.lookback))
         return frames, batch
-
-    def _read(self, source: Source, partitions: Partitions) -> Batch:
-        cursor = latest_note(self.before, "cursor")
-        batches = [_batch(source.read(self.context.source_context(key, cursor))) for key in partitions or [""]]
-        for batch in batches:
-            self._refuse_missing_rows(source, batch)
-        first, rows = batches[0], batches[0].rows
-        for more in batches[1:]:
-            rows = rows.unionByName(more.rows, allowMissingColumns=True)
-        notes = {key: ", ".join(dict.fromkeys(b.notes[key] for b in batches if key in b.notes)) for key in first.notes}
-        counts = [each.row_count for each in batches]
-        row_count = sum(each or 0 for each in counts) if None not in counts else None
-        return Batch(rows, first.cursor, first.present, notes, first.fingerprint, row_count)
-
-    def _refuse_missing_rows(self, source: Source, batch: Batch) -> None:
-        """Rows that the source has and Spark does not see would be deleted from the table."""
-        counts = [("rows", batch.rows, batch.row_count)]
-        if batch.present is not None:
-            counts.append(("keys", batch.present, batch.present_count))
-        for what, frame, expected in counts:
-            if expected is not None and (found := frame.count()) != expected:
-                raise SourceError(
-                    f"{source.name} has {expected} {what}, and Spark read {found}: nothing was changed.",
-                    "On a cluster, all executors must reach the lake's storage: set warehouse to s3://bucket/prefix "
-                    "or to a folder that every machine shares.",
-                )
 
     # ---- writing ------------------------------------------------------------------------------------------------
 
@@ -288,10 +263,6 @@ def raise_if_blocked(outcomes: Sequence[Outcome]) -> None:
         raise RunBlockedError(
             f"Nothing was published, because this does not hold: {details}.", "Details: lake runs show RUN"
         )
-
-
-def _batch(rows: DataFrame | Batch) -> Batch:
-    return rows if isinstance(rows, Batch) else Batch(rows)
 
 
 def _listed(keys: Sequence[str], limit: int = 5) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from lakehouse.core.errors import SourceError
 from lakehouse.core.raw import LocalRawArea
-from lakehouse.pipelines.market.source import HEADER, available, read, s3a_options
+from lakehouse.pipelines.market.source import HEADER, available, read, read_days, s3a_options
 from lakehouse.pipelines.model import SourceContext
 from lakehouse.storage.s3 import S3
 
@@ -111,6 +111,21 @@ def test_a_line_becomes_a_typed_row_that_knows_its_file(spark: SparkSession, tmp
     row = ("A", 10, *prices, 1768401000000000000, 3, None, *lineage)
     assert_same_frame(batch.rows, spark.createDataFrame([row], shape))
     assert batch.notes == {"source": str(file), "bytes": str(file.stat().st_size)}
+
+
+@pytest.mark.spark
+def test_days_that_are_read_at_once_have_the_rows_of_each_day(spark: SparkSession, tmp_path: Path) -> None:
+    flat_file(tmp_path / "2026-01-14.csv.gz", BAR)
+    flat_file(tmp_path / "2026-01-15.csv.gz", BAR, BAR.replace("A,", "B,"))
+    flat_file(tmp_path / "2026-01-16.csv.gz", BAR)
+    days = ["2026-01-14", "2026-01-15"]
+    one_by_one = [read(context_of(spark, tmp_path, day)) for day in days]
+    at_once = read_days(context_of(spark, tmp_path, ""), days)
+    assert sorted(at_once.rows.collect()) == sorted(row for batch in one_by_one for row in batch.rows.collect())
+    assert {str(row.date) for row in at_once.rows.collect()} == set(days)
+    assert at_once.notes["source"] == ", ".join(batch.notes["source"] for batch in one_by_one)
+    with pytest.raises(SourceError, match="no file of 2026-01-17"):
+        read_days(context_of(spark, tmp_path, ""), [*days, "2026-01-17"])
 
 
 @pytest.mark.spark

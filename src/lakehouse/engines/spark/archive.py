@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lakehouse.engines.spark.java import Java
-from lakehouse.engines.spark.launch import class_path
+from lakehouse.engines.spark.launch import archived_class_path
 
 #: Archives of 240 MB to retain, one per class path: a few checkouts can be used side by side.
 _RETAINED = 3
@@ -23,7 +23,7 @@ _DUMP_TIMEOUT_S = 600
 
 def archive_file(cache: Path, java: Java, jars: Sequence[Path]) -> Path:
     """The path of the archive for this Java and these jars, whether it exists or not."""
-    fingerprint = hashlib.sha256(f"{java.home}\n{java.version}\n{class_path(jars)}".encode()).hexdigest()
+    fingerprint = hashlib.sha256(f"{java.home}\n{java.version}\n{archived_class_path(jars)}".encode()).hexdigest()
     return cache / "classes" / f"{fingerprint[:16]}.jsa"
 
 
@@ -43,7 +43,13 @@ def build_archive(cache: Path, java: Java, jars: Sequence[Path], class_list: Pat
     with tempfile.TemporaryDirectory(prefix="dump-", dir=file.parent) as scratch:
         built = Path(scratch) / file.name
         command = [str(java.program), "-Xshare:dump", f"-XX:SharedClassListFile={class_list}"]
-        command += [f"-XX:SharedArchiveFile={built}", "-Xlog:disable", "-Xlog:all=off", "-cp", class_path(jars)]
+        command += [
+            f"-XX:SharedArchiveFile={built}",
+            "-Xlog:disable",
+            "-Xlog:all=off",
+            "-cp",
+            archived_class_path(jars),
+        ]
         subprocess.run(
             command,
             stdin=subprocess.DEVNULL,

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from lakehouse.core.errors import EngineUnreachableError, NotInstalledError
 from lakehouse.core.java_properties import java_properties
 from lakehouse.engines.spark.attach import Lease, gateway_environment
+from lakehouse.engines.spark.jars import EMBEDDED
 from lakehouse.engines.spark.java import Java
 from lakehouse.process.files import write_private
 from lakehouse.process.logs import failure_line, open_log
@@ -84,9 +85,18 @@ def spark_home() -> Path:
     return Path(pyspark.__file__).parent
 
 
+def archived_class_path(jars: Sequence[Path]) -> str:
+    """Of these jars those that every lake has, then Spark's, in a fixed order: the class archive is built for it."""
+    files = {jar.file for jar in EMBEDDED}
+    common = [jar for jar in jars if jar.name in files]
+    return os.pathsep.join(str(path) for path in (*common, *sorted((spark_home() / "jars").glob("*.jar"))))
+
+
 def class_path(jars: Sequence[Path]) -> str:
-    """Our jars, then Spark's, in a fixed order, on which the class archive depends."""
-    return os.pathsep.join(str(path) for path in (*jars, *sorted((spark_home() / "jars").glob("*.jar"))))
+    """All jars. What only some lakes need comes last: a class archive stays valid if the class path only gets longer."""
+    files = {jar.file for jar in EMBEDDED}
+    others = [jar for jar in jars if jar.name not in files]
+    return os.pathsep.join([archived_class_path(jars), *map(str, (*others, JDK_NET, _LOCAL_FILES))])
 
 
 @dataclass(frozen=True)
@@ -133,9 +143,7 @@ def _start_jvm(options: LaunchOptions, scratch: Path, handshake: Path) -> subpro
     # Executors on other machines do not have the class.
     is_local = options.conf.get("spark.master", "").startswith("local")
     write_private(properties, java_properties({**(_LOCAL_FILES_CONF if is_local else {}), **options.conf}))
-    # Our own jars come last: a class archive stays valid if the class path only gets longer.
-    path = os.pathsep.join([class_path(options.jars), str(JDK_NET), str(_LOCAL_FILES)])
-    command = [str(options.java.program), *_jvm_options(options), "-cp", path]
+    command = [str(options.java.program), *_jvm_options(options), "-cp", class_path(options.jars)]
     command += ["org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties), "pyspark-shell"]
     # Inherited by the JVM: a Spark Connect server runs the Python functions of its clients with it.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -11,7 +11,7 @@ from lakehouse.quality import keeps_most_of, steady_row_count, unique
 BRONZE, SILVER = "bronze.minute_aggs", "silver.minute_aggs"
 DAILY_BARS, VOLATILITY = "gold.daily_bars", "gold.volatility"
 
-flat_files = Source("raw.minute_aggs", source.read, source.available, source.SETTINGS)
+flat_files = Source("raw.minute_aggs", source.read, source.available, source.SETTINGS, read_many=source.read_days)
 
 market = Pipeline(
     name="market",

@@ -72,14 +72,18 @@ def available(context: SourceContext) -> Mapping[str, str]:
 
 def read(context: SourceContext) -> Batch:
     """One day's lines as typed rows, with notes on their files."""
-    path, day = _path(context), context.partition
-    files = _files(context, day).get(day, [])
-    if not files:
-        raise SourceError(f"{path} has no file of {day}, such as {day}.csv.gz.", _PATH_HINT)
+    return read_days(context, [context.partition])
+
+
+def read_days(context: SourceContext, days: Sequence[str]) -> Batch:
+    """The lines of several days as typed rows, with notes on their files."""
+    path, by_day = _path(context), _files(context, days)
+    for day in days:
+        if day not in by_day:
+            raise SourceError(f"{path} has no file of {day}, such as {day}.csv.gz.", _PATH_HINT)
+    files = [file for day in days for file in by_day[day]]
     lines = context.spark.read.options(**_options(context.settings)).text([_spark_path(file.name) for file in files])
-    rows = parse_lines(lines.select("value", *_lineage())).select(
-        "*", F.lit(date.fromisoformat(day)).alias("date"), F.lit(context.now).alias("ingested_at")
-    )
+    rows = parse_lines(lines.select("value", *_lineage())).select("*", F.lit(context.now).alias("ingested_at"))
     size = sum(file.size for file in files)
     return Batch(rows, notes={"source": ", ".join(file.name for file in files), "bytes": str(size)})
 
@@ -137,6 +141,8 @@ def _lineage() -> list[Column]:
     return [
         F.col("_metadata.file_path").alias("source_file"),
         F.col("_metadata.file_modification_time").alias("file_modified_at"),
+        # Not a literal: Spark would compile the code of every other day anew.
+        F.substring("_metadata.file_name", 1, len("YYYY-MM-DD")).cast("date").alias("date"),
     ]
 
 
@@ -157,11 +163,11 @@ def _path(context: SourceContext) -> str:
     return path
 
 
-def _files(context: SourceContext, only: str = "") -> dict[str, list[FlatFile]]:
-    """The files of every day, or of one day."""
+def _files(context: SourceContext, only: Sequence[str] = ()) -> dict[str, list[FlatFile]]:
+    """The files of every day, or of some."""
     path = _path(context)
     names = _names_in_s3(context.store, path) if path.startswith(_S3) else _names_below(Path(path).expanduser())
-    found = [(day, name) for name in names if (day := _day(name)) and only in ("", day)]
+    found = [(day, name) for name in names if (day := _day(name)) and (not only or day in only)]
     by_day: dict[str, list[FlatFile]] = {}
     for (day, _), file in zip(found, _stat_all([name for _, name in found], context.store), strict=True):
         if file:  # None if it was removed meanwhile
