@@ -2,18 +2,24 @@
 
 Spark's Parquet writer needs three times the CPU for the same file (bench/ingest.py). Spark still writes when a partition
 transform needs a hash that only Iceberg's own code computes, when a batch has many partitions, so that a shuffle creates
-better files, and when the data files of the table cannot be read without their metadata.
+better files, and when the data files of the table cannot be read without their metadata. Files of a table in an object
+store are written to a local folder and uploaded.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from uuid import uuid4
 
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as _name
@@ -32,6 +38,8 @@ _MIN_ROWS, _MAX_ROWS, _ROW_GROUP_BYTES = 2_048, 122_880, 64 << 20
 _BUFFER_SHARE = 16
 #: The size at which a file of an unpartitioned table ends.
 _FILE_BYTES = 512 << 20
+#: Concurrent uploads to an object store, and the bytes that each holds in memory.
+_UPLOADS, _UPLOAD_BYTES = 4, 8 << 20
 _FLAT_TYPES = re.compile(
     r"(tinyint|smallint|int|bigint|float|double|string|date|boolean|timestamp|timestamp_ntz|decimal\(.*\))"
 )
@@ -69,6 +77,14 @@ class StagedRows:
         return f"CAST({value} AS {duckdb_type(column.type)}) AS {_name(column.name)}"
 
 
+@dataclass(frozen=True)
+class _WrittenFile:
+    """A Parquet file that DuckDB wrote, and the values of its partition."""
+
+    path: Path
+    partition: Mapping[str, str | None]
+
+
 def preload() -> None:
     """Import PyIceberg in the background; this takes a second, in which DuckDB can read the files."""
     from threading import Thread
@@ -86,7 +102,7 @@ class NativeWriter:
     def append(self, rows: StagedRows, columns: Sequence[Column]) -> bool:
         """Add the rows in one snapshot; False, with nothing written, if the table or the rows need Spark."""
         with self._load_table(columns) as table:
-            files = self._write(table, rows.select(columns), columns, rows.row_bytes()) if table is not None else None
+            files = self._write(table, rows.select(columns), columns, rows) if table is not None else None
             if files is None:
                 return False
             with table.transaction() as change, change.update_snapshot().fast_append() as append:
@@ -101,7 +117,7 @@ class NativeWriter:
             affected = self._affected_files(rows, data_files, columns, key) if data_files is not None else None
             if data_files is None or affected is None:
                 return False
-            files = self._write(table, _merge_query(rows, affected, columns, key), columns, rows.row_bytes())
+            files = self._write(table, _merge_query(rows, affected, columns, key), columns, rows)
             if files is None:
                 return False
             with table.transaction() as change, change.update_snapshot().overwrite() as overwrite:
@@ -121,8 +137,8 @@ class NativeWriter:
             return
         with load_catalog(self._catalog, **self._properties) as catalog:
             table = catalog.load_table((self._name.namespace, self._name.table))
-            # A sort order may use any transform, and DuckDB here writes local files only.
-            yield table if table.sort_order().is_unsorted and not is_remote(table.location()) else None
+            # A sort order may use any transform.
+            yield table if table.sort_order().is_unsorted else None
 
     def _affected_files(
         self, rows: StagedRows, data_files: Mapping[str, Any], columns: Sequence[Column], key: Sequence[str]
@@ -138,13 +154,28 @@ class NativeWriter:
         files, matches, distinct_keys = self._duckdb.run(query, {}, "ingest").rows()[0]
         return sorted(files or []) if matches == distinct_keys else None
 
-    def _write(self, table: Any, query: str, columns: Sequence[Column], row_bytes: int) -> list[Any] | None:
+    def _write(self, table: Any, query: str, columns: Sequence[Column], rows: StagedRows) -> list[Any] | None:
         """Write the rows of a query as data files, described for a commit; None if Spark must write them."""
         fields = partition_fields(table, {column.name: column.type for column in columns})
         if fields is None or not self._has_few_partitions(query, fields):
             return None
-        folder = local_path(table.location()) / "data"
-        folder.mkdir(parents=True, exist_ok=True)
+        if not is_remote(table.location()):
+            folder = local_path(table.location()) / "data"
+            folder.mkdir(parents=True, exist_ok=True)
+            return [
+                _data_file(table, file, file_uri(file.path)) for file in self._copy(table, query, fields, rows, folder)
+            ]
+        # Written here first: the counts and bounds come from the file's end, and nothing is in the bucket if this fails.
+        with TemporaryDirectory(dir=rows.folder.parent) as scratch, ThreadPoolExecutor(_UPLOADS) as pool:
+            written = self._copy(table, query, fields, rows, Path(scratch))
+            uris = pool.map(partial(_upload, table), (file.path for file in written))
+            return [_data_file(table, file, uri) for file, uri in zip(written, uris, strict=True)]
+
+    def _copy(
+        self, table: Any, query: str, fields: Sequence[PartitionField], rows: StagedRows, folder: Path
+    ) -> list[_WrittenFile]:
+        """Write the rows of a query as Parquet files in a local folder."""
+        row_bytes = rows.row_bytes()
         buffered_rows = max(self._duckdb.memory_limit // _BUFFER_SHARE // row_bytes, _MIN_ROWS)
         row_group = min(max(_ROW_GROUP_BYTES // row_bytes, _MIN_ROWS), buffered_rows, _MAX_ROWS)
         options = ", ".join(f"{name} {value}" for name, value in _copy_options(table, fields, row_group).items())
@@ -156,7 +187,7 @@ class NativeWriter:
             "ingest",
         )
         return [
-            _data_file(table, Path(row[0]), {field.name: (row[5] or {})[field.alias] for field in fields})
+            _WrittenFile(Path(row[0]), {field.name: (row[5] or {})[field.alias] for field in fields})
             for row in copied.rows()
         ]
 
@@ -218,7 +249,11 @@ def _readable_files(table: Any) -> dict[str, Any] | None:
         for field in schema.fields
     ):
         return None
-    return {str(local_path(task.file.file_path)): task.file for task in tasks}
+    return {_for_duckdb(task.file.file_path): task.file for task in tasks}
+
+
+def _for_duckdb(uri: str) -> str:
+    return uri if is_remote(uri) else str(local_path(uri))
 
 
 def _with_nulls(paths: Iterable[str], columns: Sequence[Column], more: str = "") -> str:
@@ -229,9 +264,17 @@ def _with_nulls(paths: Iterable[str], columns: Sequence[Column], more: str = "")
     return f"(SELECT * FROM {files} UNION ALL BY NAME SELECT {nulls} WHERE false)"
 
 
-def _data_file(table: Any, path: Path, partition: Mapping[str, str | None]) -> Any:
+def _upload(table: Any, path: Path) -> str:
+    """Copy a file into the table's storage; returns its URI there."""
+    uri = f"{table.location().rstrip('/')}/data/{path.stem}-{uuid4().hex}.parquet"
+    with path.open("rb") as source, table.io.new_output(uri).create() as target:
+        shutil.copyfileobj(source, target, _UPLOAD_BYTES)
+    return uri
+
+
+def _data_file(table: Any, file: _WrittenFile, uri: str) -> Any:
     """Describe a data file with the counts and bounds that let readers skip it."""
     from lakehouse.pyiceberg_internals import parquet_data_file
 
-    record = partition_record(table, partition)
-    return parquet_data_file(table, str(path), file_uri(path), path.stat().st_size, record)
+    record = partition_record(table, file.partition)
+    return parquet_data_file(table, str(file.path), uri, file.path.stat().st_size, record)
