@@ -29,7 +29,7 @@ demo: setup ## a narrated tour of a small lake in .lake-demo (LAKE_HOME chooses 
 test: setup lint ## lint, then every test, on real Spark and real servers, in lanes balanced by tests/timings.json
 	@$(BIN)/python -m tools.suite.lanes $(PYTEST_ARGS)
 
-test-fast: .venv/ready ## the tests that start no JVM and no server: two to three minutes
+test-fast: .venv/ready ## the tests that start no JVM and no server: about a minute
 	@$(BIN)/python -m tools.suite.lanes --fast $(PYTEST_ARGS)
 
 test-faults: setup ## the tests of kills, races and random input (marked faults) with their full counts of repetitions

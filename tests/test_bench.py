@@ -65,6 +65,7 @@ def cpu_seconds(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str,
 # ---- ratios ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_statement_in_an_open_lake_costs_little_more_than_duckdb(home: Path, bare_script: Path) -> None:
     bare = bare_duckdb("avro", "iceberg")
     bare.execute(f"create view numbers as select * from iceberg_scan('{metadata_location(home, 'bench.numbers')}')")
@@ -79,6 +80,7 @@ def test_a_statement_in_an_open_lake_costs_little_more_than_duckdb(home: Path, b
     assert took["lake"] <= STATEMENT * took["bare"], took
 
 
+@pytest.mark.slow
 def test_a_cold_query_costs_little_more_than_the_bare_script(home: Path, bare_script: Path) -> None:
     took = cpu_seconds(
         {
@@ -90,6 +92,7 @@ def test_a_cold_query_costs_little_more_than_the_bare_script(home: Path, bare_sc
     assert took["lake"] <= COLD_SQL * took["bare"], took
 
 
+@pytest.mark.slow
 def test_a_run_with_nothing_to_do_takes_little_longer_than_a_query(
     home: Path, bare_script: Path, tmp_path: Path
 ) -> None:

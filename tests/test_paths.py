@@ -79,6 +79,7 @@ def test_lake_sql_on_duckdb_crosses_few_modules(lake_with_leads: Path, tmp_path:
     assert len(crossed) <= MOST_MODULES_OF_SQL
 
 
+@pytest.mark.slow
 def test_lake_ingest_crosses_its_modules_in_order(lake_with_leads: Path, tmp_path: Path) -> None:
     (tmp_path / "leads.csv").write_text("id,name\n1,Ada\n2,Bob\n")
     arguments = ("ingest", "leads.csv", "--into", "crm.leads")

@@ -223,6 +223,7 @@ def test_the_first_to_come_waits_for_somebody_who_is_writing(catalog: SqlCatalog
 
 # It happens in most runs, not in all: once the test above passes, this one must, always.
 @pytest.mark.faults
+@pytest.mark.slow
 def test_eight_processes_may_make_the_catalog_at_once(tmp_path: Path) -> None:
     started = [
         subprocess.Popen(
@@ -262,6 +263,7 @@ def append_twice(catalog: SqlCatalog, number: int) -> None:
         theirs.close()
 
 
+@pytest.mark.slow
 def test_eight_writers_and_our_reads_never_meet_a_locked_database(catalog: SqlCatalog, pyiceberg: PyIceberg) -> None:
     pyiceberg.create_table("crm.leads", schema=ROWS.schema)
     with ThreadPoolExecutor(8) as pool:

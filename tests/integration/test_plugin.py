@@ -55,6 +55,7 @@ def test_a_plugin_is_reached_through_ingest_run_and_sql(home: Path, site: Path) 
     assert "engine: polars" in read.stderr
 
 
+@pytest.mark.slow
 def test_names_that_no_package_registers_list_the_installed_ones(home: Path, site: Path) -> None:
     engine = lake(home, site, "sql", "select 1", "--engine", "polar", "-o", "json")
     assert engine.returncode == 2

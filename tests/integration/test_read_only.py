@@ -86,6 +86,7 @@ def test_a_read_only_lake_is_read_and_refuses_a_write(home: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in home.rglob("*")} == before
 
 
+@pytest.mark.slow
 def test_a_table_whose_commits_delete_metadata_files_is_warned_about(home: Path) -> None:
     properties = {"write.metadata.delete-after-commit.enabled": "true"}
     catalog_of(settings_of(home)).create_table("shop.risky", pa.schema([("a", pa.int64())]), properties=properties)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.maintenance.desk import T, damaged, data_files, ids
 from tests.versioning.shop import with_settings
 
@@ -12,6 +13,7 @@ from lakehouse.orchestrate.maintenance import maintenance_job, maintenance_sched
 from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 
 
+@pytest.mark.slow
 def test_the_job_maintains_all_tables(home: Path) -> None:
     with with_settings(home) as lake:
         damaged(lake, 6)

@@ -57,6 +57,7 @@ def test_every_text_is_allowed(plain: duckdb.DuckDBPyConnection, suite: str, cou
     assert {parse(text, dialect=dialect).kind for text in found} == {"read"}
 
 
+@pytest.mark.slow
 def test_tpch_answers_as_duckdb_alone(plain: duckdb.DuckDBPyConnection, lake: Lake) -> None:
     tables = [name for (name,) in plain.execute("show tables").fetchall()]
     for text in texts(plain, "tpch"):

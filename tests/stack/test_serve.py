@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+import pytest
 import requests
 from tests.conftest import cache_only
 
@@ -13,6 +14,7 @@ from lakehouse.http.keys import KeyRequest, KeyStore
 from lakehouse.stack import native
 
 
+@pytest.mark.slow
 def test_the_service_runs_under_the_supervisor(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

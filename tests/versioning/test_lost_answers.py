@@ -61,6 +61,7 @@ def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Far]:
 
 
 @pytest.mark.parametrize("done", [True, False], ids=["done", "not done"])
+@pytest.mark.slow
 def test_a_run_is_published_once_though_the_answer_was_lost(far: Far, done: bool) -> None:
     run(far.lake, "first", ONE, TWO)
     far.relay.lose(*far.publishing, passed_on=done, deaf=2)
@@ -74,6 +75,7 @@ def test_a_run_is_published_once_though_the_answer_was_lost(far: Far, done: bool
     assert [ref.name for ref in catalog.tags()] == ["run_first", "run_second"]
 
 
+@pytest.mark.slow
 def test_a_catalog_that_stays_away_is_told_of_and_nothing_is_published(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:

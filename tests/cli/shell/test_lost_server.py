@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from tests.cli.shell.terminal import LAKE, Terminal
 
 from lakehouse.http.keys import KeyRequest, KeyStore
@@ -38,6 +39,7 @@ def serving(home: Path, port: int) -> Iterator[None]:
         process.wait()
 
 
+@pytest.mark.slow
 def test_the_shell_outlives_its_server(own_shop: Path, folder: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

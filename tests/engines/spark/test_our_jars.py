@@ -44,6 +44,7 @@ def test_a_jar_holds_nothing_else(build: ModuleType) -> None:
 
 @pytest.mark.skipif(not javac_is_17(), reason="other compilers write other bytes")
 @pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.slow
 def test_a_jar_is_what_its_source_makes(build: ModuleType, tmp_path: Path) -> None:
     build.build(tmp_path / "made.jar")
     assert content(tmp_path / "made.jar") == content(build.JAR)

@@ -15,6 +15,7 @@ HEADERS = st.lists(st.text(max_size=200) | st.sampled_from(["a", "A", "a_2", "se
 
 
 @given(HEADERS)
+@pytest.mark.slow
 def test_clean_names_are_names_and_all_different(headers: list[str]) -> None:
     names = clean_names(headers)
     assert len(names) == len(headers) == len(set(names))
