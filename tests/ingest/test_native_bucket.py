@@ -10,8 +10,10 @@ from tests.conftest import cache_only
 from tests.servers.s3 import S3Server
 
 from lakehouse.config.load import load_settings
+from lakehouse.core.errors import StorageError
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import IngestRequest
+from lakehouse.ingest.native_writer import NativeWriter, StagedRows
 from lakehouse.ingest.report import IngestReport
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
@@ -72,3 +74,13 @@ def test_a_table_in_partitions_has_files_of_each(lake: Lake, tmp_path: Path) -> 
         files = [task.file for task in catalog.load_table("shop.sales").scan().plan_files()]
     assert len(files) == 3 and all(file.file_path.startswith("s3://") for file in files)
     assert len(rows(lake)) == 4
+
+
+def test_a_store_that_refuses_is_named_without_its_keys(lake: Lake, tmp_path: Path) -> None:
+    ingest(lake, tmp_path / "a.csv", FIRST)
+    components = lake._components
+    properties = {**components.runner().catalog.pyiceberg_properties(), "s3.secret-access-key": "not-the-key"}
+    writer = NativeWriter(components.duckdb, "lake", properties, TableName.parse("shop.sales"))
+    with pytest.raises(StorageError, match="object store of shop.sales failed") as caught:
+        writer.append(StagedRows(tmp_path, ()), lake.describe("shop.sales").columns)
+    assert "not-the-key" not in str(caught.value) and "lake doctor" in caught.value.hint

@@ -62,6 +62,20 @@ def test_query_processes_read_the_bucket_of_the_warehouse_and_nothing_else(serve
             statement.start(job)
 
 
+def test_rows_are_taken_without_spark(served: Served) -> None:
+    sent = served.admin.ask(
+        "POST", "/ingest/served.orders?key=id", json=[{"id": 1, "item": "tea"}, {"id": 2, "item": "jam"}]
+    )
+    assert sent.status_code == 200, sent.text
+    sent = served.admin.ask("POST", "/ingest/served.orders", json=[{"id": 2, "item": "ham"}, {"id": 3, "item": "rum"}])
+    assert (sent.json()["inserted"], sent.json()["updated"]) == (1, 1), sent.text
+    for engine in ("duckdb", "trino"):
+        answer = served.admin.post(
+            "/query", {"sql": "select id, item from served.orders order by id", "engine": engine}
+        )
+        assert [row["item"] for row in answer.json()["rows"]] == ["tea", "ham", "rum"], engine
+
+
 def test_rows_of_trino_pass_through_page_by_page(served: Served) -> None:
     sql = (
         "select id, cast(id as varchar) || rpad('', 200, 'x') as text, cast(id as decimal(10, 2)) as d, array[id] as a"

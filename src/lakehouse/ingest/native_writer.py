@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
+from lakehouse.core.errors import StorageError
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text
@@ -135,7 +136,7 @@ class NativeWriter:
         if not all(_FLAT_TYPES.fullmatch(column.type) for column in columns):
             yield None
             return
-        with load_catalog(self._catalog, **self._properties) as catalog:
+        with load_catalog(self._catalog, **self._properties) as catalog, _explained(self._name):
             table = catalog.load_table((self._name.namespace, self._name.table))
             # A sort order may use any transform.
             yield table if table.sort_order().is_unsorted else None
@@ -262,6 +263,20 @@ def _with_nulls(paths: Iterable[str], columns: Sequence[Column], more: str = "")
     files = f"read_parquet([{', '.join(_text(path) for path in paths)}], hive_partitioning = false, union_by_name = true{more})"
     nulls = ", ".join(f"CAST(NULL AS {duckdb_type(column.type)}) AS {_name(column.name)}" for column in columns)
     return f"(SELECT * FROM {files} UNION ALL BY NAME SELECT {nulls} WHERE false)"
+
+
+@contextmanager
+def _explained(table: TableName) -> Iterator[None]:
+    """Name the cause if an object store fails; only its code, because a server may quote the request, with its keys."""
+    try:
+        yield
+    except OSError as exc:
+        code = re.search(r"AWS Error (\w+)", str(exc))
+        if code is None:
+            raise
+        raise StorageError(
+            f"The object store of {table} failed: {code[1]}.", "Nothing was changed. lake doctor checks the storage."
+        ) from exc
 
 
 def _upload(table: Any, path: Path) -> str:
