@@ -85,8 +85,8 @@ class Sampler:
 
     @staticmethod
     def _changed(seen: _Seen | None, process: psutil.Process) -> bool:
-        """A child runs the program of its parent until it loads its own."""
-        return seen is not None and not seen.java and process.name() == "java"
+        """A child runs the program of its parent until it loads its own: Python becomes Java, a worker of Spark Python."""
+        return seen is not None and seen.java != (process.name() == "java")
 
     def _first_look(self, process: psutil.Process) -> _Seen | None:
         if process.pid == os.getpid() or not self._is_ours(process):
