@@ -40,7 +40,7 @@ def prepare(settings: Settings, status: StatusReporter, download: DownloadReport
         class_list = Path(scratch) / "classes.txt"
         with status("Recording the classes that Spark loads (about a minute, once per machine)"):
             _train(settings, Path(scratch) / "lake", class_list)
-        with status("Building the class archive, which halves Spark's start time (about half a minute)"):
+        with status("Building the class archive, which halves Spark's start time (about a minute)"):
             return build_archive(settings.cache, java, jars, class_list)
 
 
