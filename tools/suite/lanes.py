@@ -170,11 +170,10 @@ def main(arguments: list[str]) -> int:
     files = chosen(paths)
     if fast:
         options = ["-m", FAST, *options]
-        queue = Queue(divided("plain", files, FAST_LANES))
+        queue, takes = Queue(divided("plain", files, FAST_LANES)), [frozenset(FAMILIES)] * FAST_LANES
     else:
-        queue = Queue(batches(files))
+        queue, takes = Queue(batches(files)), [*[frozenset(FAMILIES)] * LANES, UNSHARED]
     sampler.start()
-    takes = [frozenset(FAMILIES)] * (FAST_LANES if fast else LANES) + ([] if fast else [UNSHARED])
     lanes = [
         Lane(number, queue, options, environment, families).start() for number, families in enumerate(takes, start=1)
     ]

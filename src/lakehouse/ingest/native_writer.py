@@ -29,7 +29,7 @@ from lakehouse.core.tables import Column
 from lakehouse.core.uris import file_uri, local_path
 from lakehouse.engines.duckdb import DuckDB, duckdb_type
 from lakehouse.ingest.partition_values import PartitionField, partition_fields, partition_record
-from lakehouse.storage.s3 import is_remote
+from lakehouse.storage.s3 import error_code, is_remote
 
 #: Each thread keeps one open file per partition; above this number, Spark's shuffle creates better files.
 _MAX_PARTITIONS = 256
@@ -267,15 +267,15 @@ def _with_nulls(paths: Iterable[str], columns: Sequence[Column], more: str = "")
 
 @contextmanager
 def _explained(table: TableName) -> Iterator[None]:
-    """Name the cause if an object store fails; only its code, because a server may quote the request, with its keys."""
+    """Name the cause if an object store fails."""
     try:
         yield
     except OSError as exc:
-        code = re.search(r"AWS Error (\w+)", str(exc))
-        if code is None:
+        code = error_code(exc)
+        if not code:
             raise
         raise StorageError(
-            f"The object store of {table} failed: {code[1]}.", "Nothing was changed. lake doctor checks the storage."
+            f"The object store of {table} failed: {code}.", "Nothing was changed. lake doctor checks the storage."
         ) from exc
 
 

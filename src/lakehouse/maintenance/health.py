@@ -20,7 +20,7 @@ from lakehouse.maintenance.expire import expirable
 from lakehouse.maintenance.layout import Layout, layout_of, utc_now
 from lakehouse.maintenance.policy import MaintenanceSettings, Policy, policies
 
-#: The most points that one reason takes.
+#: Maximum number of points that one reason takes off the score.
 _MOST_GUESSED = 15
 _MOST_SMALL_FILES, _MOST_DELETES, _MOST_SNAPSHOTS, _MOST_METADATA = 45, 35, 15, 15
 #: Fewer files than this are not worth a compaction, however small they are.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 import threading
 import uuid
 from collections import OrderedDict
@@ -19,6 +18,7 @@ from pyiceberg.view.metadata import ViewMetadata
 
 from lakehouse.core.uris import local_path
 from lakehouse.rest_catalog.errors import NotFoundError, RestError
+from lakehouse.storage.s3 import error_code
 
 #: The limit of the cache for raw files; parsed ones take a few times as much in addition.
 _CACHE_BYTES = 64 << 20
@@ -167,8 +167,7 @@ def _is_local(location: str) -> bool:
 
 def _failure(what: str, exc: Exception) -> RestError:
     """Return the error with its cause only: a server may quote the request in its message."""
-    found = re.search(r"AWS Error (\w+)", str(exc))
-    cause = found[1] if found else getattr(exc, "strerror", None) or type(exc).__name__
+    cause = error_code(exc) or getattr(exc, "strerror", None) or type(exc).__name__
     if cause == "NO_SUCH_BUCKET":
         return RestError(f"{what}: the bucket does not exist.")
     return RestError(f"{what}: {cause}", status=503, kind="ServiceUnavailableException")

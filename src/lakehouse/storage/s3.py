@@ -227,6 +227,12 @@ def is_remote(uri: str) -> bool:
     return uri.startswith((SCHEME, "s3a://"))
 
 
+def error_code(exc: Exception) -> str:
+    """The code of an object store's error, as Arrow states it; empty if it has none. The message may quote the request, with its keys."""
+    found = re.search(r"AWS Error (\w+)", str(exc))
+    return found[1] if found else ""
+
+
 def hadoop_uri(uri: str) -> str:
     """The same object for Spark's own readers and writers, which know the scheme s3a."""
     return "s3a://" + uri.removeprefix(SCHEME) if uri.startswith(SCHEME) else uri

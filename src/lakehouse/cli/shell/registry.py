@@ -21,7 +21,7 @@ class ShellCommand:
     help: str
     run: Run
     arguments: tuple[int, int]
-    """The least and the most arguments it takes."""
+    """Minimum and maximum number of arguments."""
 
 
 COMMANDS: dict[str, ShellCommand] = {}

@@ -73,6 +73,7 @@ class LaunchOptions:
 JDK_NET = Path(__file__).with_name("jdk_net.jar")
 #: A local file system that starts no process for each file: see tools/local_files.
 _LOCAL_FILES = Path(__file__).with_name("local_files.jar")
+_EMBEDDED_FILES = frozenset(jar.file for jar in EMBEDDED)
 _LOCAL_FILES_CONF = {"spark.hadoop.fs.file.impl": "lakehouse.LocalFiles"}
 
 
@@ -87,15 +88,13 @@ def spark_home() -> Path:
 
 def archived_class_path(jars: Sequence[Path]) -> str:
     """Of these jars those that every lake has, then Spark's, in a fixed order: the class archive is built for it."""
-    files = {jar.file for jar in EMBEDDED}
-    common = [jar for jar in jars if jar.name in files]
+    common = [jar for jar in jars if jar.name in _EMBEDDED_FILES]
     return os.pathsep.join(str(path) for path in (*common, *sorted((spark_home() / "jars").glob("*.jar"))))
 
 
 def class_path(jars: Sequence[Path]) -> str:
     """All jars. What only some lakes need comes last: a class archive stays valid if the class path only gets longer."""
-    files = {jar.file for jar in EMBEDDED}
-    others = [jar for jar in jars if jar.name not in files]
+    others = [jar for jar in jars if jar.name not in _EMBEDDED_FILES]
     return os.pathsep.join([archived_class_path(jars), *map(str, (*others, JDK_NET, _LOCAL_FILES))])
 
 
