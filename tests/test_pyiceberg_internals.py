@@ -20,6 +20,7 @@ from pyiceberg.io import pyarrow as arrow_io
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.typedef import Record
+from pyiceberg.types import StringType
 
 from lakehouse import pyiceberg_internals as internals
 
@@ -125,3 +126,42 @@ def test_empty_metadata_of_every_version_can_be_dumped(version: int) -> None:
 def test_another_version_is_refused() -> None:
     with pytest.raises(KeyError):
         internals.empty_metadata(4)
+
+
+@pytest.mark.parametrize(("enabled", "manifests"), [("true", 1), ("false", 7)])
+def test_appends_merge_manifests_unless_the_table_says_no(table: Table, enabled: str, manifests: int) -> None:
+    properties = {"commit.manifest.min-count-to-merge": "3", "commit.manifest-merge.enabled": enabled}
+    with table.transaction() as change:
+        change.set_properties(properties)
+    for number in range(7):
+        file = internals.write_data_file(table, rows(number), Record(), None)
+        with table.transaction() as change, internals.merging_append(change) as append:
+            append.append_data_file(file)
+    assert len(table.current_snapshot().manifests(table.io)) == manifests
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(7))
+    assert len(table.history()) == 7
+
+
+def rows(number: int) -> list[pa.RecordBatch]:
+    return pa.table({"id": [number], "name": ["x"]}).to_batches()
+
+
+def test_copies_of_metadata_share_snapshots_but_no_list(table: Table) -> None:
+    table.append(pa.table({"id": [1], "name": ["x"]}))
+    internals.fast_commits()
+    before = table.metadata
+    after = before.model_copy(deep=True)
+    assert after == before and after.snapshots[0] is before.snapshots[0]
+    after.snapshots.clear()
+    after.properties["owner"] = "me"
+    assert len(before.snapshots) == 1 and "owner" not in before.properties
+
+
+def test_a_commit_leaves_the_metadata_of_the_table_before_it_alone(table: Table) -> None:
+    internals.fast_commits()
+    before = table.metadata
+    table.append(pa.table({"id": [1], "name": ["x"]}))
+    with table.update_schema() as change:
+        change.add_column("more", StringType())
+    assert (len(before.snapshots), len(before.schemas), before.refs) == (0, 1, {})
+    assert (len(table.metadata.snapshots), len(table.metadata.schemas)) == (1, 2)

@@ -178,6 +178,46 @@ def test_what_a_vanished_run_was_doing_is_cancelled(
     assert rows(shared_lake, project) == {("hello", project.name)}
 
 
+def test_a_run_whose_spark_is_killed_starts_over_with_another(
+    project: Project, shared_lake: Lake, daemon: psutil.Process, jobs: Callable[[bool], None]
+) -> None:
+    (project.folder / "wait").touch()
+    process = project.start()
+    jobs(True)
+    java(daemon).kill()
+    (project.folder / "wait").unlink()
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    assert json.loads(out)[0]["state"] == "published"
+    assert "Spark ended during the run. Retrying" in err and "Traceback" not in err
+    assert rows(shared_lake, project) == {("hello", project.name)}
+
+
+#: Attaches and closes the lake again, three times; prints how many Java objects of others the gateway holds each time.
+CLOSED = """
+from lakehouse import open_lake
+from py4j.finalizer import ThreadSafeFinalizer
+for _ in range(3):
+    with open_lake() as lake, lake._components.attached.own({}) as spark:
+        spark.range(3).selectExpr("id * 2").collect()
+        gateway = spark._sc._gateway
+        own = len(ThreadSafeFinalizer.finalizers) + len(gateway._gateway_client.finalizer_deque)
+        print(gateway.java_gateway_server.getGateway().getBindings().size() - own)
+"""
+
+
+def test_a_closed_lake_leaves_the_warm_spark_to_others_and_no_objects_in_it(
+    shared_lake: Lake, shared_settings: Settings
+) -> None:
+    shared_lake.sql("select 1", engine="spark")
+    environment = {**os.environ, "LAKE_HOME": str(shared_settings.home)}
+    done = subprocess.run([sys.executable, "-c", CLOSED], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    first, _, third = map(int, done.stdout.split())
+    assert third < first + 20, "the daemon's own come and go; each time leaves 50 if they are not deleted"
+    assert shared_lake.sql("select 2", engine="spark").rows() == [(2,)]
+
+
 def test_memory_stays_flat(project: Project, shared_lake: Lake, daemon: psutil.Process) -> None:
     """What the JVM holds after a collection; its resident size follows the heap's limit and tells nothing."""
     project.run()
@@ -188,10 +228,17 @@ def test_memory_stays_flat(project: Project, shared_lake: Lake, daemon: psutil.P
     assert held(daemon) < before * 1.5 + 20
 
 
+def java(daemon: psutil.Process) -> psutil.Process:
+    """The JVM of the warm Spark."""
+    (process,) = [child for child in daemon.children(recursive=True) if child.name() == "java"]
+    return process
+
+
 def held(daemon: psutil.Process) -> float:
     """Megabytes of live objects in the JVM of the warm Spark."""
-    (java,) = [child for child in daemon.children(recursive=True) if child.name() == "java"]
-    shown = subprocess.run([JMAP, "-histo:live", str(java.pid)], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [JMAP, "-histo:live", str(java(daemon).pid)], capture_output=True, text=True, check=True
+    ).stdout
     return int(shown.splitlines()[-1].split()[2]) / 1e6
 
 

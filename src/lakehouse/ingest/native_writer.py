@@ -106,7 +106,9 @@ class NativeWriter:
             files = self._write(table, rows.select(columns), columns, rows) if table is not None else None
             if files is None:
                 return False
-            with table.transaction() as change, change.update_snapshot().fast_append() as append:
+            from lakehouse.pyiceberg_internals import merging_append
+
+            with table.transaction() as change, merging_append(change) as append:
                 for file in files:
                     append.append_data_file(file)
         return True
@@ -133,9 +135,12 @@ class NativeWriter:
         """The PyIceberg table, or None if Spark must write it."""
         from pyiceberg.catalog import load_catalog
 
+        from lakehouse.pyiceberg_internals import fast_commits
+
         if not all(_FLAT_TYPES.fullmatch(column.type) for column in columns):
             yield None
             return
+        fast_commits()
         with load_catalog(self._catalog, **self._properties) as catalog, _explained(self._name):
             table = catalog.load_table((self._name.namespace, self._name.table))
             # A sort order may use any transform.

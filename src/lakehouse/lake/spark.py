@@ -33,6 +33,7 @@ StatusReporter = Callable[[str], AbstractContextManager[Callable[[str], None] | 
 #: Entered around a download; yields a function to call with (bytes done, bytes in total), or None.
 DownloadReporter = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
 _IN_PROCESS = "local[*]"
+_RETAINED = "100"
 
 
 def silent(description: str) -> AbstractContextManager[None]:
@@ -171,6 +172,11 @@ def spark_conf(backend: Backend) -> Mapping[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.authenticate": "true",
         "spark.ui.enabled": "false",
+        # What only the pages of Spark's UI show, of the last jobs and statements: the defaults keep 1 MB a run in a warm Spark.
+        "spark.ui.retainedJobs": _RETAINED,
+        "spark.ui.retainedStages": _RETAINED,
+        "spark.ui.retainedTasks": _RETAINED,
+        "spark.sql.ui.retainedExecutions": _RETAINED,
         "spark.local.dir": str(home.run / "spark"),
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",

@@ -8,11 +8,11 @@ import logging
 import pytest
 from py4j import java_gateway
 
-from lakehouse.engines.spark.session import _PY4J_DISCONNECTED, _suppressed
+from lakehouse.engines.spark.stopping import _PY4J_DISCONNECTED, silent_disconnect
 
 
 def test_what_java_did_not_answer_before_it_ended_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
-    with _suppressed(_PY4J_DISCONNECTED):
+    with silent_disconnect():
         logging.error(_PY4J_DISCONNECTED)
         logging.error("Something else.")
     logging.error(_PY4J_DISCONNECTED)

@@ -6,11 +6,13 @@ each has sessions of its own (settings, temporary views), its own job group, and
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import signal
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -70,6 +72,7 @@ def attach(lease: Lease) -> SparkSession:
 
     with gateway_environment(lease.port, lease.secret):
         gateway = launch_gateway()
+    atexit.register(detach, gateway)
     jvm: Any = gateway.jvm
     for name in _CLASSES:
         setattr(jvm, name, _Members(getattr(jvm, name)))
@@ -83,6 +86,31 @@ def attach(lease: Lease) -> SparkSession:
     session = SparkSession(attached, root.newSession())
     jvm.SparkSession.setDefaultSession(root)  # which PySpark has just replaced for the whole JVM
     return session
+
+
+def detach(gateway: Any) -> None:
+    """Delete the Java objects that this process holds, and disconnect; the gateway keeps serving others.
+
+    Py4J deletes an object when Python has no reference to it any more, in a thread: what is left when the process ends would stay
+    in the JVM.
+    """
+    from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER
+    from py4j.finalizer import ThreadSafeFinalizer
+    from py4j.java_gateway import GatewayClient
+
+    atexit.unregister(detach)
+    client = gateway._gateway_client
+    prefix = f"{client.address}{client.port}"
+    keys = [key for key in list(ThreadSafeFinalizer.finalizers) if key.startswith(prefix)]
+    tasks: deque[Any] = getattr(client, "finalizer_deque", deque())  # PYSPARK_PIN_THREAD=false has none
+    waiting = [task[1] for task in list(tasks) if task != SHUTDOWN_FINALIZER_WORKER]
+    for name in (*(key.removeprefix(prefix) for key in keys), *waiting):
+        GatewayClient.garbage_collect_object(client, name)  # at once: the client's own method leaves it to the thread
+    for key in keys:
+        ThreadSafeFinalizer.remove_finalizer(key)
+    tasks.clear()
+    tasks.appendleft(SHUTDOWN_FINALIZER_WORKER)
+    client.close()
 
 
 @contextmanager

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from lakehouse.core.errors import StatementLostError
 from lakehouse.core.requests import QueryRequest, WriteTarget
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import SchemaCopy
 from lakehouse.engines.spark.errors import translated
 from lakehouse.engines.spark.results import to_result
+from lakehouse.engines.spark.stopping import has_ended, silent_disconnect, stop_session
 from lakehouse.engines.spark.streaming import can_stream, streamed_result
 
 if TYPE_CHECKING:
@@ -21,11 +22,8 @@ if TYPE_CHECKING:
 
     from lakehouse.engines.spark.launch import StartedSession
 
-_STOP_TIMEOUT_S = 30
 #: An idle daemon whose heap stays fuller than this ends: something leaks, and the next command starts a new one.
 MAX_HEAP_SHARE = 0.7
-#: Py4J logs this with a traceback when the JVM ends while Python releases Java objects.
-_PY4J_DISCONNECTED = "Exception while sending command."
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,7 @@ class LocalSession:
         """End the session and its JVM."""
         with self._lock:
             if self._started is not None:
-                _stop(self._started)
+                stop_session(self._started)
             self._started = None
             self._idle.clear()
 
@@ -172,7 +170,14 @@ class LocalSession:
                 session.conf.set(key, value)
             if self._started is not None and self._started.lease is not None:
                 session.stop = _keep_running  # the JVM is not this process's own
-            yield session
+            try:
+                with silent_disconnect():
+                    yield session
+            except Exception as exc:
+                if self._started is None or not has_ended(self._started, exc):
+                    raise
+                self.stop()  # the next session is one of a new JVM
+                raise StatementLostError("Spark ended during the run.", "Run it again: another Spark starts.") from exc
 
     def _configure(self, session: SparkSession) -> None:
         for key, value in self._settings.items():
@@ -226,41 +231,3 @@ def _with_comments(frame: DataFrame, comments: Mapping[str, str]) -> DataFrame:
             for name in frame.columns
         )
     )
-
-
-def _stop(started: StartedSession) -> None:
-    if started.lease is not None:
-        started.lease.release()
-        _forget_gateway()
-        return
-    started.spark.stop()
-    jvm = started.jvm
-    if jvm is not None and jvm.stdin is not None:
-        with _suppressed(_PY4J_DISCONNECTED):
-            jvm.stdin.close()  # the JVM ends when its input closes
-            jvm.wait(timeout=_STOP_TIMEOUT_S)
-            _forget_gateway()
-
-
-@contextmanager
-def _suppressed(message: str) -> Iterator[None]:
-    """Keep an expected message out of the log."""
-
-    def is_other(record: logging.LogRecord) -> bool:
-        return record.msg != message
-
-    log = logging.getLogger()
-    log.addFilter(is_other)
-    try:
-        yield
-    finally:
-        log.removeFilter(is_other)
-
-
-def _forget_gateway() -> None:
-    """Discard PySpark's connection to the JVM, so that a later session opens a new one."""
-    from pyspark import SparkContext
-
-    if SparkContext._gateway is not None:
-        SparkContext._gateway.shutdown()
-    SparkContext._gateway = SparkContext._jvm = None

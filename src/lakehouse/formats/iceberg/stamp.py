@@ -6,7 +6,6 @@ metadata file, so before a branch is published its newest metadata file is writt
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 import uuid
@@ -22,11 +21,12 @@ def stamp(pointer: str, notes: Mapping[str, str], base: str | None, files: Files
 
     What happened since the metadata file `base` becomes one snapshot: nobody has seen the ones in between.
     """
-    raw = copy.deepcopy(read_metadata(pointer, files).raw)
-    current = next(entry for entry in raw["snapshots"] if entry["snapshot-id"] == raw["current-snapshot-id"])
-    current["summary"].update(notes)
+    stored = read_metadata(pointer, files).raw
+    current = next(entry for entry in stored["snapshots"] if entry["snapshot-id"] == stored["current-snapshot-id"])
+    current = {**current, "summary": {**current["summary"], **notes}}
+    replaced = {"metadata-file": pointer, "timestamp-ms": stored["last-updated-ms"]}
+    raw = {**stored, "metadata-log": [*stored.get("metadata-log", []), replaced]}
     _make_one(raw, current, read_metadata(base, files).raw if base else {})
-    raw.setdefault("metadata-log", []).append({"metadata-file": pointer, "timestamp-ms": raw["last-updated-ms"]})
     folder, _, name = pointer.rpartition("/")
     number = int(found[1]) + 1 if (found := re.match(r"(\d+)-", name)) else 0
     stamped = f"{folder}/{number:05}-{uuid.uuid4()}.metadata.json"
@@ -35,8 +35,11 @@ def stamp(pointer: str, notes: Mapping[str, str], base: str | None, files: Files
 
 
 def _make_one(raw: dict[str, Any], current: dict[str, Any], before: dict[str, Any]) -> None:
-    seen = {entry["snapshot-id"] for entry in before.get("snapshots", [])} | {current["snapshot-id"]}
-    raw["snapshots"] = [entry for entry in raw["snapshots"] if entry["snapshot-id"] in seen]
+    """Let `current` be the only snapshot since `before`."""
+    newest = current["snapshot-id"]
+    seen = {entry["snapshot-id"] for entry in before.get("snapshots", [])} | {newest}
+    kept = [entry for entry in raw["snapshots"] if entry["snapshot-id"] in seen]
+    raw["snapshots"] = [current if entry["snapshot-id"] == newest else entry for entry in kept]
     raw["snapshot-log"] = [entry for entry in raw["snapshot-log"] if entry["snapshot-id"] in seen]
     parent = before.get("current-snapshot-id")
     if parent in (None, -1):

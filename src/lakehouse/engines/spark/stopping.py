@@ -1,0 +1,75 @@
+"""The end of a session: stop the JVM that was started for it, leave that of the warm Spark to others, notice one that has ended."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from lakehouse.engines.spark.attach import detach
+
+if TYPE_CHECKING:
+    from lakehouse.engines.spark.launch import StartedSession
+
+_STOP_TIMEOUT_S = 30
+_CONNECT_TIMEOUT_S = 5
+_PY4J_DISCONNECTED = "Exception while sending command."
+
+
+def has_ended(started: StartedSession, exc: Exception) -> bool:
+    """Whether an error comes from the end of the session's JVM, of which Py4J says nothing."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    if not isinstance(exc, Py4JError | ConnectionError | EOFError) or isinstance(exc, Py4JJavaError):
+        return False
+    if started.lease is None:
+        return started.jvm is not None and started.jvm.poll() is not None
+    try:
+        socket.create_connection(("127.0.0.1", started.lease.port), timeout=_CONNECT_TIMEOUT_S).close()
+    except OSError:
+        return True
+    return False
+
+
+def stop_session(started: StartedSession) -> None:
+    """End a session, and the JVM that was started for it; a later session starts or attaches anew."""
+    jvm = started.jvm
+    with silent_disconnect():
+        if started.lease is not None:
+            detach(started.spark._sc._gateway)
+            started.lease.release()
+        elif jvm is None or jvm.poll() is None:
+            started.spark.stop()
+        if jvm is not None and jvm.stdin is not None:
+            jvm.stdin.close()  # the JVM ends when its input closes
+            jvm.wait(timeout=_STOP_TIMEOUT_S)
+        if not started.is_remote:
+            _forget(shut_down=started.lease is None)
+
+
+@contextmanager
+def silent_disconnect() -> Iterator[None]:
+    """Keep what Py4J logs, with a traceback, when the JVM ends out of the log: the caller reports it."""
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return record.msg != _PY4J_DISCONNECTED
+
+    log = logging.getLogger()
+    log.addFilter(is_other)
+    try:
+        yield
+    finally:
+        log.removeFilter(is_other)
+
+
+def _forget(shut_down: bool) -> None:
+    """Reset what PySpark holds once per process."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._gateway is not None and shut_down:
+        SparkContext._gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
