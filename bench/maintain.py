@@ -1,7 +1,7 @@
 """Reads of a damaged table after `lake maintain` beside the same table freshly written and after Spark's own procedure; health.
 
-`python -m bench.maintain [--commits N] [--rounds N] [--no-spark]` keeps bench/results/maintain.json. Each damage is one that our
-own writers can cause. Reads are queries of DuckDB over the whole table, turn by turn.
+`python -m bench.maintain [--commits N] [--partitions N] [--rounds N] [--mends N] [--no-spark]` keeps bench/results/maintain.json.
+Each damage is one that our own writers can cause. Reads are queries of DuckDB over the whole table, turn by turn.
 """
 
 from __future__ import annotations
@@ -12,28 +12,18 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pyarrow
-from tests.maintenance.desk import (
-    BY_DAY,
-    FUTURE_DAYS,
-    append,
-    create,
-    delete_by_position,
-    maintainer,
-    opened,
-    rows,
-)
+from tests.maintenance.desk import BY_DAY, FUTURE_DAYS, append, create, maintainer, opened, rows
 from tests.maintenance.test_health import many_tables
-from tests.versioning.shop import pyiceberg, with_settings
+from tests.versioning.shop import with_settings
 
-from bench.measure import Figure, Ratio, Times, beside_own, interleaved, report, versus, waited
+from bench.damages import DAMAGES, ROWS, Damage, copied, one_row_commits, tiny_partitions
+from bench.measure import Figure, Ratio, beside_own, interleaved, report, versus, waited
 from lakehouse.core.files import LOCAL
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import MaintainRequest
@@ -41,47 +31,9 @@ from lakehouse.lake import Lake
 from lakehouse.maintenance.walk import load_metadata
 
 LAKE = str(Path(sys.executable).parent / "lake")
-ROWS = 200_000
 #: What people accept: a maintained table beside a fresh one, the command, bytes on disk beside those that are reachable.
 MOST_READ, MOST_COMMAND_S, MOST_BYTES = 1.1, 1.0, 1.2
 PROCEDURE = "CALL lake.system.rewrite_data_files(table => '{}', options => map('min-input-files', '2', 'delete-file-threshold', '1'))"
-
-
-def one_row_commits(lake: Lake, table: str, count: int) -> None:
-    create(lake, table)
-    append(lake, range(ROWS), table)
-    for number in range(count):
-        append(lake, [ROWS + number], table)
-
-
-def merge_on_read_deletes(lake: Lake, table: str, count: int) -> None:
-    create(lake, table)
-    for start in range(0, ROWS, ROWS // 10):
-        append(lake, range(start, start + ROWS // 10), table)
-    for number in range(max(1, count // 20)):
-        delete_by_position(lake, list(range(number, ROWS, 1000)), table)
-
-
-def tiny_partitions(lake: Lake, table: str, count: int) -> None:
-    create(lake, table, partition_spec=BY_DAY)
-    held = pyiceberg(lake).load_table(table)
-    for _ in range(3):
-        ids = list(range(ROWS))
-        held.append(pyarrow.table({"id": ids, "day": [f"d{id % count}" for id in ids]}, schema=rows([]).schema))
-
-
-def unsorted_appends(lake: Lake, table: str, count: int) -> None:
-    create(lake, table)
-    for number in range(max(2, count // 4)):
-        append(lake, range(number, ROWS, max(2, count // 4)), table)
-
-
-DAMAGES: tuple[Callable[[Lake, str, int], None], ...] = (
-    one_row_commits,
-    merge_on_read_deletes,
-    tiny_partitions,
-    unsorted_appends,
-)
 
 
 def read(lake: Lake, table: str) -> Callable[[], object]:
@@ -89,30 +41,26 @@ def read(lake: Lake, table: str) -> Callable[[], object]:
     return lambda: lake.sql(sql, engine="duckdb").rows()
 
 
-def damage_ratios(
-    lake: Lake, damage: Callable[[Lake, str, int], None], commits: int, rounds: int, spark: bool
-) -> Iterator[Ratio]:
-    """Damage the same table several times, mend each in another way, and read all of them by turns."""
+def damage_ratios(lake: Lake, damage: Damage, count: int, rounds: int, mends: int, spark: bool) -> Iterator[Ratio]:
+    """Damage a table, mend copies of it in several ways and by turns, and read all of them by turns."""
     name = damage.__name__
-    tables = {
-        how: f"b.{name}_{how}" for how in ("damaged", "maintained", "expired", *(("procedure",) if spark else ()))
+    damaged = f"b.{name}"
+    damage(lake, damaged, count)
+    ways = {"maintained": lake.maintain, **({"procedure": _by_procedure(lake)} if spark else {})}
+    waiting = {
+        how: iter([copied(lake, damaged, f"{damaged}_{how}{number}") for number in range(mends)]) for how in ways
     }
-    for table in tables.values():
-        damage(lake, table, commits)
-    taken = {}
-    for how, mend in (("maintained", lake.maintain), ("expired", lake.maintain), ("procedure", _by_procedure(lake))):
-        if how in tables:
-            begin = time.perf_counter()
-            mend(tables[how])
-            taken[how] = Times((time.perf_counter() - begin,))
-    expired = MaintainRequest((TableName.parse(tables["expired"]),), only=("expire",))
-    maintainer(lake, FUTURE_DAYS, keep_snapshots=1).run(expired)
-    tables["fresh"] = f"b.{name}_fresh"
-    made = create(lake, tables["fresh"], **({"partition_spec": BY_DAY} if damage is tiny_partitions else {}))
-    made.append(opened(lake, tables["maintained"]).scan().to_arrow().cast(rows([]).schema))
+    taken = interleaved({how: lambda how=how, mend=mend: mend(next(waiting[how])) for how, mend in ways.items()}, mends)  # type: ignore[misc]
+    expired = copied(lake, f"{damaged}_maintained0", f"{damaged}_expired")
+    request = MaintainRequest((TableName.parse(expired),), only=("expire",))
+    maintainer(lake, FUTURE_DAYS, keep_snapshots=1).run(request)
+    made = create(lake, f"{damaged}_fresh", **({"partition_spec": BY_DAY} if damage is tiny_partitions else {}))
+    made.append(opened(lake, expired).scan().to_arrow().cast(rows([]).schema))
+    tables = {how: f"{damaged}_{how}0" for how in ways} | {"expired": expired, "fresh": f"{damaged}_fresh"}
     times = interleaved({how: read(lake, table) for how, table in tables.items()}, rounds)
-    fresh, files = times["fresh"], lake.health(tables["damaged"])[0].files
-    yield beside_own(f"{name}: read {files} files, damaged", times["damaged"], "freshly written", fresh)
+    fresh, files = times["fresh"], lake.health(damaged)[0].files
+    before = interleaved({"damaged": read(lake, damaged)}, min(rounds, 3))["damaged"]
+    yield beside_own(f"{name}: read {files} files, damaged", before, "freshly written", fresh)
     yield beside_own(f"{name}: read after maintain, all snapshots kept", times["maintained"], "freshly written", fresh)
     yield beside_own(f"{name}: read after maintain and expiry", times["expired"], "freshly written", fresh, MOST_READ)
     if spark:
@@ -170,8 +118,10 @@ def bytes_on_disk(folder: Path) -> Figure:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--commits", type=int, default=100, help="how many of the small commits, files or partitions")
+    parser.add_argument("--commits", type=int, default=10_000, help="commits of one row")
+    parser.add_argument("--partitions", type=int, default=200, help="partitions; of the other damages, parts of it")
     parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--mends", type=int, default=3, help="copies of each table that each way mends")
     parser.add_argument("--no-spark", action="store_true", help="without Spark's own procedure")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -182,8 +132,9 @@ def main() -> int:
                 one_row_commits(lake, "b.warm", 3)
                 _by_procedure(lake)("b.warm")
             for damage in DAMAGES:
-                ratios += damage_ratios(lake, damage, asked.commits, asked.rounds, not asked.no_spark)
-    note = f"{ROWS:,} rows; {asked.commits} commits, {asked.commits} partitions; DuckDB reads; Spark local[2]; each table was mended once"
+                count = asked.commits if damage is one_row_commits else asked.partitions
+                ratios += damage_ratios(lake, damage, count, asked.rounds, asked.mends, not asked.no_spark)
+    note = f"{ROWS:,} rows; {asked.commits:,} commits, {asked.partitions} partitions; DuckDB reads; Spark local[2]"
     return report("maintain", ratios, figures=figures, notes=[note])
 
 

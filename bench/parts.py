@@ -56,7 +56,9 @@ PARTS = (
     Part("writers", "1 to 16 writers at once", "bench.writers", (), 60,
          ("--writers", "1", "2", "--commits", "2", *_ONE)),
     Part("maintain", "Maintenance: reads after `lake maintain`, and health", "bench.maintain", (), 20,
-         ("--commits", "8", "--rounds", "3", "--no-spark")),
+         ("--commits", "8", "--partitions", "8", "--rounds", "3", "--mends", "1", "--no-spark")),
+    Part("maintain_trino", "Maintenance beside Trino's optimize, in an object store", "bench.maintain_trino", (), 20),
+    Part("ndv", "Statistics of distinct values: TPC-H on Trino with and without them", "bench.ndv", (), 20),
     Part("tricks", "Optimizations of the taxi pipeline, one by one", "bench.tricks", ("1000000", *_THREE), 30),
 )  # fmt: skip
 

@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -28,11 +28,10 @@ import psutil
 import requests
 
 from bench.machine import Watch, code_version, hardware, versions
+from bench.trino import trino_stack
 
 LAKE = Path(sys.executable).parent / "lake"
 RESULTS = Path(__file__).parent / "results" / "serve.json"
-#: Heap of Trino: three times what the stack gives it.
-TRINO_MEMORY = "3g"
 QUERIES = (
     "select count(*) as n from {table} where shop = {shop}",
     "select shop, sum(amount) as total from {table} where day >= date '{day}' group by shop order by total desc limit 10",
@@ -73,7 +72,7 @@ def query(table: str, random_: random.Random) -> str:
     return random_.choice(QUERIES).format(table=table, day=day, **values)
 
 
-def load(name: str, ask: Callable[[str], None], table: str, clients: int, seconds: float, pid: int = 0) -> Load:
+def load(name: str, ask: Callable[[str], object], table: str, clients: int, seconds: float, pid: int = 0) -> Load:
     """Let all clients ask until the time is over."""
     took: list[float] = []
     errors: list[str] = []
@@ -186,52 +185,17 @@ def in_processes(home: Path, arguments: argparse.Namespace) -> Load:
 
 def beside_trino(folder: Path, arguments: argparse.Namespace) -> list[Load]:
     """The service and Trino on the same table in an object store, which Trino writes."""
-    from trino.dbapi import connect
-
-    ports = {f"LAKE_STACK__{name.upper()}": str(port) for name, port in free_ports().items()}
-    environment = {
-        "LAKE_HOME": str(folder / "stack"),
-        "LAKE_PROFILE": "sql",
-        "LAKE_STACK__TRINO_MEMORY": TRINO_MEMORY,
-        **ports,
-    }
-    subprocess.run([LAKE, "up", "trino"], env={**os.environ, **environment}, check=True, stdout=subprocess.DEVNULL)
-    port = int(ports["LAKE_STACK__TRINO_PORT"])
-
-    def ask(sql: str) -> None:
-        connection = connect(host="127.0.0.1", port=port, user="lake", catalog="lake", schema="shop")
-        cursor = connection.cursor()
-        cursor.execute(sql)
-        cursor.fetchall()
-        connection.close()
-
-    try:
-        ask("create schema if not exists shop")
-        ask(CREATE.format(rows=arguments.rows // 10_000))
-        ours = served("lake serve, in the object store", None, environment, arguments)
-        load("Trino, warming up", ask, "sales", 4, arguments.seconds / 2)  # for Java's compiler
+    with trino_stack(folder, "shop") as stack:
+        stack.ask(CREATE.format(rows=arguments.rows // 10_000))
+        ours = served("lake serve, in the object store", None, stack.environment, arguments)
+        load("Trino, warming up", stack.ask, "sales", 4, arguments.seconds / 2)  # for Java's compiler
         server = next(each.pid for each in psutil.process_iter(["cmdline"]) if is_trino(each, folder))
-        return [ours, load("Trino", ask, "sales", arguments.clients, arguments.seconds, server)]
-    finally:
-        subprocess.run([LAKE, "down"], env={**os.environ, **environment}, check=True, stdout=subprocess.DEVNULL)
+        return [ours, load("Trino", stack.ask, "sales", arguments.clients, arguments.seconds, server)]
 
 
 def is_trino(process: psutil.Process, folder: Path) -> bool:
     words = process.info["cmdline"] or []
     return "io.trino.server.TrinoServer" in words and any(str(folder) in word for word in words)
-
-
-def free_ports() -> dict[str, int]:
-    """A free port for every server."""
-    from lakehouse.config.load import all_settings
-    from lakehouse.config.stack import StackSettings
-
-    names = [name for name, _, _ in all_settings(StackSettings) if name.endswith("_port")]
-    with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in names]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return {name.rpartition(".")[2]: probe.getsockname()[1] for name, probe in zip(names, probes, strict=True)}
 
 
 def main() -> None:

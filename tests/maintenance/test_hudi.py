@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psutil
 import pytest
+from tests.conftest import LAKE
 from tests.maintenance.desk import maintainer
 
+from lakehouse.config.settings import Settings
 from lakehouse.core.errors import StatementRefusedError, WhenError
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import MaintainRequest, QueryRequest
@@ -16,9 +21,11 @@ from lakehouse.core.tables import Snapshot
 from lakehouse.formats.hudi.slices import file_slices
 from lakehouse.formats.hudi.timeline import Instant
 from lakehouse.lake import Lake
+from lakehouse.lake.spark import spark_daemon
 from lakehouse.maintenance.hudi import kept_instants, latest_slices, small_files, unneeded_slices
 from lakehouse.maintenance.policy import MaintenanceSettings, policy_for
 from lakehouse.process.locks import locked, statement_lock
+from lakehouse.process.polling import wait_until
 from lakehouse.query.hudi_calls import maintenance_call
 
 NOW = datetime(2026, 11, 17, tzinfo=UTC)
@@ -118,14 +125,19 @@ def waits_for_others(lake: Lake, table: str, sql: str) -> None:
     assert len(found) == 1
 
 
-@pytest.mark.spark
-def test_small_files_are_clustered_and_old_instants_cleaned(shared_lake: Lake, namespace: str) -> None:
-    lake, table = shared_lake, f"{namespace}.t"
+def with_small_files(lake: Lake, table: str) -> None:
+    """A table with two rows in two files."""
     lake.sql(f"create table {table} (id int, name string) using hudi tblproperties (primaryKey = 'id')")
     for row in ("1, 'Ada'", "2, 'Bob'"):
         # With the default limit, the second insert would fill up the file of the first one.
         new_file = {"hoodie.parquet.small.file.limit": "0"}
         lake.query(QueryRequest(f"insert into {table} values ({row})", settings=new_file), "spark")
+
+
+@pytest.mark.spark
+def test_small_files_are_clustered_and_old_instants_cleaned(shared_lake: Lake, namespace: str) -> None:
+    lake, table = shared_lake, f"{namespace}.t"
+    with_small_files(lake, table)
     first, second = lake.history(table)
     health = lake.health(table)[0]
     assert (health.files, health.deep) == (2, {"file_slices": 2, "log_files": 0, "instants": 2})
@@ -184,3 +196,28 @@ def test_log_files_are_merged_so_that_every_engine_reads_the_table(shared_lake: 
     assert [(each.action, each.state) for each in report.actions] == [("compact", "done")], report
     assert names(lake, table, engine="duckdb") == [(1, "Eve"), (2, "Bob")]
     assert lake.health(table)[0].score == 100
+
+
+@pytest.mark.spark
+@pytest.mark.faults
+def test_a_clustering_that_is_killed_is_finished_by_the_next_maintenance(
+    shared_lake: Lake, shared_settings: Settings, namespace: str
+) -> None:
+    lake, table = shared_lake, f"{namespace}.t"
+    with_small_files(lake, table)
+    daemon = spark_daemon(shared_settings).health()
+    assert daemon is not None
+    maintain = subprocess.Popen([LAKE, "maintain", table], env={**os.environ, "LAKE_HOME": str(lake.folder)})
+    timeline = lake.folder / "warehouse" / namespace / "t" / ".hoodie" / "timeline"
+    assert wait_until(lambda: list(timeline.glob("*.clustering.*")), 120)
+    for process in psutil.Process(daemon["pid"]).children():
+        process.kill()  # Spark's JVM
+    maintain.wait(timeout=120)
+    assert not list(timeline.glob("*.replacecommit")), "it was killed on its way"
+    for engine in ("duckdb", "spark"):
+        assert names(lake, table, engine=engine) == [(1, "Ada"), (2, "Bob")]
+    done = maintainer(lake).run(request(table)).actions
+    assert [(each.action, each.state, each.files_after) for each in done] == [("cluster", "done", 1)], done
+    lake.sql(f"update {table} set name = 'Eve' where id = 1")
+    for engine in ("duckdb", "spark"):
+        assert names(lake, table, engine=engine) == [(1, "Eve"), (2, "Bob")]

@@ -147,6 +147,13 @@ def test_a_lake_moves_from_sqlite_and_a_folder_to_postgresql_and_s3_and_back(
 # ---- other kinds of catalogs ------------------------------------------------------------------------------------
 
 
+def killed_right_before_its_end(home: Path, profile: str) -> None:
+    """Let a migration look as if it had been killed when the catalog was filled."""
+    marker = home / f"migration-{profile}"
+    assert marker.read_text() == "done"
+    marker.write_text("begun")
+
+
 @pytest.mark.slow
 def test_a_lake_moves_to_nessie_with_branches_tags_log_and_drops(
     small: SmallLake, s3_server: S3Server, nessie_server: NessieServer
@@ -157,6 +164,8 @@ def test_a_lake_moves_to_nessie_with_branches_tags_log_and_drops(
     with opened(small.home, **settings) as source:
         assert source.lake.migrate("stack").notes == ()
         assert source.lake.migrate("stack").written == 0
+        killed_right_before_its_end(small.home, "stack")
+        assert source.lake.migrate("stack").notes == ()
     with opened(small.home, profile="stack", **settings) as there:
         for branch in (MAIN, "exp", "run_r1"):
             for table in ("shop.orders", "shop.items"):
@@ -202,8 +211,9 @@ def test_a_catalog_without_branches_keeps_them_beside_it(
     warehouse = LocalTree(tmp_path / "warehouse")
     target = LakeParts(catalog, LOCAL, (), warehouse, tmp_path, LocalTree(tmp_path / "raw"), kind="rest")
     source = parts_of(small.backend)
-    report = copy_lake(LakeSource(source, take_content(source)), target, "sql")
-    assert report.notes == ()
+    for _ in range(2):  # the second as after a kill right before the end
+        report = copy_lake(LakeSource(source, take_content(source)), target, "sql")
+        assert report.notes == ()
     assert list(catalog.tables()) == [ITEMS, ORDERS]
     assert list(catalog.dropped()) == [TableName("shop", "gone")]
     assert [each.name for each in catalog.branch_refs()] == ["exp", "run_r1"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.maintenance.small_lake import opened
+from tests.maintenance.test_migrate import killed_right_before_its_end
 from tests.servers.stack import Stack
 
 from lakehouse.core.errors import TableExistsError
@@ -34,6 +35,8 @@ def test_a_lake_moves_to_a_metastore_with_its_branches_beside_it(stack: Stack, n
         small.add(str(orders), 3, branch="exp")
         assert small.lake.migrate("hive").notes == ()
         assert small.lake.migrate("hive").written == 0
+        killed_right_before_its_end(tmp_path / "lake", "hive")
+        assert small.lake.migrate("hive").notes == ()
     with opened(tmp_path / "lake", profile="hive", **settings) as there:
         assert there.ids(str(orders)) == [1, 2]
         assert there.ids(str(orders), "exp") == [1, 2, 3]

@@ -210,7 +210,7 @@ class BranchOverlay:
         return self.overlay.problems()
 
     def load_state(self, content: CatalogState) -> Sequence[str]:
-        """Register the tables one by one, then store branches, tags and log. Tables that are registered already count."""
+        """Register the tables one by one, then store branches, tags and log at once. What is there already counts."""
         notes = [
             f"view {each.table}: {self.base.display_name} takes no views of Iceberg"
             for each in content.main
@@ -224,7 +224,8 @@ class BranchOverlay:
         main = {each.pointer: self._register(each) for each in content.main if not each.is_view}
         stored = replace(content.moved(lambda pointer: main.get(pointer, pointer)), main=(), dropped=())
         stored = replace(stored, dropped=tuple(each for each in content.dropped if each.branch != MAIN))
-        self.overlay.load_state(stored)
+        if not _has_refs_of(self.overlay.dump_state(), stored):
+            self.overlay.load_state(stored)
         return notes
 
     def _register(self, entry: TableEntry) -> str:
@@ -272,3 +273,12 @@ class BranchOverlay:
             if each.after is not None and pointer not in (None, each.after):
                 self.overlay.on(branch).swap_pointer(each.table, each.after, pointer)
         return self.overlay.publish(branch, commit, tag)
+
+
+def _has_refs_of(found: CatalogState, wanted: CatalogState) -> bool:
+    """Return whether an earlier call has stored branches, tags and log, which it does in one transaction."""
+    return not found.is_empty and _names(found) == _names(wanted) and len(found.log) == len(wanted.log)
+
+
+def _names(state: CatalogState) -> tuple[set[str], set[str]]:
+    return {each.ref.name for each in state.branches}, {each.ref.name for each in state.tags}

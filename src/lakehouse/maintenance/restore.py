@@ -170,8 +170,8 @@ def copy_lake(source: Source, target: LakeParts, kind: str, progress: Progress =
 
 
 def _fill(source: Source, target: LakeParts, state: CatalogState) -> list[str]:
-    """Fill the catalog, unless an earlier call has filled it, which it does in one transaction or last of all."""
-    if target.kind == "sql" and not target.catalog.dump_state().is_empty and is_copied(source, target):
+    """Fill the catalog, unless an earlier call has filled it: SQL in one transaction, and Nessie sets main last of all."""
+    if target.kind not in _SHARED and not target.catalog.dump_state().is_empty and is_copied(source, target):
         return []
     return list(target.catalog.load_state(state))
 

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import json
 import os
+import sys
 import threading
 import time
 import uuid
@@ -85,6 +86,7 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
 
     @app.get("/health")
     async def health() -> dict[str, Any]:
+        exit_if_spark_has_ended(session)  # every statement asks first, so none is sent to a daemon without Spark
         return {"pid": os.getpid(), "fingerprint": fingerprint, "version": __version__, "running": activity.running}
 
     @app.get("/progress/{tag}")
@@ -132,6 +134,13 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
         return StreamingResponse(lease(), media_type="application/json")
 
     return app
+
+
+def exit_if_spark_has_ended(session: LocalSession) -> None:
+    """End this process if the JVM has: clients that wait see a broken connection, and the next command starts a new daemon."""
+    if session.has_died():
+        sys.stderr.write("Spark's JVM has ended, so this process ends too.\n")
+        os._exit(1)
 
 
 def _explain_errors(app: FastAPI) -> None:

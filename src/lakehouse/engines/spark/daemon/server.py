@@ -91,13 +91,12 @@ def _serve(answer: Callable[[QueryRequest, str], Result], session: LocalSession,
 
 def _watch(server: uvicorn.Server, activity: Activity, options: DaemonOptions, session: LocalSession) -> None:
     """Stop after the idle time; use a quiet minute to build the class archive for the next start."""
+    from lakehouse.engines.spark.daemon.app import exit_if_spark_has_ended
+
     may_archive, measured = True, activity.last
     while True:
         time.sleep(0.5)
-        if session.has_died():
-            # Clients that wait for an answer see a broken connection; the next command starts a new daemon.
-            sys.stderr.write("Spark's JVM has ended, so this process ends too.\n")
-            os._exit(1)
+        exit_if_spark_has_ended(session)
         idle = activity.idle_seconds
         if idle > options.idle_minutes * 60 or not options.home.is_dir():
             server.should_exit = True
