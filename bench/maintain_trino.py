@@ -17,6 +17,7 @@ from pathlib import Path
 from tests.maintenance.desk import append, create
 
 from bench.damages import ROWS, Damage, copied, one_row_commits, tiny_partitions
+from bench.maintain import compacted
 from bench.measure import Ratio, interleaved, report, versus
 from bench.trino import TrinoStack, trino_stack
 from lakehouse.config.load import load_settings
@@ -47,7 +48,7 @@ def ratios(lake: Lake, stack: TrinoStack, damage: Damage, count: int, asked: arg
     damaged = f"{SCHEMA}.{name}"
     damage(lake, damaged, count)
     ways: dict[str, Callable[[str], object]] = {
-        "lake": lake.maintain,
+        "lake": compacted(lake),
         "trino": lambda table: stack.ask(OPTIMIZE.format(table)),
     }
     waiting = {

@@ -254,15 +254,18 @@ def write_data_file(table: Table, batches: Iterable[Any], partition: Record, sor
     places = load_location_provider(table.metadata.location, table.metadata.properties)
     output = table.io.new_output(places.new_data_location(f"00000-0-{uuid.uuid4()}.parquet"))
     writer = model.create_writer(output, schema, table.metadata.properties)
-    written = False
+    types: Any = None
     for group in _row_groups(batches):
         converted = [
             _to_requested_schema(schema, table.schema(), batch, include_field_ids=True, format_model=model)
             for batch in group
         ]
-        writer.write(pyarrow.Table.from_batches(converted))
-        written = True
-    if not written:
+        types = types or converted[0].schema
+        # A column that a file lacks is a large_string, one that it has a string: the writer takes one of them.
+        writer.write(
+            pyarrow.Table.from_batches([each if each.schema == types else each.cast(types) for each in converted])
+        )
+    if types is None:
         return None
     statistics = writer.close()
     found = DataFile.from_args(

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow
+import pytest
+from pyiceberg.types import StringType
 from tests.maintenance.desk import (
     BY_DAY,
     NAME,
@@ -80,8 +86,6 @@ def test_each_partition_keeps_its_rows(lake: Lake) -> None:
 
 
 def test_files_from_before_a_column_was_added_are_compacted_with_nulls(lake: Lake) -> None:
-    from pyiceberg.types import StringType
-
     damaged(lake)
     theirs = pyiceberg(lake)
     with theirs.load_table(T).update_schema() as change:
@@ -180,3 +184,34 @@ def test_many_manifests_are_merged(lake: Lake) -> None:
     assert merged.actions[0].state == "done"
     table = opened(lake)
     assert len(table.current_snapshot().manifests(table.io)) == 1 and ids(lake) == [0, 1, 2]
+
+
+def rename(table: Any) -> None:
+    with table.update_schema() as change:
+        change.rename_column("day", "weekday")
+
+
+def drop_and_add_again(table: Any) -> None:
+    """Another column of the same name: what old files have under it is not in the table any more."""
+    for step in ("delete_column", "add_column"):
+        with table.update_schema() as change:
+            getattr(change, step)("day", *([StringType()] if step == "add_column" else []))
+
+
+def add_column(table: Any) -> None:
+    with table.update_schema() as change:
+        change.add_column("note", StringType())
+
+
+@pytest.mark.parametrize("change", [rename, drop_and_add_again, add_column])
+def test_files_from_before_a_change_of_columns_keep_their_rows(lake: Lake, change: Callable[[Any], None]) -> None:
+    damaged(lake, 4)
+    change(pyiceberg(lake).load_table(T))
+    table = pyiceberg(lake).load_table(T)
+    names = [field.name for field in table.schema().fields]
+    table.append(pyarrow.table({"id": [9], names[1]: ["new"]}))
+    before = sorted(opened(lake).scan().to_arrow().to_pylist(), key=lambda row: row["id"])
+    lake.maintain(T)
+    assert len(data_files(lake)) == 1
+    assert sorted(opened(lake).scan().to_arrow().to_pylist(), key=lambda row: row["id"]) == before
+    assert before[0][names[1]] == (None if change is drop_and_add_again else "mon") and before[-1][names[1]] == "new"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lakehouse.core.errors import TableError
+from lakehouse.maintenance.read_files import read_batches
 from lakehouse.maintenance.rewrite import (
     AddedFile,
     PartitionKey,
@@ -169,7 +170,7 @@ def compact_group(table: Any, files: SnapshotFiles, group: Group) -> Replacement
 
     order = table.sort_order()
     sorted_by = [] if order.is_unsorted else [_sort_key(table, part) for part in order.fields]
-    batches = _batches(table, group)
+    batches = read_batches(table, group.tasks)
     if sorted_by:
         batches = _sorted(batches, sorted_by)
     partition = group.tasks[0].file.partition
@@ -223,16 +224,6 @@ def difference(before: SnapshotFiles, after: SnapshotFiles) -> Replacement:
         applied_deletes=frozenset(before.deletes),
         removed_deletes=frozenset(before.deletes) - set(after.deletes),
     )
-
-
-def _batches(table: Any, group: Group) -> Iterator[Any]:
-    """Yield the rows of the group's files without the deleted ones; one file at a time."""
-    from pyiceberg.expressions import AlwaysTrue
-    from pyiceberg.io.pyarrow import ArrowScan
-
-    scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
-    for task in group.tasks:
-        yield from scan.to_record_batches([task])
 
 
 def _sort_key(table: Any, part: Any) -> tuple[str, str]:
