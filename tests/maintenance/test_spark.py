@@ -79,3 +79,34 @@ def test_a_decayed_order_is_sorted_again_once(shared_lake: Lake, namespace: str)
     planned = maintained.run(replace(request, dry_run=True)).actions
     assert not [each for each in planned if "overlap" in each.detail], "the order is no reason any more"
     assert ids(shared_lake, table) == list(range(20_000))
+
+
+def test_statistics_are_kept_where_a_policy_asks_for_them(shared_lake: Lake, namespace: str) -> None:
+    lake, table = shared_lake, f"{namespace}.t"
+    request = MaintainRequest((TableName.parse(table),), only=("statistics",))
+    lake.sql(f"create table {table} (id int, x int) tblproperties ('format-version' = '2')")
+    lake.sql(f"insert into {table} select id, id % 7 as x from range(0, 100)")
+    assert maintainer(lake).run(request).actions == (), "not unless a policy says so"
+    maintained = maintainer(lake, tables={namespace: {"statistics": "true"}})
+    assert [each.state for each in maintained.run(replace(request, dry_run=True)).actions] == ["planned"]
+
+    def append(rows: int) -> None:
+        held = pyiceberg(lake).load_table(table)
+        held.append(pyarrow.table({"id": [0] * rows, "x": [0] * rows}, schema=held.schema().as_arrow()))
+
+    report = before_publish(maintained, lambda: append(5)).run(request)
+    assert [(each.action, each.state, each.engine) for each in report.actions] == [("statistics", "done", "spark")]
+    assert len(ids(lake, table)) == 105, "what was appended meanwhile stays"
+    assert distinct(lake, table) == {"1": "100", "2": "7"}
+    assert maintained.run(request).actions == (), "five rows more change little"
+    append(50)
+    assert [each.state for each in maintained.run(request).actions] == ["done"]
+    assert len(opened(lake, table).metadata.statistics) == 2
+    assert not lake.verify(table).damage
+    assert [row[0] for row in lake.sql(f"select count(*) from {table}", engine="spark").rows()] == [155]
+
+
+def distinct(lake: Lake, table: str) -> dict[str, str]:
+    """The number of distinct values of each column, by its field id."""
+    blobs = opened(lake, table).metadata.statistics[-1].blob_metadata
+    return {str(blob.fields[0]): blob.properties["ndv"] for blob in blobs}

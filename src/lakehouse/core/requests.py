@@ -153,7 +153,7 @@ class RunRequest:
 
 
 #: The steps of maintenance, in the order in which they are done.
-MAINTENANCE_STEPS = ("compact", "rewrite_manifests", "expire", "remove_files")
+MAINTENANCE_STEPS = ("compact", "rewrite_manifests", "statistics", "expire", "remove_files")
 
 
 @dataclass(frozen=True)

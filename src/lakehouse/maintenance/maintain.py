@@ -24,6 +24,7 @@ from lakehouse.maintenance.inventory import Inventories
 from lakehouse.maintenance.layout import utc_now
 from lakehouse.maintenance.policy import MaintenanceSettings, Policy, check_policies, policy_for
 from lakehouse.maintenance.report import Action, MaintenanceReport
+from lakehouse.maintenance.statistics import StatisticsWriter
 from lakehouse.maintenance.sweep import Store, Sweeper, SweepReport
 from lakehouse.maintenance.tables import Compactor, RunSpark
 from lakehouse.maintenance.walk import load_metadata
@@ -168,9 +169,11 @@ class Maintainer:
             return [Action(str(table), "all", "skipped", f"{reason}: lake branch merge or drop it first")]
         actions: list[Action] = []
         compactor = Compactor(self.catalog, self.files, self.committer, self.run_spark, self.now)
+        statistics = StatisticsWriter(self.catalog, self.files, self.committer, self.run_spark)
         steps: dict[str, Callable[[], list[Action]]] = {
             "compact": lambda: compactor.compact(table, policy, request.dry_run, sort_all=bool(request.sort)),
             "rewrite_manifests": lambda: compactor.rewrite_manifests(table, request.dry_run, forced=request.forced),
+            "statistics": lambda: statistics.write(table, request.dry_run) if policy.statistics else [],
             "expire": lambda: self._expire(table, policy, request.dry_run, inputs),
         }
         for name, step in steps.items():

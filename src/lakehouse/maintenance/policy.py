@@ -40,6 +40,9 @@ class MaintenanceSettings:
         "",
         "Order of rows for compaction on Spark, e.g. `day, id DESC` or `zorder(x, y)` (default: as the table states).",
     )
+    statistics: bool = setting(
+        False, "Keep statistics of distinct values (NDV), by which Trino orders joins; Spark computes them."
+    )
     largest_local: str = setting("512MB", "Compactions of more bytes run on Spark, others in this process.")
     schedule: str = setting(
         "", "Cron expression of `lake maintain --all` in Dagster, e.g. `0 3 * * *` (default: none)."
@@ -62,6 +65,7 @@ class Policy:
     target_file_size: int
     """In bytes; 0: what the table's property states, else Iceberg's default."""
     sort: str
+    statistics: bool
     largest_local: int
 
     def oldest_kept(self, now: datetime) -> datetime:

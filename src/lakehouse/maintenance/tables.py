@@ -7,8 +7,10 @@ changed the same files; appends of others stay.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from lakehouse.core.catalog import Catalog
@@ -35,6 +37,8 @@ from lakehouse.maintenance.walk import load_metadata
 _COMMITS, _PLANS = 10, 3
 #: Bytes of input that one commit of a compaction replaces: what a conflict costs.
 _BATCH_BYTES = 256 * 2**20
+#: Groups up to this size are rewritten side by side, so many at once: an object store answers slowly, and memory is limited.
+_SMALL_GROUP, _THREADS = 8 * 2**20, 4
 
 #: Runs a statement on a branch with Spark.
 RunSpark = Callable[[str, str], None]
@@ -115,7 +119,8 @@ class Compactor:
         """Rewrite the groups in this process, and commit them in batches: what is committed stays if a later one fails."""
         done = failed = 0
         for batch in _batches(plan.groups):
-            parts = [compaction.compact_group(loaded.table, loaded.files, group) for group in batch]
+            with ThreadPoolExecutor(_threads(batch)) as pool:
+                parts = list(pool.map(partial(compaction.compact_group, loaded.table, loaded.files), batch))
             replacement = compaction.with_dangling_deletes(loaded.table, loaded.files, compaction.merged(parts))
             count = len(replacement.removed)
             try:
@@ -227,6 +232,10 @@ def _batches(groups: Sequence[compaction.Group]) -> list[list[compaction.Group]]
         found[-1].append(group)
         size += group.bytes
     return found
+
+
+def _threads(groups: Sequence[compaction.Group]) -> int:
+    return _THREADS if all(group.bytes <= _SMALL_GROUP for group in groups) else 1
 
 
 def _sort_notes(sorted_table: Loaded, policy: Policy) -> dict[str, str]:

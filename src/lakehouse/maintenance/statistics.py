@@ -1,0 +1,86 @@
+"""Keeps statistics of distinct values (NDV, in Puffin files), by which Trino orders joins. Spark computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lakehouse.core.catalog import Catalog
+from lakehouse.core.files import Files
+from lakehouse.core.names import TableName
+from lakehouse.core.quoting import spark_text
+from lakehouse.maintenance.commit import Committer, new_branch
+from lakehouse.maintenance.report import Action
+from lakehouse.maintenance.walk import load_metadata
+
+#: They are computed again when the number of rows has changed by so much: planners take those of an older snapshot.
+_CHANGED_BY = 0.1
+_COMMITS = 10
+STEP = "statistics"
+
+
+@dataclass(frozen=True)
+class StatisticsWriter:
+    """Computes the statistics of tables.
+
+    Args:
+        run_spark: runs a statement on a branch with Spark.
+    """
+
+    catalog: Catalog
+    files: Files
+    committer: Committer
+    run_spark: Callable[[str, str], object]
+
+    def write(self, table: TableName, dry_run: bool) -> list[Action]:
+        """Compute the statistics of a table if it has none, or if they are of another number of rows."""
+        pointer = self.catalog.pointer(table)
+        detail = outdated(load_metadata(pointer, self.files)) if pointer else ""
+        if not pointer or not detail:
+            return []
+        if dry_run:
+            return [Action(str(table), STEP, "planned", detail, "spark")]
+        computed = self._compute(table, pointer)
+        for _ in range(_COMMITS):
+            pointer = self.catalog.pointer(table)
+            if not computed or pointer is None:
+                break
+            raw = load_metadata(pointer, self.files)
+            if computed["snapshot-id"] not in {each["snapshot-id"] for each in raw["snapshots"]}:
+                break
+            others = [each for each in raw.get("statistics", []) if each["snapshot-id"] != computed["snapshot-id"]]
+            new = {**raw, "statistics": [*others, computed]}
+            if self.committer.commit(table, pointer, new, f"compute the statistics of {table}"):
+                return [Action(str(table), STEP, "done", detail, "spark")]
+        return [Action(str(table), STEP, "skipped", "other writers changed the table meanwhile", "spark")]
+
+    def _compute(self, table: TableName, pointer: str) -> Mapping[str, Any] | None:
+        """Let Spark compute them on a branch; None if the table has changed before it began."""
+        branch = new_branch()
+        try:
+            if self.catalog.fork(branch, [table])[table] != pointer:
+                return None
+            catalog = self.catalog.on(branch)
+            self.run_spark(f"CALL {catalog.name}.system.compute_table_stats(table => {spark_text(str(table))})", branch)
+            raw = load_metadata(catalog.pointer(table) or pointer, self.files)
+            current = raw["current-snapshot-id"]
+            return next((each for each in raw.get("statistics", []) if each["snapshot-id"] == current), None)
+        finally:
+            self.catalog.drop_branch(branch)
+
+
+def outdated(raw: Mapping[str, Any]) -> str:
+    """Return why a table needs statistics; empty if it does not."""
+    rows = {each["snapshot-id"]: _rows(each) for each in raw.get("snapshots", [])}
+    now = rows.get(raw.get("current-snapshot-id", -1), 0)
+    if not now:
+        return ""
+    known = [rows[each["snapshot-id"]] for each in raw.get("statistics", []) if each["snapshot-id"] in rows]
+    if not known:
+        return "there are none"
+    return f"they are of {known[-1]:,} rows, there are {now:,}" if abs(now - known[-1]) > _CHANGED_BY * now else ""
+
+
+def _rows(snapshot: Mapping[str, Any]) -> int:
+    return int(snapshot.get("summary", {}).get("total-records", 0))
