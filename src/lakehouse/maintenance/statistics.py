@@ -78,8 +78,10 @@ def outdated(raw: Mapping[str, Any]) -> str:
         return ""
     known = [rows[each["snapshot-id"]] for each in raw.get("statistics", []) if each["snapshot-id"] in rows]
     if not known:
-        return "there are none"
-    return f"they are of {known[-1]:,} rows, there are {now:,}" if abs(now - known[-1]) > _CHANGED_BY * now else ""
+        return "the table had no statistics"
+    if abs(now - known[-1]) <= _CHANGED_BY * now:
+        return ""
+    return f"the statistics were of {known[-1]:,} rows, the table has {now:,}"
 
 
 def _rows(snapshot: Mapping[str, Any]) -> int:

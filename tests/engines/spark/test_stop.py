@@ -8,7 +8,7 @@ import logging
 import pytest
 from py4j import java_gateway
 
-from lakehouse.engines.spark.stopping import _PY4J_DISCONNECTED, silent_disconnect
+from lakehouse.engines.spark.attach import _PY4J_DISCONNECTED, silent_disconnect
 
 
 def test_what_java_did_not_answer_before_it_ended_is_no_news(caplog: pytest.LogCaptureFixture) -> None:

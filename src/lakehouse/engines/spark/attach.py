@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import logging
 import os
 import signal
 import sys
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _INSTALLED = (sys.prefix, sys.base_prefix)
 
 
+_PY4J_DISCONNECTED = "Exception while sending command."
 #: The classes of whose functions PySpark asks for every column.
 _CLASSES = ("functions", "PythonUtils", "PythonSQLUtils")
 
@@ -88,6 +90,21 @@ def attach(lease: Lease) -> SparkSession:
     return session
 
 
+@contextmanager
+def silent_disconnect() -> Iterator[None]:
+    """Keep what Py4J logs, with a traceback, when the JVM ends out of the log: the caller reports it."""
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return record.msg != _PY4J_DISCONNECTED
+
+    log = logging.getLogger()
+    log.addFilter(is_other)
+    try:
+        yield
+    finally:
+        log.removeFilter(is_other)
+
+
 def detach(gateway: Any) -> None:
     """Delete the Java objects that this process holds, and disconnect; the gateway keeps serving others.
 
@@ -104,8 +121,10 @@ def detach(gateway: Any) -> None:
     keys = [key for key in list(ThreadSafeFinalizer.finalizers) if key.startswith(prefix)]
     tasks: deque[Any] = getattr(client, "finalizer_deque", deque())  # PYSPARK_PIN_THREAD=false has none
     waiting = [task[1] for task in list(tasks) if task != SHUTDOWN_FINALIZER_WORKER]
-    for name in (*(key.removeprefix(prefix) for key in keys), *waiting):
-        GatewayClient.garbage_collect_object(client, name)  # at once: the client's own method leaves it to the thread
+    with silent_disconnect():  # the JVM may have ended
+        for name in (*(key.removeprefix(prefix) for key in keys), *waiting):
+            # Of the base class: the client's own method leaves it to the thread.
+            GatewayClient.garbage_collect_object(client, name)
     for key in keys:
         ThreadSafeFinalizer.remove_finalizer(key)
     tasks.clear()

@@ -12,9 +12,10 @@ from lakehouse.core.errors import StatementLostError
 from lakehouse.core.requests import QueryRequest, WriteTarget
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import SchemaCopy
+from lakehouse.engines.spark.attach import silent_disconnect
 from lakehouse.engines.spark.errors import translated
 from lakehouse.engines.spark.results import to_result
-from lakehouse.engines.spark.stopping import has_ended, silent_disconnect, stop_session
+from lakehouse.engines.spark.stopping import has_ended, stop_session
 from lakehouse.engines.spark.streaming import can_stream, streamed_result
 
 if TYPE_CHECKING:

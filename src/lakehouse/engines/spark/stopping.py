@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from lakehouse.engines.spark.attach import detach
+from lakehouse.engines.spark.attach import detach, silent_disconnect
 
 if TYPE_CHECKING:
     from lakehouse.engines.spark.launch import StartedSession
 
 _STOP_TIMEOUT_S = 30
 _CONNECT_TIMEOUT_S = 5
-_PY4J_DISCONNECTED = "Exception while sending command."
 
 
 def has_ended(started: StartedSession, exc: Exception) -> bool:
@@ -47,21 +43,6 @@ def stop_session(started: StartedSession) -> None:
             jvm.wait(timeout=_STOP_TIMEOUT_S)
         if not started.is_remote:
             _forget(shut_down=started.lease is None)
-
-
-@contextmanager
-def silent_disconnect() -> Iterator[None]:
-    """Keep what Py4J logs, with a traceback, when the JVM ends out of the log: the caller reports it."""
-
-    def is_other(record: logging.LogRecord) -> bool:
-        return record.msg != _PY4J_DISCONNECTED
-
-    log = logging.getLogger()
-    log.addFilter(is_other)
-    try:
-        yield
-    finally:
-        log.removeFilter(is_other)
 
 
 def _forget(shut_down: bool) -> None:
