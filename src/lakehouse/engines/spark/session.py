@@ -175,7 +175,7 @@ class LocalSession:
                 with silent_disconnect():
                     yield session
             except Exception as exc:
-                if self._started is None or not has_ended(self._started, exc):
+                if self._started is None or not has_ended(self._started):
                     raise
                 self.stop()  # the next session is one of a new JVM
                 raise StatementLostError("Spark ended during the run.", "Run it again: another Spark starts.") from exc

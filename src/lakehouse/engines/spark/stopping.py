@@ -14,12 +14,8 @@ _STOP_TIMEOUT_S = 30
 _CONNECT_TIMEOUT_S = 5
 
 
-def has_ended(started: StartedSession, exc: Exception) -> bool:
-    """Whether an error comes from the end of the session's JVM, of which Py4J says nothing."""
-    from py4j.protocol import Py4JError, Py4JJavaError
-
-    if not isinstance(exc, Py4JError | ConnectionError | EOFError) or isinstance(exc, Py4JJavaError):
-        return False
+def has_ended(started: StartedSession) -> bool:
+    """Whether the JVM of a session has ended; errors of Py4J do not say it."""
     if started.lease is None:
         return started.jvm is not None and started.jvm.poll() is not None
     try:
