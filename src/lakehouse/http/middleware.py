@@ -38,7 +38,7 @@ from lakehouse.http.service import Call, Service
 
 #: The largest body that is not an upload.
 MAX_BODY = 16 << 20
-#: After this time a body must have arrived with at least so many bytes per second.
+#: After this time a body must have arrived with at least this number of bytes per second.
 _GRACE_S, _LEAST_BYTES_PER_S = 60.0, 1024
 _READS = ("GET", "HEAD")
 #: Polled all the time.

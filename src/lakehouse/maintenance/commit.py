@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,16 +35,10 @@ class Committer:
     def commit(self, table: TableName, expected: str, raw: Mapping[str, Any], message: str) -> str:
         """Make `raw` the metadata of a table if its pointer is still `expected`; returns the pointer, empty if it is not."""
         new = self._write(expected, raw)
-        branch = new_branch()
-        if self.catalog.fork(branch, [table])[table] != expected:
-            self.catalog.drop_branch(branch)
-            return ""
-        try:
-            if not self.catalog.on(branch).swap_pointer(table, expected, new):
+        with forked(self.catalog, table, expected) as branch:
+            if not branch or not self.catalog.on(branch).swap_pointer(table, expected, new):
                 return ""
             return new if self.publish(branch, self.signed(message)) else ""
-        finally:
-            self.catalog.drop_branch(branch)  # it is gone already if it was published
 
     def signed(self, message: str) -> Commit:
         """Return who commits and why."""
@@ -58,6 +53,11 @@ class Committer:
         return uri
 
 
-def new_branch() -> str:
-    """Return the name of a new branch."""
-    return f"{BRANCH_PREFIX}{uuid.uuid4().hex[:12]}"
+@contextmanager
+def forked(catalog: Catalog, table: TableName, expected: str) -> Iterator[str]:
+    """A new branch with a table, until the end of the block; empty if the table's pointer is not `expected` any more."""
+    branch = f"{BRANCH_PREFIX}{uuid.uuid4().hex[:12]}"
+    try:
+        yield branch if catalog.fork(branch, [table])[table] == expected else ""
+    finally:
+        catalog.drop_branch(branch)  # it is gone already if it was published

@@ -133,7 +133,7 @@ def _bytes(files: Sequence[Any]) -> int:
 
 
 def is_worth(count: int, size: int) -> bool:
-    """Return whether so many small files of one partition, with so many bytes in all, are worth a rewrite."""
+    """Return whether this number of small files of one partition, with this total size, is worth a rewrite."""
     return count >= MIN_FILES or (count > 1 and size < _TINY_BYTES)
 
 

@@ -115,7 +115,7 @@ def read_raw(pointer: str, files: Files) -> tuple[dict[str, Any], int]:
 
 
 def score(name: str, layout: Layout, expired: int, table_format: str = "iceberg") -> TableHealth:
-    """Return the health of a table with this layout, of which so many snapshots have expired."""
+    """Return the health of a table with this layout, of which a number of snapshots have expired."""
     reasons = tuple(_reasons(layout, expired))
     return TableHealth(
         table=name,

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-#: Small files are read whole, so many at once: an object store takes longer to answer than to send them.
+#: Size of a small file, which is read whole; how many are read together, by how many threads: object stores answer slowly.
 _SMALL_BYTES, _TOGETHER, _THREADS = 2**20, 64, 8
 
 

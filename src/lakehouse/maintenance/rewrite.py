@@ -17,7 +17,7 @@ from typing import Any
 
 #: Entries of one manifest that we write; about 8 MB with the statistics of 30 columns.
 _ENTRIES_PER_MANIFEST = 4000
-#: A table has at most this many manifests before they are merged; and so many times those that it needs.
+#: A table has at most this many manifests before they are merged; and this multiple of those that it needs.
 _MANY_MANIFESTS, _EXCESS_MANIFESTS = 20, 4
 _COMPRESSION = "gzip"
 _LISTED_METADATA = 100

@@ -10,11 +10,11 @@ from lakehouse.core.catalog import Catalog
 from lakehouse.core.files import Files
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
-from lakehouse.maintenance.commit import Committer, new_branch
+from lakehouse.maintenance.commit import Committer, forked
 from lakehouse.maintenance.report import Action
 from lakehouse.maintenance.walk import load_metadata
 
-#: They are computed again when the number of rows has changed by so much: planners take those of an older snapshot.
+#: They are computed again when the number of rows has changed by this share: planners take those of an older snapshot.
 _CHANGED_BY = 0.1
 _COMMITS = 10
 STEP = "statistics"
@@ -57,17 +57,14 @@ class StatisticsWriter:
 
     def _compute(self, table: TableName, pointer: str) -> Mapping[str, Any] | None:
         """Let Spark compute them on a branch; None if the table has changed before it began."""
-        branch = new_branch()
-        try:
-            if self.catalog.fork(branch, [table])[table] != pointer:
+        with forked(self.catalog, table, pointer) as branch:
+            if not branch:
                 return None
             catalog = self.catalog.on(branch)
             self.run_spark(f"CALL {catalog.name}.system.compute_table_stats(table => {spark_text(str(table))})", branch)
             raw = load_metadata(catalog.pointer(table) or pointer, self.files)
             current = raw["current-snapshot-id"]
             return next((each for each in raw.get("statistics", []) if each["snapshot-id"] == current), None)
-        finally:
-            self.catalog.drop_branch(branch)
 
 
 def outdated(raw: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from lakehouse.core.files import Files
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
 from lakehouse.maintenance import compact as compaction
-from lakehouse.maintenance.commit import Committer, new_branch
+from lakehouse.maintenance.commit import Committer, forked
 from lakehouse.maintenance.layout import COMPACTED_FILES, layout_of
 from lakehouse.maintenance.policy import Policy
 from lakehouse.maintenance.report import Action
@@ -37,7 +37,7 @@ from lakehouse.maintenance.walk import load_metadata
 _COMMITS, _PLANS = 10, 3
 #: Bytes of input that one commit of a compaction replaces: what a conflict costs.
 _BATCH_BYTES = 256 * 2**20
-#: Groups up to this size are rewritten side by side, so many at once: an object store answers slowly, and memory is limited.
+#: Groups up to this size are rewritten concurrently, by this number of threads: object stores answer slowly, and memory is limited.
 _SMALL_GROUP, _THREADS = 8 * 2**20, 4
 
 #: Runs a statement on a branch with Spark.
@@ -141,11 +141,10 @@ class Compactor:
         self, table: TableName, loaded: Loaded, plan: compaction.CompactionPlan, target: int, policy: Policy
     ) -> Action:
         """Let Spark rewrite the files on a branch, and apply the same replacement to the newest state of the table."""
-        branch, action = new_branch(), _planned(table, loaded, plan)
-        if self.catalog.fork(branch, [table])[table] != loaded.pointer:
-            self.catalog.drop_branch(branch)
-            raise StaleReplacementError("the table changed before Spark began")
-        try:
+        action = _planned(table, loaded, plan)
+        with forked(self.catalog, table, loaded.pointer) as branch:
+            if not branch:
+                raise StaleReplacementError("the table changed before Spark began")
             statement = _rewrite_statement(self.catalog.on(branch).name, table, target, policy, loaded, plan.everything)
             self.run_spark(statement, branch)
             after = self._load_pointer(self.catalog.on(branch).pointer(table) or loaded.pointer)
@@ -157,8 +156,6 @@ class Compactor:
             if not self._commit(table, loaded, replacement, f"compact {count} files of {table} on Spark", notes):
                 return _with(action, "skipped", "other writers changed its files all the time")
             return _with(action, "done", f"{count} files were rewritten", len(after.files.data))
-        finally:
-            self.catalog.drop_branch(branch)
 
     # ---- helpers ------------------------------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ def command(usage: str, help: str, least: int = 0, most: int = 0) -> Callable[[R
 
 
 def find_command(name: str, arguments: tuple[str, ...]) -> ShellCommand:
-    """A command by name, if it takes so many arguments."""
+    """A command by name, if it takes this number of arguments."""
     found = COMMANDS.get(name)
     if found is None:
         near = nearest(name, COMMANDS)

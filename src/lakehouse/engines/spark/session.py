@@ -12,10 +12,8 @@ from lakehouse.core.errors import StatementLostError
 from lakehouse.core.requests import QueryRequest, WriteTarget
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import SchemaCopy
-from lakehouse.engines.spark.attach import silent_disconnect
 from lakehouse.engines.spark.errors import translated
 from lakehouse.engines.spark.results import to_result
-from lakehouse.engines.spark.stopping import has_ended, stop_session
 from lakehouse.engines.spark.streaming import can_stream, streamed_result
 
 if TYPE_CHECKING:
@@ -140,6 +138,8 @@ class LocalSession:
         """End the session and its JVM."""
         with self._lock:
             if self._started is not None:
+                from lakehouse.engines.spark.stopping import stop_session  # not for statements that need no Spark
+
                 stop_session(self._started)
             self._started = None
             self._idle.clear()
@@ -166,6 +166,9 @@ class LocalSession:
     @contextmanager
     def own(self, settings: Mapping[str, str]) -> Iterator[SparkSession]:
         """A session with its own settings that nobody else uses while the block runs."""
+        from lakehouse.engines.spark.attach import silent_disconnect
+        from lakehouse.engines.spark.stopping import has_ended
+
         with self._borrowed(reuse=False) as session:
             for key, value in settings.items():
                 session.conf.set(key, value)
