@@ -26,7 +26,7 @@ def duckdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDB]:
 
 
 def setting(duckdb: DuckDB, name: str) -> str:
-    return str(duckdb.run(f"SELECT current_setting('{name}')", {}, "test").rows()[0][0])
+    return str(duckdb.query(f"SELECT current_setting('{name}')", {}, "test").rows()[0][0])
 
 
 def test_the_memory_limit_and_the_spill_folder_are_applied(duckdb: DuckDB) -> None:
@@ -47,7 +47,7 @@ def test_many_threads_may_be_the_first(tmp_path: Path) -> None:
     def ask(number: int) -> None:
         barrier.wait()
         try:
-            found.append(fresh.run(f"SELECT {number}", {}, "test").rows()[0][0])
+            found.append(fresh.query(f"SELECT {number}", {}, "test").rows()[0][0])
         except Exception as exc:  # noqa: BLE001 - whatever it is, the test tells
             found.append(repr(exc))
 
@@ -62,7 +62,7 @@ def test_many_threads_may_be_the_first(tmp_path: Path) -> None:
 def test_more_than_the_memory_limit_says_what_to_raise(tmp_path: Path) -> None:
     small = DuckDB(10 * 2**20, tmp_path)
     # One list cannot be spilled, so it has to fit.
-    result = small.run("SELECT len(list(repeat('x', 100) || range)) FROM range(3000000)", {}, "test")
+    result = small.query("SELECT len(list(repeat('x', 100) || range)) FROM range(3000000)", {}, "test")
     with pytest.raises(EngineError, match="out of memory") as refused:
         result.rows()
     assert "query.memory_limit" in refused.value.hint
@@ -70,7 +70,7 @@ def test_more_than_the_memory_limit_says_what_to_raise(tmp_path: Path) -> None:
 
 def test_an_error_while_reading_is_ours_too(duckdb: DuckDB) -> None:
     for read in ("rows", "to_arrow"):
-        result = duckdb.run("SELECT CAST(v AS INTEGER) FROM (VALUES ('1'), ('x')) t(v)", {}, "test")
+        result = duckdb.query("SELECT CAST(v AS INTEGER) FROM (VALUES ('1'), ('x')) t(v)", {}, "test")
         with pytest.raises(QueryRejectedError, match="x"):
             getattr(result, read)()
 
@@ -80,7 +80,7 @@ def test_files_are_read_by_column_name_and_the_missing_are_null(duckdb: DuckDB, 
     pyarrow.parquet.write_table(pyarrow.table({"id": [1], "gone": [9]}), old)
     pyarrow.parquet.write_table(pyarrow.table({"note": ["n"], "id": [2]}), new)
     scan = Scan((Column("id", "bigint"), Column("note", "string")), files=(str(old), str(new)))
-    result = duckdb.run("SELECT * FROM shop.one ORDER BY id", {ONE: scan}, "test")
+    result = duckdb.query("SELECT * FROM shop.one ORDER BY id", {ONE: scan}, "test")
     assert (result.names, result.rows()) == (["id", "note"], [(1, None), (2, "n")])
 
 
@@ -90,18 +90,18 @@ def test_a_column_that_no_file_has_yet_is_null(duckdb: DuckDB, tmp_path: Path) -
         pyarrow.parquet.write_table(pyarrow.table({"id": ids, "gone": ids}), tmp_path / name)
     columns = (Column("id", "int"), Column("price", "decimal(10,2)"), Column("tags", "array<struct<a:int>>"))
     scan = Scan(columns, files=(str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")), total_files=2)
-    result = duckdb.run("SELECT * FROM shop.one WHERE id = 12", {ONE: scan}, "test", explain=True)
+    result = duckdb.query("SELECT * FROM shop.one WHERE id = 12", {ONE: scan}, "test", explain=True)
     assert [(column.name, column.type) for column in result.columns] == [(each.name, each.type) for each in columns]
     assert result.rows() == [(12, None, None)]
     assert "Filters: id=12" in result.explain.plan
     assert "gone" not in result.explain.plan
-    assert duckdb.run("SELECT count(*), count(price) FROM shop.one", {ONE: scan}, "test").rows() == [(20, 0)]
+    assert duckdb.query("SELECT count(*), count(price) FROM shop.one", {ONE: scan}, "test").rows() == [(20, 0)]
 
 
 def test_a_file_that_cannot_be_read_is_an_error(duckdb: DuckDB, tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_text("not parquet")
     with pytest.raises(EngineError):
-        duckdb.run(
+        duckdb.query(
             "SELECT * FROM shop.one", {ONE: Scan((Column("id", "int"),), files=(str(tmp_path / "a.parquet"),))}, "test"
         )
 
@@ -111,14 +111,14 @@ def test_a_partition_in_a_path_is_not_a_column(duckdb: DuckDB, tmp_path: Path) -
     folder.mkdir()
     pyarrow.parquet.write_table(pyarrow.table({"id": [1]}), folder / "a.parquet")
     scan = Scan((Column("id", "bigint"),), files=(str(folder / "a.parquet"),))
-    assert duckdb.run("SELECT * FROM shop.one", {ONE: scan}, "test").names == ["id"]
+    assert duckdb.query("SELECT * FROM shop.one", {ONE: scan}, "test").names == ["id"]
 
 
 def test_a_table_without_files_has_columns_and_no_rows(duckdb: DuckDB) -> None:
     kinds = ["int", "bigint", "string", "timestamp", "timestamp_ntz", "date", "decimal(10,2)", "boolean", "binary"]
     kinds += ["array<int>", "struct<a:int>", "float", "double"]
     scan = Scan(tuple(Column(f"c{number}", kind) for number, kind in enumerate(kinds)))
-    result = duckdb.run("SELECT * FROM shop.one", {ONE: scan}, "test")
+    result = duckdb.query("SELECT * FROM shop.one", {ONE: scan}, "test")
     assert len(result.names) == len(kinds)
     assert result.rows() == []
 
@@ -166,12 +166,12 @@ def test_a_type_is_carried_over(spark: str, duck: str) -> None:
     ],
 )
 def test_a_result_has_sparks_types(duckdb: DuckDB, sql: str, spark: str) -> None:
-    assert [column.type for column in duckdb.run(f"SELECT {sql}", {}, "test").columns] == [spark]
+    assert [column.type for column in duckdb.query(f"SELECT {sql}", {}, "test").columns] == [spark]
 
 
 def test_a_name_with_quotes_is_only_a_name(duckdb: DuckDB) -> None:
     scan = Scan((Column('a"b', "int"),))
-    assert duckdb.run('SELECT * FROM "x""y"', {'x"y': scan}, "test").names == ["ab"]
+    assert duckdb.query('SELECT * FROM "x""y"', {'x"y': scan}, "test").names == ["ab"]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_name_with_quotes_is_only_a_name(duckdb: DuckDB) -> None:
 )
 def test_a_mistake_is_pointed_at(duckdb: DuckDB, sql: str, line: int | None, column: int | None) -> None:
     with pytest.raises(QueryRejectedError) as refused:
-        duckdb.run(sql, {}, "test")
+        duckdb.query(sql, {}, "test")
     if line:
         assert (refused.value.line, refused.value.column) == (line, column)
     assert "LINE" not in refused.value.message
@@ -197,7 +197,7 @@ from pathlib import Path
 from lakehouse.core.errors import LakeError
 from lakehouse.engines.duckdb import DuckDB
 try:
-    DuckDB(2**28, Path("/tmp")).run("SELECT 1", {}, "test")
+    DuckDB(2**28, Path("/tmp")).query("SELECT 1", {}, "test")
 except LakeError as exc:
     print(type(exc).__name__, "|", exc.message, "|", exc.hint)
 """
@@ -253,7 +253,7 @@ def test_an_extension_of_another_version_says_which_is_wanted(tmp_path: Path) ->
 def catalogs(duckdb: DuckDB) -> int:
     """The number of attached catalogs with views."""
     names = "SELECT count(*) FROM duckdb_databases() WHERE database_name LIKE 'statement %'"
-    return int(duckdb.run(names, {}, "test").rows()[0][0])
+    return int(duckdb.query(names, {}, "test").rows()[0][0])
 
 
 def scan_of(tmp_path: Path, name: str, *ids: int) -> Scan:
@@ -264,21 +264,21 @@ def scan_of(tmp_path: Path, name: str, *ids: int) -> Scan:
 
 def test_statements_over_the_same_tables_share_their_views(duckdb: DuckDB, tmp_path: Path) -> None:
     first, second = scan_of(tmp_path, "a", 1, 2), scan_of(tmp_path, "b", 3)
-    earlier = duckdb.run("SELECT sum(id) FROM shop.one", {ONE: first}, "test")
+    earlier = duckdb.query("SELECT sum(id) FROM shop.one", {ONE: first}, "test")
     before = catalogs(duckdb)
-    assert duckdb.run("SELECT max(id) FROM shop.one", {ONE: first}, "test").rows() == [(2,)]
+    assert duckdb.query("SELECT max(id) FROM shop.one", {ONE: first}, "test").rows() == [(2,)]
     assert catalogs(duckdb) == before
-    assert duckdb.run("SELECT sum(id) FROM shop.one", {ONE: second}, "test").rows() == [(3,)]
+    assert duckdb.query("SELECT sum(id) FROM shop.one", {ONE: second}, "test").rows() == [(3,)]
     assert earlier.rows() == [(3,)]
     assert earlier.to_arrow().schema.types == [pyarrow.int64()]
 
 
 def test_a_result_outlives_the_views_that_are_kept(tmp_path: Path) -> None:
     fresh = DuckDB(200 * 2**20, tmp_path)
-    kept = fresh.run("SELECT sum(id) FROM shop.one", {ONE: scan_of(tmp_path, "kept", 7)}, "test")
+    kept = fresh.query("SELECT sum(id) FROM shop.one", {ONE: scan_of(tmp_path, "kept", 7)}, "test")
     for number in range(80):
         scan = scan_of(tmp_path, f"f{number}", number)
-        assert fresh.run("SELECT id FROM shop.one", {ONE: scan}, "test").rows() == [(number,)]
+        assert fresh.query("SELECT id FROM shop.one", {ONE: scan}, "test").rows() == [(number,)]
     assert kept.rows() == [(7,)]
     assert catalogs(fresh) <= 67
 
@@ -295,5 +295,29 @@ def test_a_result_outlives_the_views_that_are_kept(tmp_path: Path) -> None:
 )
 def test_a_limit_holds_for_every_query(duckdb: DuckDB, tmp_path: Path, sql: str) -> None:
     scan = scan_of(tmp_path, "limited", 1, 2, 3)
-    assert duckdb.run(sql, {ONE: scan}, "test", limit=1).rows() == [(3,)]
-    assert duckdb.run(sql, {ONE: scan}, "test", limit=1).to_arrow().num_rows == 1
+    assert duckdb.query(sql, {ONE: scan}, "test", limit=1).rows() == [(3,)]
+    assert duckdb.query(sql, {ONE: scan}, "test", limit=1).to_arrow().num_rows == 1
+
+
+def test_a_statement_with_an_effect_runs_once(duckdb: DuckDB, tmp_path: Path) -> None:
+    copied = duckdb.execute(
+        f"COPY (SELECT 1 AS id) TO '{tmp_path}/out' (FORMAT parquet, FILENAME_PATTERN '{{uuid}}', PER_THREAD_OUTPUT)"
+    )
+    assert copied == [(1,)]
+    assert len(list((tmp_path / "out").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "sql", ["COPY (SELECT 1) TO '{}' (FORMAT csv)", "SELECT 1; COPY (SELECT 1) TO '{}'", "SET threads = 1"]
+)
+def test_only_a_query_is_described(duckdb: DuckDB, tmp_path: Path, sql: str) -> None:
+    file = tmp_path / "out.csv"
+    with pytest.raises(QueryRejectedError, match="single queries"):
+        duckdb.query(sql.format(file), {}, "test")
+    assert not file.exists()
+
+
+def test_the_cache_of_files_is_on_again_after_a_failing_explain(duckdb: DuckDB) -> None:
+    with pytest.raises(QueryRejectedError):
+        duckdb.query("SELECT CAST('x' AS INTEGER)", {}, "test", explain=True)
+    assert setting(duckdb, "enable_external_file_cache") == "True"

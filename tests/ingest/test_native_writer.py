@@ -128,3 +128,20 @@ def test_an_upsert_changes_what_differs_whoever_writes_it(
             f"select id from {name} where ts >= timestamp '2026-01-14 23:00:00' order by id", engine=engine
         )
         assert [row[0] for row in moved.rows()] == [2, 9], engine
+
+
+@pytest.mark.parametrize("partition_by", ["", "days(ts)"])
+def test_every_data_file_on_disk_is_one_that_the_table_names(
+    shared_lake: Lake, tmp_path: Path, partition_by: str
+) -> None:
+    name = f"native.t_{uuid.uuid4().hex}"
+    for number, change in enumerate(
+        [("", ""), ("1,7,", "5,7,"), ("2,8,", "2,9,")]
+    ):  # a new table, an append, an upsert
+        file = tmp_path / f"rows{number}.csv"
+        file.write_text(ROWS.replace(*change))
+        shared_lake.ingest(file, into=name, partition_by=partition_by, key=("id",))
+    namespace, table = name.split(".")
+    on_disk = {str(file) for file in (shared_lake.folder / "warehouse" / namespace / table).rglob("*.parquet")}
+    named = shared_lake.sql(f"select file_path from {name}.all_data_files", engine="spark").rows()
+    assert on_disk == {row[0].removeprefix("file://") for row in named}

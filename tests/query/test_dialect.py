@@ -63,7 +63,7 @@ def test_a_plain_statement_gives_the_same_rows_as_its_translation(shop: Lake, sq
     assert parse(sql).tree is None, "not plain, so this test would compare a thing with itself"
     translated = for_duckdb(parse_with_sqlglot(sql), {})
     scans = {use.name: scan for use, scan in resolve_scans(parse(sql), shop._components.tables, "").items()}
-    told = shop._components.duckdb.run(translated, scans, "test").rows()
+    told = shop._components.duckdb.query(translated, scans, "test").rows()
     plain = rows(shop, sql)
     key = str if "order by" not in sql else None
     assert repr(sorted(plain, key=key) if key else plain) == repr(sorted(told, key=key) if key else told)

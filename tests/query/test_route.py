@@ -170,7 +170,7 @@ def test_a_thousand_statements_leave_no_thousand_catalogs(shop: Lake) -> None:
     for _ in range(20):
         rows(shop, "select 1")
     attached = "select count(*) from duckdb_databases()"
-    assert shop._components.duckdb.run(attached, {}, "test").rows()[0][0] < 15
+    assert shop._components.duckdb.query(attached, {}, "test").rows()[0][0] < 15
 
 
 # ---- explain ----------------------------------------------------------------------------------------------------

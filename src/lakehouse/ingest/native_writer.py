@@ -157,7 +157,7 @@ class NativeWriter:
         keys = [column for column in columns if column.name in key]
         matching = f"{_with_nulls(data_files, keys, ', filename = true')} t SEMI JOIN ({incoming}) s USING ({listed})"
         query = f"SELECT list(DISTINCT filename), count(*), count(DISTINCT ({listed})) FROM {matching}"
-        files, matches, distinct_keys = self._duckdb.run(query, {}, "ingest").rows()[0]
+        files, matches, distinct_keys = self._duckdb.query(query, {}, "ingest").rows()[0]
         return sorted(files or []) if matches == distinct_keys else None
 
     def _write(self, table: Any, query: str, columns: Sequence[Column], rows: StagedRows) -> list[Any] | None:
@@ -186,22 +186,19 @@ class NativeWriter:
         row_group = min(max(_ROW_GROUP_BYTES // row_bytes, _MIN_ROWS), buffered_rows, _MAX_ROWS)
         options = ", ".join(f"{name} {value}" for name, value in _copy_options(table, fields, row_group).items())
         selected = ", ".join(["*", *(f"{field.sql} AS {_name(field.alias)}" for field in fields)])
-        copied = self._duckdb.run(
+        copied = self._duckdb.execute(
             f"SET partitioned_write_flush_threshold = {buffered_rows};"
-            f" COPY (SELECT {selected} FROM ({query})) TO {_text(str(folder))} ({options})",
-            {},
-            "ingest",
+            f" COPY (SELECT {selected} FROM ({query})) TO {_text(str(folder))} ({options})"
         )
         return [
-            _WrittenFile(Path(row[0]), {field.name: (row[5] or {})[field.alias] for field in fields})
-            for row in copied.rows()
+            _WrittenFile(Path(row[0]), {field.name: (row[5] or {})[field.alias] for field in fields}) for row in copied
         ]
 
     def _has_few_partitions(self, query: str, fields: Sequence[PartitionField]) -> bool:
         if not fields:
             return True
         listed = ", ".join(field.sql for field in fields)
-        counted = self._duckdb.run(
+        counted = self._duckdb.query(
             f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM ({query}))", {}, "ingest"
         ).rows()
         return int(counted[0][0]) <= _MAX_PARTITIONS

@@ -64,14 +64,12 @@ def find_changes(duckdb: DuckDB, upsert: UpsertInput, work: Path) -> UpsertChang
     )
     views: dict[TableName | str, Scan] = {"target": upsert.target} if upsert.target is not None else {}
     output = _text(str(folder / "part.parquet"))
-    duckdb.run(
-        f"COPY ({_changed_rows(newest_rows, upsert)}) TO {output} (FORMAT parquet, COMPRESSION lz4_raw)",
-        views,
-        "upsert",
+    duckdb.execute(
+        f"COPY ({_changed_rows(newest_rows, upsert)}) TO {output} (FORMAT parquet, COMPRESSION lz4_raw)", views
     )
     count = f"SELECT count(*), count(DISTINCT ({key})) FILTER ({has_key}), count(*) FILTER (NOT ({has_key})) FROM {incoming}"
-    _, distinct, keyless = duckdb.run(count, {}, "upsert").rows()[0]
-    written, new = duckdb.run(
+    _, distinct, keyless = duckdb.query(count, {}, "upsert").rows()[0]
+    written, new = duckdb.query(
         f"SELECT count(*), count(*) FILTER ({IS_NEW}) FROM read_parquet({output})", {}, "upsert"
     ).rows()[0]
     if keyless:
@@ -123,4 +121,4 @@ def _write_keyless(duckdb: DuckDB, rows: str, upsert: UpsertInput, file: Path) -
         f" MAP([{paths}], [{first_lines}])[filename] + file_row_number AS line, 'null_key' AS reason,"
         f" CAST(to_json({{{values}}}) AS VARCHAR) AS raw FROM ({rows})"
     )
-    duckdb.run(f"COPY ({rejects_query}) TO {_text(str(file))} (FORMAT parquet)", {}, "upsert")
+    duckdb.execute(f"COPY ({rejects_query}) TO {_text(str(file))} (FORMAT parquet)")

@@ -168,10 +168,10 @@ class Verifier:
     def _read(self, name: TableName, table_format: TableFormat, deep: bool) -> None:
         scan = table_format.scan(name)
         if not deep:
-            self.duckdb.run(f"SELECT * FROM {_CHECKED} LIMIT 1", {_CHECKED: scan}, "verify").rows()
+            self.duckdb.query(f"SELECT * FROM {_CHECKED} LIMIT 1", {_CHECKED: scan}, "verify").rows()
             return
         query = f"SELECT count(*), bit_xor(hash({_CHECKED})) FROM {_CHECKED}"
-        ((found, _),) = self.duckdb.run(query, {_CHECKED: scan}, "verify").rows()
+        ((found, _),) = self.duckdb.query(query, {_CHECKED: scan}, "verify").rows()
         if scan.total_rows is not None and found != scan.total_rows:
             detail = f"DuckDB reads {found} rows, and the metadata states {scan.total_rows}"
             self.findings.append(Finding(UNREADABLE, str(name), detail, str(name), MAIN))

@@ -120,16 +120,16 @@ class _Comparison:
         double = " UNION ALL ".join(
             f"SELECT count(*) FROM (SELECT 1 FROM {side} GROUP BY {key} HAVING count(*) > 1)" for side in self._views
         )
-        return int(max(row[0] for row in self._duckdb.run(double, self._views, "diff").rows()))
+        return int(max(row[0] for row in self._duckdb.query(double, self._views, "diff").rows()))
 
     def counts(self) -> dict[str, int]:
         sql = f"SELECT {_name(self._change)}, count(*) FROM ({self._sql()}) GROUP BY 1"
-        return dict(self._duckdb.run(sql, self._views, "diff").rows())
+        return dict(self._duckdb.query(sql, self._views, "diff").rows())
 
     def rows(self, limit: int) -> Result:
         order = _list(self.key or self._names)
         sql = f"SELECT * FROM ({self._sql()}) ORDER BY {order}, {_name(self._change)} DESC"
-        return self._duckdb.run(sql, self._views, "diff", limit)
+        return self._duckdb.query(sql, self._views, "diff", limit)
 
     def _sql(self) -> str:
         return self._keyed() if self.key else self._unkeyed()

@@ -50,17 +50,14 @@ def export_scan(duckdb: DuckDB, scan: Scan, file: Path) -> int:
 def _copy(duckdb: DuckDB, views: dict[TableName | str, Scan], temporary: Path, options: str, compression: str) -> int:
     if compression and "parquet" not in options:
         options += f", COMPRESSION {compression}"
-    done = duckdb.run(
-        f"COPY (SELECT * FROM exported) TO {text(str(temporary))} ({options}, RETURN_FILES false)", views, "export"
-    )
-    rows = done.rows()
-    return int(rows[0][0]) if rows else duckdb.run("SELECT count(*) FROM exported", views, "export").rows()[0][0]
+    rows = duckdb.execute(f"COPY (SELECT * FROM exported) TO {text(str(temporary))} ({options})", views)
+    return int(rows[0][0])
 
 
 def _arrow(duckdb: DuckDB, views: dict[TableName | str, Scan], temporary: Path) -> int:
     import pyarrow
 
-    table = duckdb.run("SELECT * FROM exported", views, "export").to_arrow()
+    table = duckdb.query("SELECT * FROM exported", views, "export").to_arrow()
     with pyarrow.OSFile(str(temporary), "wb") as sink, pyarrow.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table, _BATCH_ROWS)
     return int(table.num_rows)

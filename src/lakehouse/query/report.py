@@ -59,7 +59,7 @@ def report_table(tables: Tables, duckdb: DuckDB, table: TableName, start: str = 
 def _summarize(duckdb: DuckDB, scan: Scan, snapshot: str) -> SnapshotSummary:
     columns = [column for column in scan.columns if column.type.startswith(_COMPARABLE)][:_COMPARED_COLUMNS]
     picked = ", ".join(["count(*)", *(_summary(column) for column in columns)])
-    row = duckdb.run(f"SELECT {picked} FROM then_", {"then_": scan}, "report").rows()[0]
+    row = duckdb.query(f"SELECT {picked} FROM then_", {"then_": scan}, "report").rows()[0]
     values = {
         column.name: (str(row[3 * at + 1]), str(row[3 * at + 2]), int(row[3 * at + 3]))
         for at, column in enumerate(columns)

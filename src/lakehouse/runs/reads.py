@@ -60,7 +60,7 @@ class BranchReads:
             table = TableName.parse(part.table)
             views[alias] = self.tables.format_of(table).scan(table)
             names[alias] = part.select(quoted(alias))
-        return self.duckdb.run(sql.format(**names), views, "a small read of a run").dicts()
+        return self.duckdb.query(sql.format(**names), views, "a small read of a run").dicts()
 
     def count(self, part: Part) -> int:
         """The number of rows of a part."""

@@ -9,10 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import finalize
 
 from lakehouse.core.engine import EngineCapabilities, Query
+from lakehouse.core.errors import QueryRejectedError
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text
@@ -46,7 +48,7 @@ _CAST = {"hugeint": "bigint"}
 
 
 class Prepared(NamedTuple):
-    """What DuckDB runs for a statement, and its columns; nothing for a statement without rows."""
+    """What DuckDB runs for a query, and its columns."""
 
     sql: str
     columns: tuple[Column, ...]
@@ -118,7 +120,7 @@ class DuckDB:
             if self._pending is None:
                 self._pending = open_in_background()
 
-    def run(  # noqa: PLR0913 - the parts of one query
+    def query(  # noqa: PLR0913 - the parts of one query
         self,
         sql: str,
         views: Mapping[TableName | str, Scan],
@@ -127,7 +129,9 @@ class DuckDB:
         explain: bool = False,
         parameters: Mapping[str, Any] | None = None,
     ) -> Result:
-        """Run a query over views of tables.
+        """Describe a query over views of tables; it runs when its rows are fetched, and each time that they are.
+
+        A statement with an effect is refused: describing it would already execute it. `execute` runs those.
 
         Args:
             sql: in DuckDB's dialect.
@@ -149,6 +153,27 @@ class DuckDB:
         except RuntimeError as exc:
             raise stopped(cursor, exc) from exc
         return Result(prepared.columns, DuckDBRows(prepared.sql, limit, sql, cursor, catalog, parameters), report)
+
+    def execute(self, sql: str, views: Mapping[TableName | str, Scan] = MappingProxyType({})) -> list[Row]:
+        """Run statements with an effect, such as COPY, exactly once; returns the rows of the last one.
+
+        Args:
+            sql: in DuckDB's dialect.
+            views: the table that each name refers to.
+        """
+        cursor = self._connected().cursor()
+        import duckdb
+
+        try:
+            # The catalog is referenced until the end: it holds the views that the statement reads.
+            catalog = self._catalogs.use(cursor, tuple(views.items()))
+            rows: list[Row] = cursor.execute(sql).fetchall()
+            del catalog
+        except duckdb.Error as exc:
+            raise translate(exc, sql) from exc
+        except RuntimeError as exc:
+            raise stopped(cursor, exc) from exc
+        return rows
 
     def _connected(self) -> duckdb.DuckDBPyConnection:
         self.begin()
@@ -182,7 +207,7 @@ class DuckDBEngine:
         statement, request = query.statement, query.request
         # A plain statement, which has no tree, means the same in DuckDB as it is written.
         sql = statement.text if statement.tree is None else self._translate(statement, names)
-        return self._duckdb.run(sql, views, query.reason, request.limit, request.explain, request.parameters)
+        return self._duckdb.query(sql, views, query.reason, request.limit, request.explain, request.parameters)
 
 
 def views_of(scans: Mapping[TableUse, Scan]) -> tuple[dict[TableName | str, Scan], dict[int, str]]:
@@ -217,14 +242,12 @@ class DuckDBRows:
 
     def fetch(self) -> list[Row]:
         """All rows as tuples."""
-        rows: list[Row] = self._read("fetchall") if self.to_run else []
+        rows: list[Row] = self._read("fetchall")
         return rows
 
     def arrow(self) -> pyarrow.Table:
         """All rows as an Arrow table."""
-        import pyarrow
-
-        return self._read("to_arrow_table") if self.to_run else pyarrow.table({})
+        return self._read("to_arrow_table")
 
     def _read(self, method: str) -> Any:
         import duckdb
@@ -239,9 +262,12 @@ class DuckDBRows:
 
 
 def _prepare(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any] | None) -> Prepared:
+    import duckdb
+
+    # `cursor.sql` executes whatever is not a query at once, and fetching its rows executes it again.
+    if [statement.type for statement in cursor.extract_statements(sql)] != [duckdb.StatementType.SELECT]:
+        raise QueryRejectedError("DuckDB runs single queries here, and this is none.", sql=sql)
     relation = cursor.sql(sql, params=dict(parameters)) if parameters else cursor.sql(sql)
-    if relation is None:
-        return Prepared("", ())
     found = list(zip(relation.columns, relation.types, strict=True))
     columns = tuple(Column(spark_name(name), _CAST.get(kind.id) or spark_type(kind)) for name, kind in found)
     plain = sql.rstrip().rstrip(";")

@@ -21,11 +21,13 @@ def explain_query(
     parameters: Mapping[str, Any] | None = None,
 ) -> Explain:
     """Run the query once under DuckDB's profiler, and count the files that its scans opened."""
-    cursor.execute("SET enable_external_file_cache = false")  # cached files would not count as read
     values = dict(parameters) if parameters else None
-    profile = json.loads(cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + sql, values).fetchall()[0][1])
-    plan = cursor.execute("EXPLAIN " + sql, values).fetchall()[0][1]
-    cursor.execute("SET enable_external_file_cache = true")
+    cursor.execute("SET enable_external_file_cache = false")  # cached files would not count as read
+    try:
+        profile = json.loads(cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + sql, values).fetchall()[0][1])
+        plan = cursor.execute("EXPLAIN " + sql, values).fetchall()[0][1]
+    finally:
+        cursor.execute("SET enable_external_file_cache = true")  # of the whole database, not of this cursor
     scans = list(scans)
     return Explain(
         engine="duckdb",
