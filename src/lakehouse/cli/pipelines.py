@@ -51,7 +51,7 @@ def report(context: Context, table: str, start: str, end: str, file: Path | None
 
     WHEN is a snapshot id, a tag, an ISO time, or words such as yesterday and '2 hours ago'. Times are UTC.
     """
-    from lakehouse.query.report import report_page
+    from lakehouse.tables.report import report_page
 
     found = context.lake.report(table, start, end)
     names = ["at", "snapshot", "operation", "added", "removed", "rows", "files", "bytes", "source"]

@@ -19,8 +19,8 @@ from lakehouse.core.tables import Column, Snapshot, TableInfo
 from lakehouse.lake.table import History, Table
 
 if TYPE_CHECKING:
-    from lakehouse.query.diff import Diff
-    from lakehouse.query.report import TableReport
+    from lakehouse.tables.diff import Diff
+    from lakehouse.tables.report import TableReport
 
 #: Statements that begin so change nothing, so they may be sent again without a key.
 _READS = ("select", "show", "describe", "desc", "explain", "values")
@@ -124,7 +124,7 @@ class RemoteTables:
 
     def compare(self, request: DiffRequest) -> Diff:
         """Run a typed request; `diff` builds one."""
-        from lakehouse.query.diff import Diff
+        from lakehouse.tables.diff import Diff
 
         found = self._get(
             str(request.table),
@@ -152,7 +152,7 @@ class RemoteTables:
 
     def report(self, name: str, start: str = "", end: str = "") -> TableReport:
         """How a table grew, snapshot by snapshot; `start` and `end` default to its first and last snapshot."""
-        from lakehouse.query.report import TableReport
+        from lakehouse.tables.report import TableReport
 
         return decode(TableReport, self._get(name, "/report", start=start, end=end))
 

@@ -24,7 +24,7 @@ from lakehouse.ingest.files import SourceFile, content_hash, discover, fetch_rem
 from lakehouse.ingest.report import IngestReport
 from lakehouse.ingest.target import TargetContext
 from lakehouse.ingest.work_folder import exclusive, work_folder
-from lakehouse.query.tables import Tables
+from lakehouse.tables.directory import Tables
 
 _MAX_ATTEMPTS = 5
 

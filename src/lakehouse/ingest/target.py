@@ -17,7 +17,7 @@ from lakehouse.engines.duckdb import DuckDB
 from lakehouse.ingest.files import PlannedColumn
 from lakehouse.ingest.schema import SchemaChanges
 from lakehouse.ingest.upsert import UpsertChanges
-from lakehouse.query.tables import Tables
+from lakehouse.tables.directory import Tables
 
 
 @dataclass(frozen=True)

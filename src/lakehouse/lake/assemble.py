@@ -32,7 +32,7 @@ from lakehouse.lake.spark import (
 )
 from lakehouse.query.route import EngineRunner, QueryRouter
 from lakehouse.query.sql.render import for_duckdb
-from lakehouse.query.tables import Tables
+from lakehouse.tables.directory import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

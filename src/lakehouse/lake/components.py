@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.query.route import QueryRouter
-from lakehouse.query.tables import Tables
+from lakehouse.tables.directory import Tables
 
 if TYPE_CHECKING:
     from lakehouse.engines.duckdb import DuckDB

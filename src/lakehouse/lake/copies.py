@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lakehouse.maintenance.findings import VerifyReport
     from lakehouse.maintenance.parts import LakeParts
     from lakehouse.maintenance.restore import CopyReport, LakeSource
-    from lakehouse.query.tables import Tables
+    from lakehouse.tables.directory import Tables
 
 Progress = Callable[[str], None]
 

@@ -122,7 +122,7 @@ class FileMethods(MaintenanceMethods):
 
     def export(self, name: str, file: str | Path, as_of: str = "", branch: str = "") -> int:
         """Write a table to a CSV, JSON lines, Parquet or Arrow file, chosen by its suffix; returns the row count."""
-        from lakehouse.query.export import export_scan
+        from lakehouse.tables.export import export_scan
 
         table, tables = TableName.parse(name), self._tables(branch)
         scan = tables.format_of(table).scan(table, tables.snapshot_at(table, as_of))

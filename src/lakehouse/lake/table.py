@@ -13,7 +13,7 @@ from lakehouse.core.result import Result, html_table
 from lakehouse.core.tables import Snapshot, TableInfo
 
 if TYPE_CHECKING:
-    from lakehouse.query.diff import Diff
+    from lakehouse.tables.diff import Diff
 
 
 class History(list[Snapshot]):

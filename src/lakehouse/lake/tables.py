@@ -16,12 +16,12 @@ from lakehouse.core.result import Result
 from lakehouse.core.tables import Snapshot, TableInfo
 from lakehouse.lake.components import Components
 from lakehouse.lake.table import History, Table, describe_or_problem
-from lakehouse.query.tables import Tables
+from lakehouse.tables.directory import Tables
 
 if TYPE_CHECKING:
-    from lakehouse.query.diff import Diff
-    from lakehouse.query.report import TableReport
     from lakehouse.query.route import StatementFacts
+    from lakehouse.tables.diff import Diff
+    from lakehouse.tables.report import TableReport
 
 #: Statements with one of these names may be calls of maintenance procedures.
 _MAINTENANCE = re.compile(r"\b(?:rewrite_data_files|rewrite_manifests|expire_snapshots)\b", re.IGNORECASE)
@@ -133,13 +133,13 @@ class TableMethods:
 
     def compare(self, request: DiffRequest) -> Diff:
         """Run a typed request; `diff` builds one."""
-        from lakehouse.query.diff import diff_table
+        from lakehouse.tables.diff import diff_table
 
         return diff_table(self._tables(), self._components.duckdb, request)
 
     def report(self, name: str, start: str = "", end: str = "") -> TableReport:
         """How a table grew, snapshot by snapshot; `start` and `end` default to its first and last snapshot."""
-        from lakehouse.query.report import report_table
+        from lakehouse.tables.report import report_table
 
         return report_table(self._tables(), self._components.duckdb, TableName.parse(name), start, end)
 

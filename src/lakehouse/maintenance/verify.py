@@ -30,9 +30,9 @@ from lakehouse.maintenance.parts import WAREHOUSE, FileNames, LakeParts
 from lakehouse.maintenance.restore import BackupSource
 from lakehouse.maintenance.verify_files import Warehouse, check_data
 from lakehouse.maintenance.verify_tables import TableChecks, same_tables
-from lakehouse.query.tables import Tables
 from lakehouse.storage.raw import RAW_FOLDER
 from lakehouse.storage.tree import UNFINISHED
+from lakehouse.tables.directory import Tables
 
 if TYPE_CHECKING:
     from lakehouse.engines.duckdb import DuckDB

@@ -10,7 +10,7 @@ import dagster as dg
 from lakehouse.orchestrate.assets import asset_key
 from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 from lakehouse.pipelines import Pipeline
-from lakehouse.query.report import report_page
+from lakehouse.tables.report import report_page
 
 
 def snapshot_report(pipelines: Sequence[Pipeline]) -> dg.AssetsDefinition:

@@ -11,14 +11,13 @@ from lakehouse.core.errors import NotSupportedError, QueryRejectedError, Unknown
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.registry import installed, load
 from lakehouse.core.requests import QueryRequest
-from lakehouse.core.result import Result
+from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.statement import Statement, TableUse
 from lakehouse.core.tables import Scan
-from lakehouse.query.drop import drop_softly
 from lakehouse.query.hudi_calls import maintenance_call
 from lakehouse.query.sql.parser import parse, parse_again
 from lakehouse.query.sql.render import map_error_position
-from lakehouse.query.tables import Tables
+from lakehouse.tables.directory import Tables
 
 #: The entry point group in which other packages register engines.
 ENGINES = "lakehouse.engines"
@@ -75,7 +74,7 @@ class QueryRouter:
             statement = parse(request.sql, request.files, dialect, by_ingest=bool(request.ingest_into))
             check_branch(statement, tables, writes=request.write is not None)
         if statement.kind == "drop":
-            return drop_softly(statement, tables)
+            return _drop_softly(statement, tables)
         if chosen is None:
             name, reason, scans = self.choose(statement, tables, request)
             chosen = self.engine(name)
@@ -166,6 +165,21 @@ def _run(engine: Engine, query: Query, tables: Tables) -> Result:
             raise map_error_position(exc, query.statement) from exc
     scans = resolve_scans(parsed, tables, query.request.as_of)
     return _run(engine, replace(query, statement=parsed, scans=scans), tables)
+
+
+def _drop_softly(statement: Statement, tables: Tables) -> Result:
+    """DROP TABLE is the same soft drop as `lake drop`: no SQL statement deletes files."""
+    tree = statement.tree
+    assert tree is not None
+    if tree.args.get("purge"):
+        raise NotSupportedError(
+            "PURGE would delete files for good.", "Omit it: lake undrop can then restore the table."
+        )
+    for use in statement.uses:
+        if tree.args.get("exists") and tables.find(use.name) is None:
+            continue
+        tables.drop(use.name)
+    return Result((), ListedRows([], []), Explain("catalog", "a drop only moves the table's catalog entry"))
 
 
 def _needs_spark(statement: Statement, tables: Tables) -> str:

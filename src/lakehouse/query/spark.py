@@ -21,7 +21,7 @@ from lakehouse.engines.spark.session import LocalSession, PreparedStatement
 from lakehouse.process.locks import locked, statement_lock
 from lakehouse.query.sql.render import for_spark, map_error_position
 from lakehouse.query.statement_log import logged
-from lakehouse.query.tables import Tables
+from lakehouse.tables.directory import Tables
 
 _MAIN = re.compile(rf"(?<![\w.`])`?{CATALOG}`?\s*\.", re.IGNORECASE)
 

@@ -14,7 +14,7 @@ from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement
 from lakehouse.engines.trino import Progress, Trino
 from lakehouse.query.statement_log import logged
-from lakehouse.query.tables import Tables
+from lakehouse.tables.directory import Tables
 
 StatusReporter = Callable[[str], AbstractContextManager[Progress | None]]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as quoted
 from lakehouse.core.quoting import text
-from lakehouse.query.tables import Tables
+from lakehouse.tables.directory import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,8 @@ from lakehouse.core.catalog import Catalog
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.raw import RawArea
 from lakehouse.core.source import RemoteFiles
-from lakehouse.query.tables import Tables
 from lakehouse.runs.records import RunLog
+from lakehouse.tables.directory import Tables
 from lakehouse.versioning.publish import Publisher
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from lakehouse.core.refs import Change
 from lakehouse.core.result import Result
 from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb import DuckDB
-from lakehouse.query.diff import compare
+from lakehouse.tables.diff import compare
 
 
 @dataclass(frozen=True)

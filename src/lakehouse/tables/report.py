@@ -11,7 +11,7 @@ from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as quoted
 from lakehouse.core.tables import Column, Scan, Snapshot
 from lakehouse.engines.duckdb import DuckDB
-from lakehouse.query.tables import Tables
+from lakehouse.tables.directory import Tables
 
 _BAR_WIDTH, _BAR_GAP, _CHART_HEIGHT, _MOST_BARS = 14, 4, 120, 60
 _COMPARED_COLUMNS = 40

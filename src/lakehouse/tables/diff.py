@@ -12,7 +12,7 @@ from lakehouse.core.requests import DiffRequest
 from lakehouse.core.result import Result
 from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb import DuckDB
-from lakehouse.query.tables import Tables
+from lakehouse.tables.directory import Tables
 
 
 @dataclass(frozen=True)
