@@ -23,8 +23,7 @@ from lakehouse.http.principal import Principal
 from lakehouse.http.queries import QueryService
 from lakehouse.http.statements import StatementStore
 from lakehouse.lake import Lake
-from lakehouse.runs.branches import RunBranches
-from lakehouse.versioning.refs import Refs
+from lakehouse.versioning.branches import Refs
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class Call:
         return self.principal.sees(TableName.parse(table))
 
     @property
-    def refs(self) -> Refs[RunBranches]:
+    def refs(self) -> Refs:
         """Branches, tags and log."""
         return self.service.lake.refs
 

@@ -2,46 +2,318 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
-from lakehouse.core.names import MAIN
-from lakehouse.core.requests import RunRequest
-from lakehouse.lake.files import FileMethods
+from lakehouse.core.engine import Engine
+from lakehouse.core.format import spark_tables
+from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.refs import Commit
+from lakehouse.core.requests import DiffRequest, IngestRequest, MaintainRequest, QueryRequest, ReadOptions, RunRequest
+from lakehouse.core.result import Explain, ListedRows, Result
+from lakehouse.core.tables import Column, Snapshot, TableInfo
+from lakehouse.lake.components import Components
+from lakehouse.lake.table import History, Table, describe_or_problem
+from lakehouse.tables.directory import Tables
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import SparkSession
 
+    from lakehouse.ingest.report import IngestReport
     from lakehouse.maintenance.backup import BackupReport
     from lakehouse.maintenance.clone import CloneReport
     from lakehouse.maintenance.findings import VerifyReport
+    from lakehouse.maintenance.health import TableHealth
+    from lakehouse.maintenance.report import MaintenanceReport
     from lakehouse.maintenance.restore import CopyReport
     from lakehouse.pipelines import Pipeline
-    from lakehouse.runs.branches import RunBranches
+    from lakehouse.tables.diff import Diff
+    from lakehouse.tables.report import TableReport
+    from lakehouse.query.route import StatementFacts
     from lakehouse.runs.model import RunRecord
-    from lakehouse.versioning.refs import Refs
+    from lakehouse.versioning.branches import Refs
 
 Progress = Callable[[str], None]
+
+#: Statements with one of these names may be calls of maintenance procedures.
+_MAINTENANCE = re.compile(r"\b(?:rewrite_data_files|rewrite_manifests|expire_snapshots)\b", re.IGNORECASE)
 
 
 def _silent(text: str) -> None:
     """Report no progress."""
 
 
-class Lake(FileMethods):
+class Lake:
     """An open lakehouse, on one branch. Use it as a context manager, or call `close()`.
 
     >>> with open_lake() as lake:
     ...     lake.sql("select count(*) from crm.leads").to_pandas()
     """
 
+    def __init__(self, components: Components, branch: str = MAIN) -> None:
+        self._components = components
+        self._branch = branch
+
+    def _tables(self, branch: str = "") -> Tables:
+        return self._components.tables.on_existing(branch or self._branch)
+
     @property
     def spark(self) -> SparkSession:
         """A PySpark session in this process with the lake's catalogs, started on first use."""
         return self._components.session.spark
+
+    # ---- SQL ----------------------------------------------------------------------------------------------------
+
+    def sql(  # noqa: PLR0913 - one keyword per field of QueryRequest
+        self,
+        query: str,
+        *,
+        engine: str | None = None,
+        as_of: str = "",
+        limit: int | None = None,
+        explain: bool = False,
+        branch: str = "",
+        parameters: Mapping[str, str | int | float | bool | None] | None = None,
+    ) -> Result:
+        """Run one statement of Spark SQL.
+
+        Args:
+            query: the statement. Reads run on DuckDB in this process where that is faster, everything else on Spark.
+            engine: `auto`, `duckdb`, `spark`, `trino` or an installed engine (default: the setting query.engine).
+            as_of: read every table as of this WHEN, unless the statement has its own AS OF.
+            limit: maximum number of rows (default: all).
+            explain: also report how the statement ran, in `result.explain`.
+            branch: the branch to use (default: this lake's).
+            parameters: values of the markers `:name` in the statement; they are bound, never written into its text.
+        """
+        request = QueryRequest(query, as_of, limit, explain, self._components.arrow, branch, parameters or {})
+        return self.query(request, engine)
+
+    def query(self, request: QueryRequest, engine: str | None = None) -> Result:
+        """Run a typed request; `sql` builds one. A call of a maintenance procedure on main does what `maintain` does."""
+        branch = self._tables(request.branch).branch
+        if branch == MAIN and _MAINTENANCE.search(request.sql):
+            done = self._maintenance_result(request.sql)
+            if done is not None:
+                return done
+        request = replace(request, branch="" if branch == MAIN else branch)
+        return self._components.queries.run(request, engine or self._components.default_engine)
+
+    def inspect(self, request: QueryRequest, engine: str | None = None) -> StatementFacts:
+        """What a statement does and which tables it names, without running it; raises what the guard refuses."""
+        branch = self._tables(request.branch).branch
+        request = replace(request, branch="" if branch == MAIN else branch)
+        return self._components.queries.inspect(request, engine or self._components.default_engine)
+
+    def reading_with(self, engine: Engine) -> Self:
+        """The same lake, with another engine in the place of DuckDB."""
+        components = replace(self._components, queries=self._components.queries.reading_with(engine))
+        return type(self)(components, self._branch)
+
+    def _maintenance_result(self, sql: str) -> Result | None:
+        """Run a call of a maintenance procedure as `maintain` does; None if the statement is another one."""
+        from lakehouse.maintenance.statements import parse_call
+
+        call = parse_call(sql)
+        if call is None:
+            return None
+        maintainer = self._components.maintainer()
+        return _as_result(self.maintain_tables(call.request(maintainer.policy, maintainer.now())))
+
+    # ---- tables -------------------------------------------------------------------------------------------------
+
+    def tables(self, names: Sequence[str] | None = None) -> list[TableInfo]:
+        """Every table, or those with these names; one that cannot be read has the reason in `problem`."""
+        wanted = None if names is None else set(names)
+        found = [(name, each) for name, each in self._tables().all() if wanted is None or str(name) in wanted]
+        return [describe_or_problem(name, table_format) for name, table_format in found]
+
+    def table_names(self) -> list[str]:
+        """The names of all tables, sorted, without reading any of them."""
+        return list(self.table_formats())
+
+    def table_formats(self) -> dict[str, str]:
+        """The format of every table by its name, sorted, without reading any of them."""
+        return {str(name): table_format.name for name, table_format in self._tables().all()}
+
+    def table(self, name: str) -> Table:
+        """A handle on one table; NoSuchTableError suggests similar names."""
+        parsed = TableName.parse(name)
+        self._tables().format_of(parsed)
+        return Table(self, parsed)
+
+    def describe(self, name: str) -> TableInfo:
+        """Schema, partitioning, key and current snapshot of a table."""
+        return self._tables().describe(TableName.parse(name))
+
+    # ---- time ---------------------------------------------------------------------------------------------------
+
+    def history(self, name: str) -> History:
+        """Every snapshot of a table, oldest first."""
+        parsed = TableName.parse(name)
+        return History(self._tables().format_of(parsed).history(parsed))
+
+    def travel(self, name: str, when: str, limit: int | None = None) -> Result:
+        """The rows of a table as of a WHEN."""
+        parsed = TableName.parse(name)
+        return self.sql(f"SELECT * FROM {parsed}", as_of=when, limit=limit)
+
+    def diff(self, name: str, start: str, end: str = "", key: Sequence[str] = (), limit: int = 1000) -> Diff:
+        """The rows and columns that changed between two WHENs (`end` defaults to now)."""
+        return self.compare(DiffRequest(TableName.parse(name), start, end, key, limit))
+
+    def compare(self, request: DiffRequest) -> Diff:
+        """Run a typed request; `diff` builds one."""
+        from lakehouse.tables.diff import diff_table
+
+        return diff_table(self._tables(), self._components.duckdb, request)
+
+    def report(self, name: str, start: str = "", end: str = "") -> TableReport:
+        """How a table grew, snapshot by snapshot; `start` and `end` default to its first and last snapshot."""
+        from lakehouse.tables.report import report_table
+
+        return report_table(self._tables(), self._components.duckdb, TableName.parse(name), start, end)
+
+    def rollback(self, name: str, when: str) -> Snapshot:
+        """Restore a table to a WHEN. Its history stays, so a rollback can be rolled back."""
+        parsed = TableName.parse(name)
+        table_format = self._tables().format_of(parsed)
+        snapshot = self._tables().snapshot_at(parsed, when)
+        statement = spark_tables(table_format).rollback_sql(parsed, snapshot)
+        catalog = self._components.refs().branches.catalog.on(self._branch)
+        before = catalog.pointer(parsed)
+        self.sql(statement, engine="spark")
+        if statement.startswith("CALL"):  # an INSERT is logged by its engine
+            catalog.record_statement(parsed, before, Commit("rollback", message=f"{name} to snapshot {snapshot}"))
+        return next(each for each in table_format.history(parsed) if each.is_current)
+
+    def drop(self, name: str) -> None:
+        """Drop a table softly: its files stay until maintenance, so `undrop` can restore it."""
+        self._tables().drop(TableName.parse(name))
+
+    def undrop(self, name: str) -> TableInfo:
+        """Restore the table that was dropped last under a name."""
+        parsed = TableName.parse(name)
+        return self._tables().undrop(parsed).describe(parsed)
+
+    def dropped(self) -> list[str]:
+        """The tables that `undrop` can restore."""
+        return [str(name) for name in self._tables().dropped()]
+
+    # ---- files ---------------------------------------------------------------------------------------------------
+
+    def ingest(  # noqa: PLR0913 - one keyword per field of IngestRequest
+        self,
+        *sources: str | Path,
+        into: str,
+        mode: str = "",
+        key: Sequence[str] = (),
+        order_by: str = "",
+        format: str = "",
+        contract: str = "evolve",
+        partition_by: str = "",
+        sort_by: str = "",
+        force: bool = False,
+        read: ReadOptions | None = None,
+        dry_run: bool = False,
+        branch: str = "",
+    ) -> IngestReport:
+        """Ingest files into a table: one atomic commit, each file once.
+
+        Args:
+            sources: files, globs and folders, local or s3://, of CSV, TSV, JSON lines or Parquet, plain or compressed.
+            into: the table; it is created if missing.
+            mode: append, upsert or replace (default: upsert with a key, else append).
+            key: columns that identify a row.
+            order_by: of several rows with one key, the highest value of this column wins (default: the last row).
+            format: format of a new table (default: iceberg).
+            contract: evolve, freeze or quarantine rows that do not fit the table's schema.
+            partition_by: partition transforms of a new table, e.g. `days(ts)`.
+            sort_by: sort order of a new table.
+            force: ingest files again that were ingested before.
+            read: how to read the files (default: detect).
+            dry_run: report what would be done; write nothing.
+            branch: the branch of the table (default: this lake's).
+        """
+        return self.ingest_files(
+            IngestRequest(
+                sources=tuple(str(source) for source in sources),
+                table=TableName.parse(into),
+                mode=mode,
+                key=tuple(key),
+                order_by=order_by,
+                format=format,
+                contract=contract,
+                partition_by=partition_by,
+                sort_by=sort_by,
+                force=force,
+                read=read or ReadOptions(),
+                dry_run=dry_run,
+                branch=branch,
+            )
+        )
+
+    def ingest_files(self, request: IngestRequest) -> IngestReport:
+        """Run a typed request; `ingest` builds one."""
+        tables = self._tables(request.branch)
+        branch = "" if tables.branch == MAIN else tables.branch
+        ingester = self._components.ingester(branch)
+        if request.dry_run:
+            return ingester.run(request)
+        tables.check_writable()
+        from lakehouse.runs.model import new_run_id
+
+        observed = replace(request, branch=branch)
+        return self._components.observer().ingest(observed, new_run_id(), lambda: ingester.run(request))
+
+    def ingest_rows(  # noqa: PLR0913 - one keyword per option
+        self,
+        rows: Iterable[Mapping[str, Any]] | pyarrow.Table,
+        into: str,
+        *,
+        mode: str = "",
+        key: Sequence[str] = (),
+        order_by: str = "",
+        contract: str = "evolve",
+        force: bool = False,
+        branch: str = "",
+    ) -> IngestReport:
+        """Ingest rows at once, without Spark; the table is created if missing. The same rows are ingested once.
+
+        Args:
+            rows: dicts, or an Arrow table.
+            force: ingest rows again that were ingested before.
+        """
+        from lakehouse.ingest.rows import rows_file
+
+        with rows_file(rows) as file:
+            return self.ingest_files(
+                IngestRequest(
+                    (str(file),),
+                    TableName.parse(into),
+                    mode=mode,
+                    key=tuple(key),
+                    order_by=order_by,
+                    contract=contract,
+                    force=force,
+                    branch=branch,
+                    names={str(file): file.name},
+                    light=True,
+                )
+            )
+
+    def export(self, name: str, file: str | Path, as_of: str = "", branch: str = "") -> int:
+        """Write a table to a CSV, JSON lines, Parquet or Arrow file, chosen by its suffix; returns the row count."""
+        from lakehouse.tables.export import export_scan
+
+        table, tables = TableName.parse(name), self._tables(branch)
+        scan = tables.format_of(table).scan(table, tables.snapshot_at(table, as_of))
+        return export_scan(self._components.duckdb, scan, Path(file))
 
     # ---- pipelines ----------------------------------------------------------------------------------------------
 
@@ -140,9 +412,47 @@ class Lake(FileMethods):
         return list(self._components.tables.branches())
 
     @property
-    def refs(self) -> Refs[RunBranches]:
+    def refs(self) -> Refs:
         """Branches, tags and the log: `lake.refs.branches.create("exp")`, `lake.refs.log.lines()`, …"""
         return self._components.refs()
+
+    # ---- maintenance ---------------------------------------------------------------------------------------------
+
+    def health(self, *tables: str, deep: bool = False) -> list[TableHealth]:
+        """The score of tables from 0 to 100 with reasons, the worst first.
+
+        Args:
+            tables: default: all tables.
+            deep: also read manifests and list files: partitions, sort order, bytes by what holds them.
+        """
+        maintainer = self._components.maintainer()
+        names = tuple(TableName.parse(name) for name in tables)
+        for name in names:
+            self._tables().format_of(name)
+        found = maintainer.health().tables(names)
+        return maintainer.deepened(found) if deep else found
+
+    def maintain(
+        self,
+        *tables: str,
+        dry_run: bool = False,
+        only: Sequence[str] = (),
+        progress: Progress = _silent,
+    ) -> MaintenanceReport:
+        """Compact tables, expire their old snapshots, and remove files that nothing needs.
+
+        Args:
+            tables: default: all tables that their policies enable.
+            dry_run: report what would be done; change nothing.
+            only: some of the steps compact, rewrite_manifests, expire, remove_files (default: all).
+            progress: called with each step.
+        """
+        names = tuple(TableName.parse(name) for name in tables)
+        return self.maintain_tables(MaintainRequest(names, dry_run, tuple(only)), progress)
+
+    def maintain_tables(self, request: MaintainRequest, progress: Progress = _silent) -> MaintenanceReport:
+        """Run a typed request; `maintain` builds one."""
+        return self._components.maintainer().run(request, progress)
 
     # ---- copies -------------------------------------------------------------------------------------------------
 
@@ -199,3 +509,12 @@ class _BranchLake(Lake):
 
     def close(self) -> None:
         """Nothing to release: the lake that it came from owns the session."""
+
+
+def _as_result(report: MaintenanceReport) -> Result:
+    """Return the actions of a maintenance as the rows of a statement."""
+    names = {"action": "string", "state": "string", "files_before": "int", "files_after": "int", "bytes": "bigint"}
+    names |= {"snapshots": "int", "detail": "string"}
+    rows = [tuple(getattr(each, name) for name in names) for each in report.actions]
+    columns = tuple(Column(name, kind) for name, kind in names.items())
+    return Result(columns, ListedRows(list(names), rows), Explain("maintenance", "as lake maintain does it"))

@@ -43,10 +43,9 @@ if TYPE_CHECKING:
     from lakehouse.lake.observed import Observer
     from lakehouse.maintenance.maintain import Maintainer
     from lakehouse.pipelines import Pipeline
-    from lakehouse.runs.branches import RunBranches
     from lakehouse.runs.records import RunLog
     from lakehouse.runs.run import Runner
-    from lakehouse.versioning.refs import Refs
+    from lakehouse.versioning.branches import Refs
 
 
 def open_lake(profile: str | None = None, home: str | Path | None = None, *, settings: Settings | None = None) -> Lake:
@@ -176,13 +175,13 @@ class Assembly:
             self.backend.files,
         )
 
-    def refs(self) -> Refs[RunBranches]:
+    def refs(self) -> Refs:
         """Branches, tags, log and publisher."""
-        from lakehouse.runs.branches import RunBranches
+        from lakehouse.runs.recovery import RecordedRuns
+        from lakehouse.versioning.branches import Branches, Refs
         from lakehouse.versioning.diff import describe_changes
         from lakehouse.versioning.log import Log
         from lakehouse.versioning.publish import Publisher
-        from lakehouse.versioning.refs import Refs
 
         author = author_of(self.settings)
         publisher = Publisher(
@@ -191,7 +190,8 @@ class Assembly:
             self.settings.hooks.before_publish,
             self.settings.branches.protected,
         )
-        branches = RunBranches(self.catalog, publisher, self.iceberg, self.duckdb, author, runs=self._run_log())
+        runs = RecordedRuns(self.catalog, self._run_log())
+        branches = Branches(self.catalog, publisher, self.iceberg, self.duckdb, runs, author)
         return Refs(branches, Log(self.catalog, self.iceberg, publisher, author, self.backend.files), publisher, author)
 
     def maintainer(self) -> Maintainer:

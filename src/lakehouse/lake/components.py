@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from lakehouse.lake.observed import Observer
     from lakehouse.maintenance.maintain import Maintainer
     from lakehouse.pipelines import Pipeline
-    from lakehouse.runs.branches import RunBranches
     from lakehouse.runs.run import Runner
-    from lakehouse.versioning.refs import Refs
+    from lakehouse.versioning.branches import Refs
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Components:
     runner: Callable[[], Runner]
     observer: Callable[[], Observer]
     """Reports runs and ingests as events."""
-    refs: Callable[[], Refs[RunBranches]]
+    refs: Callable[[], Refs]
     maintainer: Callable[[], Maintainer]
     pipelines: Callable[[], Mapping[str, Pipeline]]
     copies: Callable[[], LakeCopies]

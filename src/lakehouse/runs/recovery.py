@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from lakehouse.core.authorship import acting_author
@@ -15,6 +15,24 @@ from lakehouse.runs.records import RunLog
 
 #: The branches of ingests; an ingest that was killed leaves its branch.
 _INGEST_PREFIX = "ingest_"
+
+
+@dataclass(frozen=True)
+class RecordedRuns:
+    """The runs that created branches, by their records."""
+
+    catalog: Catalog
+    log: RunLog
+
+    def of_branch(self, branch: str) -> RunRecord | None:
+        """The run that created a branch; None if a user created it."""
+        if not branch.startswith(RUN_PREFIX):
+            return None
+        return find_record(self.catalog, self.log, branch.removeprefix(RUN_PREFIX))
+
+    def set_state(self, run: str, state: str, commit: str = "") -> None:
+        """Record that the branch of a run was published or dropped."""
+        self.log.save(replace(self.log.get(run), state=state, commit=commit))
 
 
 def find_record(catalog: Catalog, log: RunLog, run: str) -> RunRecord | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+from lakehouse.core.authorship import acting_author
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import (
     BadNameError,
@@ -12,6 +14,8 @@ from lakehouse.core.errors import (
     BranchProtectedError,
     NoSuchBranchError,
     NoSuchTableError,
+    RunBlockedError,
+    RunConflictError,
 )
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName, check_part, nearest
@@ -19,21 +23,52 @@ from lakehouse.core.refs import RUN_PREFIX, Change, Commit, Published, Ref
 from lakehouse.core.result import Result
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.versioning.diff import TableChange, changed_rows, count_rows
+from lakehouse.versioning.log import Log
 from lakehouse.versioning.publish import Publisher
 
 #: Prefixes of the branches that runs and ingests create.
 _RESERVED_PREFIXES = (RUN_PREFIX, "ingest_")
 
 
+class BranchRun(Protocol):
+    """The run that created a branch: the part of its record that decides whether the branch may be merged or dropped."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def pipeline(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def author(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+
+
+class BranchRuns(Protocol):
+    """The records of the runs that created branches; `runs` is above this package and implements it."""
+
+    def of_branch(self, branch: str) -> BranchRun | None:
+        """The run that created a branch; None if a user created it."""
+
+    def set_state(self, run: str, state: str, commit: str = "") -> None:
+        """Record that the branch of a run was published or dropped."""
+
+
 @dataclass(frozen=True)
 class Branches:
-    """The branches and tags of a lake."""
+    """The branches and tags of a lake. A run's branch is merged and dropped together with its record."""
 
     catalog: Catalog
     publisher: Publisher
     iceberg: TableFormat
     duckdb: DuckDB
+    runs: BranchRuns
     author: str = ""
+
+    def list(self) -> Sequence[tuple[Ref, BranchRun | None]]:
+        """Every branch except main, with the run that created it, if one did."""
+        return [(ref, self.runs.of_branch(ref.name)) for ref in self.catalog.branch_refs()]
 
     def create(self, name: str, from_ref: str = MAIN, message: str = "") -> str:
         """Create a branch of all tables from main, another branch or a tag, without copying data; returns its name."""
@@ -41,11 +76,16 @@ class Branches:
         return name.lower()
 
     def drop(self, name: str) -> None:
-        """Drop a branch with its unpublished changes."""
+        """Drop a branch with its unpublished changes; the record of its run stays."""
+        run = self.runs.of_branch(name.lower())
+        if run is not None and run.state == "running":
+            raise RunBlockedError(f"Run {run.id} is still running.", "Stop it first.")
         if not self.catalog.drop_branch(name.lower()):
             known = [ref.name for ref in self.catalog.branch_refs()]
             near = ", ".join(nearest(name, known) or known[:10]) or "none beside main"
             raise NoSuchBranchError(f"There is no branch {name}.", f"There are: {near}.")
+        if run is not None and run.state == "kept":
+            self.runs.set_state(run.id, "dropped")
 
     def changes(self, name: str) -> Sequence[Change]:
         """The tables that a branch changed since it was created."""
@@ -67,6 +107,9 @@ class Branches:
     def merge(self, name: str, message: str = "") -> Published:
         """Publish a branch to main: all its tables at once, or none if main changed any of them."""
         name = name.lower()
+        run = self.runs.of_branch(name)
+        if run is not None:
+            return self._merge_run(name, run, message)
         if MAIN in self.publisher.protected:
             raise BranchProtectedError(
                 f"main is protected (branches.protected): only runs publish to it, and {name} is not the branch of a run.",
@@ -78,6 +121,24 @@ class Branches:
                 f"main has changed tables of {name} since it was created: {', '.join(map(str, done.conflicts))}.",
                 f"Nothing was published. lake branch diff {name} shows its changes; repeat them on a new branch.",
             )
+        return done
+
+    def _merge_run(self, branch: str, run: BranchRun, message: str) -> Published:
+        if run.state != "kept":
+            raise RunBlockedError(
+                f"Run {run.id} is {run.state}: only a run that succeeded and was kept can be published.",
+                f"Inspect it with: lake runs show {run.id}",
+            )
+        author = acting_author() or run.author or self.author
+        done = self.publisher.publish(
+            branch, Commit("merge", author, message or run.message, run.id, run.pipeline), tag=branch
+        )
+        if not done:
+            raise RunConflictError(
+                f"Tables of run {run.id} have changed on main since: {', '.join(map(str, done.conflicts))}.",
+                "Run the pipeline again on their current state.",
+            )
+        self.runs.set_state(run.id, "published", done.entry)
         return done
 
     # ---- tags ---------------------------------------------------------------------------------------------------
@@ -109,3 +170,14 @@ def _user_name(name: str, kind: str) -> str:
             f"{name!r} starts with a prefix that is reserved for runs and ingests.", "Choose another name."
         )
     return folded
+
+
+@dataclass(frozen=True)
+class Refs:
+    """The branches, tags and log of a lake."""
+
+    branches: Branches
+    log: Log
+    publisher: Publisher
+    author: str = ""
+    """Commit author (default: OS user)."""
