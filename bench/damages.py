@@ -11,8 +11,8 @@ from tests.maintenance.desk import BY_DAY, append, catalog_of, create, delete_by
 from tests.versioning.shop import pyiceberg
 
 from lakehouse.core.names import TableName
+from lakehouse.formats.iceberg.references import load_metadata
 from lakehouse.lake import Lake
-from lakehouse.maintenance.walk import load_metadata
 from lakehouse.pyiceberg_internals import fast_commits, merging_append, write_data_file
 
 ROWS = 200_000

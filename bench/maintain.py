@@ -29,8 +29,8 @@ from bench.measure import Figure, Ratio, beside_own, interleaved, report, versus
 from lakehouse.core.files import LOCAL
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import MaintainRequest
+from lakehouse.formats.iceberg.references import load_metadata
 from lakehouse.lake import Lake
-from lakehouse.maintenance.walk import load_metadata
 
 LAKE = str(Path(sys.executable).parent / "lake")
 #: What people accept: a maintained table beside a fresh one, the command, bytes on disk beside those that are reachable.

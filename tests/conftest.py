@@ -151,7 +151,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 TESTS = Path(__file__).parent
 #: What `make test-fast` leaves out, although it starts no JVM: services, terminals, races.
-SLOW_FOLDERS, SLOW_FILES = {"http", "client", "maintenance"}, {"test_terminal.py", "test_script.py"}
+SLOW_FOLDERS, SLOW_FILES = {"http", "client", "maintenance", "copies"}, {"test_terminal.py", "test_script.py"}
 
 #: What tests share, by the fixtures that start it, from the most expensive down. A file runs with the files of its most expensive
 #: family in one process (tools/suite/lanes.py), so that each server and each Spark starts once and ends with its last user.

@@ -1,4 +1,4 @@
-"""Lakes of one's own, which start no Spark."""
+"""A lake of one's own, which starts no Spark."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.maintenance.small_lake import SmallLake, filled_folder, put_back
 from tests.versioning.shop import with_settings
 
 from lakehouse.lake import Lake
@@ -16,15 +15,3 @@ from lakehouse.lake import Lake
 def lake(home: Path) -> Iterator[Lake]:
     with with_settings(home) as found:
         yield found
-
-
-@pytest.fixture(scope="session")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a lake, which is put back before each test."""
-    return filled_folder(tmp_path_factory.mktemp("filled"))
-
-
-@pytest.fixture
-def small(filled: Path) -> Iterator[SmallLake]:
-    with put_back(filled) as lake:
-        yield lake

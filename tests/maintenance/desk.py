@@ -33,10 +33,10 @@ from lakehouse.core.names import TableName
 from lakehouse.core.properties import new_table_properties
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.core.uris import local_path
+from lakehouse.formats.iceberg.references import load_metadata
 from lakehouse.lake import Lake
 from lakehouse.maintenance.maintain import Maintainer
 from lakehouse.maintenance.report import MaintenanceReport
-from lakehouse.maintenance.walk import load_metadata
 from lakehouse.pyiceberg_internals import DeleteManifestWriter
 
 T = "shop.sales"

@@ -13,11 +13,11 @@ from tests.maintenance.desk import T, append, create, damaged, delete_by_positio
 
 from lakehouse.core.files import LOCAL
 from lakehouse.core.uris import local_path
+from lakehouse.formats.iceberg.references import load_metadata
 from lakehouse.lake import Lake
 from lakehouse.lake.cache import prune_cache
 from lakehouse.maintenance.layout import layout_of
 from lakehouse.maintenance.metrics import exposition
-from lakehouse.maintenance.walk import load_metadata
 
 
 def test_a_fresh_table_has_the_full_score(lake: Lake) -> None:

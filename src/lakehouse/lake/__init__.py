@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import SparkSession
 
+    from lakehouse.copies.backup import BackupReport
+    from lakehouse.copies.clone import CloneReport
+    from lakehouse.copies.findings import VerifyReport
+    from lakehouse.copies.restore import CopyReport
     from lakehouse.ingest.report import IngestReport
-    from lakehouse.maintenance.backup import BackupReport
-    from lakehouse.maintenance.clone import CloneReport
-    from lakehouse.maintenance.findings import VerifyReport
     from lakehouse.maintenance.health import TableHealth
     from lakehouse.maintenance.report import MaintenanceReport
-    from lakehouse.maintenance.restore import CopyReport
     from lakehouse.pipelines import Pipeline
-    from lakehouse.tables.diff import Diff
-    from lakehouse.tables.report import TableReport
     from lakehouse.query.route import StatementFacts
     from lakehouse.runs.model import RunRecord
+    from lakehouse.tables.diff import Diff
+    from lakehouse.tables.report import TableReport
     from lakehouse.versioning.branches import Refs
 
 Progress = Callable[[str], None]

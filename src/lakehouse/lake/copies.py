@@ -17,13 +17,13 @@ from lakehouse.lake.backend import Backend, open_backend
 from lakehouse.storage.local import forget_restoration, restoration
 
 if TYPE_CHECKING:
+    from lakehouse.copies.backup import BackupReport
+    from lakehouse.copies.backup_store import BackupStore, Manifest
+    from lakehouse.copies.clone import CloneReport
+    from lakehouse.copies.findings import VerifyReport
+    from lakehouse.copies.lake_parts import LakeParts
+    from lakehouse.copies.restore import CopyReport, LakeSource
     from lakehouse.engines.duckdb import DuckDB
-    from lakehouse.maintenance.backup import BackupReport
-    from lakehouse.maintenance.backup_store import BackupStore, Manifest
-    from lakehouse.maintenance.clone import CloneReport
-    from lakehouse.maintenance.findings import VerifyReport
-    from lakehouse.maintenance.parts import LakeParts
-    from lakehouse.maintenance.restore import CopyReport, LakeSource
     from lakehouse.tables.directory import Tables
 
 Progress = Callable[[str], None]
@@ -46,7 +46,7 @@ class LakeCopies:
 
     def backup(self, dest: str | Path, full: bool = False, progress: Progress = _silent) -> BackupReport:
         """Back the lake up to a folder or s3://bucket/prefix; contents that are there already are not copied again."""
-        from lakehouse.maintenance.backup import back_up
+        from lakehouse.copies.backup import back_up
 
         return back_up(parts_of(self.backend), backup_store(self.backend.settings, dest), full, progress)
 
@@ -59,14 +59,14 @@ class LakeCopies:
             deep: also read all data.
             against: compare with the newest backup in this folder or bucket.
         """
-        from lakehouse.maintenance.verify import Verifier
+        from lakehouse.copies.verify import Verifier
 
         store = backup_store(self.backend.settings, against) if against else None
         return Verifier(parts_of(self.backend), self.tables, self.duckdb, progress).run(tables, deep, store)
 
     def clone(self, home: str | Path, from_ref: str = MAIN) -> CloneReport:
         """Create a lake in another folder that shares this lake's data files and never changes them."""
-        from lakehouse.maintenance.clone import clone_shallow
+        from lakehouse.copies.clone import clone_shallow
 
         if self.backend.settings.profile != EMBEDDED:
             raise NotSupportedError(
@@ -81,8 +81,8 @@ class LakeCopies:
 
     def migrate(self, profile: str, progress: Progress = _silent) -> CopyReport:
         """Copy the lake to the servers of another profile, with its history, branches and tags; this lake stays as it is."""
-        from lakehouse.maintenance.content import take_content
-        from lakehouse.maintenance.restore import LakeSource, check_empty, copy_lake
+        from lakehouse.copies.content import take_content
+        from lakehouse.copies.restore import LakeSource, check_empty, copy_lake
         from lakehouse.process.locks import locked
 
         target, source = parts_of(open_backend(self.target_settings(profile))), parts_of(self.backend)
@@ -100,7 +100,7 @@ class LakeCopies:
             return report
 
     def _migrated_before(self, source: LakeSource, target: LakeParts) -> CopyReport:
-        from lakehouse.maintenance.restore import CopyReport, is_copied
+        from lakehouse.copies.restore import CopyReport, is_copied
 
         state = source.state
         if not is_copied(source, target):
@@ -132,7 +132,7 @@ def restore_lake(settings: Settings, source: str | Path, backup: str = "", progr
         source: the folder or s3://bucket/prefix with backups.
         backup: its id (default: the newest).
     """
-    from lakehouse.maintenance.restore import BackupSource, copy_lake
+    from lakehouse.copies.restore import BackupSource, copy_lake
 
     store = backup_store(settings, source)
     store.check()
@@ -155,7 +155,7 @@ def list_backups(settings: Settings, dest: str | Path) -> list[Manifest]:
 
 def backup_store(settings: Settings, dest: str | Path) -> BackupStore:
     """Return the backups in a folder or below s3://bucket/prefix."""
-    from lakehouse.maintenance.backup_store import BackupStore
+    from lakehouse.copies.backup_store import BackupStore
     from lakehouse.storage.tree import open_tree
 
     return BackupStore(open_tree(str(dest), resolve_profile(settings).s3))
@@ -163,7 +163,7 @@ def backup_store(settings: Settings, dest: str | Path) -> BackupStore:
 
 def parts_of(backend: Backend) -> LakeParts:
     """Return the parts of an open lake that hold something."""
-    from lakehouse.maintenance.parts import LakeParts
+    from lakehouse.copies.lake_parts import LakeParts
     from lakehouse.storage.raw import RAW_FOLDER
     from lakehouse.storage.tree import LocalTree, open_tree
 
@@ -187,7 +187,7 @@ def parts_of(backend: Backend) -> LakeParts:
 
 def _open_empty(settings: Settings, wanted: CatalogState, resumes: bool) -> LakeParts:
     """Open the target of a copy. If it is refused, its restoration is withdrawn, because nothing was written."""
-    from lakehouse.maintenance.restore import check_empty
+    from lakehouse.copies.restore import check_empty
 
     try:
         target = parts_of(open_backend(settings))

@@ -16,11 +16,11 @@ from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.core.tables import REPLACE, FileSlice, Snapshot
+from lakehouse.formats.iceberg.references import normalized
 from lakehouse.maintenance.compact import SMALL_SHARE, is_worth
 from lakehouse.maintenance.policy import Policy
 from lakehouse.maintenance.report import Action
 from lakehouse.maintenance.sweep import Store
-from lakehouse.maintenance.walk import normalized
 
 #: Hudi's own default of `hoodie.parquet.max.file.size`.
 DEFAULT_TARGET = 120 * 2**20

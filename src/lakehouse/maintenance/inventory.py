@@ -15,7 +15,7 @@ from lakehouse.core.files import Files
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import ReachableFile
-from lakehouse.maintenance.walk import MetadataFiles, NeededFile, Walker, normalized
+from lakehouse.formats.iceberg.references import MetadataFiles, NeededFile, ReferenceReader, normalized
 
 _LOG = "log "
 
@@ -81,10 +81,10 @@ class Inventories:
     catalog: Catalog
     files: Files
     formats: Sequence[TableFormat] = ()
-    walker: Walker = field(init=False)
+    references: ReferenceReader = field(init=False)
 
     def __post_init__(self) -> None:
-        self.walker = Walker(self.files)
+        self.references = ReferenceReader(self.files)
 
     def take(self, since: str = "", previous: Inventory | None = None) -> Inventory:
         """List the files that are needed now.
@@ -104,8 +104,8 @@ class Inventories:
         problems: list[Problem] = []
         for reference in _strongest(references):
             try:
-                found = list(self.walker.table(reference.pointer))
-                tables[reference.pointer] = self.walker.metadata(reference.pointer)
+                found = list(self.references.table(reference.pointer))
+                tables[reference.pointer] = self.references.metadata(reference.pointer)
             except (LakeError, OSError) as exc:
                 if not _is_stale(reference, exc):
                     problems.append(_problem(reference, exc))

@@ -16,6 +16,7 @@ from lakehouse.core.files import Files
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import MaintainRequest
+from lakehouse.formats.iceberg.references import load_metadata
 from lakehouse.maintenance.commit import BRANCH_PREFIX, Committer
 from lakehouse.maintenance.expire import expirable, without_snapshots
 from lakehouse.maintenance.health import HealthCheck, TableHealth
@@ -27,7 +28,6 @@ from lakehouse.maintenance.report import Action, MaintenanceReport
 from lakehouse.maintenance.statistics import StatisticsWriter
 from lakehouse.maintenance.sweep import Store, Sweeper, SweepReport
 from lakehouse.maintenance.tables import Compactor, RunSpark
-from lakehouse.maintenance.walk import load_metadata
 from lakehouse.process.locks import try_locked
 
 _ATTEMPTS = 5
@@ -98,7 +98,7 @@ class Maintainer:
 
     def deepened(self, tables: Sequence[TableHealth]) -> list[TableHealth]:
         """Return the health of tables with what manifests and listings add."""
-        from lakehouse.maintenance.deep import deepen
+        from lakehouse.maintenance.deep_health import deepen
 
         return deepen(tables, self.catalog, self.inventories, self.sweeper(), self.policy)
 
@@ -234,7 +234,7 @@ class Maintainer:
             if each.by == MAIN or each.by.startswith("log "):
                 continue
             with suppress(LakeError, OSError):
-                metadata = self.inventories.walker.metadata(each.pointer)
+                metadata = self.inventories.references.metadata(each.pointer)
                 if metadata.uuid == str(raw.get("table-uuid")) and metadata.current:
                     found.add(metadata.current)
         return found

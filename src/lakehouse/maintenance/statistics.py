@@ -10,9 +10,9 @@ from lakehouse.core.catalog import Catalog
 from lakehouse.core.files import Files
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
+from lakehouse.formats.iceberg.references import load_metadata
 from lakehouse.maintenance.commit import Committer, forked
 from lakehouse.maintenance.report import Action
-from lakehouse.maintenance.walk import load_metadata
 
 #: They are computed again when the number of rows has changed by this share: planners take those of an older snapshot.
 _CHANGED_BY = 0.1

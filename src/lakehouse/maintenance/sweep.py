@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Protocol
 
 from lakehouse.core.errors import LakeError
+from lakehouse.formats.iceberg.references import load_metadata, normalized
 from lakehouse.maintenance.inventory import Inventories, Inventory
 from lakehouse.maintenance.layout import utc_now
-from lakehouse.maintenance.walk import load_metadata, normalized
 
 _STATE_VERSION = 1
 _CHUNK = 200

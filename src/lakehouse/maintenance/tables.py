@@ -17,6 +17,7 @@ from lakehouse.core.catalog import Catalog
 from lakehouse.core.files import Files
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
+from lakehouse.formats.iceberg.references import load_metadata
 from lakehouse.maintenance import compact as compaction
 from lakehouse.maintenance.commit import Committer, forked
 from lakehouse.maintenance.layout import COMPACTED_FILES, layout_of
@@ -31,7 +32,6 @@ from lakehouse.maintenance.rewrite import (
     too_many_manifests,
 )
 from lakehouse.maintenance.sorting import SORT_OVERLAP, is_decayed, overlap, sort_columns
-from lakehouse.maintenance.walk import load_metadata
 
 #: How often a compaction is committed anew because the table has changed, and planned anew because its files have.
 _COMMITS, _PLANS = 10, 3

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from lakehouse.copies.findings import CORRUPT, MISSING, TRUNCATED
+from lakehouse.copies.lake_parts import EXTERNAL, FileNames
 from lakehouse.core.files import Files
-from lakehouse.maintenance.findings import CORRUPT, MISSING, TRUNCATED
-from lakehouse.maintenance.parts import EXTERNAL, FileNames
 from lakehouse.storage.tree import FileStat, Tree
 
 #: Hadoop's checksum file: this, the number of bytes per checksum, then one CRC-32 for each so many bytes.

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import command_for
-from tests.maintenance.damage import DAMAGES, Damage, data, metadata
-from tests.maintenance.small_lake import SmallLake, filled_folder, opened
+from tests.copies.damage import DAMAGES, Damage, data, metadata
+from tests.copies.small_lake import SmallLake, filled_folder, opened
 
 from lakehouse.core.errors import NoSuchTableError
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from lakehouse.copies.findings import CORRUPT, DANGLING, MISPLACED, MISSING, Finding
+from lakehouse.copies.verify_files import Problem, Warehouse, check_data
 from lakehouse.core.state import TableEntry
 from lakehouse.formats.iceberg import avro, relocate
 from lakehouse.formats.iceberg.avro_values import AvroError
-from lakehouse.maintenance.findings import CORRUPT, DANGLING, MISPLACED, MISSING, Finding
-from lakehouse.maintenance.verify_files import Problem, Warehouse, check_data
-from lakehouse.maintenance.walk import normalized
+from lakehouse.formats.iceberg.references import normalized
 
 _THREADS = 8
 _DELETED = 2

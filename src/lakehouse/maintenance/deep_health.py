@@ -11,13 +11,13 @@ from lakehouse.core.catalog import Catalog
 from lakehouse.core.files import Files
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import ReachableFile
+from lakehouse.formats.iceberg.references import load_metadata, normalized
 from lakehouse.maintenance.health import Reason, TableHealth
 from lakehouse.maintenance.inventory import Inventories, Inventory
 from lakehouse.maintenance.policy import Policy
 from lakehouse.maintenance.rewrite import SnapshotFiles, partition_key, read_snapshot, too_many_manifests
 from lakehouse.maintenance.sorting import is_decayed, overlap, sort_columns
 from lakehouse.maintenance.sweep import Sweeper
-from lakehouse.maintenance.walk import load_metadata, normalized
 
 #: What holds a file, the strongest first: a file counts for the first that needs it.
 HOLDERS = ("current", "old_snapshots", "branches", "tags", "dropped", "log")
@@ -111,7 +111,7 @@ def bytes_by_holder(inventory: Inventory, inventories: Inventories) -> dict[Tabl
             if snapshots is None:
                 continue
             counts = found.setdefault(reference.table, dict.fromkeys(HOLDERS, 0))
-            for file in inventories.walker.table(reference.pointer, snapshots):
+            for file in inventories.references.table(reference.pointer, snapshots):
                 key = normalized(file.uri)
                 if key not in seen:
                     seen.add(key)
@@ -125,7 +125,7 @@ def branch_bytes(inventory: Inventory, inventories: Inventories, table: TableNam
     sizes: dict[str, int] = {}
     for reference in inventory.references:
         if reference.table == table and reference.pointer in inventory.tables and not reference.by.startswith("log "):
-            for file in inventories.walker.table(reference.pointer):
+            for file in inventories.references.table(reference.pointer):
                 key = normalized(file.uri)
                 sizes[key] = max(file.size, 0)
                 by_branch.setdefault(reference.by, set()).add(key)

@@ -9,7 +9,7 @@ from pathlib import Path
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.files import Files
 from lakehouse.core.format import TableFormat
-from lakehouse.maintenance.walk import normalized
+from lakehouse.formats.iceberg.references import normalized
 from lakehouse.storage.tree import LocalTree, Tree
 
 #: Below the warehouse: copies of files that were outside the warehouse of their lake.

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from lakehouse.maintenance.backup_store import BackupError, BackupStore, Manifest, StoredFile, new_backup_id
-from lakehouse.maintenance.content import (
+from lakehouse.copies.backup_store import BackupError, BackupStore, Manifest, StoredFile, new_backup_id
+from lakehouse.copies.content import (
     IMMUTABLE,
     Content,
     ContentFile,
@@ -18,7 +18,7 @@ from lakehouse.maintenance.content import (
     hudi_files,
     take_content,
 )
-from lakehouse.maintenance.parts import LakeParts
+from lakehouse.copies.lake_parts import LakeParts
 from lakehouse.storage.tree import LocalTree
 
 Progress = Callable[[str], None]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyarrow import parquet
-from tests.maintenance.small_lake import SmallLake
+from tests.copies.small_lake import SmallLake
 
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.uris import local_path

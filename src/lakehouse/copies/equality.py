@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from lakehouse.copies.lake_parts import FileNames
 from lakehouse.core.state import CatalogState, TableEntry
 from lakehouse.formats.iceberg import avro, relocate
-from lakehouse.maintenance.parts import FileNames
 
 Read = Callable[[str], bytes]
 

@@ -8,15 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lakehouse.core.errors import HomeError, LakeError, NotSupportedError
-from lakehouse.core.format import TableFormat
-from lakehouse.core.names import MAIN, TableName
-from lakehouse.core.state import CatalogState
-from lakehouse.maintenance.backup_store import BackupStore
-from lakehouse.maintenance.clone import CLONE_FILE
-from lakehouse.maintenance.content import hudi_folders, is_checksum
-from lakehouse.maintenance.equality import Side, differences
-from lakehouse.maintenance.findings import (
+from lakehouse.copies.backup_store import BackupStore
+from lakehouse.copies.clone import CLONE_FILE
+from lakehouse.copies.content import hudi_folders, is_checksum
+from lakehouse.copies.equality import Side, differences
+from lakehouse.copies.findings import (
     CORRUPT,
     DANGLING,
     DIFFERENT,
@@ -26,10 +22,14 @@ from lakehouse.maintenance.findings import (
     Finding,
     VerifyReport,
 )
-from lakehouse.maintenance.parts import WAREHOUSE, FileNames, LakeParts
-from lakehouse.maintenance.restore import BackupSource
-from lakehouse.maintenance.verify_files import Warehouse, check_data
-from lakehouse.maintenance.verify_tables import TableChecks, same_tables
+from lakehouse.copies.lake_parts import WAREHOUSE, FileNames, LakeParts
+from lakehouse.copies.restore import BackupSource
+from lakehouse.copies.verify_files import Warehouse, check_data
+from lakehouse.copies.verify_tables import TableChecks, same_tables
+from lakehouse.core.errors import HomeError, LakeError, NotSupportedError
+from lakehouse.core.format import TableFormat
+from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.state import CatalogState
 from lakehouse.storage.raw import RAW_FOLDER
 from lakehouse.storage.tree import UNFINISHED
 from lakehouse.tables.directory import Tables
@@ -124,11 +124,11 @@ class Verifier:
             self.findings.append(Finding(DANGLING, pointer, detail, str(table), by, is_damage=False))
             return
         try:
-            from lakehouse.maintenance.walk import Walker
+            from lakehouse.formats.iceberg.references import ReferenceReader
 
-            walker = Walker(self.parts.files)
-            checks.needed.update(checks.warehouse.names.of(each.uri) for each in walker.table(pointer))
-            checks.needed.update(checks.warehouse.names.of(each) for each in walker.metadata(pointer).previous)
+            references = ReferenceReader(self.parts.files)
+            checks.needed.update(checks.warehouse.names.of(each.uri) for each in references.table(pointer))
+            checks.needed.update(checks.warehouse.names.of(each) for each in references.metadata(pointer).previous)
         except FileNotFoundError:
             pass  # a snapshot of it has expired
         except LakeError as exc:

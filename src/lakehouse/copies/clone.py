@@ -7,12 +7,12 @@ import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lakehouse.copies.content import hudi_folders
+from lakehouse.copies.lake_parts import LakeParts
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.refs import Commit
 from lakehouse.core.state import CatalogState, TableEntry
 from lakehouse.formats.iceberg import relocate
-from lakehouse.maintenance.content import hudi_folders
-from lakehouse.maintenance.parts import LakeParts
 from lakehouse.storage.tree import LocalTree
 
 #: States where a clone comes from; in the clone's folder.

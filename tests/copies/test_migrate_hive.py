@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.maintenance.small_lake import opened
-from tests.maintenance.test_migrate import killed_right_before_its_end
+from tests.copies.small_lake import opened
+from tests.copies.test_migrate import killed_right_before_its_end
 from tests.servers.stack import Stack
 
 from lakehouse.core.errors import TableExistsError

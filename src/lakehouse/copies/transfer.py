@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from lakehouse.copies.lake_parts import WAREHOUSE, FileNames, LakeParts
 from lakehouse.core.errors import TableError
 from lakehouse.core.state import CatalogState
 from lakehouse.formats.iceberg import relocate
 from lakehouse.formats.iceberg.relocate import MovedDeletes
-from lakehouse.maintenance.parts import WAREHOUSE, FileNames, LakeParts
 
 Progress = Callable[[str], None]
 
@@ -111,7 +111,7 @@ class Transfer:
         return folder if folder.is_dir() else None
 
     def _without_hudi(self, files: Sequence[SourceFile]) -> list[SourceFile]:
-        from lakehouse.maintenance.content import hudi_folders
+        from lakehouse.copies.content import hudi_folders
 
         self.skipped = list(hudi_folders(each.name.removeprefix(WAREHOUSE) for each in files if each.kind == "hudi"))
         return [each for each in files if each.kind != "hudi" and not each.name.startswith("home/dropped/")]

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from lakehouse.copies.backup_store import BackupError, BackupStore, Manifest, StoredFile
+from lakehouse.copies.content import Content, ContentFile
+from lakehouse.copies.equality import Difference, Side, differences
+from lakehouse.copies.lake_parts import WAREHOUSE, FileNames, LakeParts
+from lakehouse.copies.transfer import Source, Transfer
 from lakehouse.core.errors import TableExistsError
 from lakehouse.core.state import CatalogState
-from lakehouse.maintenance.backup_store import BackupError, BackupStore, Manifest, StoredFile
-from lakehouse.maintenance.content import Content, ContentFile
-from lakehouse.maintenance.equality import Difference, Side, differences
-from lakehouse.maintenance.parts import WAREHOUSE, FileNames, LakeParts
-from lakehouse.maintenance.transfer import Source, Transfer
 
 Progress = Callable[[str], None]
 

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import LAKE, command_for
-from tests.maintenance.small_lake import SmallLake, opened
+from tests.copies.small_lake import SmallLake, opened
 from tests.repetitions import repetitions
 
 from lakehouse.config.load import load_settings
+from lakehouse.copies.backup_store import BackupError
+from lakehouse.copies.content import FileVanishedError
 from lakehouse.core.errors import HomeError, TableExistsError
 from lakehouse.lake.copies import list_backups, restore_lake
-from lakehouse.maintenance.backup_store import BackupError
-from lakehouse.maintenance.content import FileVanishedError
 from lakehouse.storage.local import RESTORING, restoration
 
 

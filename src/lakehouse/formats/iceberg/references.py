@@ -1,6 +1,6 @@
 """Reads what an Iceberg metadata file refers to: manifest lists, manifests, data files, delete files, statistics.
 
-All these files are immutable, so each is read once per walker. A manifest list or manifest is decoded only as far as it is
+All these files are immutable, so each is read once per reader. A manifest list or manifest is decoded only as far as it is
 needed to know the files: paths, sizes, kinds.
 """
 
@@ -60,7 +60,7 @@ class MetadataFiles:
 
 
 @dataclass
-class Walker:
+class ReferenceReader:
     """Reads metadata through `files`, and each file once."""
 
     files: Files

@@ -14,7 +14,7 @@ import pytest
 from tests.catalogs.conftest import nessie_server, served_beside
 from tests.catalogs.test_sql import VERSION_1
 from tests.conftest import LAKE
-from tests.maintenance.small_lake import SmallLake, opened
+from tests.copies.small_lake import SmallLake, opened
 from tests.rest_catalog.conftest import Served
 from tests.servers.nessie import NessieServer
 from tests.servers.postgres import Postgres
@@ -24,13 +24,13 @@ from lakehouse.catalogs.overlay import BranchOverlay
 from lakehouse.catalogs.rest import RestCatalog
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.config.load import load_settings
+from lakehouse.copies.content import take_content
+from lakehouse.copies.lake_parts import LakeParts
+from lakehouse.copies.restore import LakeSource, copy_lake
 from lakehouse.core.errors import NotSupportedError, TableExistsError, UnknownChoiceError
 from lakehouse.core.files import LOCAL
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.lake.copies import parts_of, restore_lake
-from lakehouse.maintenance.content import take_content
-from lakehouse.maintenance.parts import LakeParts
-from lakehouse.maintenance.restore import LakeSource, copy_lake
 from lakehouse.storage.tree import LocalTree
 
 __all__ = ["nessie_server", "served_beside"]

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
+from lakehouse.copies.lake_parts import HOME, RAW, WAREHOUSE, LakeParts
 from lakehouse.core.errors import LakeError, TableError
 from lakehouse.core.state import CatalogState
-from lakehouse.maintenance.parts import HOME, RAW, WAREHOUSE, LakeParts
-from lakehouse.maintenance.walk import Walker
+from lakehouse.formats.iceberg.references import ReferenceReader
 from lakehouse.storage.tree import UNFINISHED, FileStat, LocalTree, Tree
 
 #: What a backup takes of the lake's folder, beside the warehouse. Never secrets.json.
@@ -59,7 +59,7 @@ def take_content(parts: LakeParts) -> Content:
     """
     state = parts.catalog.dump_state()
     stats = {each.name: each for each in parts.warehouse.list() if not _is_scratch(each.name)}
-    listing = _Listing(parts, stats, Walker(parts.files))
+    listing = _Listing(parts, stats, ReferenceReader(parts.files))
     listing.add_tables(state)
     hudi = listing.add_hudi()
     listing.add_raw_and_home()
@@ -96,7 +96,7 @@ def is_checksum(name: str) -> bool:
 class _Listing:
     parts: LakeParts
     stats: Mapping[str, FileStat]
-    walker: Walker
+    references: ReferenceReader
     files: dict[str, ContentFile] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -131,9 +131,9 @@ class _Listing:
 
     def _table_files(self, pointer: str) -> Iterator[ContentFile]:
         names = self.parts.names
-        for needed in self.walker.table(pointer):
+        for needed in self.references.table(pointer):
             yield self._stat(names.of(needed.uri), needed.uri, needed.kind)
-        for uri in self.walker.metadata(pointer).previous:
+        for uri in self.references.metadata(pointer).previous:
             name = names.of(uri)
             if name in self.stats:  # no reader needs it, and it may have expired
                 yield self._stat(name, uri, "metadata")

@@ -1,0 +1,1 @@
+"""Whole lakes: verify, back up, restore, clone and migrate them."""
