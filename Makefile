@@ -42,7 +42,7 @@ matrix: setup ## every engine on every catalog, for Iceberg and Hudi, on the rea
 	TEST_REPEAT=full WRITE_MATRIX=1 $(BIN)/python -m pytest -q tests/contract/test_engines.py tests/contract/test_hudi*.py $(PYTEST_ARGS)
 
 test-rck: .venv/ready ## Apache Iceberg's REST Compatibility Kit against our REST catalog (needs a JDK and, once, Maven)
-	$(BIN)/python tools/rck/ours.py $(RCK_ARGS)
+	$(BIN)/python tools/rck/own_catalog.py $(RCK_ARGS)
 
 lint: .venv/ready ## ruff, ruff format, mypy strict, import-linter
 	$(BIN)/ruff check .

@@ -24,7 +24,7 @@ from lakehouse.core.errors import (
     TableExistsError,
 )
 from lakehouse.core.names import TableName
-from lakehouse.core.refs import Commit
+from lakehouse.core.refs import Change, Commit
 from lakehouse.storage.access import for_pyiceberg, for_spark
 from lakehouse.storage.s3 import S3Settings
 
@@ -329,3 +329,21 @@ def test_spark_and_pyiceberg_write_the_same_tables(stack: Stack, hive: HiveCatal
     assert hive.undrop(TableName(leads.namespace, "t"))
     assert spark(f"SELECT count(*) AS n FROM {leads.namespace}.t") == [(2,)]
     assert second
+
+
+def test_a_table_that_changes_between_the_check_and_the_drop_stays(
+    hive: HiveCatalog, leads: TableName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hive_metastore.ThriftHiveMetastore import Client
+
+    now, lock, pending = hive.pointer(leads), Client.lock, [True]
+
+    def race(client: Client, request: object) -> object:
+        if pending:
+            pending.clear()
+            append(hive, leads)
+        return lock(client, request)
+
+    monkeypatch.setattr(Client, "lock", race)
+    assert not hive.commit([Change(leads, now, None)])
+    assert count(hive, leads) == 4

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog.rest import RestCatalog as PyIcebergClient
 from pyiceberg.types import StringType
 from tests.catalogs.threads import at_once
 from tests.rest_catalog.conftest import Served, serving
@@ -28,7 +29,7 @@ from lakehouse.core.errors import (
     TableExistsError,
 )
 from lakehouse.core.names import TableName
-from lakehouse.core.refs import Commit
+from lakehouse.core.refs import Change, Commit
 
 LEADS, DEALS = TableName("crm", "leads"), TableName("crm", "deals")
 ROWS = pyarrow.table({"id": [1, 2]})
@@ -102,6 +103,63 @@ def test_a_pointer_cannot_be_moved_over_rest_but_forgotten(catalog: RestCatalog)
     assert not catalog.swap_pointer(LEADS, "file:///elsewhere", None)
     assert catalog.swap_pointer(LEADS, now, None)
     assert catalog.pointer(LEADS) is None
+
+
+@pytest.fixture
+def appended_before_rename(catalog: RestCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another client appends right before the first rename, by which a table is dropped."""
+    rename, pending = PyIcebergClient.rename_table, [True]
+
+    def race(client: PyIcebergClient, start: tuple[str, str], end: tuple[str, str]) -> object:
+        if pending:
+            pending.clear()
+            append(catalog)
+        return rename(client, start, end)
+
+    monkeypatch.setattr(PyIcebergClient, "rename_table", race)
+
+
+@pytest.mark.usefixtures("appended_before_rename")
+@pytest.mark.parametrize("by", ["swap_pointer", "commit"])
+def test_a_table_that_changes_between_the_check_and_the_drop_stays(catalog: RestCatalog, by: str) -> None:
+    now = str(catalog.pointer(LEADS))
+    dropped = catalog.swap_pointer(LEADS, now, None) if by == "swap_pointer" else catalog.commit([drop_of(now)])
+    assert (dropped, count(catalog), list(catalog.dropped())) == (False, 4, [])
+
+
+def drop_of(pointer: str) -> Change:
+    return Change(LEADS, pointer, None)
+
+
+@pytest.mark.usefixtures("appended_before_rename")
+def test_a_drop_logs_the_state_that_it_dropped(aside: BranchOverlay, catalog: RestCatalog) -> None:
+    assert aside.drop(LEADS, "2026-01-01")
+    (entry,) = aside.log()
+    assert [each.before for each in entry.tables] == [each.pointer for each in catalog.dropped_entries()]
+    assert aside.revert(entry.id, Commit())
+    assert count(catalog) == 4
+
+
+def test_a_table_that_is_replaced_while_its_drop_is_undone_can_be_restored(
+    catalog: RestCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, renames = PyIcebergClient.rename_table, list[object]()
+
+    def race(client: PyIcebergClient, start: tuple[str, str], end: tuple[str, str]) -> object:
+        if renames:
+            theirs(catalog).create_table(str(LEADS), schema=ROWS.schema)
+        else:
+            append(catalog)
+        renames.append(start)
+        return rename(client, start, end)
+
+    monkeypatch.setattr(PyIcebergClient, "rename_table", race)
+    with pytest.raises(TableExistsError, match="again"):
+        catalog.swap_pointer(LEADS, str(catalog.pointer(LEADS)), None)
+    monkeypatch.undo()
+    theirs(catalog).rename_table(str(LEADS), "crm.newer")
+    assert catalog.undrop(LEADS)
+    assert count(catalog) == 4
 
 
 # ---- branches, kept aside ---------------------------------------------------------------------------------------

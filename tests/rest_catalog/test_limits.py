@@ -125,6 +125,18 @@ def test_no_property_with_which_engines_delete_files_is_taken(served: Served) ->
     assert served.ask("POST", LEADS, set_property("gc.enabled", "false")).status_code == 200
 
 
+def test_properties_that_delete_files_are_taken_where_the_server_allows_them(serve: Serve) -> None:
+    served = serve(allow_file_deletion=True)
+    served.ask("POST", "namespaces", {"namespace": ["crm"]})
+    created = served.ask("POST", "namespaces/crm/tables", {"name": "leads", "schema": SCHEMA})
+    assert created.json()["metadata"]["properties"]["gc.enabled"] == "false"  # the default stays safe
+    for name in ("gc.enabled", "write.metadata.delete-after-commit.enabled"):
+        assert served.ask("POST", LEADS, set_property(name, "true")).status_code == 200
+        assert properties(served)[name] == "true"
+    outside = set_property("write.data.path", "file:///outside")
+    assert served.ask("POST", LEADS, outside).status_code == 400  # locations are still checked
+
+
 def test_a_table_created_by_a_commit_keeps_its_files_as_well(served: Served) -> None:
     served.ask("POST", "namespaces", {"namespace": ["crm"]})
     staged = served.ask("POST", "namespaces/crm/tables", {"name": "leads", "schema": SCHEMA, "stage-create": True})

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.catalog import BaseCatalog, CatalogCapabilities, CatalogContext, FormatEntries
-from lakehouse.core.errors import NotSupportedError, TableExistsError
+from lakehouse.core.errors import CatalogBusyError, NotSupportedError, TableExistsError
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published, ReachableFile, Ref
 from lakehouse.core.state import CatalogState, DroppedTable, TableEntry
 
 _DATABASE = "branches.db"
+#: Attempts at a drop of a table that other clients change meanwhile.
+_DROP_ATTEMPTS = 20
 
 
 def add_branches(base: BaseCatalog, context: CatalogContext) -> BranchOverlay:
@@ -90,11 +92,15 @@ class BranchOverlay:
         return self.base.state_hash()
 
     def drop(self, table: TableName, at: str) -> bool:
-        before = self.base.pointer(table)
-        done = self.base.drop(table, at)
-        if done:
-            self.overlay.add_log_entry([Change(table, before, None)], Commit("drop"))
-        return done
+        for _ in range(_DROP_ATTEMPTS):
+            before = self.base.pointer(table)
+            if before is None:
+                return False
+            change = Change(table, before, None)  # conditional, so that the log has the state that was dropped
+            if self.base.commit([change]):
+                self.overlay.add_log_entry([change], Commit("drop"))
+                return True
+        raise CatalogBusyError(f"Other clients changed {table} {_DROP_ATTEMPTS} times in a row.", "Try again.")
 
     def undrop(self, table: TableName) -> bool:
         done = self.base.undrop(table)

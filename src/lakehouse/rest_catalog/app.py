@@ -46,6 +46,7 @@ def create_app(
     tokens: Sequence[str],
     vend: bool = True,
     protected: Sequence[str] = (),
+    allow_file_deletion: bool = False,
 ) -> FastAPI:
     """Create the application.
 
@@ -55,8 +56,13 @@ def create_app(
         tokens: bearer tokens of which every request needs one.
         vend: whether clients that request them get keys of the storage.
         protected: branches that clients may read but not change.
+        allow_file_deletion: whether clients may set the properties with which engines delete files.
     """
-    server = _Server(catalog, files, Authenticator(tokens), CredentialVending(files, vend), protected)
+    database = catalog.database
+    backend = CatalogBackend(
+        catalog, Pointers(database), Namespaces(database), MetadataFiles(files), allow_file_deletion
+    )
+    server = _Server(backend, Authenticator(tokens), CredentialVending(files, vend), protected)
     app = FastAPI(title="Iceberg REST catalog", docs_url=None, redoc_url=None, openapi_url=None)
     app.router.routes.append(PathRoute("/{path:path}", server.respond, methods=_METHODS))
     return app
@@ -65,16 +71,14 @@ def create_app(
 class _Server:
     def __init__(
         self,
-        catalog: SqlCatalog,
-        files: Mapping[str, str],
+        backend: CatalogBackend,
         authenticator: Authenticator,
         vending: CredentialVending,
         protected: Sequence[str],
     ) -> None:
-        database = catalog.database
-        self._authenticator, self._vending, self._protected = authenticator, vending, frozenset(protected)
-        self._backend = CatalogBackend(catalog, Pointers(database), Namespaces(database), MetadataFiles(files))
-        self._idempotency = IdempotencyStore(database)
+        self._backend, self._authenticator, self._vending = backend, authenticator, vending
+        self._protected = frozenset(protected)
+        self._idempotency = IdempotencyStore(backend.catalog.database)
         self._routes = routes(self._backend, self._credentials)
 
     async def respond(self, request: Request) -> Response:

@@ -34,6 +34,8 @@ class CatalogBackend:
     pointers: Pointers
     namespaces: Namespaces
     files: MetadataFiles
+    allow_file_deletion: bool = False
+    """Whether clients may set the properties with which engines delete files."""
 
     @cached_property
     def warehouse(self) -> Warehouse:

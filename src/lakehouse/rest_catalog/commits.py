@@ -138,7 +138,7 @@ class CommitHandlers:
 
     def _check(self, base: TableMetadata | None, result: TableMetadata) -> None:
         before = (base.location, base.properties) if base else ("", {})
-        table_policy.check_table(self._backend.warehouse, result.location, result.properties, *before)
+        table_policy.check_table(self._backend, result.location, result.properties, *before)
 
     def _remove(self, written: Sequence[str]) -> None:
         for location in written:

@@ -41,6 +41,9 @@ class RestOptions:
     """Whether clients that request them get keys of the storage."""
     protected: tuple[str, ...] = ()
     """Branches that clients may read but not change."""
+    allow_file_deletion: bool = False
+    """Whether clients may set `gc.enabled` and `write.metadata.delete-after-commit.enabled`, with which engines delete files
+    that other branches may need. For a catalog without branches, and for tests that expect it."""
     host: str = "127.0.0.1"
     port: int = PORT
     author: str = ""
@@ -67,7 +70,9 @@ def serve(options: RestOptions) -> None:
         raise BadSettingError("The REST catalog has no token.", "Set at least one: every request needs one.")
     where = options.catalog if "://" in options.catalog else Path(options.catalog)
     catalog = SqlCatalog(open_database(where), options.warehouse, io=options.files, author=options.author)
-    app = create_app(catalog, options.files, options.tokens, options.vend, options.protected)
+    app = create_app(
+        catalog, options.files, options.tokens, options.vend, options.protected, options.allow_file_deletion
+    )
     listener = _listen(options)
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=_SHUTDOWN_S)
     _announce(address(options.host, listener.getsockname()[1]))

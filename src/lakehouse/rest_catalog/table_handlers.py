@@ -46,7 +46,7 @@ class TableHandlers:
         backend.pointers.check_free(request.branch, name, TABLE)
         location = backend.default_location(request.branch, name)
         metadata, content = first_metadata(name, request.body, location, backend.default_properties)
-        table_policy.check_table(backend.warehouse, metadata.location, metadata.properties, "", {})
+        table_policy.check_table(backend, metadata.location, metadata.properties, "", {})
         if request.body.get("stage-create"):
             backend.files.create_folders(metadata.location)
             return CatalogResponse(body={"metadata": json.loads(content)}, staged=True)

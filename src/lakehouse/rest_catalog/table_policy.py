@@ -6,17 +6,24 @@ Branches and tags share the files of a table. So an engine may not delete files 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from lakehouse.core.tables import DELETES_METADATA
 from lakehouse.rest_catalog.errors import RestError
-from lakehouse.rest_catalog.locations import Warehouse
+
+if TYPE_CHECKING:
+    from lakehouse.rest_catalog.backend import CatalogBackend
 
 _GC = "gc.enabled"
 _HINT = "Branches and tags share the files of a table: only the lake's own maintenance deletes files."
 
 
 def check_table(
-    warehouse: Warehouse, location: str, properties: Mapping[str, str], before_location: str, before: Mapping[str, str]
+    backend: CatalogBackend,
+    location: str,
+    properties: Mapping[str, str],
+    before_location: str,
+    before: Mapping[str, str],
 ) -> None:
     """Refuse a location or a property that a client may not set.
 
@@ -25,9 +32,10 @@ def check_table(
         before: the present properties.
     """
     if location != before_location:
-        warehouse.check(location)
-    warehouse.check_paths(properties, before)
-    check_properties(properties, before)
+        backend.warehouse.check(location)
+    backend.warehouse.check_paths(properties, before)
+    if not backend.allow_file_deletion:
+        _check_properties(properties, before)
 
 
 def with_safe_defaults(properties: Mapping[str, str]) -> dict[str, str]:
@@ -35,7 +43,7 @@ def with_safe_defaults(properties: Mapping[str, str]) -> dict[str, str]:
     return {_GC: "false", **properties}
 
 
-def check_properties(properties: Mapping[str, str], before: Mapping[str, str]) -> None:
+def _check_properties(properties: Mapping[str, str], before: Mapping[str, str]) -> None:
     """Refuse properties with which engines delete files."""
     if properties.get(_GC) != before.get(_GC) and properties.get(_GC, "").lower() != "false":
         raise RestError(f"The property {_GC} must be false.", _HINT)

@@ -127,7 +127,9 @@ class HiveCatalog:
     def commit(self, changes: Sequence[Change]) -> bool:
         (change,) = changes  # capabilities.multi_table_publish is false
         if change.after is None:
-            return self.pointer(change.table) == change.before and self.drop(change.table, "")
+            return self.metastore.drop(
+                change.table, _ICEBERG, self.warehouse, lambda entry: _pointer(entry) == change.before
+            )
         if change.before is None:
             return self._register(change.table, change.after)
         return self.swap_pointer(change.table, change.before, change.after)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -70,12 +70,22 @@ class Metastore:
 
     # ---- soft drop ----------------------------------------------------------------------------------------------
 
-    def drop(self, table: TableName, table_format: str, warehouse: str) -> bool:
-        """Move a table's entry to another database and keep its files; False if there is none of that format."""
+    def drop(
+        self,
+        table: TableName,
+        table_format: str,
+        warehouse: str,
+        condition: Callable[[Any], bool] = lambda entry: True,
+    ) -> bool:
+        """Move a table's entry to another database and keep its files; False if there is none of that format.
+
+        Args:
+            condition: what the entry must fulfil, tested under the lock; False otherwise.
+        """
         self.ensure_database(DROPPED, f"{warehouse.rstrip('/')}/{DROPPED}.db")
         with self.client() as client, locked(client, table):
             entry = entry_of(client, table)
-            if entry is None or format_of(entry) != table_format:
+            if entry is None or format_of(entry) != table_format or not condition(entry):
                 return False
             entry.parameters[_ORIGINAL_NAME] = str(table)
             rename(client, entry, TableName(DROPPED, f"t{time.time_ns():020}"))

@@ -14,7 +14,7 @@ from lakehouse.catalogs.nessie.api import Conflict, Content, NessieApi, Referenc
 from lakehouse.catalogs.nessie.contents import TABLE, VIEW, key_of, name_of, pointer_of
 from lakehouse.core.authorship import acting_author
 from lakehouse.core.catalog import CatalogCapabilities, FormatEntries
-from lakehouse.core.errors import BranchExistsError, NoSuchBranchError, NoSuchCommitError
+from lakehouse.core.errors import BranchExistsError, CatalogBusyError, NoSuchBranchError, NoSuchCommitError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published, ReachableFile, Ref, hash_pointers
@@ -127,6 +127,7 @@ class NessieCatalog:
                 return
             except Conflict:
                 continue  # another client created it at the same time
+        raise self._busy(f"the namespace {namespace}")
 
     def swap_pointer(self, table: TableName, expected: str, new: str | None) -> bool:
         content, seen = self._content(table)
@@ -258,7 +259,7 @@ class NessieCatalog:
                 return False
             if publishing.drop(self.api, Reference(self.branch, seen), table, content, self._signed(Commit("drop"))):
                 return True
-        return False
+        raise self._busy(str(table))
 
     def undrop(self, table: TableName) -> bool:
         if (found := self.annotations.newest_drop(self.branch, table)) is None:
@@ -277,6 +278,11 @@ class NessieCatalog:
         return self.annotations.forget_before(before)
 
     # ---- helpers ------------------------------------------------------------------------------------------------
+
+    def _busy(self, changed: str) -> CatalogBusyError:
+        return CatalogBusyError(
+            f"Other clients changed {changed} on {self.branch} in Nessie {_ATTEMPTS} times in a row.", "Try again."
+        )
 
     def _reference(self) -> Reference:
         found = self.api.find(self.branch)

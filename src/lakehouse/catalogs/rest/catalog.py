@@ -121,7 +121,7 @@ class RestCatalog:
         """Drop a table (`new` is None). Another pointer is refused: over REST, the server writes the metadata."""
         if new is not None:
             self._refuse(f"Setting the metadata file of {table}")
-        return self.pointer(table) == expected and self.drop(table, "")
+        return self._drop_unchanged(table, expected)
 
     def state_hash(self) -> str:
         return hash_pointers(self.all_pointers())
@@ -142,7 +142,7 @@ class RestCatalog:
         if removed:
             if len(changes) > 1:
                 self._refuse(f"Dropping {removed[0].table} together with other changes")
-            return self.pointer(removed[0].table) == removed[0].before and self.drop(removed[0].table, "")
+            return self._drop_unchanged(removed[0].table, removed[0].before)
         requests = []
         for each in changes:
             current = self._load(each.table)
@@ -195,19 +195,32 @@ class RestCatalog:
         if self._load(table) is None:
             return False
         self.ensure_namespace(_DROPPED + table.namespace)
-        return self._rename(
-            table, TableName(_DROPPED + table.namespace, f"{table.table}{time.time_ns():0{_TIME_DIGITS}}")
-        )
+        return self._rename(table, _dropped_name(table))
+
+    def _drop_unchanged(self, table: TableName, expected: str | None) -> bool:
+        """Drop a table if its pointer is the expected one; False if another client has changed it.
+
+        REST has no condition for a rename. So the table is compared again once nobody else writes to it by its name, and is
+        renamed back if a change came in between.
+        """
+        before = self._load(table)
+        if before is None or before["metadata-location"] != expected:
+            return False
+        self.ensure_namespace(_DROPPED + table.namespace)
+        dropped = _dropped_name(table)
+        if not self._rename(table, dropped):
+            return False
+        after = self._load(dropped)
+        # The name of the metadata file alone would not do: a server may write another file for a rename.
+        if after and (after["metadata-location"] == expected or after["metadata"] == before["metadata"]):
+            return True
+        self._rename(dropped, table)
+        return False
 
     def undrop(self, table: TableName) -> bool:
         found = max((name for name, original in self._dropped() if original == table), default=None)
         if found is None:
             return False
-        if self._load(table) is not None:
-            raise TableExistsError(
-                f"There is a table {table} again, so the dropped one cannot be restored under that name.",
-                f"Rename the new one first: lake sql 'alter table {table} rename to {table}_new'",
-            )
         return self._rename(found, table)
 
     def dropped(self) -> Sequence[TableName]:
@@ -229,13 +242,18 @@ class RestCatalog:
         return [(each, TableName(each.namespace.removeprefix(_DROPPED), each.table[:-_TIME_DIGITS])) for each in names]
 
     def _rename(self, start: TableName, end: TableName) -> bool:
-        from pyiceberg.exceptions import NoSuchTableError
+        from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
 
         with self._connected() as client:
             try:
                 client.rename_table((start.namespace, start.table), (end.namespace, end.table))
             except NoSuchTableError:
                 return False  # another client was first
+            except TableAlreadyExistsError as exc:
+                raise TableExistsError(
+                    f"There is a table {end} again, so the dropped one cannot be restored under that name.",
+                    f"Rename the new one first: lake sql 'alter table {end} rename to {end}_new'; then: lake undrop {end}",
+                ) from exc
         return True
 
     # ---- the server ---------------------------------------------------------------------------------------------
@@ -270,6 +288,10 @@ class RestCatalog:
             f"{what} is not possible over Iceberg REST ({self.uri}).",
             "The catalogs `sql` and `nessie` can do it (docs/catalogs.md).",
         )
+
+
+def _dropped_name(table: TableName) -> TableName:
+    return TableName(_DROPPED + table.namespace, f"{table.table}{time.time_ns():0{_TIME_DIGITS}}")
 
 
 @contextmanager
