@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from lakehouse.core.catalog import Catalog
+from lakehouse.core.errors import QueryRejectedError
+from lakehouse.core.format import TableDirectory
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement, TableUse
@@ -36,6 +40,20 @@ class Query:
     statement: Statement
     scans: Mapping[TableUse, Scan] = field(default_factory=dict)
     """How to read each table, for engines with the capability `scans`."""
+
+
+@dataclass(frozen=True)
+class EngineServices:
+    """What an engine that finds tables itself needs of the lake."""
+
+    tables: TableDirectory
+    catalog: Catalog
+    render: Callable[[Statement, Mapping[int, str]], str]
+    """The text of a statement, with new names for the tables at some positions."""
+    locate_error: Callable[[QueryRejectedError, Statement], QueryRejectedError]
+    """The same error, with its position in the user's text instead of the rendered one."""
+    log: Callable[[Statement, QueryRequest], AbstractContextManager[None]]
+    """Entered while a statement runs: adds what it commits to the lake's log."""
 
 
 class Engine(Protocol):

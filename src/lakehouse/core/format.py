@@ -138,6 +138,33 @@ class TableFormat(Protocol):
         """Return the names that `undrop` can restore."""
 
 
+class TableDirectory(Protocol):
+    """The tables of a lake on one branch, whatever their format."""
+
+    @property
+    def formats(self) -> Mapping[str, TableFormat]:
+        """Every format by its name."""
+
+    @property
+    def is_view(self) -> Callable[[TableName], bool]:
+        """Whether a name is that of a view."""
+
+    def on(self, branch: str) -> TableDirectory:
+        """Return the tables of a branch, without checking that it exists."""
+
+    def pinned(self, names: Sequence[TableName]) -> TableDirectory:
+        """Return the same tables, in which these stay as they are at this moment."""
+
+    def find(self, name: TableName) -> TableFormat | None:
+        """Return the format of a table; None if there is no such table."""
+
+    def format_of(self, name: TableName) -> TableFormat:
+        """Return the format of a table; raises NoSuchTableError."""
+
+    def snapshot_at(self, name: TableName, when: str) -> str:
+        """Return the snapshot id of a WHEN; empty for the current one."""
+
+
 #: What an entry point of the group `lakehouse.formats` names; None where the lake has no location for such tables.
 FormatFactory = Callable[[FormatContext], TableFormat | None]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
-from lakehouse.core.engine import Engine
+from lakehouse.core.engine import Engine, EngineServices
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.names import TableName
 from lakehouse.core.source import RemoteFiles
@@ -141,20 +141,27 @@ class Assembly:
     def _spark_engine(self) -> Engine:
         if self.settings.spark.master == WARM:
             return spark_daemon(self.settings, self._status, self._download)
-        from lakehouse.query.spark import SparkEngine
+        from lakehouse.engines.spark.engine import SparkEngine
 
-        return SparkEngine(self.tables, self.session, self.catalog, self.home.check_room, self.home.run / "ingest")
+        return SparkEngine(self._services(), self.session, self.home.check_room, self.home.run / "ingest")
+
+    def _services(self) -> EngineServices:
+        from lakehouse.query.sql.render import for_spark, map_error_position
+        from lakehouse.query.statement_log import logged
+
+        log = functools.partial(logged, self.catalog)
+        return EngineServices(self.tables, self.catalog, for_spark, map_error_position, log)
 
     def _trino_engine(self) -> Engine:
         from lakehouse.engines.trino import Trino
-        from lakehouse.query.trino import TrinoEngine
+        from lakehouse.engines.trino.engine import TrinoEngine
 
         if not self.settings.trino.url:
             raise BadSettingError(
                 "trino.url is not set, so there is no Trino to connect to.",
                 "Set it (LAKE_TRINO__URL=http://127.0.0.1:8085), or use a profile that has one: lake --profile sql up",
             )
-        return TrinoEngine(self.tables, Trino(self.settings.trino), self.catalog, self._status)
+        return TrinoEngine(self._services(), Trino(self.settings.trino), self._status)
 
     # ---- writers ------------------------------------------------------------------------------------------------
 

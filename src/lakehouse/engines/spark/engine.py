@@ -8,10 +8,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lakehouse.core.catalog import Catalog
-from lakehouse.core.engine import EngineCapabilities, Query
+from lakehouse.core.engine import EngineCapabilities, EngineServices, Query
 from lakehouse.core.errors import NotSupportedError, QueryRejectedError, TableExistsError, UnknownChoiceError
-from lakehouse.core.format import SparkTables, TableFormat, spark_tables
+from lakehouse.core.format import SparkTables, TableDirectory, TableFormat, spark_tables
 from lakehouse.core.names import CATALOG, TableName
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.requests import QueryRequest, WriteTarget
@@ -19,9 +18,6 @@ from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement, TableUse
 from lakehouse.engines.spark.session import LocalSession, PreparedStatement
 from lakehouse.process.locks import locked, statement_lock
-from lakehouse.query.sql.render import for_spark, map_error_position
-from lakehouse.query.statement_log import logged
-from lakehouse.tables.directory import Tables
 
 _MAIN = re.compile(rf"(?<![\w.`])`?{CATALOG}`?\s*\.", re.IGNORECASE)
 
@@ -33,20 +29,15 @@ class SparkEngine:
     capabilities = EngineCapabilities(writes=True)
 
     def __init__(
-        self,
-        tables: Tables,
-        session: LocalSession,
-        catalog: Catalog,
-        check_room: Callable[[], None],
-        ingest_folder: Path,
+        self, services: EngineServices, session: LocalSession, check_room: Callable[[], None], ingest_folder: Path
     ) -> None:
         """
         Args:
             check_room: raises if the disk is full.
             ingest_folder: where ingests stage files; a request may name no file outside it.
         """
-        self._ingest_folder = ingest_folder
-        self._tables, self.session, self._catalog, self._check_room = tables, session, catalog, check_room
+        self._services, self._catalog, self.session = services, services.catalog, session
+        self._check_room, self._ingest_folder = check_room, ingest_folder
         self._known: dict[TableName, str] = {}
 
     def prepare(self) -> None:
@@ -54,7 +45,7 @@ class SparkEngine:
 
     def run(self, query: Query) -> Result:
         statement, request = query.statement, query.request
-        tables = self._tables.on(request.branch)
+        tables = self._services.tables.on(request.branch)
         if statement.kind == "write" or request.write:
             self._check_room()
         if statement.kind != "read" or request.write:
@@ -68,10 +59,10 @@ class SparkEngine:
         versions = names.versions()
         prepared = self._prepare(request, statement, names, versions)
         try:
-            with self._write_lock(request, names), logged(self._catalog, statement, request):
+            with self._write_lock(request, names), self._services.log(statement, request):
                 result = self.session.run(prepared, request, query.reason)
         except QueryRejectedError as exc:
-            raise map_error_position(exc, statement) from exc
+            raise self._services.locate_error(exc, statement) from exc
         self._known.update(versions)
         if request.explain and statement.kind == "read":
             result.explain = replace(result.explain, plan=self.session.plan(prepared))
@@ -109,8 +100,9 @@ class SparkEngine:
         if request.branch:
             settings |= self._catalog.on(request.branch).spark_conf()
             setup.append(f"USE {request.branch}")
+        sql = self._services.render(statement, names.replacements(request.as_of))
         return PreparedStatement(
-            sql=_redirect_to_branch(statement, for_spark(statement, names.replacements(request.as_of)), request.branch),
+            sql=_redirect_to_branch(statement, sql, request.branch),
             setup=setup,
             settings=settings,
             copies=[copy for copy in copies if copy is not None],
@@ -123,7 +115,7 @@ class _StatementTables:
     """The tables of one statement, and their names in Spark."""
 
     statement: Statement
-    tables: Tables
+    tables: TableDirectory
 
     @property
     def target(self) -> TableName:

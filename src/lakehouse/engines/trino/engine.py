@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from lakehouse.core.catalog import Catalog
-from lakehouse.core.engine import EngineCapabilities, Query
+from lakehouse.core.engine import EngineCapabilities, EngineServices, Query
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement
 from lakehouse.engines.trino import Progress, Trino
-from lakehouse.query.statement_log import logged
-from lakehouse.tables.directory import Tables
 
 StatusReporter = Callable[[str], AbstractContextManager[Progress | None]]
 
@@ -25,12 +22,12 @@ class TrinoEngine:
     name = "trino"
     capabilities = EngineCapabilities(writes=True, dialect="trino")
 
-    def __init__(self, tables: Tables, trino: Trino, catalog: Catalog, status: StatusReporter) -> None:
+    def __init__(self, services: EngineServices, trino: Trino, status: StatusReporter) -> None:
         """
         Args:
             status: entered while a statement runs; yields a function that shows progress, or None.
         """
-        self._tables, self._trino, self._catalog, self._status = tables, trino, catalog, status
+        self._services, self._trino, self._status = services, trino, status
 
     def prepare(self) -> None:
         """Trino is a server: nothing to load here."""
@@ -50,7 +47,7 @@ class TrinoEngine:
         sql = self._at(query.statement, request) if request.as_of else query.statement.text
         if request.explain:
             sql = f"EXPLAIN {sql}"
-        with self._status("Running on Trino") as progress, logged(self._catalog, query.statement, request):
+        with self._status("Running on Trino") as progress, self._services.log(query.statement, request):
             run = trino.stream if request.stream and query.statement.kind == "read" else trino.run
             return run(sql, query.reason, request.limit, progress)
 
@@ -59,7 +56,7 @@ class TrinoEngine:
         from sqlglot import exp
 
         tree = statement.tree.copy()
-        tables = self._tables.on(request.branch)
+        tables = self._services.tables.on(request.branch)
         ctes = {each.alias for each in tree.find_all(exp.CTE)}
         for table in tree.find_all(exp.Table):
             if table.catalog.lower() in ("", CATALOG) and table.db and table.name not in ctes:
