@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.version import __version__ as __version__
+from lakehouse.core import __version__ as __version__
 
 __all__ = ["LakeError", "Settings", "connect", "open_lake"]
 

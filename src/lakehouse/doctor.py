@@ -14,7 +14,7 @@ from pathlib import Path
 from lakehouse.config.profiles import SERVICES, resolve_profile
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import LakeError
-from lakehouse.core.uris import local_path
+from lakehouse.core.files import local_path
 from lakehouse.engines.spark.archive import find_archive
 from lakehouse.engines.spark.jars import EMBEDDED, verify_jars
 from lakehouse.engines.spark.java import find_java, heap_for

@@ -14,8 +14,8 @@ from pathlib import Path
 from pyarrow import parquet
 from tests.copies.small_lake import SmallLake
 
+from lakehouse.core.files import local_path
 from lakehouse.core.names import MAIN, TableName
-from lakehouse.core.uris import local_path
 from lakehouse.formats.iceberg import avro
 
 ORDERS, ITEMS = TableName("shop", "orders"), TableName("shop", "items")

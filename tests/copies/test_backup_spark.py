@@ -11,9 +11,9 @@ from tests.copies.small_lake import opened
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import TableError
+from lakehouse.core.files import local_path
 from lakehouse.core.names import TableName
 from lakehouse.core.state import CatalogState, TableEntry
-from lakehouse.core.uris import local_path
 from lakehouse.lake import Lake
 from lakehouse.lake.backend import open_backend
 from lakehouse.lake.copies import restore_lake

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.config.settings import Settings
-from lakehouse.events.settings import EventSettings
+from lakehouse.events import EventSettings
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 from lakehouse.lake.spark import spark_daemon

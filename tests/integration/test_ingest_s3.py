@@ -21,7 +21,7 @@ from tests.servers.s3 import S3Server
 
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
-from lakehouse.core.source import RemoteFile
+from lakehouse.core.files import RemoteFile
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 from lakehouse.storage.s3 import S3

@@ -29,10 +29,10 @@ from pyiceberg.types import LongType, NestedField, StringType
 from tests.versioning.shop import pyiceberg
 
 from lakehouse.core.catalog import Catalog
+from lakehouse.core.files import local_path
 from lakehouse.core.names import TableName
 from lakehouse.core.properties import new_table_properties
 from lakehouse.core.requests import MaintainRequest
-from lakehouse.core.uris import local_path
 from lakehouse.formats.iceberg.references import load_metadata
 from lakehouse.lake import Lake
 from lakehouse.maintenance.maintain import Maintainer

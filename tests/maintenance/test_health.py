@@ -11,8 +11,7 @@ from pathlib import Path
 
 from tests.maintenance.desk import T, append, create, damaged, delete_by_position, maintainer, opened, orphan_of
 
-from lakehouse.core.files import LOCAL
-from lakehouse.core.uris import local_path
+from lakehouse.core.files import LOCAL, local_path
 from lakehouse.formats.iceberg.references import load_metadata
 from lakehouse.lake import Lake
 from lakehouse.lake.cache import prune_cache

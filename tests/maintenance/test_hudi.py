@@ -24,8 +24,8 @@ from lakehouse.lake import Lake
 from lakehouse.lake.spark import spark_daemon
 from lakehouse.maintenance.hudi import kept_instants, latest_slices, small_files, unneeded_slices
 from lakehouse.maintenance.policy import MaintenanceSettings, policy_for
-from lakehouse.process.locks import locked, statement_lock
-from lakehouse.process.polling import wait_until
+from lakehouse.process.files import locked, statement_lock
+from lakehouse.process.pids import wait_until
 from lakehouse.query.hudi_calls import maintenance_call
 
 NOW = datetime(2026, 11, 17, tzinfo=UTC)

@@ -12,8 +12,7 @@ from tests.runs.conftest import shop_of  # noqa: F401 - a fixture
 from lakehouse.cli.run import run_pipeline
 from lakehouse.core.errors import RunBlockedError
 from lakehouse.core.requests import RunRequest
-from lakehouse.orchestrate.assets import asset_key, pipeline_assets
-from lakehouse.orchestrate.resource import RESOURCE, LakeResource
+from lakehouse.orchestrate.assets import RESOURCE, LakeResource, asset_key, pipeline_assets
 
 pytestmark = pytest.mark.spark
 

@@ -9,8 +9,8 @@ from tests.maintenance.desk import T, damaged, data_files, ids
 from tests.versioning.shop import with_settings
 
 from lakehouse.maintenance.policy import MaintenanceSettings
+from lakehouse.orchestrate.assets import RESOURCE, LakeResource
 from lakehouse.orchestrate.maintenance import maintenance_job, maintenance_schedules
-from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 
 
 @pytest.mark.slow

@@ -9,8 +9,7 @@ import pytest
 from tests.cli.test_run import failing_first
 from tests.transactions import opened
 
-from lakehouse.orchestrate.assets import pipeline_assets
-from lakehouse.orchestrate.resource import RESOURCE, LakeResource
+from lakehouse.orchestrate.assets import RESOURCE, LakeResource, pipeline_assets
 
 CONFIG = {
     "ops": {"shop": {"config": {"light": True}}},

@@ -13,8 +13,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.quality import Rule, at_least, expect, not_null
 from lakehouse.runs import validate
-from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, validated
-from lakehouse.runs.validate_few import validated_few
+from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, validated, validated_few
 
 pytestmark = pytest.mark.spark
 

@@ -22,7 +22,7 @@ from lakehouse.core.errors import (
     StorageError,
     StorageUnreachableError,
 )
-from lakehouse.core.source import RemoteFile
+from lakehouse.core.files import RemoteFile
 from lakehouse.storage import s3 as module
 from lakehouse.storage.s3 import S3, S3Settings
 

@@ -1,4 +1,4 @@
-"""`lake init`, `setup`, `config`, `completion`."""
+"""`lake init`, `setup`, `doctor`, `config` and `completion`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lakehouse.cli.app import Context, command, group
-from lakehouse.cli.show import note, show_download, show_download_lines, show_rows, show_step
+from lakehouse.cli.show import note, show_download, show_download_lines, show_rows, show_status, show_step
 from lakehouse.core.errors import HomeError
 
 _SHELLS = ("bash", "zsh", "fish")
@@ -76,3 +76,19 @@ def completion(context: Context, shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind is not None
     sys.stdout.write(kind(lake, {}, "lake", "_LAKE_COMPLETE").source() + "\n")
+
+
+@command("lake doctor\nlake doctor --deep")
+@click.option("--deep", is_flag=True, help="Also start Spark and run a statement on it.")
+def doctor(context: Context, deep: bool) -> None:
+    """Check Python, Java, jars, memory, disk, the catalog and the engines, and suggest a fix for each failure."""
+    from lakehouse.doctor import examine
+
+    with show_status("Checking"):
+        findings = list(examine(context.settings(), deep))
+    rows = [(each.check, each.state, each.found, each.do) for each in findings]
+    show_rows(["check", "state", "found", "what to do"], rows, context.output)
+    failed = sum(each.state == "fail" for each in findings)
+    if failed:
+        note(f"{failed} of {len(findings)} checks failed.")
+        raise click.exceptions.Exit(1)

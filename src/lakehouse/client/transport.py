@@ -19,6 +19,7 @@ from typing import Any
 
 from lakehouse.client.address import Address
 from lakehouse.client.messages import FAILURES, Request, Response, as_json, reason
+from lakehouse.core import __version__
 from lakehouse.core.errors import (
     LakeError,
     ServiceError,
@@ -27,7 +28,6 @@ from lakehouse.core.errors import (
     UnauthorizedError,
     error_from_dict,
 )
-from lakehouse.core.version import __version__
 
 _CONNECT_TIMEOUT_S = 10.0
 #: Longer than a statement may take by default, so that the service ends it and not the client.

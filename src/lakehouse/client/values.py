@@ -9,8 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from lakehouse.core.result import Explain, ListedRows, Result
-from lakehouse.core.tables import Column
-from lakehouse.core.type_arguments import split_arguments
+from lakehouse.core.tables import Column, split_arguments
 
 Convert = Callable[[Any], Any]
 

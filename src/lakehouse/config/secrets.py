@@ -9,8 +9,7 @@ from pathlib import Path
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadSettingError
-from lakehouse.process.files import write_private
-from lakehouse.process.locks import locked
+from lakehouse.process.files import locked, write_private
 from lakehouse.storage.local import LocalHome
 
 FILE = "secrets.json"

@@ -11,7 +11,7 @@ from lakehouse.config.stack import StackSettings
 from lakehouse.core.setting import setting
 from lakehouse.engines.spark.settings import SparkSettings
 from lakehouse.engines.trino.settings import TrinoSettings
-from lakehouse.events.settings import EventSettings
+from lakehouse.events import EventSettings
 from lakehouse.maintenance.policy import MaintenanceSettings
 from lakehouse.storage.s3 import S3Settings
 

@@ -23,9 +23,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from lakehouse.core import __version__
 from lakehouse.core.errors import StorageError
 from lakehouse.core.state import CatalogState, state_from_dict
-from lakehouse.core.version import __version__
 from lakehouse.storage.tree import LocalTree, Tree
 
 _MARKER = "lakehouse-backup.json"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.tables import Column
-from lakehouse.core.type_arguments import split_arguments
+from lakehouse.core.tables import Column, split_arguments
 
 if TYPE_CHECKING:
     import pyarrow

@@ -1,10 +1,11 @@
-"""The files that tables are made of, wherever a warehouse is."""
+"""Files wherever they are: their URIs, the interface to those of a warehouse, and that to those of a source."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
-
-from lakehouse.core.uris import local_path
 
 
 class Files(Protocol):
@@ -31,3 +32,36 @@ class LocalFiles:
 
 
 LOCAL = LocalFiles()
+
+
+def file_uri(path: Path) -> str:
+    """`file:///a b/c`. Python's own as_uri() would write `%20`, which the others take for part of the name."""
+    return f"file://{path}"
+
+
+def local_path(uri: str) -> Path:
+    """The path that such a URI, or a plain path, names."""
+    rest = uri.removeprefix("file:")
+    return Path("/" + rest.lstrip("/")) if uri.startswith("file:") else Path(uri)
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file in an object store: its full name (`s3://bucket/key`), size and etag."""
+
+    name: str
+    size: int
+    etag: str = ""
+
+
+class RemoteFiles(Protocol):
+    """Read access to an object store."""
+
+    def list(self, folder: str, deep: bool) -> Sequence[str]:
+        """The sorted names of the files in a folder, with `deep` also in its subfolders; empty if there is no such folder."""
+
+    def stat(self, name: str) -> RemoteFile | None:
+        """Size and etag of a file; None if it does not exist."""
+
+    def fetch(self, file: RemoteFile, into: Path, stop: Callable[[], bool]) -> None:
+        """Download a file; raises if it changed since `stat`. Stops early when `stop` returns True."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from lakehouse.core.uris import file_uri
+from lakehouse.core.files import file_uri
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,11 @@
-"""Branches, tags, changes and log entries: the data that every catalog answers with."""
+"""Branches, tags, changes, log entries and their authors: the data that every catalog answers with."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from lakehouse.core.names import TableName
@@ -95,3 +97,23 @@ def hash_pointers(pointers: Mapping[TableName, str]) -> str:
     """Return a hash of pointers: equal pointers have equal hashes."""
     text = "\n".join(f"{table} {location}" for table, location in sorted(pointers.items()))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+#: The author of commits where it is not the user of this process: a service acts for its callers. A context variable, because
+#: what a request does is spread over threads, engines and catalogs, and a layer that forgot to pass it on would name another author.
+_acting_for: ContextVar[str] = ContextVar("author", default="")
+
+
+@contextmanager
+def acting_for(author: str) -> Iterator[None]:
+    """Make this the author of what the block commits; empty for the default one."""
+    token = _acting_for.set(author)
+    try:
+        yield
+    finally:
+        _acting_for.reset(token)
+
+
+def acting_author() -> str:
+    """The author for whom this process acts; empty if it acts for its own user."""
+    return _acting_for.get()

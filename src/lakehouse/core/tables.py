@@ -122,3 +122,14 @@ class SchemaCopy:
     location: str
     columns: tuple[Column, ...]
     partitioning: tuple[str, ...]
+
+
+def split_arguments(text: str) -> list[str]:
+    """Split the arguments of a nested column type, such as `a:int,b:array<string>`, at the commas outside of brackets."""
+    arguments, depth, start = [], 0, 0
+    for position, letter in enumerate(text + ","):
+        depth += (letter in "<(") - (letter in ">)")
+        if letter == "," and depth == 0:
+            arguments.append(text[start:position].strip())
+            start = position + 1
+    return [argument for argument in arguments if argument]

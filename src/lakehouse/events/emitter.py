@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.events import EventSettings
 from lakehouse.events.delivery import HttpSink
 from lakehouse.events.lines import RotatingLines
 from lakehouse.events.openlineage import Work, run_event
-from lakehouse.events.settings import EventSettings
 
 if TYPE_CHECKING:
     from lakehouse.events.traces import Tracer

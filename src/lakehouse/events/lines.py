@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lakehouse.core.jsonable import jsonable
-from lakehouse.process.locks import locked
+from lakehouse.process.files import locked
 
 _KEPT = 5
 _PRIVATE, _SHARED = 0o600, 0o660

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from lakehouse.core.version import __version__
+from lakehouse.core import __version__
 
 _SPEC = "https://openlineage.io/spec"
 _RUN_EVENT = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from lakehouse.core import __version__
 from lakehouse.core.errors import NotInstalledError
-from lakehouse.core.version import __version__
 from lakehouse.events.delivery import HttpSink
 
 _SCOPE = "lakehouse"

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from lakehouse.config.settings import Settings
+from lakehouse.core import __version__
 from lakehouse.core.errors import BadRequestError, LakeError, NotFoundError
-from lakehouse.core.version import __version__
 from lakehouse.http.audit import AuditLog
 from lakehouse.http.authentication import Authenticator
 from lakehouse.http.catalog import PATH as CATALOG_PATH

@@ -7,13 +7,16 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 from lakehouse.core.cancel import CancelScope
 from lakehouse.core.encoding import BATCH_ROWS, encoder
+from lakehouse.core.engine import Query
 from lakehouse.core.errors import (
     ForbiddenError,
     LakeError,
+    NoSuchTableError,
     NotSupportedError,
     StatementCanceledError,
     StatementTimeoutError,
@@ -23,11 +26,13 @@ from lakehouse.core.result import Result, first_rows
 from lakehouse.core.tables import Column
 from lakehouse.engines.duckdb.workers.statement import EncodedRows, WorkerEngine, WorkerStatement
 from lakehouse.http.answers import plain
+from lakehouse.http.audit import AuditLog
 from lakehouse.http.principal import READ, Principal
-from lakehouse.http.queries import QueryService
+from lakehouse.http.queries import AUDIT, QueryService
 from lakehouse.lake import Lake
 from lakehouse.query.route import StatementFacts
 from lakehouse.query.shape import statement_shape
+from lakehouse.query.sql.parser import parse
 from lakehouse.query.sql.render import for_duckdb
 
 
@@ -200,3 +205,31 @@ def check_rights(call: Caller, facts: StatementFacts, branch: str, engine: str) 
             "The key is limited to namespaces, and this statement may use tables that it does not name.",
             "Name the tables: views, SHOW, CALL and EXPLAIN need a key without limits.",
         )
+
+
+_AUDIT_TABLES = ("default.audit",)
+
+
+class AuditExecution(Execution):
+    """Runs one statement on the audit log."""
+
+    def __init__(self, queries: QueryService, call: Caller, sql: str, format: str, log: AuditLog) -> None:
+        super().__init__(queries, call, QueryRequest(sql), "duckdb", format)
+        self._log = log
+
+    def _inspect(self, lake: Lake, request: QueryRequest, engine: str | None) -> StatementFacts:
+        statement = parse(request.sql)
+        if statement.kind != "read":
+            raise NotSupportedError("The audit log can only be read.", "select … from audit")
+        for use in statement.uses:
+            if str(use.name) not in _AUDIT_TABLES:
+                raise NoSuchTableError(str(use.name), ["audit"], 1)
+        return StatementFacts("read", ())
+
+    def _run(self, lake: Lake, request: QueryRequest, engine: str | None) -> Result:
+        statement = parse(request.sql)
+        scan = self._log.scan(Path(lake.folder) / "run" / AUDIT)
+        self._statement = WorkerStatement(self._queries.pool, self.format, self._timeout_s, self._limit)
+        self._scope.add(self._statement.cancel)
+        scans = dict.fromkeys(statement.uses, scan)
+        return WorkerEngine(self._statement, for_duckdb).run(Query(request, "the audit log", statement, scans))

@@ -21,8 +21,7 @@ from lakehouse.core.errors import (
 )
 from lakehouse.core.names import check_part
 from lakehouse.http.principal import SCOPES, Principal
-from lakehouse.process.files import write_private
-from lakehouse.process.locks import locked
+from lakehouse.process.files import locked, write_private
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher

@@ -19,7 +19,6 @@ from starlette.datastructures import Headers
 from starlette.routing import Match, Mount, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lakehouse.core.authorship import acting_for
 from lakehouse.core.errors import (
     ForbiddenError,
     LakeError,
@@ -29,6 +28,7 @@ from lakehouse.core.errors import (
     SlowBodyError,
     UnauthorizedError,
 )
+from lakehouse.core.refs import acting_for
 from lakehouse.http import catalog
 from lakehouse.http.errors import error_response, unexpected
 from lakehouse.http.idempotency import OnceRequest

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from lakehouse.config.settings import Settings
-from lakehouse.core.uris import local_path
+from lakehouse.core.files import local_path
 from lakehouse.engines.duckdb.workers.cache import ResultCache
 from lakehouse.engines.duckdb.workers.pool import WorkerOptions, WorkerPool
 from lakehouse.lake.assemble import parse_size

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Path, Query
 
 from lakehouse.http.errors import ERROR_RESPONSES
 
@@ -75,3 +75,13 @@ class Routes:
             responses = {**ERROR_RESPONSES, **options.get("responses", {})}
             kept = {name: value for name, value in options.items() if name != "responses"}
             api.add_api_route(rule.path, endpoint, methods=[rule.method], responses=responses, tags=[self._tag], **kept)
+
+
+Branch = Annotated[str, Query(description="Branch (default: main).", max_length=128)]
+PageSize = Annotated[int, Query(description="Entries per page (default: 1000).", ge=0, le=10_000)]
+PageToken = Annotated[str, Query(description="next_page_token of the page before.", max_length=200)]
+Table = Annotated[str, Path(description="namespace.table", max_length=300)]
+When = Annotated[
+    str, Query(description="A snapshot id, a tag, an ISO time, or words such as yesterday.", max_length=200)
+]
+Limit = Annotated[int, Query(description="Maximum number of rows.", ge=0, le=1_000_000)]

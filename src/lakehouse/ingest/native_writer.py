@@ -22,11 +22,11 @@ from typing import Any
 from uuid import uuid4
 
 from lakehouse.core.errors import StorageError
+from lakehouse.core.files import file_uri, local_path
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text
 from lakehouse.core.tables import Column
-from lakehouse.core.uris import file_uri, local_path
 from lakehouse.engines.duckdb import DuckDB, duckdb_type
 from lakehouse.ingest.partition_values import PartitionField, partition_fields, partition_record
 from lakehouse.storage.s3 import error_code, is_remote

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.engine import SparkRunner
-from lakehouse.core.files import LOCAL, Files
+from lakehouse.core.files import LOCAL, Files, RemoteFiles
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import IngestRequest
-from lakehouse.core.source import RemoteFiles
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.ingest.attempt import IngestAttempt
 from lakehouse.ingest.errors import CommitConflictError

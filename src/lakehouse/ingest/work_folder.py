@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lakehouse.core.names import TableName
-from lakehouse.process.locks import locked, statement_lock
+from lakehouse.process.files import locked, statement_lock
 
 
 @contextmanager

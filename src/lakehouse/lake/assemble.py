@@ -14,8 +14,8 @@ from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.engine import Engine, EngineServices
 from lakehouse.core.errors import BadSettingError
+from lakehouse.core.files import RemoteFiles
 from lakehouse.core.names import TableName
-from lakehouse.core.source import RemoteFiles
 from lakehouse.engines.duckdb import DuckDB, DuckDBEngine
 from lakehouse.engines.spark.session import LocalSession
 from lakehouse.engines.spark.settings import WARM
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from lakehouse.engines.spark.launch import StartedSession
     from lakehouse.ingest.run import Ingester
     from lakehouse.lake.copies import LakeCopies
-    from lakehouse.lake.observed import Observer
+    from lakehouse.lake.run_events import Observer
     from lakehouse.maintenance.maintain import Maintainer
     from lakehouse.pipelines import Pipeline
     from lakehouse.runs.records import RunLog
@@ -238,7 +238,7 @@ class Assembly:
     @functools.cached_property
     def _observer(self) -> Observer:
         from lakehouse.events.emitter import Events
-        from lakehouse.lake.observed import Observer
+        from lakehouse.lake.run_events import Observer
 
         events = Events(self.settings.events, self.home.logs)
         return Observer(

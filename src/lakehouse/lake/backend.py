@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 
 from lakehouse.config.profiles import resolve_profile
 from lakehouse.config.settings import Settings
-from lakehouse.core.authorship import acting_author
 from lakehouse.core.catalog import Catalog, CatalogContext
-from lakehouse.core.files import LOCAL, Files
+from lakehouse.core.files import LOCAL, Files, file_uri
 from lakehouse.core.format import FormatContext, TableFormat
+from lakehouse.core.refs import acting_author
 from lakehouse.core.registry import require
-from lakehouse.core.uris import file_uri
 from lakehouse.storage import access
 from lakehouse.storage.local import LocalHome
 from lakehouse.storage.s3 import is_remote

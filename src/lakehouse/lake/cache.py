@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lakehouse.engines.spark.jars import EMBEDDED, ICEBERG_AWS, S3A
-from lakehouse.process.locks import locked
+from lakehouse.process.files import locked
 
 #: An archive that no Spark has used for this long is of a Java or a release that is gone.
 _UNUSED_DAYS = 30

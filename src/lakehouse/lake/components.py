@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lakehouse.engines.spark.session import LocalSession
     from lakehouse.ingest.run import Ingester
     from lakehouse.lake.copies import LakeCopies
-    from lakehouse.lake.observed import Observer
+    from lakehouse.lake.run_events import Observer
     from lakehouse.maintenance.maintain import Maintainer
     from lakehouse.pipelines import Pipeline
     from lakehouse.runs.run import Runner

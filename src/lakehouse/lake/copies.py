@@ -83,7 +83,7 @@ class LakeCopies:
         """Copy the lake to the servers of another profile, with its history, branches and tags; this lake stays as it is."""
         from lakehouse.copies.content import take_content
         from lakehouse.copies.restore import LakeSource, check_empty, copy_lake
-        from lakehouse.process.locks import locked
+        from lakehouse.process.files import locked
 
         target, source = parts_of(open_backend(self.target_settings(profile))), parts_of(self.backend)
         marker = self.backend.home.folder / f"migration-{profile}"

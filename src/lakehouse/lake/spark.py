@@ -14,11 +14,11 @@ from lakehouse.config.profiles import resolve_profile
 from lakehouse.config.serialize import dump_settings
 from lakehouse.config.serve import ServeSettings
 from lakehouse.config.settings import Settings, ShellSettings
+from lakehouse.core.files import file_uri
 from lakehouse.core.names import CATALOG
-from lakehouse.core.uris import file_uri
 from lakehouse.engines.spark.daemon.client import SparkDaemonClient
 from lakehouse.engines.spark.settings import WARM
-from lakehouse.events.settings import EventSettings
+from lakehouse.events import EventSettings
 from lakehouse.storage.local import LocalHome
 from lakehouse.storage.s3 import is_remote
 

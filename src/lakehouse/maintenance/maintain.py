@@ -28,7 +28,7 @@ from lakehouse.maintenance.report import Action, MaintenanceReport
 from lakehouse.maintenance.statistics import StatisticsWriter
 from lakehouse.maintenance.sweep import Store, Sweeper, SweepReport
 from lakehouse.maintenance.tables import Compactor, RunSpark
-from lakehouse.process.locks import try_locked
+from lakehouse.process.files import try_locked
 
 _ATTEMPTS = 5
 #: A branch that a killed maintenance left is dropped after this time; a large compaction takes hours.

@@ -7,6 +7,7 @@ Dagster still chooses tables, partitions, time and retries.
 # Dagster reads the annotations of the functions it decorates, so this module does not postpone their evaluation.
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
@@ -14,15 +15,27 @@ import dagster as dg
 from lakehouse.core.errors import LakeError, Retryable
 from lakehouse.core.requests import RunRequest
 from lakehouse.lake import Lake
-from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 from lakehouse.pipelines import Days, FilesTable, Pipeline, Table
 from lakehouse.pipelines.partitions import Partitions
 from lakehouse.quality.model import Check, Outcome, Rule
 from lakehouse.runs.model import RunRecord, TableReport
+from lakehouse.tables.report import report_page
 
 _PREVIEWED_ROWS = 5
 #: A run is retried after errors that may pass: a server that does not answer, a table that others change.
 _RETRIES, _RETRY_AFTER_S = 2, 5
+
+
+#: The resource key that assets require.
+RESOURCE = "lakehouse"
+
+
+@dataclass(frozen=True)
+class LakeResource:
+    """An open lake, and the author of the commits that Dagster makes."""
+
+    lake: Lake
+    author: str = "dagster"
 
 
 def asset_key(name: str) -> dg.AssetKey:
@@ -186,3 +199,29 @@ def _check_results(
             description="; ".join(outcome.detail for outcome in same if outcome.detail) or None,
             metadata={"broken": sum(outcome.broken for outcome in same), "severity": same[0].severity},
         )
+
+
+def snapshot_report(pipelines: Sequence[Pipeline]) -> dg.AssetsDefinition:
+    """Define one asset downstream of every table of every pipeline."""
+    names = [table.name for pipeline in pipelines for table in pipeline.tables]
+
+    @dg.asset(
+        name="iceberg_snapshot_report",
+        deps=[asset_key(name) for name in names],
+        required_resource_keys={RESOURCE},
+        group_name="report",
+        kinds={"html"},
+        description="A page with the snapshots of every table and their growth.",
+    )
+    def write_report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
+        resource: LakeResource = getattr(context.resources, RESOURCE)
+        existing = {str(info.name) for info in resource.lake.tables()}
+        reports = [resource.lake.report(name) for name in names if name in existing]
+        file = resource.lake.folder / "reports" / "snapshots.html"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(report_page(reports))
+        metadata: dict[str, Any] = {"page": dg.MetadataValue.path(str(file)), "tables": len(reports)}
+        metadata |= {report.table: report.rows_total for report in reports}
+        return dg.MaterializeResult(metadata=metadata)
+
+    return write_report

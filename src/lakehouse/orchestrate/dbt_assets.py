@@ -11,9 +11,8 @@ import dagster as dg
 
 from lakehouse.core.errors import LakeError
 from lakehouse.core.requests import RunRequest
-from lakehouse.orchestrate.assets import asset_key
+from lakehouse.orchestrate.assets import RESOURCE, LakeResource, asset_key
 from lakehouse.orchestrate.dbt import run_dbt
-from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 
 
 def dbt_models(manifest: Path, project: Path) -> dg.AssetsDefinition:

@@ -13,12 +13,10 @@ from lakehouse.config.settings import Settings
 from lakehouse.core.errors import LakeError
 from lakehouse.ingest.files import discover
 from lakehouse.lake.assemble import all_pipelines, assemble
-from lakehouse.orchestrate.assets import pipeline_assets
+from lakehouse.orchestrate.assets import RESOURCE, LakeResource, pipeline_assets, snapshot_report
 from lakehouse.orchestrate.dbt import find_project, manifest_of
 from lakehouse.orchestrate.dbt_assets import dbt_models
 from lakehouse.orchestrate.maintenance import health_checks, maintenance_job, maintenance_schedules
-from lakehouse.orchestrate.report import snapshot_report
-from lakehouse.orchestrate.resource import RESOURCE, LakeResource
 from lakehouse.pipelines import Days, FilesTable, Pipeline
 
 #: Default schedules: after the end of a day, after the end of a month, every hour.

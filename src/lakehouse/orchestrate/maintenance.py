@@ -8,7 +8,7 @@ import dagster as dg
 
 from lakehouse.core.errors import LakeError
 from lakehouse.maintenance.policy import MaintenanceSettings
-from lakehouse.orchestrate.resource import RESOURCE
+from lakehouse.orchestrate.assets import RESOURCE
 from lakehouse.pipelines import Pipeline
 
 #: Below this score, a check warns.

@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.errors import BadDeclarationError
+from lakehouse.core.files import RemoteFiles
 from lakehouse.core.names import TableName
 from lakehouse.core.raw import RawArea
-from lakehouse.core.source import RemoteFiles
 from lakehouse.quality.model import Check, Rule
 
 if TYPE_CHECKING:

@@ -1,9 +1,14 @@
-"""Files that only their owner can read."""
+"""Files that processes share: locks, and files that only their owner can read."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from lakehouse.core.names import TableName
 
 
 def write_private(path: Path, text: str) -> None:
@@ -14,3 +19,28 @@ def write_private(path: Path, text: str) -> None:
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
         out.write(text)
     new.replace(path)
+
+
+def statement_lock(folder: Path, table: TableName) -> Path:
+    """The lock file that Spark holds while it runs a statement of an ingest into the table."""
+    return folder / f"{table}.writing.lock"
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Wait for the lock and hold it while the block runs."""
+    with file.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def try_locked(file: Path) -> Iterator[bool]:
+    """Hold the lock while the block runs, if it is free; yields whether it is held."""
+    with file.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True

@@ -1,4 +1,4 @@
-"""Processes by pid: identify one, measure its memory, end it."""
+"""Processes by pid: identify one, measure its memory, wait for it, end it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-
-from lakehouse.process.polling import wait_until
 
 STOP_TIMEOUT_S = 20.0
 
@@ -56,3 +56,13 @@ def memory_mb(pid: int) -> int | None:
     except (OSError, StopIteration):
         return None
     return own + sum(memory_mb(int(child)) or 0 for child in children)
+
+
+def wait_until(condition: Callable[[], object], timeout_s: float, every_s: float = 0.02) -> bool:
+    """Check a condition repeatedly; False if it still does not hold after the timeout."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(every_s)
+    return True

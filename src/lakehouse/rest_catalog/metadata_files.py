@@ -16,7 +16,7 @@ from pyiceberg.io import load_file_io
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.view.metadata import ViewMetadata
 
-from lakehouse.core.uris import local_path
+from lakehouse.core.files import local_path
 from lakehouse.rest_catalog.errors import NotFoundError, RestError
 from lakehouse.storage.s3 import error_code
 

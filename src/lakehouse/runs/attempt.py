@@ -23,12 +23,11 @@ from lakehouse.quality.checks import run_checks
 from lakehouse.quality.model import Outcome, SparkCheckContext
 from lakehouse.runs import validate
 from lakehouse.runs.build import TableBuild, raise_if_blocked
-from lakehouse.runs.context import LazySession, RunContext
+from lakehouse.runs.context import LazySession, RunContext, RunServices
 from lakehouse.runs.light import LightBuild
 from lakehouse.runs.model import RunRecord, TableReport
 from lakehouse.runs.reads import BranchReads
 from lakehouse.runs.schedule import run_concurrently, topological_batches
-from lakehouse.runs.services import RunServices
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

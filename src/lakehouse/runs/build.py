@@ -15,16 +15,14 @@ from lakehouse.core.tables import Snapshot
 from lakehouse.pipelines.model import Batch, Source, Table
 from lakehouse.quality.checks import run_check
 from lakehouse.quality.model import Check, Outcome, Rule, SparkCheckContext
-from lakehouse.runs.context import RunContext
+from lakehouse.runs.context import RunContext, read_batch
 from lakehouse.runs.lineage import changed_since, latest_note, lineage
 from lakehouse.runs.model import TableReport
 from lakehouse.runs.plan import PartitionPlan
 from lakehouse.runs.reads import MAX_ROWS, NeedsSparkError, Part, SmallCheckContext
 from lakehouse.runs.schedule import run_concurrently
-from lakehouse.runs.source_rows import read_batch
-from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, validated
-from lakehouse.runs.validate_few import MAX_ROWS as MAX_FEW_ROWS
-from lakehouse.runs.validate_few import validated_few
+from lakehouse.runs.validate import MAX_ROWS as MAX_FEW_ROWS
+from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, validated, validated_few
 from lakehouse.runs.write import Layout, Writer
 
 if TYPE_CHECKING:

@@ -1,22 +1,34 @@
-"""The state that the tables of one run share."""
+"""What the tables of one run share: the parts of the lake it works with, its state, and the rows of its sources."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.core.catalog import Catalog
+from lakehouse.core.errors import SourceError
+from lakehouse.core.files import LOCAL, Files, RemoteFiles
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
-from lakehouse.pipelines.model import Pipeline, SourceContext, Table
+from lakehouse.core.raw import RawArea
+from lakehouse.pipelines.model import Batch, Pipeline, Source, SourceContext, Table
 from lakehouse.pipelines.partitions import with_neighbours
 from lakehouse.quality.model import Outcome
 from lakehouse.runs.reads import BranchReads, Part
+from lakehouse.runs.records import RunLog
+from lakehouse.tables.directory import Tables
+from lakehouse.versioning.publish import Publisher
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+    from lakehouse.engines.duckdb import DuckDB
+    from lakehouse.ingest.run import Ingester
+
 
 #: Longer lists of partitions are read as the range they span: Spark plans a list of thousands for minutes.
 _LONGEST_LIST = 400
@@ -118,3 +130,63 @@ class RunContext:
 
 def _typed(key: str, kind: str) -> Any:
     return date.fromisoformat(key) if kind == "date" else key
+
+
+@dataclass(frozen=True)
+class RunServices:
+    """The parts of a lake that a run works with."""
+
+    tables: Tables
+    catalog: Catalog
+    publisher: Publisher
+    session: Callable[[Mapping[str, str], bool], AbstractContextManager[SparkSession]]
+    """Opens a Spark session with these settings; with True, in a JVM that nobody else uses."""
+    ingester: Callable[[str], Ingester]
+    """The ingester for the tables of a branch."""
+    settings: Mapping[str, Mapping[str, str]]
+    """`[sources.*]` by pipeline name."""
+    store: Callable[[Mapping[str, str]], RemoteFiles]
+    """The object store that source settings describe."""
+    raw: RawArea
+    log: RunLog
+    duckdb: DuckDB
+    author: str = ""
+    """The default author of runs."""
+    keep_days: int = 0
+    """Days until branches of unpublished runs and tags of published runs expire (0: never)."""
+    files: Files = LOCAL
+
+
+def read_batch(context: RunContext, source: Source, partitions: Sequence[str] | None, cursor: str) -> Batch:
+    """The rows of a source in some partitions, or all of them after a cursor, as one batch."""
+    if source.read_many and partitions and len(partitions) > 1:
+        batches = [_batch(source.read_many(context.source_context("", cursor), partitions))]
+    else:
+        batches = [_batch(source.read(context.source_context(key, cursor))) for key in partitions or [""]]
+    for batch in batches:
+        _refuse_missing_rows(source, batch)
+    first, rows = batches[0], batches[0].rows
+    for more in batches[1:]:
+        rows = rows.unionByName(more.rows, allowMissingColumns=True)
+    notes = {key: ", ".join(dict.fromkeys(b.notes[key] for b in batches if key in b.notes)) for key in first.notes}
+    counts = [each.row_count for each in batches]
+    row_count = sum(each or 0 for each in counts) if None not in counts else None
+    return Batch(rows, first.cursor, first.present, notes, first.fingerprint, row_count)
+
+
+def _refuse_missing_rows(source: Source, batch: Batch) -> None:
+    """Rows that the source has and Spark does not see would be deleted from the table."""
+    counts = [("rows", batch.rows, batch.row_count)]
+    if batch.present is not None:
+        counts.append(("keys", batch.present, batch.present_count))
+    for what, frame, expected in counts:
+        if expected is not None and (found := frame.count()) != expected:
+            raise SourceError(
+                f"{source.name} has {expected} {what}, and Spark read {found}: nothing was changed.",
+                "On a cluster, all executors must reach the lake's storage: set warehouse to s3://bucket/prefix "
+                "or to a folder that every machine shares.",
+            )
+
+
+def _batch(rows: DataFrame | Batch) -> Batch:
+    return rows if isinstance(rows, Batch) else Batch(rows)

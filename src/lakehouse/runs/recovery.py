@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from lakehouse.core.authorship import acting_author
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import RunBlockedError
-from lakehouse.core.refs import RUN_PREFIX
+from lakehouse.core.refs import RUN_PREFIX, acting_author
 from lakehouse.core.requests import RunRequest
 from lakehouse.runs.model import RunRecord
 from lakehouse.runs.records import RunLog

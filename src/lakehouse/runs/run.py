@@ -24,8 +24,8 @@ from lakehouse.pipelines.model import Pipeline
 from lakehouse.process.pids import start_time
 from lakehouse.runs import recovery
 from lakehouse.runs.attempt import Attempt, now
+from lakehouse.runs.context import RunServices
 from lakehouse.runs.model import RunRecord, new_run_id, reason
-from lakehouse.runs.services import RunServices
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -37,7 +37,7 @@ def run_folder(home: Path) -> Path:
 @cache
 def protocol_version() -> str:
     """Differs between two versions of the lakehouse whose settings or requests are not compatible."""
-    from lakehouse.core.version import __version__
+    from lakehouse.core import __version__
 
     names = [__version__, *(name for name, _, _ in all_settings())]
     return hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]

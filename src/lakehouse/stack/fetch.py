@@ -14,7 +14,7 @@ from lakehouse.config.settings import Settings
 from lakehouse.core.errors import JarError
 from lakehouse.engines.spark.jars import MavenArtifact, check_disk_space, ensure_jars
 from lakehouse.lake.spark import DownloadReporter
-from lakehouse.process.locks import locked
+from lakehouse.process.files import locked
 from lakehouse.stack.model import Artifact, ServerArchive, Wheel
 
 _WHEEL_TIMEOUT_S = 1800

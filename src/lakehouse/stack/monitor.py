@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lakehouse.core.errors import LakeError
-from lakehouse.process.logs import failure_line, log_size
+from lakehouse.process.daemons import failure_line, log_size
 from lakehouse.process.pids import memory_mb, start_time, terminate
 from lakehouse.stack.model import ProcessSpec, Service, StackContext
 from lakehouse.stack.process import fingerprint, start

@@ -19,7 +19,7 @@ from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError, PortTakenError, StackError
 from lakehouse.lake.spark import DownloadReporter, StatusReporter, silent
 from lakehouse.process.daemons import DaemonStartError, start_daemon
-from lakehouse.process.locks import locked
+from lakehouse.process.files import locked
 from lakehouse.process.sockets import bind_tcp, connect_unix
 from lakehouse.stack.context import LOCK, SOCKET, STATE, protocol_version, run_folder, stack_context
 from lakehouse.stack.fetch import fetch

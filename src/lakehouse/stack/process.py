@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from lakehouse.core.errors import ServiceFailedError
+from lakehouse.process.daemons import failure_line, log_size, open_log
 from lakehouse.process.files import write_private
 from lakehouse.process.guarded import guarded
-from lakehouse.process.logs import failure_line, log_size, open_log
 from lakehouse.process.pids import terminate
 from lakehouse.stack.model import ProcessSpec, StackContext
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakehouse.config.endpoints import Database, StackEndpoints
-from lakehouse.core.java_properties import java_properties
+from lakehouse.core.quoting import java_properties
 
 #: Trino's expire_snapshots and remove_orphan_files ignore gc.enabled and know one branch. They refuse to delete what is younger
 #: than this; access_rules() keeps users from changing it.

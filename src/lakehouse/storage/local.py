@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import get_ident
 
 from lakehouse.core.errors import DiskFullError, HomeError
-from lakehouse.process.locks import try_locked
+from lakehouse.process.files import try_locked
 
 LEAST_FREE_BYTES = 64 * 1024 * 1024
 _MARKER = "lake.version"

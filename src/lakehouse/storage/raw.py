@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from lakehouse.core.files import local_path
 from lakehouse.core.raw import LocalRawArea, RawArea, RawFile
-from lakehouse.core.uris import local_path
 from lakehouse.storage.s3 import S3, S3Settings, hadoop_uri, is_remote
 
 #: Below the warehouse: the lake's keys may have rights to no other place.

@@ -21,8 +21,8 @@ from lakehouse.core.errors import (
     StorageError,
     StorageUnreachableError,
 )
+from lakehouse.core.files import RemoteFile
 from lakehouse.core.setting import setting
-from lakehouse.core.source import RemoteFile
 
 SCHEME = "s3://"
 #: A wrong endpoint costs all attempts; a busy server answers the second or third.

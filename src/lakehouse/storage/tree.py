@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from lakehouse.core.errors import StorageError
-from lakehouse.core.uris import file_uri, local_path
+from lakehouse.core.files import file_uri, local_path
 from lakehouse.storage.s3 import S3, S3Settings, is_remote
 
 #: Names of files that are being written end with this.

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from lakehouse.core.files import LocalFiles
-from lakehouse.core.uris import file_uri, local_path
+from lakehouse.core.files import LocalFiles, file_uri, local_path
 from lakehouse.storage.s3 import S3, S3Settings, is_remote
 
 

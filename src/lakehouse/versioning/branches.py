@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lakehouse.core.authorship import acting_author
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import (
     BadNameError,
@@ -19,7 +18,7 @@ from lakehouse.core.errors import (
 )
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName, check_part, nearest
-from lakehouse.core.refs import RUN_PREFIX, Change, Commit, Published, Ref
+from lakehouse.core.refs import RUN_PREFIX, Change, Commit, Published, Ref, acting_author
 from lakehouse.core.result import Result
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.versioning.diff import TableChange, changed_rows, count_rows

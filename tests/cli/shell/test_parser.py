@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lakehouse.cli.shell.destructive import danger
 from lakehouse.cli.shell.parser import (
     Command,
     Sql,
     current_fragment,
+    danger,
     is_complete,
     parse_input,
     parse_script,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from lakehouse.core.source import RemoteFile
+from lakehouse.core.files import RemoteFile
 
 
 class RangeSource:

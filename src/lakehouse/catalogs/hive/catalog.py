@@ -13,10 +13,9 @@ from typing import Any, ClassVar
 
 from lakehouse.catalogs.hive.entries import MetastoreEntries
 from lakehouse.catalogs.hive.metastore import Metastore, alter, entry_of, format_of, locked, objects
-from lakehouse.core.catalog import CatalogCapabilities
+from lakehouse.core.catalog import CatalogCapabilities, spark_catalog
 from lakehouse.core.names import CATALOG, TableName
 from lakehouse.core.refs import Change, hash_pointers
-from lakehouse.core.spark_catalog import spark_catalog
 from lakehouse.core.state import TableEntry
 
 _POINTER = "metadata_location"

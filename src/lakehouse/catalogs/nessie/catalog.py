@@ -12,13 +12,21 @@ from lakehouse.catalogs.nessie import contents, history, publishing, refs, state
 from lakehouse.catalogs.nessie.annotations import Annotations
 from lakehouse.catalogs.nessie.api import Conflict, Content, NessieApi, Reference, put, remove
 from lakehouse.catalogs.nessie.contents import TABLE, VIEW, key_of, name_of, pointer_of
-from lakehouse.core.authorship import acting_author
-from lakehouse.core.catalog import CatalogCapabilities, FormatEntries
+from lakehouse.core.catalog import CatalogCapabilities, FormatEntries, spark_catalog
 from lakehouse.core.errors import BranchExistsError, CatalogBusyError, NoSuchBranchError, NoSuchCommitError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import CATALOG, MAIN, TableName
-from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published, ReachableFile, Ref, hash_pointers
-from lakehouse.core.spark_catalog import spark_catalog
+from lakehouse.core.refs import (
+    RUN_PREFIX,
+    Change,
+    Commit,
+    LogEntry,
+    Published,
+    ReachableFile,
+    Ref,
+    acting_author,
+    hash_pointers,
+)
 from lakehouse.core.state import CatalogState
 
 #: Attempts at a commit that conflicts with another one.

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
 from lakehouse.catalogs.rest.updates import change_of
-from lakehouse.core.catalog import CatalogCapabilities, FormatEntries
+from lakehouse.core.catalog import CatalogCapabilities, FormatEntries, spark_catalog
 from lakehouse.core.errors import (
     BadSettingError,
     CatalogAccessError,
@@ -24,7 +24,6 @@ from lakehouse.core.errors import (
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import CATALOG, TableName
 from lakehouse.core.refs import Change, hash_pointers
-from lakehouse.core.spark_catalog import spark_catalog
 from lakehouse.core.state import TableEntry
 
 #: Dropped tables are renamed into the namespace with this prefix.

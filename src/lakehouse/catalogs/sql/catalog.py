@@ -10,12 +10,10 @@ from lakehouse.catalogs.sql import drops, log, namespaces, publishing, refs, row
 from lakehouse.catalogs.sql.database import Database, Transaction
 from lakehouse.catalogs.sql.publishing import ConflictError
 from lakehouse.catalogs.sql.rows import KEY, TABLE, VIEW
-from lakehouse.core.authorship import acting_author
-from lakehouse.core.catalog import CatalogCapabilities, FormatEntries
+from lakehouse.core.catalog import CatalogCapabilities, FormatEntries, spark_catalog
 from lakehouse.core.errors import NoSuchBranchError, NoSuchCommitError
 from lakehouse.core.names import CATALOG, MAIN, TableName
-from lakehouse.core.refs import Change, Commit, LogEntry, Published, ReachableFile, Ref, hash_pointers
-from lakehouse.core.spark_catalog import spark_catalog
+from lakehouse.core.refs import Change, Commit, LogEntry, Published, ReachableFile, Ref, acting_author, hash_pointers
 from lakehouse.core.state import CatalogState
 
 _MAX_NAME, _MAX_TEXT = 255, 4000

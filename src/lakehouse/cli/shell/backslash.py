@@ -10,9 +10,8 @@ import time
 from pathlib import Path
 
 from lakehouse.cli.shell import commands
-from lakehouse.cli.shell.execute import execute, run_script
 from lakehouse.cli.shell.parser import Sql
-from lakehouse.cli.shell.registry import ShellUsageError, command, one_of
+from lakehouse.cli.shell.registry import ShellUsageError, command, execute, one_of, run_script
 from lakehouse.cli.shell.session import LIMIT, Session
 
 _SWITCH = {"on": "on", "off": "off"}

@@ -14,10 +14,9 @@ from prompt_toolkit.lexers import PygmentsLexer
 
 from lakehouse.cli.app import report_error
 from lakehouse.cli.shell.completer import LakeCompleter
-from lakehouse.cli.shell.destructive import danger
-from lakehouse.cli.shell.execute import execute
 from lakehouse.cli.shell.metadata import Metadata
-from lakehouse.cli.shell.parser import Command, Statement, is_complete, parse_input
+from lakehouse.cli.shell.parser import Command, Statement, danger, is_complete, parse_input
+from lakehouse.cli.shell.registry import execute
 from lakehouse.cli.shell.session import Session
 from lakehouse.core.errors import LakeError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from lakehouse.cli.shell.parser import Sql, Statement, parse_script
 from lakehouse.cli.shell.session import Session
 from lakehouse.core.errors import LakeError, UnknownChoiceError
 from lakehouse.core.names import nearest
@@ -63,3 +64,23 @@ def one_of(name: str, given: str, choices: Mapping[str, str]) -> str:
     if given.lower() not in choices:
         raise UnknownChoiceError(name, given, choices)
     return choices[given.lower()]
+
+
+def execute(session: Session, statement: Statement) -> None:
+    """Run one statement."""
+    if isinstance(statement, Sql):
+        session.last = statement
+        session.sql(statement)
+        return
+    command = find_command(statement.name, statement.arguments)
+    if not statement.name.startswith("\\") and statement.name != "help":
+        session.last = statement
+    command.run(session, statement.arguments)
+
+
+def run_script(session: Session, text: str) -> None:
+    """Run the statements of a text; the first error ends it."""
+    for statement in parse_script(text):
+        if session.ended:
+            return
+        execute(session, statement)

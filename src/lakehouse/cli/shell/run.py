@@ -6,9 +6,8 @@ from pathlib import Path
 
 from lakehouse.cli.app import report_error
 from lakehouse.cli.shell import backslash as _backslash  # noqa: F401 - registers its commands
-from lakehouse.cli.shell.execute import execute
 from lakehouse.cli.shell.parser import parse_script
-from lakehouse.cli.shell.registry import ShellUsageError
+from lakehouse.cli.shell.registry import ShellUsageError, execute
 from lakehouse.cli.shell.session import Session
 from lakehouse.core.errors import LakeError
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lakehouse.core.quoting import name as quoted
-from lakehouse.core.type_arguments import split_arguments
+from lakehouse.core.tables import split_arguments
 
 _TO_DUCKDB = {
     "string": "VARCHAR",

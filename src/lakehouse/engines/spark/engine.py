@@ -17,7 +17,7 @@ from lakehouse.core.requests import QueryRequest, WriteTarget
 from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement, TableUse
 from lakehouse.engines.spark.session import LocalSession, PreparedStatement
-from lakehouse.process.locks import locked, statement_lock
+from lakehouse.process.files import locked, statement_lock
 
 _MAIN = re.compile(rf"(?<![\w.`])`?{CATALOG}`?\s*\.", re.IGNORECASE)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lakehouse.core.errors import DiskFullError, JarError
-from lakehouse.process.locks import locked
+from lakehouse.process.files import locked
 
 #: Called while jars are downloaded, with (bytes so far, total bytes).
 Progress = Callable[[int, int], None]

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import EngineUnreachableError, NotInstalledError
-from lakehouse.core.java_properties import java_properties
+from lakehouse.core.quoting import java_properties
 from lakehouse.engines.spark.attach import Lease, gateway_environment
 from lakehouse.engines.spark.jars import EMBEDDED
 from lakehouse.engines.spark.java import Java
+from lakehouse.process.daemons import failure_line, open_log
 from lakehouse.process.files import write_private
-from lakehouse.process.logs import failure_line, open_log
-from lakehouse.process.polling import wait_until
+from lakehouse.process.pids import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

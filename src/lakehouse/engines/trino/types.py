@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lakehouse.core.type_arguments import split_arguments
+from lakehouse.core.tables import split_arguments
 
 _SPARK_TYPES = {
     "integer": "int",

@@ -12,9 +12,8 @@ from typing import Protocol
 
 from lakehouse.core.catalog import FormatEntries
 from lakehouse.core.errors import NotSupportedError, TableExistsError
-from lakehouse.core.files import LOCAL, Files
+from lakehouse.core.files import LOCAL, Files, file_uri, local_path
 from lakehouse.core.names import TableName
-from lakehouse.core.uris import file_uri, local_path
 
 #: What Java encodes in the path of a URI. Spark gives Hudi the encoded path as the name of the folder.
 _ENCODED = re.compile(r"[\s%<>\[\]\\^`{|}]")

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lakehouse.core.errors import LakeError, TableError
-from lakehouse.core.files import Files
-from lakehouse.core.uris import file_uri, local_path
+from lakehouse.core.files import Files, file_uri, local_path
 from lakehouse.formats.iceberg.metadata import parse_metadata
 
 #: Field ids of a manifest list and of a manifest (Iceberg's specification).

@@ -14,9 +14,9 @@ from typing import Any, TextIO
 
 from lakehouse.config.serialize import parse_settings
 from lakehouse.config.settings import Settings
-from lakehouse.core.authorship import acting_for
 from lakehouse.core.errors import LakeError, PipelineError
 from lakehouse.core.names import TableName
+from lakehouse.core.refs import acting_for
 from lakehouse.core.requests import IngestRequest, ReadOptions, RunRequest
 from lakehouse.http.answers import plain
 from lakehouse.lake import Lake

@@ -14,9 +14,8 @@ from lakehouse.core.errors import BadRequestError, ForbiddenError, MediaTypeErro
 from lakehouse.core.names import TableName
 from lakehouse.http.answers import plain
 from lakehouse.http.jobs.process import ingest_request
-from lakehouse.http.parameters import Branch, Table
 from lakehouse.http.principal import WRITE
-from lakehouse.http.registry import Routes
+from lakehouse.http.registry import Branch, Routes, Table
 from lakehouse.http.rows import prepare, suffix_of
 from lakehouse.http.service import Call, CallContext
 from lakehouse.http.uploads import Upload, check_size, new_upload, save_body, save_multipart

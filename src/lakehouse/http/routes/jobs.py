@@ -14,9 +14,8 @@ from starlette.responses import StreamingResponse
 
 from lakehouse.http.answers import page
 from lakehouse.http.jobs.model import ENDED
-from lakehouse.http.parameters import PageSize, PageToken
 from lakehouse.http.principal import READ, WRITE
-from lakehouse.http.registry import Routes
+from lakehouse.http.registry import PageSize, PageToken, Routes
 from lakehouse.http.service import Call, CallContext
 
 routes = Routes("jobs")

@@ -10,9 +10,8 @@ from pydantic import BaseModel, Field
 from lakehouse.core.errors import ForbiddenError
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.http.answers import page, plain
-from lakehouse.http.parameters import Branch, Limit, PageSize, PageToken
 from lakehouse.http.principal import READ, WRITE
-from lakehouse.http.registry import Routes
+from lakehouse.http.registry import Branch, Limit, PageSize, PageToken, Routes
 from lakehouse.http.service import Call, CallContext
 
 routes = Routes("branches")

@@ -10,9 +10,8 @@ from pydantic import BaseModel, Field
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import RUN_PREFIX
 from lakehouse.http.answers import page, plain
-from lakehouse.http.parameters import PageSize, PageToken
 from lakehouse.http.principal import READ, WRITE
-from lakehouse.http.registry import Routes
+from lakehouse.http.registry import PageSize, PageToken, Routes
 from lakehouse.http.service import Call, CallContext
 from lakehouse.pipelines import Pipeline
 from lakehouse.pipelines.registry import by_name

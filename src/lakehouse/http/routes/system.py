@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
-from lakehouse.core.version import __version__
-from lakehouse.http.audit_query import AuditExecution
+from lakehouse.core import __version__
 from lakehouse.http.docs_page import render
+from lakehouse.http.execution import AuditExecution
 from lakehouse.http.metrics import CONTENT_TYPE_LATEST
 from lakehouse.http.principal import ADMIN, PUBLIC, READ
 from lakehouse.http.registry import Routes

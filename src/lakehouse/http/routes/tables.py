@@ -12,9 +12,8 @@ from starlette.responses import Response
 from lakehouse.core.requests import QueryRequest
 from lakehouse.http.answers import page, plain
 from lakehouse.http.execution import Execution
-from lakehouse.http.parameters import Branch, Limit, PageSize, PageToken, Table, When
 from lakehouse.http.principal import READ, WRITE
-from lakehouse.http.registry import Routes
+from lakehouse.http.registry import Branch, Limit, PageSize, PageToken, Routes, Table, When
 from lakehouse.http.service import CallContext
 from lakehouse.http.streaming import RESULT_CONTENT, PieceStream, accepted_format, start
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lakehouse.core.errors import NotSupportedError
-from lakehouse.core.source import RemoteFile, RemoteFiles
+from lakehouse.core.files import RemoteFile, RemoteFiles
 from lakehouse.ingest.files import remote
 from lakehouse.ingest.files.errors import EmptyGlobError, NoDataFilesError, NoSuchFileError, UnreadableFileError
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from threading import Event
 
 from lakehouse.core.errors import DiskFullError, NotSupportedError
+from lakehouse.core.files import RemoteFile, RemoteFiles
 from lakehouse.core.registry import installed, load
-from lakehouse.core.source import RemoteFile, RemoteFiles
 from lakehouse.ingest.files.errors import EmptyGlobError, NoDataFilesError, NoSuchFileError
 
 #: The entry point group in which other packages register sources by URL scheme.

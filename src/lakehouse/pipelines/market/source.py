@@ -19,7 +19,7 @@ from lakehouse.pipelines.model import Batch, SourceContext
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from lakehouse.core.source import RemoteFiles
+    from lakehouse.core.files import RemoteFiles
 
 #: The columns of a file in their order, with their types in the lake.
 COLUMNS = {

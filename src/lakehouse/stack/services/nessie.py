@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakehouse.core.java_properties import java_properties
+from lakehouse.core.quoting import java_properties
 from lakehouse.engines.spark.jars import MavenArtifact
 from lakehouse.process.probes import answers
 from lakehouse.stack.fetch import artifact_path

@@ -8,7 +8,7 @@ from typing import Any
 
 from lakehouse.config.profiles import EMBEDDED
 from lakehouse.core.errors import NotSupportedError
-from lakehouse.core.uris import file_uri
+from lakehouse.core.files import file_uri
 from lakehouse.process.probes import answers
 from lakehouse.stack.model import ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.services.ours import ENVIRONMENT, listening

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotInstalledError, ServiceFailedError
-from lakehouse.core.java_properties import java_properties
+from lakehouse.core.quoting import java_properties
 from lakehouse.engines.spark.jars import MavenArtifact
 from lakehouse.engines.spark.java import find_java
-from lakehouse.process.locks import locked
+from lakehouse.process.files import locked
 from lakehouse.process.probes import accepts_connections, answers
 from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext

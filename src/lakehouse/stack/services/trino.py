@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.request import Request
 
-from lakehouse.core.java_properties import java_properties
+from lakehouse.core.quoting import java_properties
 from lakehouse.engines.spark.jars import MavenArtifact
 from lakehouse.process.probes import answers, fetch_json
 from lakehouse.stack.fetch import artifact_path

@@ -18,13 +18,13 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
-from lakehouse.core.authorship import acting_for
+from lakehouse.core import __version__
 from lakehouse.core.encoding import ArrowEncoder
 from lakehouse.core.errors import LakeError
 from lakehouse.core.jsonable import jsonable
+from lakehouse.core.refs import acting_for
 from lakehouse.core.requests import QueryRequest, WriteTarget
 from lakehouse.core.result import BatchedRows, Result
-from lakehouse.core.version import __version__
 from lakehouse.engines.spark.daemon.client import ARROW
 from lakehouse.engines.spark.session import LocalSession
 

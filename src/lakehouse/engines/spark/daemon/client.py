@@ -16,12 +16,12 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.authorship import acting_author
 from lakehouse.core.engine import EngineCapabilities, Query, job_group
 from lakehouse.core.errors import EngineUnreachableError, LakeError, StatementLostError, error_from_dict
+from lakehouse.core.refs import acting_author
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import Column
-from lakehouse.process.locks import locked
+from lakehouse.process.files import locked
 
 if TYPE_CHECKING:
     from lakehouse.engines.spark.attach import Lease
@@ -216,7 +216,7 @@ def fingerprint(serialized: str) -> str:
     """Identifies the settings and the code that a daemon runs with."""
     import hashlib
 
-    from lakehouse.core.version import __version__
+    from lakehouse.core import __version__
 
     return hashlib.sha256(f"{__version__}\n{sys.executable}\n{serialized}".encode()).hexdigest()[:16]
 

@@ -21,7 +21,7 @@ from lakehouse.pipelines.taxi.source.download import (
     fetch_version,
 )
 from lakehouse.pipelines.taxi.source.web import FileVersion, HttpStatusError, TransientError
-from lakehouse.process.locks import locked
+from lakehouse.process.files import locked
 
 if TYPE_CHECKING:
     from lakehouse.pipelines.model import SourceContext
