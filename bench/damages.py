@@ -10,8 +10,8 @@ import pyarrow
 from tests.maintenance.desk import BY_DAY, append, catalog_of, create, delete_by_position, rows
 from tests.versioning.shop import pyiceberg
 
+from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import TableName
-from lakehouse.formats.iceberg.references import load_metadata
 from lakehouse.lake import Lake
 from lakehouse.pyiceberg_internals import fast_commits, merging_append, write_data_file
 

@@ -27,9 +27,9 @@ from tests.versioning.shop import with_settings
 from bench.damages import DAMAGES, ROWS, Damage, copied, one_row_commits, tiny_partitions
 from bench.measure import Figure, Ratio, beside_own, interleaved, report, versus, waited
 from lakehouse.core.files import LOCAL
+from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import MaintainRequest
-from lakehouse.formats.iceberg.references import load_metadata
 from lakehouse.lake import Lake
 
 LAKE = str(Path(sys.executable).parent / "lake")

@@ -13,13 +13,16 @@ from typing import Any
 
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.catalog import MetastoreCatalog, PropertiesUpdateSummary
+from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.catalog.rest import RestCatalog as RestClient
-from pyiceberg.io import InputFile
+from pyiceberg.io import FileIO, InputFile, load_file_io
 from pyiceberg.manifest import ManifestContent, ManifestWriterV2
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START
-from pyiceberg.table import StagedTable, Table, Transaction
-from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV2, TableMetadataV3
+from pyiceberg.table import StagedTable, StaticTable, Table, Transaction
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, TableMetadataV1, TableMetadataV2, TableMetadataV3
 from pyiceberg.typedef import IcebergBaseModel, Record
+
+from lakehouse.core.metadata_file import uncompressed
 
 REVIEWED_VERSION = "0.12.0"
 NEWEST_FORMAT = 3
@@ -92,6 +95,19 @@ class StagingCatalog(MetastoreCatalog):  # type: ignore[misc] # PyIceberg's type
 
 
 # ---- metadata ---------------------------------------------------------------------------------------------------
+
+
+def metadata_at(location: str, io: FileIO) -> TableMetadata:
+    """Return the metadata in a file. PyIceberg's own reader takes a file for gzipped by its name, not by its content."""
+    with io.new_input(location).open() as stream:
+        return TableMetadataUtil.parse_raw(uncompressed(stream.read()).decode())
+
+
+def table_at(location: str, properties: Mapping[str, str]) -> StaticTable:
+    """Return the table that a metadata file describes, for reading."""
+    metadata = metadata_at(location, load_file_io(dict(properties), location))
+    io = load_file_io({**properties, **metadata.properties}, location)
+    return StaticTable(("static-table", location), metadata, location, io, NoopCatalog("static-table"))
 
 
 def dump_metadata(metadata: TableMetadata) -> str:

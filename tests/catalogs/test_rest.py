@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +30,7 @@ from lakehouse.core.errors import (
     NotSupportedError,
     TableExistsError,
 )
+from lakehouse.core.files import local_path
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Change, Commit
 
@@ -72,6 +75,18 @@ def test_tables_and_pointers_are_the_servers(catalog: RestCatalog, served: Serve
     assert catalog.pointers([LEADS, DEALS]) == {LEADS: served.catalog.pointer(LEADS), DEALS: None}
     assert catalog.state_hash() != state
     assert not catalog.has_view(LEADS)
+
+
+def test_gzipped_metadata_becomes_the_servers(catalog: RestCatalog) -> None:
+    before = catalog.pointer(LEADS)
+    assert before is not None
+    metadata = json.loads(local_path(before).read_bytes())
+    metadata["properties"]["owner"] = "ada"
+    after = before.replace(".metadata.json", "-next.gz.metadata.json")
+    local_path(after).write_bytes(gzip.compress(json.dumps(metadata).encode()))
+    assert catalog.commit([Change(LEADS, before, after)])
+    assert theirs(catalog).load_table(str(LEADS)).properties["owner"] == "ada"
+    assert catalog.is_committed(Change(LEADS, before, after))
 
 
 def test_a_dropped_table_comes_back_with_its_rows(catalog: RestCatalog) -> None:

@@ -30,10 +30,10 @@ from tests.versioning.shop import pyiceberg
 
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.files import local_path
+from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import TableName
 from lakehouse.core.properties import new_table_properties
 from lakehouse.core.requests import MaintainRequest
-from lakehouse.formats.iceberg.references import load_metadata
 from lakehouse.lake import Lake
 from lakehouse.maintenance.maintain import Maintainer
 from lakehouse.maintenance.report import MaintenanceReport

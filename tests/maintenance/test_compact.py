@@ -124,7 +124,7 @@ def test_delete_files_of_data_that_stays_are_kept(lake: Lake) -> None:
     assert len(part.removed_deletes) == 1
     pointer = catalog_of(lake).pointer(NAME)
     assert pointer
-    from lakehouse.formats.iceberg.references import load_metadata
+    from lakehouse.core.metadata_file import load_metadata
 
     raw = rewrite.replace_files(loaded, load_metadata(pointer, maintained.files), part, {}, maintained.now(), files)
     assert maintained.committer.commit(NAME, pointer, raw, "half of it")

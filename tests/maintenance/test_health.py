@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.maintenance.desk import T, append, create, damaged, delete_by_position, maintainer, opened, orphan_of
 
 from lakehouse.core.files import LOCAL, local_path
-from lakehouse.formats.iceberg.references import load_metadata
+from lakehouse.core.metadata_file import load_metadata
 from lakehouse.lake import Lake
 from lakehouse.lake.cache import prune_cache
 from lakehouse.maintenance.layout import layout_of

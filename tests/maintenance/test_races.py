@@ -218,7 +218,7 @@ def test_a_reader_that_began_right_before_a_snapshot_was_replaced_keeps_it(
 
 
 def expire_raw(lake: Lake) -> dict[str, Any]:
-    from lakehouse.formats.iceberg.references import load_metadata
+    from lakehouse.core.metadata_file import load_metadata
 
     pointer = catalog_of(lake).pointer(NAME)
     assert pointer

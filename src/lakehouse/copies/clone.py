@@ -10,6 +10,7 @@ from pathlib import Path
 from lakehouse.copies.content import hudi_folders
 from lakehouse.copies.lake_parts import LakeParts
 from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.metadata_file import load_metadata, new_uri, version_of
 from lakehouse.core.refs import Commit
 from lakehouse.core.state import CatalogState, TableEntry
 from lakehouse.formats.iceberg import relocate
@@ -63,7 +64,7 @@ def _fill(source: LakeParts, target: LakeParts, tag: str) -> CloneReport:
 
 def _clone_table(source: LakeParts, target: LakeParts, entry: TableEntry) -> TableEntry:
     """Write the metadata of a table with a location in the clone: its next files go there, the present ones stay."""
-    raw = relocate.parse_metadata(source.files.read(entry.pointer))
+    raw = load_metadata(entry.pointer, source.files)
     raw["location"] = target.names.uri(source.names.of(raw["location"]))
     raw["properties"] = {
         name: value for name, value in raw.get("properties", {}).items() if name not in relocate.PATH_PROPERTIES
@@ -71,8 +72,7 @@ def _clone_table(source: LakeParts, target: LakeParts, entry: TableEntry) -> Tab
     # Files that engines may remove after a commit, by a property of the table.
     raw["metadata-log"] = []
     folder = f"{target.names.of(raw['location'])}/metadata"
-    version = Path(entry.pointer).name.partition("-")[0]
-    number = int(version) if version.isdecimal() else 0
-    pointer = target.names.uri(f"{folder}/{number:05}-{uuid.uuid4()}.metadata.json")
+    version = max(version_of(Path(entry.pointer).name), 0)
+    pointer = target.names.uri(new_uri(folder, version))
     target.warehouse.write(target.names.of(pointer), json.dumps(raw).encode())
     return replace(entry, pointer=pointer)

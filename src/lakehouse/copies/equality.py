@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lakehouse.copies.lake_parts import FileNames
+from lakehouse.core.metadata_file import parse_metadata
 from lakehouse.core.state import CatalogState, TableEntry
 from lakehouse.formats.iceberg import avro, relocate
 
@@ -38,7 +39,7 @@ class Side:
 
     def digest(self, entry: TableEntry) -> tuple[str, dict[str, str]]:
         """Return a digest of a table's metadata without its snapshots' files, and one of the files of each snapshot."""
-        raw = relocate.parse_metadata(self.read(entry.pointer))
+        raw = parse_metadata(entry.pointer, self.read(entry.pointer))
         plain = relocate.move_table(raw, self.names.of)
         snapshots = {
             str(each["snapshot-id"]): self._of_list(each["manifest-list"])

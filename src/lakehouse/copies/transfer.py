@@ -144,7 +144,7 @@ class Transfer:
 
     def _metadata(self, name: str) -> None:
         with _explained(name):
-            self._write(name, relocate.move_metadata(self.source.read(name), self.move))
+            self._write(name, relocate.move_metadata(name, self.source.read(name), self.move))
 
     def _length_of(self, uri: str) -> int:
         return self._sizes[WAREHOUSE + self._old.of(uri)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +11,8 @@ from typing import Any
 
 from lakehouse.copies.findings import CORRUPT, DANGLING, MISPLACED, MISSING, Finding
 from lakehouse.copies.verify_files import Problem, Warehouse, check_data
+from lakehouse.core.errors import TableError
+from lakehouse.core.metadata_file import parse_metadata
 from lakehouse.core.state import TableEntry
 from lakehouse.formats.iceberg import avro, relocate
 from lakehouse.formats.iceberg.avro_values import AvroError
@@ -60,9 +60,9 @@ class TableChecks:
         if content is None:
             return
         try:
-            raw = relocate.parse_metadata(content)
+            raw = parse_metadata(entry.pointer, content)
             location = raw["location"]
-        except (ValueError, KeyError, TypeError, EOFError, gzip.BadGzipFile, json.JSONDecodeError) as exc:
+        except (TableError, KeyError) as exc:
             self._add(owner, entry.pointer, (CORRUPT, f"it is no metadata file: {exc}"))
             return
         if previous:

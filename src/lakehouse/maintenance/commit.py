@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +10,7 @@ from typing import Any
 
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.files import Files
+from lakehouse.core.metadata_file import write_next
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Commit, Published
 
@@ -34,7 +33,7 @@ class Committer:
 
     def commit(self, table: TableName, expected: str, raw: Mapping[str, Any], message: str) -> str:
         """Make `raw` the metadata of a table if its pointer is still `expected`; returns the pointer, empty if it is not."""
-        new = self._write(expected, raw)
+        new = write_next(expected, raw, self.files)
         with forked(self.catalog, table, expected) as branch:
             if not branch or not self.catalog.on(branch).swap_pointer(table, expected, new):
                 return ""
@@ -43,14 +42,6 @@ class Committer:
     def signed(self, message: str) -> Commit:
         """Return who commits and why."""
         return Commit(KIND, self.author, message)
-
-    def _write(self, pointer: str, raw: Mapping[str, Any]) -> str:
-        """Write a metadata file beside the one of a pointer."""
-        folder, _, name = pointer.rpartition("/")
-        number = int(found[1]) + 1 if (found := re.match(r"v?(\d+)[-.]", name)) else 0
-        uri = f"{folder}/{number:05}-{uuid.uuid4()}.metadata.json"
-        self.files.write(uri, json.dumps(raw).encode())
-        return uri
 
 
 @contextmanager

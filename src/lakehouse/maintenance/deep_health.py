@@ -9,9 +9,10 @@ from typing import Any
 
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.files import Files
+from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import ReachableFile
-from lakehouse.formats.iceberg.references import load_metadata, normalized
+from lakehouse.formats.iceberg.references import normalized
 from lakehouse.maintenance.health import Reason, TableHealth
 from lakehouse.maintenance.inventory import Inventories, Inventory
 from lakehouse.maintenance.policy import Policy
@@ -62,9 +63,9 @@ def deepen(
 
 
 def _manifests(pointer: str, catalog: Catalog, storage: Files, policy: Policy, reasons: list[Reason]) -> dict[str, Any]:
-    from pyiceberg.table import StaticTable
+    from lakehouse.pyiceberg_internals import table_at
 
-    table = StaticTable.from_metadata(pointer, dict(catalog.pyiceberg_properties()))
+    table = table_at(pointer, catalog.pyiceberg_properties())
     files = read_snapshot(table)
     if too_many_manifests(files):
         text = f"{len(files.manifests)} manifests for {len(files.data)} files: every query reads each of them."

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -11,9 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from lakehouse.core.catalog import Catalog
-from lakehouse.core.errors import LakeError, TableError
+from lakehouse.core.errors import LakeError
 from lakehouse.core.files import Files
 from lakehouse.core.format import TableFormat
+from lakehouse.core.metadata_file import parse_metadata
 from lakehouse.core.names import TableName
 from lakehouse.maintenance import hudi
 from lakehouse.maintenance.expire import expirable
@@ -89,8 +88,9 @@ class HealthCheck:
     def _table(self, name: TableName, pointer: str, policy: Policy) -> TableHealth:
         """Return the health of the Iceberg table that a pointer refers to."""
         try:
-            raw, size = read_raw(pointer, self.files)
-            found = layout_of(raw, size, policy.target_file_size)
+            content = self.files.read(pointer)
+            raw = parse_metadata(pointer, content)
+            found = layout_of(raw, len(content), policy.target_file_size)
         except (LakeError, OSError, KeyError, TypeError) as exc:
             return TableHealth(str(name), "iceberg", 0, 0, 0, 0, 0, 0, 0, problem=f"{pointer} cannot be read: {exc}")
         return score(str(name), found, len(expirable(raw, policy, self.now())))
@@ -103,15 +103,6 @@ class HealthCheck:
             for name in tables.tables():
                 if only is None or name in only:
                     yield _hudi_health(tables, name, policy_of(name))
-
-
-def read_raw(pointer: str, files: Files) -> tuple[dict[str, Any], int]:
-    """Return the JSON of a metadata file and the size of the file."""
-    data = files.read(pointer)
-    try:
-        return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data), len(data)
-    except (ValueError, EOFError, gzip.BadGzipFile) as exc:
-        raise TableError(f"The metadata file {pointer} is damaged: {exc}.", "lake verify") from exc
 
 
 def score(name: str, layout: Layout, expired: int, table_format: str = "iceberg") -> TableHealth:

@@ -14,9 +14,9 @@ from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import LakeError, MaintenanceRunningError, NoSuchTableError, NotSupportedError
 from lakehouse.core.files import Files
 from lakehouse.core.format import TableFormat
+from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import MaintainRequest
-from lakehouse.formats.iceberg.references import load_metadata
 from lakehouse.maintenance.commit import BRANCH_PREFIX, Committer
 from lakehouse.maintenance.expire import expirable, without_snapshots
 from lakehouse.maintenance.health import HealthCheck, TableHealth

@@ -8,9 +8,9 @@ from typing import Any
 
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.files import Files
+from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
-from lakehouse.formats.iceberg.references import load_metadata
 from lakehouse.maintenance.commit import Committer, forked
 from lakehouse.maintenance.report import Action
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Protocol
 
 from lakehouse.core.errors import LakeError
-from lakehouse.formats.iceberg.references import load_metadata, normalized
+from lakehouse.core.metadata_file import load_metadata
+from lakehouse.formats.iceberg.references import normalized
 from lakehouse.maintenance.inventory import Inventories, Inventory
 from lakehouse.maintenance.layout import utc_now
 

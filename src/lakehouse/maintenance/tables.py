@@ -15,9 +15,9 @@ from typing import Any
 
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.files import Files
+from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
-from lakehouse.formats.iceberg.references import load_metadata
 from lakehouse.maintenance import compact as compaction
 from lakehouse.maintenance.commit import Committer, forked
 from lakehouse.maintenance.layout import COMPACTED_FILES, layout_of
@@ -198,9 +198,9 @@ class Compactor:
         return self._load_pointer(pointer) if pointer else None
 
     def _load_pointer(self, pointer: str) -> Loaded:
-        from pyiceberg.table import StaticTable
+        from lakehouse.pyiceberg_internals import table_at
 
-        found = StaticTable.from_metadata(pointer, dict(self.catalog.pyiceberg_properties()))
+        found = table_at(pointer, self.catalog.pyiceberg_properties())
         return Loaded(pointer, load_metadata(pointer, self.files), found, read_snapshot(found))
 
 

@@ -17,6 +17,7 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.view.metadata import ViewMetadata
 
 from lakehouse.core.files import local_path
+from lakehouse.core.metadata_file import uncompressed
 from lakehouse.rest_catalog.errors import NotFoundError, RestError
 from lakehouse.storage.s3 import error_code
 
@@ -132,7 +133,7 @@ class MetadataFiles:
             ) from exc
         except (OSError, ValueError) as exc:
             raise _failure(f"{location} could not be read", exc) from exc
-        return gzip.decompress(content) if location.endswith(_GZIP) else content
+        return uncompressed(content)
 
     def _io(self, location: str) -> Any:
         # One per scheme: an S3 client is expensive to create and safe to share.

@@ -116,9 +116,10 @@ class HiveCatalog:
         from hive_metastore.ttypes import FieldSchema
         from pyiceberg.catalog.hive import SchemaToHiveConverter
         from pyiceberg.schema import visit
-        from pyiceberg.table import StaticTable
 
-        fields = StaticTable.from_metadata(pointer, dict(self.io)).schema().fields
+        from lakehouse.pyiceberg_internals import table_at
+
+        fields = table_at(pointer, self.io).schema().fields
         return [
             FieldSchema(each.name, visit(each.field_type, SchemaToHiveConverter(False)), each.doc) for each in fields
         ]

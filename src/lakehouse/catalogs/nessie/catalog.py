@@ -15,6 +15,7 @@ from lakehouse.catalogs.nessie.contents import TABLE, VIEW, key_of, name_of, poi
 from lakehouse.core.catalog import CatalogCapabilities, FormatEntries, spark_catalog
 from lakehouse.core.errors import BranchExistsError, CatalogBusyError, NoSuchBranchError, NoSuchCommitError
 from lakehouse.core.files import LOCAL, Files
+from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.refs import (
     RUN_PREFIX,
@@ -303,7 +304,7 @@ class NessieCatalog:
         return found.get(key_of(table)), seen
 
     def _table_at(self, location: str, id: str) -> dict[str, object]:
-        return contents.table_content(location, contents.parse_metadata(self.files.read(location)), id)
+        return contents.table_content(location, load_metadata(location, self.files), id)
 
     def _signed(self, commit: Commit) -> Commit:
         return commit if commit.author else replace(commit, author=acting_author() or self.author)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,16 +52,6 @@ def view_content(location: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
     version = metadata["current-version-id"]
     schema = next(each["schema-id"] for each in metadata["versions"] if each["version-id"] == version)
     return {"type": VIEW, "metadataLocation": location, "versionId": version, "schemaId": schema}
-
-
-def parse_metadata(metadata: bytes) -> Mapping[str, Any]:
-    """Parse a metadata file, gzipped or not."""
-    if metadata[:2] == b"\x1f\x8b":
-        import gzip
-
-        metadata = gzip.decompress(metadata)
-    found: Mapping[str, Any] = json.loads(metadata)
-    return found
 
 
 def without_id(content: Content) -> dict[str, Any]:

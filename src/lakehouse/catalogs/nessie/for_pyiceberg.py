@@ -23,14 +23,13 @@ from pyiceberg.exceptions import (  # noqa: TID253
     TableAlreadyExistsError,
 )
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec  # noqa: TID253
-from pyiceberg.serializers import FromInputFile  # noqa: TID253
 from pyiceberg.table import CommitTableResponse, Table  # noqa: TID253
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder  # noqa: TID253
 
 from lakehouse.catalogs.nessie.api import Conflict, Content, Key, NessieApi, Reference, put, remove
 from lakehouse.catalogs.nessie.contents import NAMESPACE, TABLE, VIEW, namespace_content, table_content
 from lakehouse.core.properties import new_table_properties
-from lakehouse.pyiceberg_internals import StagingCatalog
+from lakehouse.pyiceberg_internals import StagingCatalog, metadata_at
 
 if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
@@ -233,7 +232,7 @@ class NessieTables(StagingCatalog):
         return table, content, seen
 
     def _metadata_at(self, location: str) -> TableMetadata:
-        return FromInputFile.table_metadata(self.file_io(location).new_input(location))
+        return metadata_at(location, self.file_io(location))
 
     def _list(self, namespace: str | Key, kind: str) -> list[Key]:
         above = Catalog.identifier_to_tuple(namespace) if namespace else ()

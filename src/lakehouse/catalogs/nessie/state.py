@@ -17,6 +17,7 @@ from lakehouse.catalogs.nessie.api import Content, NessieApi, Reference, put, re
 from lakehouse.catalogs.nessie.contents import NAMESPACE, VIEW, key_of, name_of, pointer_of
 from lakehouse.core.errors import BadNameError, TableExistsError
 from lakehouse.core.files import Files
+from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import Commit, LogEntry, Ref
 from lakehouse.core.state import BranchState, CatalogState, DroppedTable, Namespaces, TableEntry, TagState
@@ -242,7 +243,7 @@ class Replay:
     def _logged(self, table: TableName, pointer: str) -> TableEntry | None:
         """Return what the log refers to as a table or a view; None if its metadata file has expired."""
         try:
-            return TableEntry(table, pointer, "view-uuid" in contents.parse_metadata(self._files.read(pointer)))
+            return TableEntry(table, pointer, "view-uuid" in load_metadata(pointer, self._files))
         except FileNotFoundError:
             return None
 
@@ -282,7 +283,7 @@ class Replay:
         """Return what Nessie stores for a metadata file; None if the file has expired."""
         if entry not in self._contents:
             try:
-                metadata = contents.parse_metadata(self._files.read(entry.pointer))
+                metadata = load_metadata(entry.pointer, self._files)
             except FileNotFoundError:
                 self._contents[entry] = None
             else:

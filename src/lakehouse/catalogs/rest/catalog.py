@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from lakehouse.core.errors import (
     TableExistsError,
 )
 from lakehouse.core.files import LOCAL, Files
+from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import CATALOG, TableName
 from lakehouse.core.refs import Change, hash_pointers
 from lakehouse.core.state import TableEntry
@@ -166,8 +166,7 @@ class RestCatalog:
         return properties == wanted and all(current["metadata"].get(name) == expected.get(name) for name in same)
 
     def _read(self, pointer: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.files.read(pointer))
-        return found
+        return load_metadata(pointer, self.files)
 
     def _send(self, changes: Sequence[tuple[TableName, Mapping[str, Any]]]) -> bool:
         """Send changes in one request; False if the server reports a conflict."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -11,13 +9,13 @@ from typing import Any
 
 from lakehouse.core.errors import TableError
 from lakehouse.core.files import LOCAL, Files
+from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.tables import Column, Snapshot
 
 #: The prefix of our own entries in a snapshot's summary.
 NOTES = "lake."
 KEY_PROPERTY = "lake.key"
 
-_GZIP = b"\x1f\x8b"
 _SPARK_WORDS = {"long": "bigint", "timestamptz": "timestamp", "timestamp": "timestamp_ntz", "uuid": "string"}
 
 
@@ -157,26 +155,12 @@ class Metadata:
 def read_metadata(uri: str, files: Files = LOCAL) -> Metadata:
     """Read a metadata file, plain or gzipped."""
     try:
-        data = files.read(uri)
+        return Metadata(load_metadata(uri, files))
     except OSError as exc:
         raise TableError(
             f"The catalog points at {uri}, which cannot be read: {exc.strerror or 'there is no such file'}.",
             "The warehouse was moved or damaged: restore it, or drop the table with: lake drop",
         ) from exc
-    return Metadata(parse_metadata(uri, data))
-
-
-def parse_metadata(uri: str, data: bytes) -> dict[str, Any]:
-    """The JSON of a metadata file, plain or gzipped.
-
-    Raises:
-        TableError: it is damaged.
-    """
-    try:
-        found: dict[str, Any] = json.loads(gzip.decompress(data) if data[:2] == _GZIP else data)
-        return found
-    except (ValueError, EOFError, gzip.BadGzipFile) as exc:
-        raise TableError(f"The metadata file {uri} is damaged: {exc}.", "Restore it from a backup.") from exc
 
 
 def spark_type(kind: str | dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from lakehouse.core.errors import LakeError, TableError
 from lakehouse.core.files import Files, file_uri, local_path
-from lakehouse.formats.iceberg.metadata import parse_metadata
+from lakehouse.core.metadata_file import load_metadata
 
 #: Field ids of a manifest list and of a manifest (Iceberg's specification).
 _MANIFEST_PATH, _MANIFEST_LENGTH = 500, 501
@@ -113,11 +113,6 @@ class ReferenceReader:
                     seen.add(manifest.uri)
                     yield manifest
                     yield from self.contents(manifest.uri)
-
-
-def load_metadata(uri: str, files: Files) -> dict[str, Any]:
-    """Return the JSON of a metadata file, plain or gzipped; FileNotFoundError if there is none."""
-    return parse_metadata(uri, files.read(uri))
 
 
 def _metadata_files(uri: str, raw: Mapping[str, Any]) -> MetadataFiles:

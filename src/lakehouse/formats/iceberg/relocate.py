@@ -7,7 +7,6 @@ length of the ones below it. So a table is rewritten from its delete files up.
 from __future__ import annotations
 
 import copy
-import gzip
 import io
 import json
 import struct
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.metadata_file import compressed_like, parse_metadata
 from lakehouse.formats.iceberg import avro
 
 Move = Callable[[str], str]
@@ -29,7 +29,6 @@ _FILE_PATH = "file_path"
 PATH_PROPERTIES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 _PUFFIN = b"PFA1"
 _PUFFIN_TAIL = 12  # payload size, flags, magic
-_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -42,17 +41,10 @@ class MovedDeletes:
     """The first and the last path in it; empty for deletion vectors."""
 
 
-def parse_metadata(content: bytes) -> dict[str, Any]:
-    """Parse a metadata file, gzipped or not."""
-    found: dict[str, Any] = json.loads(gzip.decompress(content) if content[:2] == _GZIP else content)
-    return found
-
-
-def move_metadata(content: bytes, move: Move) -> bytes:
+def move_metadata(uri: str, content: bytes, move: Move) -> bytes:
     """Rewrite the paths in a metadata file of a table or a view."""
-    raw = move_table(parse_metadata(content), move)
-    text = json.dumps(raw).encode()
-    return gzip.compress(text, mtime=0) if content[:2] == _GZIP else text
+    raw = move_table(parse_metadata(uri, content), move)
+    return compressed_like(content, json.dumps(raw).encode())
 
 
 def move_table(raw: dict[str, Any], move: Move) -> dict[str, Any]:

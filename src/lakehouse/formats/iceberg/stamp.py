@@ -6,13 +6,11 @@ metadata file, so before a branch is published its newest metadata file is writt
 
 from __future__ import annotations
 
-import json
-import re
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
 from lakehouse.core.files import LOCAL, Files
+from lakehouse.core.metadata_file import write_next
 from lakehouse.formats.iceberg.metadata import read_metadata
 
 
@@ -27,11 +25,7 @@ def stamp(pointer: str, notes: Mapping[str, str], base: str | None, files: Files
     replaced = {"metadata-file": pointer, "timestamp-ms": stored["last-updated-ms"]}
     raw = {**stored, "metadata-log": [*stored.get("metadata-log", []), replaced]}
     _make_one(raw, current, read_metadata(base, files).raw if base else {})
-    folder, _, name = pointer.rpartition("/")
-    number = int(found[1]) + 1 if (found := re.match(r"(\d+)-", name)) else 0
-    stamped = f"{folder}/{number:05}-{uuid.uuid4()}.metadata.json"
-    files.write(stamped, json.dumps(raw).encode())
-    return stamped
+    return write_next(pointer, raw, files)
 
 
 def _make_one(raw: dict[str, Any], current: dict[str, Any], before: dict[str, Any]) -> None:
