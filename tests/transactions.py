@@ -38,7 +38,9 @@ def writing(name: str, run: str, tables: list[str]) -> Pipeline:
 
     def adds(table: str) -> Callable[[LightContext], int]:
         def add(context: LightContext) -> int:
-            target = context.catalog.create_table_if_not_exists(table, schema=SHAPE)
+            # `create_table_if_not_exists` writes a metadata file before it finds out that there is a table.
+            there = context.catalog.table_exists(table)
+            target = context.catalog.load_table(table) if there else context.catalog.create_table(table, schema=SHAPE)
             target.append(pyarrow.table({"run": [run], "n": [1]}, schema=SHAPE))
             return 1
 

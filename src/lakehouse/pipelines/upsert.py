@@ -67,8 +67,7 @@ def create_table(catalog: Catalog, name: TableName, batch: Upsert) -> Table:
     """Create the table for an upsert."""
     catalog.create_namespace_if_not_exists(name.namespace)
     properties = {**new_table_properties(), "lake.key": ",".join(batch.key)}
-    identifier = (name.namespace, name.table)
-    return catalog.create_table_if_not_exists(identifier, schema=batch.rows.schema, properties=properties)
+    return catalog.create_table((name.namespace, name.table), schema=batch.rows.schema, properties=properties)
 
 
 def last_cursor(table: Table) -> str:

@@ -18,6 +18,7 @@ from lakehouse.core.quoting import text
 from lakehouse.core.refs import RUN_PREFIX, Commit
 from lakehouse.pipelines import arrow
 from lakehouse.pipelines.model import LightContext, Table
+from lakehouse.pipelines.upsert import find_table
 from lakehouse.quality.checks import SAMPLE_ROWS, run_checks
 from lakehouse.quality.model import Outcome, Rule
 from lakehouse.runs.build import raise_if_blocked
@@ -103,10 +104,11 @@ class LightBuild:
         """Append the rejected rows to the table `…__rejected`; returns their number."""
         if self._rejected is None or not self._rejected.num_rows:
             return 0
-        name = self.table.table_name.rejected
-        properties = new_table_properties()
-        identifier = (name.namespace, name.table)
-        table = catalog.create_table_if_not_exists(identifier, schema=self._rejected.schema, properties=properties)
+        name, properties = self.table.table_name.rejected, new_table_properties()
+        # `create_table_if_not_exists` leaves a metadata file behind if there is a table.
+        table = find_table(catalog, name) or catalog.create_table(
+            (name.namespace, name.table), schema=self._rejected.schema, properties=properties
+        )
         table.append(self._rejected.cast(table.schema().as_arrow()), self._notes())
         return int(self._rejected.num_rows)
 
