@@ -12,8 +12,8 @@ import pyarrow
 import pytest
 from pyiceberg.expressions import And, GreaterThanOrEqual, LessThanOrEqual
 
+from lakehouse.core.files import local_path
 from lakehouse.core.names import TableName
-from lakehouse.core.uris import local_path
 from lakehouse.lake import Lake
 from lakehouse.pipelines import LightContext
 from tests.audit import ALL, AuditError, audit, audited, take_state

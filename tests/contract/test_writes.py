@@ -1,0 +1,80 @@
+"""Every kind of write leaves exactly the files that metadata names, and everything beside it as it was."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.conftest import cache_only
+from tests.contract.writes import CASES, WriteBench, WriteCase
+from tests.servers.s3 import S3Server
+
+from lakehouse.config.load import load_settings
+from lakehouse.lake import Lake
+from lakehouse.lake.assemble import assemble
+
+#: What only reads, or only opens something.
+READS = {
+    *("branches", "close", "compare", "describe", "diff", "dropped", "folder", "health", "history", "inspect"),
+    *("pipelines", "reading_with", "refs", "report", "run_record", "runs", "table", "table_formats", "table_names"),
+    *("tables", "travel", "verify"),
+    *("refs.branches.changes", "refs.branches.diff", "refs.branches.diff_rows", "refs.branches.list"),
+    *("refs.branches.tags", "refs.log.lines"),
+}
+
+
+def write_operations(lake: Lake) -> set[str]:
+    """Every public method of a lake and of its refs that is not known to read only."""
+    places = {"": type(lake), "refs.branches.": type(lake.refs.branches), "refs.log.": type(lake.refs.log)}
+    names = {
+        f"{prefix}{name}"
+        for prefix, owner in places.items()
+        for name, member in inspect.getmembers(owner)
+        if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property))
+    }
+    return names - READS
+
+
+@pytest.fixture
+def plain_lake(home: Path) -> Iterator[Lake]:
+    with assemble(load_settings({"home": home, "spark.master": "local[1]"}, environ=cache_only())) as lake:
+        yield lake
+
+
+@pytest.fixture
+def bucket_lake(s3_server: S3Server, home: Path) -> Iterator[Lake]:
+    warehouse = f"s3://{s3_server.make_bucket()}/lake"
+    environment = {**cache_only(), **s3_server.environment}
+    flags = {"home": home, "warehouse": warehouse, "spark.master": "local[1]"}
+    with assemble(load_settings(flags, environ=environment)) as lake:
+        yield lake
+
+
+def test_every_write_operation_has_a_case(plain_lake: Lake) -> None:
+    audited = {operation for case in CASES.values() for operation in case.operations}
+    assert write_operations(plain_lake) - audited == set(), "add a case to writes.py, or the name to READS"
+
+
+WITHOUT_SPARK = [case for case in CASES.values() if not case.needs_spark]
+WITH_SPARK = [(case, kind) for case in CASES.values() if case.needs_spark for kind in case.formats]
+
+
+@pytest.mark.parametrize("case", WITHOUT_SPARK, ids=lambda case: case.name)
+def test_a_write_to_a_folder(plain_lake: Lake, namespace: str, tmp_path: Path, case: WriteCase) -> None:
+    case.run(WriteBench(plain_lake, namespace, tmp_path / "files"))
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("case", WITHOUT_SPARK, ids=lambda case: case.name)
+def test_a_write_to_a_bucket(bucket_lake: Lake, namespace: str, tmp_path: Path, case: WriteCase) -> None:
+    case.run(WriteBench(bucket_lake, namespace, tmp_path / "files"))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("case", "table_format"), WITH_SPARK, ids=[f"{case.name}-{kind}" for case, kind in WITH_SPARK])
+def test_a_write_with_spark(
+    shared_lake: Lake, namespace: str, tmp_path: Path, case: WriteCase, table_format: str
+) -> None:
+    case.run(WriteBench(shared_lake, namespace, tmp_path / "files", table_format))
