@@ -158,7 +158,7 @@ class TableBuild:
             raise BadDeclarationError(f"{table.name} is to be merged, but has no key.", "Give it one: key=('id',)")
         if not merges:
             where = self.context.in_partitions(self.column, partitions) if partitions is not None else None
-            self.writer.replace(self.name, rows, where, notes)
+            self.writer.replace(self.name, rows, where, notes, len(partitions or ()))
             return
         start = self.context.pointer(self.name)
         if self.writer.merge(self.name, rows, table.key, batch.present if batch else None):
@@ -173,12 +173,21 @@ class TableBuild:
         if partitions is None or self._merges(partitions):
             return
         changed = changed_since(after, self.before[0].id if self.before else "", self.column)
-        others = sorted((changed or set()) - set(partitions))
+        if changed is None:  # the metadata does not list the partitions: there are too many, or they have other names
+            changed = self._grown_partitions(partitions)
+        others = sorted(changed - set(partitions))
         if others:
             raise BadDeclarationError(
                 f"{self.table.name} was to build {_listed(partitions)} and returned rows of {_listed(others)} too.",
                 f"Carry {self.column} along from its input, or declare the table with merge=True and a key.",
             )
+
+    def _grown_partitions(self, built: Sequence[str]) -> set[str]:
+        """The partitions outside of those built that have more rows than before: a replace only adds rows to them."""
+        part = replace(self.context.part(self.table.name, built), without=True)
+        now = self.context.rows_by_key(part)
+        before = self.context.rows_by_key(part, self.before[0].id) if self.before else {}
+        return {key for key, count in now.items() if count > before.get(key, 0)}
 
     def _quarantine(self, invalid: DataFrame, rules: Sequence[Rule], partitions: Partitions) -> int:
         columns = [self.column] if partitions is not None and self.column in invalid.columns else []
@@ -186,7 +195,8 @@ class TableBuild:
         self.writer.prepare(self.rejected, rows.schema, Layout(", ".join(columns)))
         notes = self._signature()
         if partitions is not None and columns:
-            self.writer.replace(self.rejected, rows, self.context.in_partitions(self.column, partitions), notes)
+            where = self.context.in_partitions(self.column, partitions)
+            self.writer.replace(self.rejected, rows, where, notes, len(partitions))
         else:
             self.writer.append(self.rejected, rows, notes)
         current = self.context.iceberg.describe(self.rejected).current

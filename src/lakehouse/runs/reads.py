@@ -34,13 +34,16 @@ class Part:
     kind: str = ""
     """The SQL type of the partition column."""
     keys: Sequence[str] | None = None
+    without: bool = False
+    """The rows in all other partitions instead, also those without a value."""
 
     def select(self, view: str) -> str:
         """A query of these rows from a view of the table."""
         if self.keys is None:
             return view
         literals = [f"CAST({text(key)} AS {self.kind})" for key in self.keys]
-        return f"(SELECT * FROM {view} WHERE {quoted(self.column)} IN ({', '.join(literals) or 'NULL'}))"
+        inside = f"{quoted(self.column)} IN ({', '.join(literals) or 'NULL'})"
+        return f"(SELECT * FROM {view} WHERE {f'({inside}) IS NOT TRUE' if self.without else inside})"
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,14 @@ class BranchReads:
 
     def query(self, sql: str, **parts: Part) -> list[dict[str, Any]]:
         """Run a query of DuckDB in which names in braces stand for parts of tables."""
+        return self._query(sql, parts)
+
+    def _query(self, sql: str, parts: Mapping[str, Part], snapshot: str = "") -> list[dict[str, Any]]:
         views: dict[TableName | str, Scan] = {}
         names = {}
         for alias, part in parts.items():
             table = TableName.parse(part.table)
-            views[alias] = self.tables.format_of(table).scan(table)
+            views[alias] = self.tables.format_of(table).scan(table, snapshot)
             names[alias] = part.select(quoted(alias))
         return self.duckdb.query(sql.format(**names), views, "a small read of a run").dicts()
 
@@ -72,6 +78,11 @@ class BranchReads:
             return None
         column = quoted(part.column)
         return {str(row["key"]) for row in self.query(f"SELECT DISTINCT {column} AS key FROM {{part}}", part=part)}
+
+    def rows_by_key(self, part: Part, snapshot: str = "") -> dict[str, int]:
+        """The number of rows of each partition of a part, now or at a snapshot."""
+        sql = f"SELECT {quoted(part.column)} AS key, count(*) AS count FROM {{part}} GROUP BY 1"
+        return {str(row["key"]): int(row["count"]) for row in self._query(sql, {"part": part}, snapshot)}
 
     def can_read(self, table: str) -> bool:
         """Whether a table is to be read without Spark."""

@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 _PROPERTIES = {
     # From the summary, the next table knows which partitions changed, without reading data.
     "write.summary.partition-limit": str(SUMMARY_PARTITION_LIMIT),
-    # Each task keeps one open file per partition, so the rows need no sort by partition.
-    "write.spark.fanout.enabled": "true",
     # Half the time of zstd's default level for a tenth more bytes (bench/pipelines.py).
     "write.parquet.compression-level": "1",
     # Small splits keep all cores busy until the end of a stage.
     "read.split.target-size": str(16 * 2**20),
 }
 _DELETED = "_lake_deleted"
+#: Up to this many partitions each task keeps a file open for each, so the rows need no sort. Every open file buffers
+#: a row group: with thousands of them the JVM runs out of memory, and rows are sorted by partition instead.
+_MAX_OPEN_PARTITIONS = 256
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,21 @@ class Writer:
             if existing.get(each.name.lower(), kind) != kind:
                 self.spark.sql(f"ALTER TABLE {name} ALTER COLUMN `{each.name}` TYPE {kind}")
 
-    def replace(self, table: TableName, rows: DataFrame, where: Column | None, notes: Mapping[str, str]) -> None:
-        """Replace the rows that match a condition, or all rows. One snapshot."""
+    def replace(
+        self, table: TableName, rows: DataFrame, where: Column | None, notes: Mapping[str, str], partitions: int = 1
+    ) -> None:
+        """Replace the rows that match a condition, or all rows. One snapshot.
+
+        Args:
+            partitions: the number of partitions that the rows are in.
+        """
         from pyspark.sql import functions as F
 
-        conformed = self._conform(table, rows)
-        writer = self._writer(table, conformed, notes).option("distribution-mode", "none")
+        few = partitions <= _MAX_OPEN_PARTITIONS
+        writer = self._writer(table, self._conform(table, rows), notes)
+        writer = writer.option("distribution-mode", "none" if few else "hash").option(
+            "fanout-enabled", str(few).lower()
+        )
         writer.overwrite(F.lit(True) if where is None else where)
 
     def merge(self, table: TableName, rows: DataFrame, key: Sequence[str], present: DataFrame | None) -> bool:
