@@ -159,6 +159,25 @@ def test_duckdb_answers_differently_from_spark(shop: Lake, sql: str, expected: A
     assert type(found) is type(expected)
 
 
+@pytest.mark.parametrize(
+    ("order", "nulls"),
+    [
+        ("", "first"),
+        ("asc nulls first", "first"),
+        ("nulls last", "last"),
+        ("desc", "last"),
+        ("desc nulls first", "first"),
+        ("desc nulls last", "last"),
+    ],
+)
+def test_the_written_order_of_nulls_is_kept_in_a_translated_statement(shop: Lake, order: str, nulls: str) -> None:
+    values = "(select explode(array(1, cast(null as int), 2)) as a)"
+    ordered = [row[0] for row in rows(shop, f"select a from {values} order by a {order}")]
+    assert ordered.index(None) == (0 if nulls == "first" else 2)
+    numbered = dict(rows(shop, f"select a, row_number() over (order by a {order}) from {values}"))
+    assert numbered[None] == (1 if nulls == "first" else 3)
+
+
 def test_nulls_come_first_going_up_and_last_going_down(shop: Lake) -> None:
     for divide in ("", " / 1"):
         up = [row[0] for row in rows(shop, f"select id from shop.orders order by id{divide}")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from lakehouse.core.errors import QueryRejectedError
@@ -32,7 +33,22 @@ def for_duckdb(statement: Statement, names: Mapping[int, str]) -> str:
     renamed = {(use.name.namespace, use.name.table) for use in statement.uses if use.start in names}
     _rename_in_columns(tree, renamed)
     # Quoted, because some of DuckDB's keywords are valid names in Spark; DuckDB ignores case even in quotes.
-    return str(with_spark_semantics(tree).sql(dialect="duckdb", identify=True))
+    return str(with_spark_semantics(tree).sql(dialect=_duckdb_dialect(), identify=True))
+
+
+@cache
+def _duckdb_dialect() -> Any:
+    """DuckDB's dialect under Spark's default order of NULLs, which our connections set.
+
+    The generator leaves out `NULLS FIRST` and `NULLS LAST` where they are the default of the dialect. For DuckDB's own
+    default, which is another one, it would drop the `NULLS LAST` that the user wrote.
+    """
+    from sqlglot.dialects.duckdb import DuckDB
+
+    class SparkOrder(DuckDB):
+        NULL_ORDERING = "nulls_are_small"
+
+    return SparkOrder
 
 
 def _rename(table: Any, name: str, use: TableUse) -> None:
