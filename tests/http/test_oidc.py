@@ -13,8 +13,9 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
+from tests.servers.ports import free_port
 
-from lakehouse.core.errors import UnauthorizedError
+from lakehouse.core.errors import ServiceError, UnauthorizedError
 from lakehouse.http.oidc import OidcVerifier
 
 GROUPS = {"analysts": "reader", "engineers": "writer", "owners": "admin"}
@@ -113,7 +114,8 @@ def test_a_token_that_the_issuer_did_not_sign_is_refused(issuer: Issuer, verifie
             verifier.verify(token)
 
 
-def test_keys_are_fetched_once_and_again_for_a_new_one(issuer: Issuer, verifier: OidcVerifier) -> None:
+def test_keys_are_fetched_once_and_again_for_a_new_one(issuer: Issuer) -> None:
+    verifier = OidcVerifier(issuer.url, "lakehouse", GROUPS, refetch_after_s=1.0)
     before = issuer.fetches
     for _ in range(5):
         verifier.verify(issuer.token())
@@ -122,6 +124,29 @@ def test_keys_are_fetched_once_and_again_for_a_new_one(issuer: Issuer, verifier:
     with pytest.raises(UnauthorizedError):
         verifier.verify(issuer.token("k2"))
     assert issuer.fetches == before + 1, "a token with an unknown key does not make the service ask each time"
-    verifier._fetched -= 60
+    time.sleep(1.0)
     assert verifier.verify(issuer.token("k2")).scope == "reader"
     assert issuer.fetches == before + 2
+
+
+def test_a_token_without_a_key_id_is_accepted_only_if_the_issuer_has_one_key(issuer: Issuer) -> None:
+    issuer.keys = {"k1": issuer.keys["k1"]}
+    token = issuer.token(kid="k1")
+    claims = jwt.decode(token, options={"verify_signature": False})
+    unnamed = jwt.encode(claims, issuer.keys["k1"], algorithm="RS256")
+    assert OidcVerifier(issuer.url, "lakehouse", GROUPS).verify(unnamed).scope == "reader"
+    issuer.keys["k2"] = rsa.generate_private_key(65537, 2048)
+    with pytest.raises(UnauthorizedError, match="does not name"):
+        OidcVerifier(issuer.url, "lakehouse", GROUPS).verify(unnamed)
+
+
+@pytest.mark.parametrize("missing", ["discovery", "keys"])
+def test_an_issuer_that_does_not_answer_is_no_fault_of_the_token(issuer: Issuer, missing: str) -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    verifier = (
+        OidcVerifier(nowhere, "lakehouse", GROUPS)
+        if missing == "discovery"
+        else OidcVerifier(issuer.url, "lakehouse", GROUPS, jwks_url=f"{nowhere}/jwks")
+    )
+    with pytest.raises(ServiceError, match="does not answer"):
+        verifier.verify(issuer.token())

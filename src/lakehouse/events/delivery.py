@@ -8,10 +8,12 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
+from http import HTTPStatus
 from queue import Empty, Full, Queue
 from typing import Any
 
 from lakehouse.core.errors import BadSettingError
+from lakehouse.process.http_client import HttpRequest, NoAnswerError, send
 
 _LOG = logging.getLogger("lakehouse.events")
 #: More events than this wait only if the receiver is slow; the newest are then dropped.
@@ -67,20 +69,19 @@ class HttpSink:
                 self._failures = 0
             except Exception as exc:  # noqa: BLE001 - whatever happens here must not reach the run
                 self._failures += 1
-                self._warn(_reason(exc))
+                self._warn(exc.reason if isinstance(exc, NoAnswerError) else type(exc).__name__)
                 if self._failures >= _MOST_FAILURES:
                     self._give_up()
             finally:
                 self._waiting.task_done()
 
     def _post(self, body: bytes) -> None:
-        from urllib.request import Request, urlopen
-
         headers = {"Content-Type": "application/json"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
-        with urlopen(Request(self._url, body, headers), timeout=self._timeout_s) as response:
-            response.read()
+        response = send(HttpRequest(self._url, "POST", body, headers, self._timeout_s))
+        if response.status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise NoAnswerError(f"it answered {response.status}")
 
     def _give_up(self) -> None:
         while True:
@@ -95,11 +96,3 @@ class HttpSink:
         if not self._warned:
             self._warned = True
             _LOG.warning("Events are not delivered to %s: %s. Runs go on without it.", self._setting, reason)
-
-
-def _reason(exc: Exception) -> str:
-    status = getattr(exc, "code", None)
-    if status is not None:
-        return f"it answered {status}"
-    cause = getattr(exc, "reason", None) or exc
-    return str(getattr(cause, "strerror", None) or type(cause).__name__)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import threading
-import time
-import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.errors import ServiceError, UnauthorizedError
 from lakehouse.http.principal import SCOPES, Principal
+from lakehouse.process.http_client import HttpRequest, NoAnswerError, send
+
+if TYPE_CHECKING:
+    from jwt import PyJWKClient
 
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 _KEYS_LIFETIME_S = 3600.0
-#: A token with an unknown key makes the keys be fetched again, but not more often than this.
-_REFETCH_AFTER_S = 30.0
 _LEEWAY_S = 30
 _TIMEOUT_S = 5.0
 _MAX_ANSWER = 1 << 20
@@ -33,19 +32,17 @@ class OidcVerifier:
     claim: str = "groups"
     jwks_url: str = ""
     """Where the issuer's keys are (default: as its discovery document says)."""
-    _keys: dict[str, Any] = field(default_factory=dict, repr=False)
-    _fetched: float = field(default=-_KEYS_LIFETIME_S, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    refetch_after_s: float = 30.0
+    """A token with an unknown key makes the keys be fetched again, but not more often than this."""
 
     def verify(self, token: str) -> Principal:
         """The user of a token; raises UnauthorizedError."""
         import jwt
 
         try:
-            header = jwt.get_unverified_header(token)
             claims = jwt.decode(
                 token,
-                self._key(str(header.get("kid", ""))),
+                self._key(token),
                 algorithms=_ALGORITHMS,
                 audience=self.audience,
                 issuer=self.issuer,
@@ -59,7 +56,7 @@ class OidcVerifier:
     def _scope(self, claims: Mapping[str, Any]) -> str:
         """The highest scope that a group of the user has."""
         listed = claims.get(self.claim) or []
-        names = listed.split() if isinstance(listed, str) else [str(each) for each in listed]
+        names = listed.split() if isinstance(listed, str) else [str(name) for name in listed]
         scopes = {self.groups[name] for name in names if name in self.groups}
         highest = next((scope for scope in ("admin", "writer", "agent", "reader") if scope in scopes), "")
         if highest not in SCOPES:
@@ -68,27 +65,40 @@ class OidcVerifier:
             )
         return highest
 
-    def _key(self, kid: str) -> Any:
-        with self._lock:
-            age = time.monotonic() - self._fetched
-            if age > _KEYS_LIFETIME_S or (kid not in self._keys and age > _REFETCH_AFTER_S):
-                self._keys, self._fetched = self._fetch_keys(), time.monotonic()
-        found = self._keys.get(kid) if kid else next(iter(self._keys.values()), None)
-        if found is None:
-            raise UnauthorizedError("The token is signed with a key that the issuer does not list.", "Get a new token.")
-        return found
-
-    def _fetch_keys(self) -> dict[str, Any]:
+    def _key(self, token: str) -> Any:
+        """The issuer's key that a token names; a token without a name is accepted if the issuer has one key."""
         import jwt
 
-        url = self.jwks_url or str(_get(self.issuer.rstrip("/") + "/.well-known/openid-configuration")["jwks_uri"])
-        keys = jwt.PyJWKSet.from_dict(_get(url)).keys
-        return {str(key.key_id or ""): key.key for key in keys if key.public_key_use in (None, "sig")}
+        kid = jwt.get_unverified_header(token).get("kid")
+        try:
+            if kid:
+                return self._keys.get_signing_key(str(kid)).key
+            keys = self._keys.get_jwk_set().keys
+        except (jwt.PyJWKClientConnectionError, OSError, ValueError) as exc:
+            raise _no_answer(self._keys.uri) from exc
+        if len(keys) != 1:
+            raise UnauthorizedError("The token does not name the key that it is signed with.", "Get a new token.")
+        return keys[0].key
+
+    @cached_property
+    def _keys(self) -> PyJWKClient:
+        from jwt import PyJWKClient
+
+        return PyJWKClient(
+            self.jwks_url or self._discover(),
+            lifespan=_KEYS_LIFETIME_S,
+            timeout=_TIMEOUT_S,
+            cooldown_duration=self.refetch_after_s,
+        )
+
+    def _discover(self) -> str:
+        """Where the keys are, as the issuer's discovery document says."""
+        url = self.issuer.rstrip("/") + "/.well-known/openid-configuration"
+        try:
+            return str(send(HttpRequest(url, timeout_s=_TIMEOUT_S), _MAX_ANSWER).json()["jwks_uri"])
+        except (NoAnswerError, ValueError, KeyError, TypeError) as exc:
+            raise _no_answer(url) from exc
 
 
-def _get(url: str) -> dict[str, Any]:
-    try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response:
-            return dict(json.loads(response.read(_MAX_ANSWER)))
-    except (OSError, ValueError) as exc:
-        raise ServiceError(f"The issuer of tokens does not answer at {url}.", "Check serve.oidc_issuer.") from exc
+def _no_answer(url: str) -> ServiceError:
+    return ServiceError(f"The issuer of tokens does not answer at {url}.", "Check serve.oidc_issuer.")

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lakehouse.process.http_client import NoAnswerError
 from lakehouse.rest_catalog import sts
 from lakehouse.rest_catalog.errors import RestError
 
@@ -80,7 +81,7 @@ class CredentialVending:
         owner = sts.Owner(self._plain["s3.endpoint"], region, self._secret[_KEY_ID], self._secret[_SECRET_KEY])
         try:
             issued = sts.assume_role(owner, sts.table_policy(locations))
-        except OSError as exc:
+        except NoAnswerError as exc:
             raise RestError(
                 "The object store does not answer.", status=503, kind="ServiceUnavailableException"
             ) from exc

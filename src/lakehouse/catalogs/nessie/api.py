@@ -15,6 +15,7 @@ from lakehouse.core.errors import (
     CatalogUnreachableError,
     NoSuchBranchError,
 )
+from lakehouse.process.http_client import HttpRequest, NoAnswerError, send
 
 Key = tuple[str, ...]
 Content = Mapping[str, Any]
@@ -185,28 +186,20 @@ class NessieApi:
         raise self._error(status, str(payload.get("errorCode", "")), str(payload.get("message", "")))
 
     def _send(self, method: str, path: str, body: object) -> tuple[int, bytes]:
-        # Not urllib's opener, which would use a proxy for a server on this machine.
-        from http.client import HTTPConnection, HTTPException, HTTPSConnection
-
-        address = urlsplit(self.uri)
-        kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
-        connection = kind(str(address.hostname), address.port, timeout=_TIMEOUT_S)
+        content = None if body is None else json.dumps(body).encode()
+        # Without proxies: the server is most often on this machine.
+        request = HttpRequest(f"{self.uri}/{path}", method, content, headers, _TIMEOUT_S, proxies=False)
         try:
-            content = None if body is None else json.dumps(body).encode()
-            connection.request(method, f"{address.path}/{path}", content, headers)
-            response = connection.getresponse()
-            return response.status, response.read()
-        except (OSError, HTTPException) as exc:
-            reason = getattr(exc, "strerror", None) or exc
+            response = send(request)
+        except NoAnswerError as exc:
             raise CatalogUnreachableError(
-                f"Nessie does not answer at {self.uri}: {reason}.",
+                f"Nessie does not answer at {self.uri}: {exc.reason}.",
                 "Start it: lake up nessie (lake status shows what runs). Another address: catalog.uri.",
             ) from exc
-        finally:
-            connection.close()
+        return response.status, response.body
 
     def _error(self, status: int, code: str, message: str) -> Exception:
         if status in _DENIED:

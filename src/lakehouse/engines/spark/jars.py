@@ -14,10 +14,12 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 from lakehouse.core.errors import DiskFullError, JarError
 from lakehouse.process.files import locked
+from lakehouse.process.http_client import HttpRequest, NoAnswerError, stream
 
 #: Called while jars are downloaded, with (bytes so far, total bytes).
 Progress = Callable[[int, int], None]
@@ -206,26 +208,20 @@ def _download_all(jars: Sequence[MavenArtifact], folder: Path, repo: str, progre
 
 
 def _download(jar: MavenArtifact, repo: str, folder: Path, count: Callable[[int], None]) -> None:
-    # Imported here, 30 ms: most commands download nothing.
-    from http.client import HTTPException
-    from urllib.error import HTTPError
-    from urllib.request import urlopen
-
     target, digest = folder / jar.file, hashlib.sha256()
+    request = HttpRequest(f"{repo.rstrip('/')}/{jar.path}", timeout_s=_READ_TIMEOUT_S, redirects=True)
     try:
-        with (
-            urlopen(f"{repo.rstrip('/')}/{jar.path}", timeout=_READ_TIMEOUT_S) as response,
-            target.open("wb") as out,
-        ):
+        with stream(request) as response, target.open("wb") as out:
+            if response.status != HTTPStatus.OK:
+                raise _not_downloaded(jar, f"HTTP {response.status}")
             while chunk := response.read(_CHUNK_BYTES):
                 out.write(chunk)
                 digest.update(chunk)
                 count(len(chunk))
-    except HTTPError as exc:
-        exc.close()
-        raise _not_downloaded(jar, f"HTTP {exc.code} {exc.reason}") from exc
-    except (OSError, ValueError, HTTPException) as exc:
-        raise _not_downloaded(jar, getattr(exc, "reason", exc)) from exc
+    except NoAnswerError as exc:
+        raise _not_downloaded(jar, exc.reason) from exc
+    except OSError as exc:
+        raise _not_downloaded(jar, exc.strerror) from exc
     if digest.hexdigest() != jar.sha256:
         raise JarError(
             f"{jar.coordinates} is not the pinned file: SHA-256 {digest.hexdigest()[:16]}…, expected {jar.sha256[:16]}….",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from urllib.request import Request
+from dataclasses import replace
+from http import HTTPStatus
 
 from lakehouse.core.quoting import java_properties
 from lakehouse.engines.spark.jars import MavenArtifact
-from lakehouse.process.probes import answers, fetch_json
+from lakehouse.process.http_client import HttpRequest, NoAnswerError, send
+from lakehouse.process.probes import answers
 from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, ServerArchive, Service, StackContext
 from lakehouse.stack.services import java25
@@ -22,6 +24,7 @@ from lakehouse.stack.trino import (
 
 #: The most result pages to read while the statement is queued and runs.
 _MAX_PAGES = 100
+_PAGE_TIMEOUT_S = 5.0
 #: postgresql does not load without geospatial.
 PLUGINS = ("iceberg", "hive", "hudi", "postgresql", "geospatial", "memory", "tpch")
 DIST = ServerArchive(
@@ -101,13 +104,19 @@ def _healthy(context: StackContext) -> bool:
 
 def _runs_a_statement(url: str) -> bool:
     """Whether a statement succeeds: for a moment after its start, Trino has no node to run one on."""
-    body = b"select count(*) from tpch.tiny.region"
-    request = Request(f"{url}/v1/statement", body, {"X-Trino-User": "lake"}, method="POST")
+    statement = b"select count(*) from tpch.tiny.region"
+    request = HttpRequest(
+        f"{url}/v1/statement", "POST", statement, {"X-Trino-User": "lake"}, _PAGE_TIMEOUT_S, proxies=False
+    )
     for _ in range(_MAX_PAGES):
-        page = fetch_json(request)
-        if page is None or "nextUri" not in page:
-            return page is not None and "error" not in page
-        request = Request(page["nextUri"], headers={"X-Trino-User": "lake"})
+        try:
+            response = send(request)
+            page = response.json()
+        except (NoAnswerError, ValueError):
+            return False
+        if "nextUri" not in page:
+            return response.status == HTTPStatus.OK and "error" not in page
+        request = replace(request, url=page["nextUri"], method="GET", body=None)
     return False
 
 

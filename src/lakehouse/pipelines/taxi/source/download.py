@@ -1,6 +1,6 @@
-"""Download one file over HTTP with requests: retried, resumed where it broke off, and complete or not there at all.
+"""Download one file over HTTP: retried, resumed where it broke off, and complete or not there at all.
 
-The resume loop is our own: neither requests nor urllib3 continues a body that broke off with Range and If-Range.
+The resume loop is our own: no library continues a body that broke off with Range and If-Range.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _receive(request: DownloadRequest, part: _PartialFile) -> bool:
     headers = {"Range": f"bytes={start}-", "If-Range": known.validator} if resumable else {}
     with send(request.address, "GET", headers, request.retry.timeout_s) as response:
         version = version_of(response.headers)
-        resumed = response.status_code == http.client.PARTIAL_CONTENT
+        resumed = response.status == http.client.PARTIAL_CONTENT
         if resumed and not (start_of(response.headers) == start and version.matches(known)):
             part.clear()
             raise TransientError("it has changed")
@@ -144,8 +144,8 @@ def _receive(request: DownloadRequest, part: _PartialFile) -> bool:
             part.begin(version)
         done = part.size
         with part.file.open("ab") as out:
-            # read1 returns what has arrived, so a connection that breaks loses nothing; iter_content would.
-            while chunk := response.raw.read1(_CHUNK_BYTES, decode_content=False):
+            # What has arrived is written at once, so a connection that breaks loses nothing.
+            while chunk := response.read_available(_CHUNK_BYTES):
                 _write(out.write, chunk, part.file)
                 done += len(chunk)
                 request.on_bytes(done, part.version.size)

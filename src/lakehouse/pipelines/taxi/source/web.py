@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import http.client
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from http import HTTPStatus
 
 from lakehouse.core.errors import SourceError
 from lakehouse.pipelines.taxi.source.address import Address
-
-if TYPE_CHECKING:
-    from requests import Response
+from lakehouse.process.http_client import TIMEOUT, HttpRequest, HttpStream, NoAnswerError, stream
 
 _RETRYABLE_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
@@ -60,38 +59,37 @@ class FileVersion:
 
 
 @contextmanager
-def send(address: Address, method: str, headers: Mapping[str, str], timeout_s: float) -> Iterator[Response]:
-    """A successful response whose body is not yet read. Errors carry no text of the library: it may hold a password."""
-    import requests
-    import urllib3
-
+def send(address: Address, method: str, headers: Mapping[str, str], timeout_s: float) -> Iterator[HttpStream]:
+    """A successful response whose body is not yet read. An error names no address, which may hold a password."""
     # identity: a compressed body has another length and cannot be resumed.
     sent = {"Accept-Encoding": "identity", **headers}
-    # An auth that does nothing: without one, requests would send what the user's .netrc has for the host.
-    auth = requests.auth.HTTPBasicAuth(*address.auth) if address.auth else lambda prepared: prepared
+    if address.auth:
+        sent["Authorization"] = "Basic " + b64encode(b":".join(address.auth)).decode()
     try:
-        with requests.request(
-            method, address.url, headers=sent, auth=auth, timeout=timeout_s, stream=True, allow_redirects=True
-        ) as response:
-            _raise_for_status(response, address)
+        with stream(HttpRequest(address.url, method, None, sent, timeout_s, redirects=True)) as response:
+            _raise_for_status(response)
             yield response
-    except (requests.exceptions.InvalidSchema, requests.TooManyRedirects):
-        raise HttpStatusError(http.client.FOUND) from None
-    except (requests.RequestException, urllib3.exceptions.HTTPError, ValueError) as exc:
-        raise _broken(exc, address) from None
+    except NoAnswerError as exc:
+        if exc.is_certificate:
+            raise SourceError(
+                f"The certificate of {address.shown} is not trusted.",
+                "Set SSL_CERT_FILE to a file with the certificates to trust.",
+            ) from None
+        if exc.is_address:
+            raise SourceError(
+                f"{address.shown} cannot be requested: it, or a proxy that the environment names, is not a valid URL.",
+                "Check sources.taxi.url, HTTP_PROXY and HTTPS_PROXY.",
+            ) from None
+        raise TransientError("it stalled" if exc.reason == TIMEOUT else exc.reason) from None
 
 
-def _raise_for_status(response: Response, address: Address) -> None:
-    if response.status_code in _RETRYABLE_STATUSES:
+def _raise_for_status(response: HttpStream) -> None:
+    if response.status in _RETRYABLE_STATUSES:
         seconds = response.headers.get("Retry-After", "")
         wait_s = float(seconds) if seconds.isdigit() else 0.0
-        raise TransientError(f"the server answered {_status(response.status_code)}", wait_s)
-    if not response.ok:
-        raise HttpStatusError(response.status_code)
-    if address.url.startswith("https:") and not all(
-        each.url.startswith("https:") for each in (*response.history, response)
-    ):
-        raise HttpStatusError(http.client.FOUND)  # redirected to where others can read and change it
+        raise TransientError(f"the server answered {_status(response.status)}", wait_s)
+    if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
+        raise HttpStatusError(response.status)
 
 
 def version_of(headers: Mapping[str, str]) -> FileVersion:
@@ -105,33 +103,6 @@ def start_of(headers: Mapping[str, str]) -> int | None:
     """The position at which a partial response starts."""
     content_range = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
     return int(content_range[1]) if content_range else None
-
-
-def _broken(exc: BaseException, address: Address) -> TransientError | SourceError:
-    """The error for a request that failed without a response."""
-    import requests
-
-    if isinstance(exc, requests.exceptions.SSLError):
-        return SourceError(
-            f"The certificate of {address.shown} is not trusted.",
-            "Set REQUESTS_CA_BUNDLE to a file with the certificates to trust.",
-        )
-    if isinstance(exc, ValueError):  # requests' errors for a URL it cannot parse are ValueErrors
-        return SourceError(
-            f"{address.shown} cannot be requested: it, or a proxy that the environment names, is not a valid URL.",
-            "Check sources.taxi.url, HTTP_PROXY and HTTPS_PROXY.",
-        )
-    # requests keeps urllib3's error in `args`, and that the socket's as its cause.
-    reason, cause = "the connection broke", [exc]
-    while cause:
-        error = cause[0]
-        if isinstance(error, OSError) and error.strerror:
-            reason = error.strerror
-        if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
-            reason = "it stalled"
-        wrapped = (error.__cause__, getattr(error, "reason", None), *error.args)
-        cause = [each for each in wrapped if isinstance(each, BaseException)]
-    return TransientError(reason)
 
 
 def refused(status: int, address: Address, month: str) -> SourceError:
