@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.config.load import load_settings
 from lakehouse.core.names import TableName
-from lakehouse.ingest.iceberg_target import IcebergTarget
+from lakehouse.ingest.iceberg_target import IcebergTarget, iceberg_target
 from lakehouse.ingest.target import TargetContext
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
@@ -41,30 +42,35 @@ def create_tables(catalog: SqlCatalog, *names: str) -> None:
     writer.close()
 
 
-def target(lake: Lake, catalog: SqlCatalog, name: str) -> IcebergTarget:
+@contextmanager
+def target(lake: Lake, catalog: SqlCatalog, name: str) -> Iterator[IcebergTarget]:
     table = TableName.parse(name)
-    return IcebergTarget(
-        TargetContext(lake._components.tables, catalog, NO_SPARK, lake._components.duckdb, table, lake.describe(name))
+    context = TargetContext(
+        lake._components.tables, catalog, NO_SPARK, lake._components.duckdb, table, lake.describe(name)
     )
+    with iceberg_target(context) as opened:
+        yield opened
 
 
 def test_two_tables_never_share_a_branch(lake: Lake, catalog: SqlCatalog) -> None:
     create_tables(catalog, "a__b.c", "a.b__c")
-    first = target(lake, catalog, "a__b.c")
-    target(lake, catalog, "a.b__c")
-    assert [column.name for column in first.columns()] == ["id"], "the second one discarded the first one's branch"
+    with target(lake, catalog, "a__b.c") as first, target(lake, catalog, "a.b__c"):
+        assert [column.name for column in first.columns()] == ["id"], "the second one discarded the first one's branch"
 
 
 def test_what_a_killed_ingest_still_writes_stays_out_of_the_next_one(lake: Lake, catalog: SqlCatalog) -> None:
     create_tables(catalog, "crm.leads")
-    killed = target(lake, catalog, "crm.leads")
-    spark = PyIceberg(killed._branch, **catalog.pyiceberg_properties())
-    still_running = spark.load_table("crm.leads")
-    again = target(lake, catalog, "crm.leads")
-    try:
-        still_running.append(ROWS)
-    except Exception:  # noqa: BLE001 - that it fails is fine, however it does
-        pass
-    finally:
-        spark.close()
-    assert again._on_branch.describe(TableName("crm", "leads")).current.rows_total == 2  # type: ignore[union-attr]
+    with target(lake, catalog, "crm.leads") as killed:
+        spark = PyIceberg(killed._fork.branch, **catalog.pyiceberg_properties())
+        still_running = spark.load_table("crm.leads")
+        with target(lake, catalog, "crm.leads") as again:
+            still_running.append(ROWS)
+            spark.close()
+            assert again._on_branch.describe(TableName("crm", "leads")).current.rows_total == 2  # type: ignore[union-attr]
+
+
+def test_an_ingest_leaves_the_branch_of_an_ingest_on_another_host_alone(lake: Lake, catalog: SqlCatalog) -> None:
+    create_tables(catalog, "crm.leads")
+    catalog.fork("ingest_0123456789ab", [TableName("crm", "leads")])
+    lake.ingest_rows([{"id": 3}], "crm.leads")
+    assert [ref.name for ref in catalog.branch_refs()] == ["ingest_0123456789ab"]

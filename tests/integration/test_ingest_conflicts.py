@@ -10,10 +10,10 @@ from tests.ingest_fixture import IngestFixture
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.config.settings import Settings
+from lakehouse.core.errors import CommitConflictError
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Commit, Published
 from lakehouse.core.requests import IngestRequest
-from lakehouse.ingest.errors import CommitConflictError
 from lakehouse.ingest.files import PlannedColumn
 from lakehouse.ingest.hudi_target import HudiTarget
 from lakehouse.ingest.schema import SchemaChanges

@@ -20,11 +20,11 @@ from lakehouse.core.files import LOCAL
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.lake.assemble import assemble
-from lakehouse.maintenance.commit import Committer
 from lakehouse.maintenance.maintain import Maintainer
 from lakehouse.maintenance.policy import MaintenanceSettings
 from lakehouse.storage.s3 import S3Settings
 from lakehouse.storage.warehouse import WarehouseStore
+from lakehouse.tables.fork import Committer
 
 __all__ = ["bench", "nessie_server", "served_beside"]
 

@@ -34,9 +34,9 @@ from lakehouse.core.names import TableName
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.lake import Lake
 from lakehouse.maintenance import expire, rewrite
-from lakehouse.maintenance.commit import Committer
 from lakehouse.maintenance.inventory import Inventories
 from lakehouse.maintenance.maintain import Maintainer
+from lakehouse.tables.fork import Committer
 
 COMPACT = MaintainRequest((NAME,), only=("compact",))
 EXPIRE = MaintainRequest((NAME,), only=("expire",))

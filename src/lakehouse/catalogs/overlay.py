@@ -14,7 +14,7 @@ from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.catalog import BaseCatalog, CatalogCapabilities, CatalogContext, FormatEntries
 from lakehouse.core.errors import CatalogBusyError, NotSupportedError, TableExistsError
 from lakehouse.core.names import CATALOG, MAIN, TableName
-from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published, ReachableFile, Ref
+from lakehouse.core.refs import Change, Commit, LogEntry, Published, ReachableFile, Ref, run_branch
 from lakehouse.core.state import CatalogState, DroppedTable, TableEntry
 
 _DATABASE = "branches.db"
@@ -126,9 +126,11 @@ class BranchOverlay:
         self._mirror_main(from_ref)
         self.overlay.create_branch(name, from_ref, commit)
 
-    def fork(self, branch: str, tables: Sequence[TableName]) -> dict[TableName, str | None]:
+    def fork(
+        self, branch: str, tables: Sequence[TableName], commit: Commit | None = None
+    ) -> dict[TableName, str | None]:
         self.overlay.mirror(self.base.pointers(tables))
-        return self.overlay.fork(branch, tables)
+        return self.overlay.fork(branch, tables, commit)
 
     def drop_branch(self, branch: str) -> bool:
         return self.overlay.drop_branch(branch)
@@ -171,7 +173,7 @@ class BranchOverlay:
         found = self.overlay.published_by(run)
         if found is not None or not run:
             return found
-        branch = next((ref for ref in self.overlay.branch_refs() if ref.name == f"{RUN_PREFIX}{run}"), None)
+        branch = next((ref for ref in self.overlay.branch_refs() if ref.name == run_branch(run)), None)
         if branch is None:
             return None
         changes = self.overlay.changes(branch.name)

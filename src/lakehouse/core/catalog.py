@@ -177,7 +177,9 @@ class Catalog(TableCatalog, Protocol):
     def create_branch(self, name: str, from_ref: str = "main", commit: Commit | None = None) -> None:
         """Create a branch of all tables from main, another branch or a tag. No data is copied."""
 
-    def fork(self, branch: str, tables: Sequence[TableName]) -> dict[TableName, str | None]:
+    def fork(
+        self, branch: str, tables: Sequence[TableName], commit: Commit | None = None
+    ) -> dict[TableName, str | None]:
         """Create a branch for some tables and return their pointers, None for a table that does not exist yet."""
 
     def drop_branch(self, branch: str) -> bool:

@@ -3,15 +3,62 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from lakehouse.core.names import TableName
 
-#: The branch of a run is named by this prefix and the run's id.
-RUN_PREFIX = "run_"
+BranchKind = Literal["run", "ingest", "maintain"]
+_KINDS: tuple[BranchKind, ...] = ("run", "ingest", "maintain")
+_OWNED = re.compile(r"(?P<message>.*?) ?\[owner (?P<host>\S+) (?P<pid>\d+) (?P<started>[^\]]*)\]", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class InternalBranch:
+    """A branch that a run, an ingest or a maintenance creates for its work. Users cannot create branches of such names."""
+
+    kind: BranchKind
+    id: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}_{self.id}"
+
+    @classmethod
+    def new(cls, kind: BranchKind) -> InternalBranch:
+        """Return a branch with a new id."""
+        import uuid
+
+        return cls(kind, uuid.uuid4().hex[:12])
+
+    @classmethod
+    def parse(cls, name: str) -> InternalBranch | None:
+        """Return what a name of a branch stands for; None if it is a name for users."""
+        kind, underscore, id = name.partition("_")
+        return next((cls(known, id) for known in _KINDS if underscore and kind == known), None)
+
+
+def run_branch(run: str) -> str:
+    """Return the name of a run's branch, which is also the tag of its publish."""
+    return InternalBranch("run", run).name
+
+
+@dataclass(frozen=True)
+class BranchOwner:
+    """The process that works on an internal branch. Catalogs store it at the end of the branch's message."""
+
+    host: str
+    pid: int
+    started: str
+    """When the process started, as its system states it."""
+
+    def sign(self, commit: Commit) -> Commit:
+        """Return the commit that creates a branch of this owner."""
+        return replace(commit, message=f"{commit.message} [owner {self.host} {self.pid} {self.started}]".lstrip())
 
 
 @dataclass(frozen=True)
@@ -38,6 +85,14 @@ class Ref:
     created_at: str
     author: str = ""
     message: str = ""
+    owner: BranchOwner | None = None
+    """The process that works on it; None if a user created it."""
+
+    def __post_init__(self) -> None:
+        if self.owner is None and (found := _OWNED.fullmatch(self.message)):
+            owner = BranchOwner(found["host"], int(found["pid"]), found["started"])
+            object.__setattr__(self, "owner", owner)
+            object.__setattr__(self, "message", found["message"])
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from lakehouse.core.errors import TableError
@@ -22,7 +23,7 @@ from lakehouse.ingest.files import (
     stage_files,
 )
 from lakehouse.ingest.hudi_target import HudiTarget
-from lakehouse.ingest.iceberg_target import IcebergTarget
+from lakehouse.ingest.iceberg_target import iceberg_target
 from lakehouse.ingest.native_tables import needs_spark
 from lakehouse.ingest.report import IngestReport
 from lakehouse.ingest.schema import SchemaChanges, merge_recorded, plan_schema_changes, with_layout_changes
@@ -135,13 +136,10 @@ class IngestAttempt:
         columns = staged.plan.columns
         key, mode = self._validate(columns)
         changes = self._schema_changes(columns)
-        target: Target = HudiTarget(self.context) if self.format == "hudi" else IcebergTarget(self.context)
-        try:
+        with self._open_target() as target:
             target.open(columns, key, self.request, changes, replace_all=mode == "replace")
             upserted = self._write(target, staged, mode, key)
             snapshot = target.publish(self._notes(staged, mode))
-        finally:
-            target.discard()
         if snapshot is None:
             return None
         without_key = upserted.without_key if upserted else 0
@@ -159,6 +157,9 @@ class IngestAttempt:
             changes=changes.describe(),
             notes=staged.plan.notes,
         )
+
+    def _open_target(self) -> AbstractContextManager[Target]:
+        return nullcontext(HudiTarget(self.context)) if self.format == "hudi" else iceberg_target(self.context)
 
     def _stage(self) -> StagedFiles:
         plan = self._read_plan()

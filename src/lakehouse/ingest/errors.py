@@ -12,12 +12,6 @@ class ContractError(TableError):
     is_user_error = True
 
 
-class CommitConflictError(TableError):
-    """Other writers changed the table during every attempt to commit."""
-
-    code = "commit_conflict"
-
-
 class NoSuchColumnError(TableError):
     """An option names a column that neither the files nor the table have."""
 

@@ -95,9 +95,6 @@ class HudiTarget:
         current = self._format.describe(self._table).current
         return current.id if current else ""
 
-    def discard(self) -> None:
-        """Nothing to drop: `publish` alone writes rows and schema changes."""
-
     def _location_clause(self) -> str:
         """The LOCATION clause of CREATE TABLE, if the default folder of the table is not free."""
         location = spark_tables(self._format).new_location(self._table)

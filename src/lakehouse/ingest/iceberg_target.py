@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.errors import CommitConflictError, NotSupportedError
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.refs import Commit
 from lakehouse.core.requests import IngestRequest, QueryRequest
 from lakehouse.core.tables import Column, Scan
-from lakehouse.formats.iceberg.stamp import stamp
 from lakehouse.ingest import layout, statements
-from lakehouse.ingest.errors import CommitConflictError
 from lakehouse.ingest.files import PlannedColumn
 from lakehouse.ingest.native_tables import REJECTED_COLUMNS, NativeTables, needs_spark
 from lakehouse.ingest.native_writer import NativeWriter, StagedRows
 from lakehouse.ingest.schema import SchemaChanges
 from lakehouse.ingest.target import TargetContext
 from lakehouse.ingest.upsert import UpsertChanges
+from lakehouse.tables.fork import Fork, drop_abandoned, forked
 
-_BRANCH_PREFIX = "ingest_"
 _MAX_ATTEMPTS = 5
 _CREATE_REJECTED = (
     "CREATE TABLE {table} (file STRING, line BIGINT, reason STRING, raw STRING, ingested_at TIMESTAMP) USING iceberg"
@@ -32,19 +30,14 @@ _CREATE_REJECTED = (
 class IcebergTarget:
     """An Iceberg table and its `__rejected` table, on a branch of their own."""
 
-    def __init__(self, context: TargetContext) -> None:
+    def __init__(self, context: TargetContext, fork: Fork) -> None:
         self._context, self._table, self._info = context, context.table, context.info
-        self._catalog = context.catalog
+        self._catalog, self._fork = context.catalog, fork
         self._rejected = context.table.rejected
         self._pending_rejects: Path | None = None
         self._light = False
-        self._branch = f"{_BRANCH_PREFIX}{uuid.uuid4().hex[:12]}"
         self._main = context.tables.formats["iceberg"]
-        self._on_branch = self._main.on(self._branch)
-        # Only one ingest at a time runs per table, so any other branch was left by one that was killed.
-        for abandoned in self._catalog.branches_of(self._table, _BRANCH_PREFIX):
-            self._catalog.drop_branch(abandoned)
-        self._base = self._catalog.fork(self._branch, [self._table, self._rejected])
+        self._on_branch = self._main.on(fork.branch)
 
     def open(
         self,
@@ -123,11 +116,11 @@ class IcebergTarget:
             raise needs_spark(f"{what} in {self._table}")
 
     def _native_writer(self, table: TableName | None = None) -> NativeWriter:
-        properties = self._catalog.on(self._branch).pyiceberg_properties()
-        return NativeWriter(self._context.duckdb, self._branch, properties, table or self._table)
+        properties = self._fork.on_branch.pyiceberg_properties()
+        return NativeWriter(self._context.duckdb, self._fork.branch, properties, table or self._table)
 
     def _native_tables(self) -> NativeTables:
-        return NativeTables(self._branch, self._catalog.on(self._branch).pyiceberg_properties())
+        return NativeTables(self._fork.branch, self._fork.on_branch.pyiceberg_properties())
 
     def add_rejects(self, folder: Path) -> None:
         if self._catalog.capabilities.multi_table_publish:
@@ -138,12 +131,12 @@ class IcebergTarget:
     def write_rejects(self, folder: Path) -> None:
         """Append rejected rows to the `__rejected` table on the branch."""
         if self._light:
-            if self._base[self._rejected] is None:
+            if self._fork.base[self._rejected] is None:
                 self._native_tables().create(self._rejected, REJECTED_COLUMNS, {})
             rows = StagedRows(folder, [column.name for column in REJECTED_COLUMNS[:-1]], {"ingested_at": "now()"})
             self._native_writer(self._rejected).append(rows, REJECTED_COLUMNS)
             return
-        if self._base[self._rejected] is None:
+        if self._fork.base[self._rejected] is None:
             self._run(_CREATE_REJECTED.format(table=self._rejected))
         self._run(
             f"INSERT INTO {self._rejected} SELECT file, line, reason, raw, current_timestamp() FROM {statements.STAGED}",
@@ -151,19 +144,10 @@ class IcebergTarget:
         )
 
     def publish(self, notes: Mapping[str, str]) -> str | None:
-        branch_catalog = self._catalog.on(self._branch)
-        pointer = branch_catalog.pointer(self._table)
-        assert pointer is not None
-        stamped = stamp(
-            pointer,
-            {f"lake.{name}": value for name, value in notes.items() if name != "columns"},
-            self._base[self._table],
-            self._context.files,
-        )
-        branch_catalog.swap_pointer(self._table, pointer, stamped)
+        self._fork.annotate(self._table, {name: value for name, value in notes.items() if name != "columns"})
         current = self._on_branch.describe(self._table).current
         assert current is not None
-        if not self._catalog.publish(self._branch, self._commit(notes)):
+        if not self._fork.publish(self._commit(notes)):
             return None
         if self._pending_rejects:
             publish_rejects(self._context, self._pending_rejects)
@@ -171,10 +155,7 @@ class IcebergTarget:
 
     def publish_rejects(self) -> bool:
         """Publish the rejected rows alone; False if another writer changed their table meanwhile."""
-        return bool(self._catalog.publish(self._branch, self._commit({})))
-
-    def discard(self) -> None:
-        self._catalog.drop_branch(self._branch)
+        return bool(self._fork.publish(self._commit({})))
 
     def _commit(self, notes: Mapping[str, str]) -> Commit:
         content = notes.get("mode", "rejected rows")
@@ -199,7 +180,15 @@ class IcebergTarget:
         # Each task writes the rows it reads. A shuffle to one task per partition took five times as long for a million
         # rows, and creates fewer files only where a task has rows of many partitions.
         settings = {"spark.sql.iceberg.distribution-mode": "none"} if folder else {}
-        self._context.run(QueryRequest(sql, arrow=False, branch=self._branch, files=files, settings=settings))
+        self._context.run(QueryRequest(sql, arrow=False, branch=self._fork.branch, files=files, settings=settings))
+
+
+@contextmanager
+def iceberg_target(context: TargetContext) -> Iterator[IcebergTarget]:
+    """An Iceberg table to write to until the end of the block; branches of ingests that were killed are dropped."""
+    drop_abandoned(context.catalog, "ingest", context.table)
+    with forked(context.catalog, "ingest", [context.table, context.table.rejected], context.files) as fork:
+        yield IcebergTarget(context, fork)
 
 
 def publish_rejects(context: TargetContext, folder: Path) -> None:
@@ -208,13 +197,10 @@ def publish_rejects(context: TargetContext, folder: Path) -> None:
     This commit comes last: a kill before it loses the record of a rejected row, never a valid row.
     """
     for _ in range(_MAX_ATTEMPTS):
-        target = IcebergTarget(context)
-        try:
+        with iceberg_target(context) as target:
             target.write_rejects(folder)
             if target.publish_rejects():
                 return
-        finally:
-            target.discard()
     raise CommitConflictError(
         f"The valid rows are in {context.table}, but the rejected rows are not in {context.table.rejected}:"
         f" other writers changed it during all {_MAX_ATTEMPTS} attempts to commit.",

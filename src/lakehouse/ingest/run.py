@@ -13,12 +13,12 @@ from pathlib import Path
 
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.engine import SparkRunner
+from lakehouse.core.errors import CommitConflictError
 from lakehouse.core.files import LOCAL, Files, RemoteFiles
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import IngestRequest
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.ingest.attempt import IngestAttempt
-from lakehouse.ingest.errors import CommitConflictError
 from lakehouse.ingest.files import SourceFile, content_hash, discover, fetch_remote
 from lakehouse.ingest.report import IngestReport
 from lakehouse.ingest.target import TargetContext

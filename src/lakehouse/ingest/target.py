@@ -69,6 +69,3 @@ class Target(Protocol):
 
     def publish(self, notes: Mapping[str, str]) -> str | None:
         """Make the changes visible; returns the new snapshot, or None if another writer changed the table meanwhile."""
-
-    def discard(self) -> None:
-        """Drop what was not published."""

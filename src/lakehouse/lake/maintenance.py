@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lakehouse.core.names import TableName
-from lakehouse.core.refs import RUN_PREFIX
+from lakehouse.core.refs import InternalBranch
 from lakehouse.core.requests import QueryRequest
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ _MAY_PUBLISH = ("running", "kept")
 
 def open_maintainer(backend: Backend, refs: Refs, runs: RunLog, spark: EngineRunner) -> Maintainer:
     """What maintains the tables of a lake's main branch."""
-    from lakehouse.maintenance.commit import Committer
     from lakehouse.maintenance.maintain import Maintainer
     from lakehouse.storage.warehouse import WarehouseStore
+    from lakehouse.tables.fork import Committer
 
     catalog, settings = backend.catalog, backend.settings
     return Maintainer(
@@ -69,9 +69,10 @@ def _holders(catalog: Catalog, runs: RunLog, table: TableName) -> list[str]:
 
 def _may_be_published(branch: str, runs: RunLog) -> bool:
     """Whether a publish of the branch would fail if maintenance changed its tables. Ingests and failed runs start anew."""
-    if branch.startswith(("ingest_", "maintain_")):
-        return False
-    if not branch.startswith(RUN_PREFIX):
+    internal = InternalBranch.parse(branch)
+    if internal is None:
         return True
-    record = runs.find(branch.removeprefix(RUN_PREFIX))
+    if internal.kind != "run":
+        return False
+    record = runs.find(internal.id)
     return record is None or record.state in _MAY_PUBLISH

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from lakehouse.core.format import TableFormat
 from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import MaintainRequest
-from lakehouse.maintenance.commit import BRANCH_PREFIX, Committer
 from lakehouse.maintenance.expire import expirable, without_snapshots
 from lakehouse.maintenance.health import HealthCheck, TableHealth
 from lakehouse.maintenance.hudi import HudiMaintainer, RunCall
@@ -29,10 +29,10 @@ from lakehouse.maintenance.statistics import StatisticsWriter
 from lakehouse.maintenance.sweep import Store, Sweeper, SweepReport
 from lakehouse.maintenance.tables import Compactor, RunSpark
 from lakehouse.process.files import try_locked
+from lakehouse.tables.fork import Committer, drop_abandoned
 
 _ATTEMPTS = 5
 #: A branch that a killed maintenance left is dropped after this time; a large compaction takes hours.
-_ABANDONED = timedelta(days=1)
 Progress = Callable[[str], None]
 
 
@@ -80,7 +80,7 @@ class Maintainer:
             inputs = self._inputs() if request.does("expire") else set()
             for table in names:
                 progress(f"Maintaining {table}")
-                actions += self._table(table, request, inputs)
+                actions += self._attempt(table, "all", partial(self._table, table, request, inputs))
             sweep = SweepReport()
             if request.does("remove_files"):
                 progress("Looking for files that nothing needs")
@@ -146,14 +146,8 @@ class Maintainer:
                 raise MaintenanceRunningError(
                     "Another `lake maintain` is at work on this lake.", "Run it again when the other one is done."
                 )
-            self._drop_abandoned()
+            drop_abandoned(self.catalog, "maintain")
             yield
-
-    def _drop_abandoned(self) -> None:
-        oldest = (self.now() - _ABANDONED).isoformat()
-        for ref in self.catalog.branch_refs():
-            if ref.name.startswith(BRANCH_PREFIX) and "" < ref.created_at < oldest:
-                self.catalog.drop_branch(ref.name)
 
     # ---- one table ----------------------------------------------------------------------------------------------
 
@@ -186,6 +180,8 @@ class Maintainer:
             return step()
         except (LakeError, OSError) as exc:
             return [Action(str(table), name, "failed", f"{exc}")]
+        except Exception as exc:  # noqa: BLE001 - damaged files raise anything, and the other tables need their turn
+            return [Action(str(table), name, "failed", f"{type(exc).__name__}: {exc}")]
 
     def _hudi(self) -> HudiMaintainer | None:
         """Return what maintains Hudi tables; None if the lake has no place for them."""
@@ -219,7 +215,7 @@ class Maintainer:
         """Return the snapshots from which other tables were last built: a run finds what changed since by them."""
         found: set[str] = set()
         for pointer in self.catalog.pointers(self.catalog.tables()).values():
-            with suppress(LakeError, OSError):
+            with suppress(LakeError, OSError, KeyError, TypeError, ValueError, AttributeError):  # of a damaged table
                 snapshots = load_metadata(pointer, self.files).get("snapshots", []) if pointer else []
                 notes = [
                     each["summary"]["lake.inputs"] for each in snapshots if "lake.inputs" in each.get("summary", {})

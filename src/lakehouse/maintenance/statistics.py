@@ -11,8 +11,8 @@ from lakehouse.core.files import Files
 from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
-from lakehouse.maintenance.commit import Committer, forked
 from lakehouse.maintenance.report import Action
+from lakehouse.tables.fork import Committer, forked
 
 #: They are computed again when the number of rows has changed by this share: planners take those of an older snapshot.
 _CHANGED_BY = 0.1
@@ -57,11 +57,13 @@ class StatisticsWriter:
 
     def _compute(self, table: TableName, pointer: str) -> Mapping[str, Any] | None:
         """Let Spark compute them on a branch; None if the table has changed before it began."""
-        with forked(self.catalog, table, pointer) as branch:
-            if not branch:
+        with forked(self.catalog, "maintain", [table], self.files) as fork:
+            if fork.base[table] != pointer:
                 return None
-            catalog = self.catalog.on(branch)
-            self.run_spark(f"CALL {catalog.name}.system.compute_table_stats(table => {spark_text(str(table))})", branch)
+            catalog = fork.on_branch
+            self.run_spark(
+                f"CALL {catalog.name}.system.compute_table_stats(table => {spark_text(str(table))})", fork.branch
+            )
             raw = load_metadata(catalog.pointer(table) or pointer, self.files)
             current = raw["current-snapshot-id"]
             return next((each for each in raw.get("statistics", []) if each["snapshot-id"] == current), None)

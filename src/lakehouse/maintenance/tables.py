@@ -19,7 +19,6 @@ from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
 from lakehouse.maintenance import compact as compaction
-from lakehouse.maintenance.commit import Committer, forked
 from lakehouse.maintenance.layout import COMPACTED_FILES, layout_of
 from lakehouse.maintenance.policy import Policy
 from lakehouse.maintenance.report import Action
@@ -32,6 +31,7 @@ from lakehouse.maintenance.rewrite import (
     too_many_manifests,
 )
 from lakehouse.maintenance.sorting import SORT_OVERLAP, is_decayed, overlap, sort_columns
+from lakehouse.tables.fork import Committer, forked
 
 #: How often a compaction is committed anew because the table has changed, and planned anew because its files have.
 _COMMITS, _PLANS = 10, 3
@@ -142,12 +142,12 @@ class Compactor:
     ) -> Action:
         """Let Spark rewrite the files on a branch, and apply the same replacement to the newest state of the table."""
         action = _planned(table, loaded, plan)
-        with forked(self.catalog, table, loaded.pointer) as branch:
-            if not branch:
+        with forked(self.catalog, "maintain", [table], self.files) as fork:
+            if fork.base[table] != loaded.pointer:
                 raise StaleReplacementError("the table changed before Spark began")
-            statement = _rewrite_statement(self.catalog.on(branch).name, table, target, policy, loaded, plan.everything)
-            self.run_spark(statement, branch)
-            after = self._load_pointer(self.catalog.on(branch).pointer(table) or loaded.pointer)
+            statement = _rewrite_statement(fork.on_branch.name, table, target, policy, loaded, plan.everything)
+            self.run_spark(statement, fork.branch)
+            after = self._load_pointer(fork.on_branch.pointer(table) or loaded.pointer)
             replacement = compaction.difference(loaded.files, after.files)
             if not replacement.removed:
                 return _with(action, "skipped", "Spark found nothing to rewrite")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+from lakehouse.core.refs import BranchOwner
 
 STOP_TIMEOUT_S = 20.0
 
@@ -25,6 +28,16 @@ def start_time(pid: int) -> str:
         return "" if fields[0] == "Z" and int(fields[17]) <= 1 else fields[19]
     listed = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True)
     return listed.stdout.strip()
+
+
+def current_process() -> BranchOwner:
+    """This process, as others on this host and elsewhere can identify it."""
+    return BranchOwner(socket.gethostname() or "localhost", os.getpid(), start_time(os.getpid()))
+
+
+def has_ended(owner: BranchOwner) -> bool:
+    """Whether a process of this host has ended."""
+    return start_time(owner.pid) != owner.started
 
 
 def terminate(pid: int, started: str, stop_signal: int = signal.SIGTERM, timeout_s: float | None = None) -> None:

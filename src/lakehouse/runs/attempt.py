@@ -12,22 +12,22 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from lakehouse.core.engine import job_group
-from lakehouse.core.errors import BadSettingError
+from lakehouse.core.errors import BadSettingError, RunConflictError
 from lakehouse.core.format import spark_tables
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Commit
 from lakehouse.core.requests import IngestRequest, RunRequest
-from lakehouse.formats.iceberg.stamp import stamp
 from lakehouse.pipelines.model import FilesTable, Pipeline, SourceContext, Table
 from lakehouse.quality.checks import run_checks
 from lakehouse.quality.model import Outcome, SparkCheckContext
-from lakehouse.runs import validate
+from lakehouse.runs import recovery, validate
 from lakehouse.runs.build import TableBuild, raise_if_blocked
 from lakehouse.runs.context import LazySession, RunContext, RunServices
 from lakehouse.runs.light import LightBuild
 from lakehouse.runs.model import RunRecord, TableReport
 from lakehouse.runs.reads import BranchReads
 from lakehouse.runs.schedule import run_concurrently, topological_batches
+from lakehouse.tables.fork import annotate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,8 +56,7 @@ class Attempt:
         if request.resume:
             self._reset_unfinished(record)
         else:
-            services.catalog.drop_branch(self.branch)
-            services.catalog.create_branch(self.branch, commit=self.commit)
+            recovery.create_branch(services.catalog, self.branch, self.commit)
             record = replace(record, tables=(), outcomes=())
         ref = next(ref for ref in services.catalog.branch_refs() if ref.name == self.branch)
         self.record = services.log.save(replace(record, started_from=ref.state))
@@ -67,8 +66,12 @@ class Attempt:
         finished = {TableName.parse(report.table) for report in record.tables}
         finished |= {table.rejected for table in finished}
         for change in self.services.catalog.changes(self.branch):
-            if change.table not in finished and change.after is not None:
-                self.branch_catalog.swap_pointer(change.table, change.after, change.before)
+            if change.table in finished or change.after is None:
+                continue
+            if not self.branch_catalog.swap_pointer(change.table, change.after, change.before):
+                raise RunConflictError(
+                    f"Another process changed {change.table} on {self.branch}.", "Resume the run when it has ended."
+                )
 
     def run(self) -> RunRecord:
         """Build and publish; the record is still `running` if others changed the tables meanwhile."""
@@ -232,10 +235,7 @@ class Attempt:
         return SourceContext(open_spark, settings, partition, self.now, services.raw, store, cursor, self.progress)
 
     def _annotate(self, table: TableName, notes: dict[str, str], start: str | None) -> None:
-        pointer = self.branch_catalog.pointer(table)
-        assert pointer is not None
-        stamped = stamp(pointer, {f"lake.{key}": value for key, value in notes.items()}, start, self.services.files)
-        self.branch_catalog.swap_pointer(table, pointer, stamped)
+        annotate(self.branch_catalog, table, notes, start, self.services.files)
 
 
 class _Reports:

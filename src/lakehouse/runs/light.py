@@ -15,7 +15,7 @@ from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
 from lakehouse.core.properties import new_table_properties
 from lakehouse.core.quoting import text
-from lakehouse.core.refs import RUN_PREFIX, Commit
+from lakehouse.core.refs import Commit, run_branch
 from lakehouse.pipelines import arrow
 from lakehouse.pipelines.model import LightContext, Table
 from lakehouse.pipelines.upsert import find_table
@@ -56,7 +56,7 @@ class LightBuild:
         self._refuse_spark_rules()
         started, pointer = time.monotonic(), self.catalog.pointer(name)
         before = {"rows": current.rows_total} if (current := _current(iceberg, name)) else {}
-        with closing(load_catalog(RUN_PREFIX + self.commit.run, **self.catalog.pyiceberg_properties())) as catalog:
+        with closing(load_catalog(run_branch(self.commit.run), **self.catalog.pyiceberg_properties())) as catalog:
             try:
                 rows = table.light(LightContext(catalog, self.settings, self._validate, self._notes()))
             finally:

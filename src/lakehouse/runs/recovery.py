@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from lakehouse.core.catalog import Catalog
-from lakehouse.core.errors import RunBlockedError
-from lakehouse.core.refs import RUN_PREFIX, acting_author
+from lakehouse.core.errors import BranchExistsError, RunBlockedError, RunConflictError
+from lakehouse.core.refs import BranchOwner, Commit, InternalBranch, acting_author
 from lakehouse.core.requests import RunRequest
+from lakehouse.process.pids import current_process, has_ended
 from lakehouse.runs.model import RunRecord
 from lakehouse.runs.records import RunLog
-
-#: The branches of ingests; an ingest that was killed leaves its branch.
-_INGEST_PREFIX = "ingest_"
 
 
 @dataclass(frozen=True)
@@ -25,9 +23,10 @@ class RecordedRuns:
 
     def of_branch(self, branch: str) -> RunRecord | None:
         """The run that created a branch; None if a user created it."""
-        if not branch.startswith(RUN_PREFIX):
+        internal = InternalBranch.parse(branch)
+        if internal is None or internal.kind != "run":
             return None
-        return find_record(self.catalog, self.log, branch.removeprefix(RUN_PREFIX))
+        return find_record(self.catalog, self.log, internal.id)
 
     def set_state(self, run: str, state: str, commit: str = "") -> None:
         """Record that the branch of a run was published or dropped."""
@@ -79,20 +78,58 @@ def expire(catalog: Catalog, log: RunLog, keep_days: int) -> list[str]:
     oldest = (datetime.now(UTC) - timedelta(days=keep_days)).isoformat(timespec="milliseconds")
     dropped = []
     for ref in catalog.branch_refs():
-        if (
-            ref.name.startswith((RUN_PREFIX, _INGEST_PREFIX))
-            and "" < ref.created_at < oldest
-            and not _running(log, ref.name)
-        ):
+        internal = InternalBranch.parse(ref.name)
+        # Branches of maintenance had a name that users could choose; those without an owner stay.
+        may_go = internal is not None and (internal.kind != "maintain" or ref.owner is not None)
+        if internal and may_go and "" < ref.created_at < oldest and not _running(log, internal):
             catalog.drop_branch(ref.name)
             dropped.append(ref.name)
     for ref in catalog.tags():
-        if ref.name.startswith(RUN_PREFIX) and "" < ref.created_at < oldest:
+        internal = InternalBranch.parse(ref.name)
+        if internal and internal.kind == "run" and "" < ref.created_at < oldest:
             catalog.drop_tag(ref.name)
             dropped.append(ref.name)
     return dropped
 
 
-def _running(log: RunLog, branch: str) -> bool:
-    record = log.find(branch.removeprefix(RUN_PREFIX))
+def _running(log: RunLog, branch: InternalBranch) -> bool:
+    record = log.find(branch.id) if branch.kind == "run" else None
     return record is not None and record.state == "running"
+
+
+def release_branch(catalog: Catalog, branch: str, earlier: RunRecord | None) -> None:
+    """Drop what an earlier attempt at a run left; RunConflictError if its process may still be at work.
+
+    Args:
+        earlier: the record of that attempt; None if this lake's home has none, as on another host.
+    """
+    ref = next((ref for ref in catalog.branch_refs() if ref.name == branch), None)
+    if ref is None:
+        return
+    if ref.owner is not None and not _is_over(ref.owner, earlier):
+        raise RunConflictError(
+            f"Process {ref.owner.pid} on {ref.owner.host} works on {branch}.",
+            f"If it has ended: lake branch drop {branch}",
+        )
+    catalog.drop_branch(branch)
+
+
+def _is_over(owner: BranchOwner, earlier: RunRecord | None) -> bool:
+    """Whether an owner is done with its branch: it is this process, its record says so, or it has ended on this host."""
+    this = current_process()
+    if owner == this:
+        return True
+    recorded = earlier is not None and (earlier.pid, earlier.process_started) == (owner.pid, owner.started)
+    if recorded and earlier is not None and earlier.state != "running":
+        return True
+    return owner.host == this.host and has_ended(owner)
+
+
+def create_branch(catalog: Catalog, branch: str, commit: Commit) -> None:
+    """Create the branch of a run, owned by this process; RunConflictError if another one was first."""
+    owned = current_process().sign(commit)
+    try:
+        catalog.create_branch(branch, commit=owned)
+    except BranchExistsError:
+        release_branch(catalog, branch, None)  # of an earlier attempt of this process
+        catalog.create_branch(branch, commit=owned)

@@ -18,7 +18,7 @@ from lakehouse.core.errors import (
     UnknownChoiceError,
 )
 from lakehouse.core.names import check_part, nearest
-from lakehouse.core.refs import RUN_PREFIX
+from lakehouse.core.refs import run_branch
 from lakehouse.core.requests import RunRequest
 from lakehouse.pipelines.model import Pipeline
 from lakehouse.process.pids import start_time
@@ -56,6 +56,8 @@ class Runner(RunServices):
             raise RunConflictError(f"Run {run} is already in progress.", f"lake runs show {run}")
         record = self._new_record(pipeline.name, run, request)
         resumes = request.resume and earlier is not None and recovery.has_branch(self.catalog, earlier)
+        if not resumes and request.id:
+            recovery.release_branch(self.catalog, record.branch, earlier)
         if resumes and earlier is not None:
             record = replace(record, tables=earlier.tables, outcomes=earlier.outcomes)
         record = self.log.save(record)
@@ -69,7 +71,10 @@ class Runner(RunServices):
         self, name: str, work: Callable[[SparkSession, str], None], request: RunRequest, progress: Progress
     ) -> RunRecord:
         """Run any work with Spark on a branch, which is the session's default catalog, and publish it."""
-        record = self.log.save(self._new_record(name, request.id or new_run_id(), request))
+        record = self._new_record(name, request.id or new_run_id(), request)
+        if request.id:
+            recovery.release_branch(self.catalog, record.branch, self.log.find(record.id))
+        self.log.save(record)
         pipeline = Pipeline(name, ())
         try:
             for _ in range(MAX_ATTEMPTS):
@@ -100,12 +105,12 @@ class Runner(RunServices):
         return recovery.reconcile(self.catalog, self.log, self.log.get(run))
 
     def _new_record(self, name: str, run: str, request: RunRequest) -> RunRecord:
-        check_part(RUN_PREFIX + run, "run")
+        check_part(run_branch(run), "run")
         return RunRecord(
             id=run,
             pipeline=name,
             state="running",
-            branch=RUN_PREFIX + run,
+            branch=run_branch(run),
             started_at=now().isoformat(timespec="seconds"),
             pid=os.getpid(),
             process_started=start_time(os.getpid()),

@@ -18,15 +18,12 @@ from lakehouse.core.errors import (
 )
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName, check_part, nearest
-from lakehouse.core.refs import RUN_PREFIX, Change, Commit, Published, Ref, acting_author
+from lakehouse.core.refs import Change, Commit, InternalBranch, Published, Ref, acting_author
 from lakehouse.core.result import Result
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.versioning.diff import TableChange, changed_rows, count_rows
 from lakehouse.versioning.log import Log
 from lakehouse.versioning.publish import Publisher
-
-#: Prefixes of the branches that runs and ingests create.
-_RESERVED_PREFIXES = (RUN_PREFIX, "ingest_")
 
 
 class BranchRun(Protocol):
@@ -164,9 +161,10 @@ class Branches:
 
 def _user_name(name: str, kind: str) -> str:
     folded = check_part(name, kind)
-    if folded.startswith(_RESERVED_PREFIXES):
+    if internal := InternalBranch.parse(folded):
         raise BadNameError(
-            f"{name!r} starts with a prefix that is reserved for runs and ingests.", "Choose another name."
+            f"{name!r} starts with {internal.kind}_, which is reserved for branches of the lake itself.",
+            "Choose another name.",
         )
     return folded
 

@@ -11,7 +11,7 @@ from lakehouse.core.errors import BranchConflictError, NoSuchCommitError, TableE
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName
-from lakehouse.core.refs import RUN_PREFIX, Change, Commit, LogEntry, Published
+from lakehouse.core.refs import Change, Commit, LogEntry, Published, run_branch
 from lakehouse.core.tables import Snapshot
 from lakehouse.versioning.publish import Publisher
 
@@ -89,7 +89,7 @@ class Log:
     def _entry(self, name: str) -> LogEntry:
         entries = self.catalog.log(limit=_SEARCHED_ENTRIES)
         by_number = next((each for each in entries if each.id == name), None)
-        found = by_number or self.catalog.published_by(name.removeprefix(RUN_PREFIX))
+        found = by_number or self.catalog.published_by(name.removeprefix(run_branch("")))
         if found is None:
             raise NoSuchCommitError(f"The log has no commit and no published run {name!r}.", "All of them: lake log")
         return found

@@ -18,7 +18,6 @@ from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.refs import (
-    RUN_PREFIX,
     Change,
     Commit,
     LogEntry,
@@ -27,6 +26,7 @@ from lakehouse.core.refs import (
     Ref,
     acting_author,
     hash_pointers,
+    run_branch,
 )
 from lakehouse.core.state import CatalogState
 
@@ -167,12 +167,14 @@ class NessieCatalog:
         publishing.ensure_first_commit(self.api)
         refs.create(self.api, "branch", name, refs.source(self.api, from_ref), self._signed(commit or Commit("branch")))
 
-    def fork(self, branch: str, tables: Sequence[TableName]) -> dict[TableName, str | None]:
+    def fork(
+        self, branch: str, tables: Sequence[TableName], commit: Commit | None = None
+    ) -> dict[TableName, str | None]:
         """Create a branch for some tables. It holds the others too, as every branch of Nessie does."""
         publishing.ensure_first_commit(self.api)
         start = self._reference()
         note = {"tables": " ".join(map(str, tables))}
-        refs.create(self.api, "branch", branch, start, self._signed(Commit("branch")), note)
+        refs.create(self.api, "branch", branch, start, self._signed(commit or Commit("branch")), note)
         return self.on(start.at).pointers(tables)
 
     def changes(self, branch: str) -> list[Change]:
@@ -231,7 +233,7 @@ class NessieCatalog:
         found = history.of_run(self.api, self.annotations, self.branch, run)
         if found is not None:
             for ref in self.api.references():
-                if ref.type == "BRANCH" and ref.name == RUN_PREFIX + run:
+                if ref.type == "BRANCH" and ref.name == run_branch(run):
                     self._conclude(ref, ref.name, found.id, found.commit)
         return found
 

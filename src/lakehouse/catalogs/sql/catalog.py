@@ -132,9 +132,13 @@ class SqlCatalog:
         signed = self._signed(commit or Commit("branch"))
         self.database.write(lambda db: refs.create_branch(db, name, source, None, signed))
 
-    def fork(self, branch: str, tables: Sequence[TableName]) -> dict[TableName, str | None]:
+    def fork(
+        self, branch: str, tables: Sequence[TableName], commit: Commit | None = None
+    ) -> dict[TableName, str | None]:
+        signed = self._signed(commit or Commit("branch"))
+
         def work(db: Transaction) -> dict[TableName, str | None]:
-            refs.create_branch(db, branch, self.name, tables, self._signed(Commit("branch")))
+            refs.create_branch(db, branch, self.name, tables, signed)
             base = publishing.base_of(db, branch)
             return {table: base.get(table) for table in tables}
 

@@ -4,7 +4,7 @@ LakeError
 ├── ConfigError          UnknownChoiceError, NotInstalledError, BadSettingError, HomeError
 ├── BadNameError
 ├── NotSupportedError    StatementRefusedError
-├── TableError           NoSuchTableError, NotDroppedError, TableExistsError, WhenError, BranchError
+├── TableError           NoSuchTableError, NotDroppedError, TableExistsError, WhenError, CommitConflictError, BranchError
 │                        BranchError: NoSuchBranchError, BranchExistsError, BranchProtectedError, BranchConflictError,
 │                        PublishRefusedError, NoSuchCommitError
 ├── CatalogError         CatalogUnreachableError, CatalogAccessError, CatalogBusyError
@@ -78,6 +78,7 @@ from lakehouse.core.errors.tables import (
     BranchError,
     BranchExistsError,
     BranchProtectedError,
+    CommitConflictError,
     NoSuchBranchError,
     NoSuchCommitError,
     NoSuchTableError,
@@ -122,6 +123,7 @@ __all__ = [
     "CatalogBusyError",
     "CatalogError",
     "CatalogUnreachableError",
+    "CommitConflictError",
     "ConfigError",
     "DiskFullError",
     "EngineError",

@@ -63,6 +63,12 @@ class BranchConflictError(BranchError):
     code = "branch_conflict"
 
 
+class CommitConflictError(TableError):
+    """Other writers changed the table during every attempt to commit, or the branch that a writer owns."""
+
+    code = "commit_conflict"
+
+
 class PublishRefusedError(BranchError):
     """The before_publish hook rejected the publish."""
 

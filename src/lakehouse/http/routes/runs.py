@@ -8,7 +8,7 @@ from fastapi import Path
 from pydantic import BaseModel, Field
 
 from lakehouse.core.names import MAIN, TableName
-from lakehouse.core.refs import RUN_PREFIX
+from lakehouse.core.refs import run_branch
 from lakehouse.http.answers import page, plain
 from lakehouse.http.principal import READ, WRITE
 from lakehouse.http.registry import PageSize, PageToken, Routes
@@ -57,7 +57,7 @@ def start_run(call: CallContext, pipeline: PipelineName, body: RunBody) -> dict[
         "id": run,
         "namespaces": sorted({table.table_name.namespace for table in declared.tables}),
     }
-    job = call.service.jobs.start("run", request, call.principal, MAIN if body.publish else RUN_PREFIX + run)
+    job = call.service.jobs.start("run", request, call.principal, MAIN if body.publish else run_branch(run))
     return {"job": job.shown(), "run": run, "links": {"job": f"/jobs/{job.id}", "run": f"/runs/{run}"}}
 
 

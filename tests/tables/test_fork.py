@@ -1,8 +1,11 @@
-"""Publishing makes all tables of a branch visible or none, and stamps the notes into one snapshot."""
+"""A fork makes all its tables visible or none, with its notes in one snapshot, and only abandoned forks are dropped."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow
@@ -10,10 +13,14 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
+from lakehouse.core.errors import CommitConflictError
+from lakehouse.core.files import LOCAL, LocalFiles
 from lakehouse.core.names import TableName
+from lakehouse.core.refs import BranchOwner, Commit
 from lakehouse.formats.iceberg.metadata import read_metadata
-from lakehouse.formats.iceberg.stamp import stamp
+from lakehouse.process.pids import current_process
 from lakehouse.storage.local import LocalHome
+from lakehouse.tables.fork import Fork, annotate, drop_abandoned, forked
 
 LEADS, REJECTED = TableName("crm", "leads"), TableName("crm", "leads__rejected")
 ROWS = pyarrow.table({"id": [1, 2]})
@@ -109,20 +116,17 @@ def test_a_branch_without_changes_publishes_nothing_and_conflicts_with_nobody(
     assert rows_in(main) == 4
 
 
-# ---- the stamp --------------------------------------------------------------------------------------------------
+# ---- notes ------------------------------------------------------------------------------------------------------
 
 
-def test_a_stamp_makes_one_snapshot_of_several_and_writes_notes_into_it(
+def test_annotating_makes_one_snapshot_of_several_and_writes_notes_into_it(
     catalog: SqlCatalog, main: PyIceberg, branch: PyIceberg
 ) -> None:
     base = catalog.fork("work", [LEADS])
     table = branch.load_table("crm.leads")
     for _ in range(3):
         table.append(ROWS)
-    start = catalog.on("work").pointer(LEADS)
-    assert start is not None
-    stamped = stamp(start, {"lake.source": "leads.csv"}, base[LEADS])
-    catalog.on("work").swap_pointer(LEADS, start, stamped)
+    annotate(catalog.on("work"), LEADS, {"source": "leads.csv"}, base[LEADS], LOCAL)
     assert catalog.publish("work")
     snapshots = main.load_table("crm.leads").snapshots()
     assert len(snapshots) == 2
@@ -134,15 +138,82 @@ def test_a_stamp_makes_one_snapshot_of_several_and_writes_notes_into_it(
     assert rows_in(main) == 10
 
 
-def test_the_stamp_of_a_new_table_has_no_parent_and_leaves_the_old_file_alone(
+def test_the_annotated_snapshot_of_a_new_table_has_no_parent_and_leaves_the_old_file_alone(
     catalog: SqlCatalog, main: PyIceberg
 ) -> None:
     main.load_table("crm.leads").append(ROWS)
     pointer = catalog.pointer(LEADS)
     assert pointer is not None
     before = read_metadata(pointer).raw
-    stamped = read_metadata(stamp(pointer, {"lake.source": "x"}, None)).raw
+    annotate(catalog, LEADS, {"source": "x"}, None, LOCAL)
+    stamped = read_metadata(catalog.pointer(LEADS) or "").raw
     assert len(stamped["snapshots"]) == 1 and "parent-snapshot-id" not in stamped["snapshots"][0]
     assert [entry["snapshot-id"] for entry in stamped["snapshot-log"]] == [before["current-snapshot-id"]]
     assert len(before["snapshots"]) == 2
     assert read_metadata(pointer).raw == before
+
+
+class WrittenBetween(LocalFiles):
+    """Files of which the first that is written gives another process the time for a commit on the same branch."""
+
+    def __init__(self, writer: PyIceberg) -> None:
+        self._writer: PyIceberg | None = writer
+
+    def write(self, uri: str, content: bytes) -> None:
+        super().write(uri, content)
+        if self._writer is not None:
+            self._writer.load_table("crm.leads").append(ROWS)
+        self._writer = None
+
+
+def test_notes_that_cannot_be_added_are_an_error(catalog: SqlCatalog, main: PyIceberg, branch: PyIceberg) -> None:
+    base = catalog.fork("work", [LEADS])
+    branch.load_table("crm.leads").append(ROWS)
+    fork = Fork(catalog, "work", base, WrittenBetween(branch))
+    with pytest.raises(CommitConflictError, match=r"changed crm\.leads on the branch work"):
+        fork.annotate(LEADS, {"sha256": "0"})
+
+
+# ---- owners -----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_not_published_in_the_block_is_dropped(catalog: SqlCatalog, main: PyIceberg) -> None:
+    with forked(catalog, "ingest", [LEADS], LOCAL) as fork:
+        (ref,) = catalog.branch_refs()
+        assert (ref.name, ref.owner, ref.message) == (fork.branch, current_process(), "")
+    assert not catalog.branch_refs()
+
+
+def test_a_branch_is_dropped_once_its_process_has_ended(catalog: SqlCatalog, main: PyIceberg, home: Path) -> None:
+    work = (
+        "from lakehouse.catalogs.sql import SqlCatalog, open_database\n"
+        "from lakehouse.core.files import LOCAL\n"
+        "from lakehouse.core.names import TableName\n"
+        "from lakehouse.tables.fork import forked\n"
+        f"catalog = SqlCatalog(open_database({str(home / 'catalog.db')!r}), 'file://{home}/warehouse')\n"
+        "with forked(catalog, 'ingest', [TableName('crm', 'leads')], LOCAL):\n"
+        "    print('forked', flush=True)\n"
+        "    input()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", work], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"forked\n"
+        assert drop_abandoned(catalog, "ingest", LEADS) == []
+        assert drop_abandoned(catalog, "maintain") == []
+        other.kill()
+    (name,) = (ref.name for ref in catalog.branch_refs())
+    assert drop_abandoned(catalog, "ingest", LEADS) == [name]
+
+
+def test_a_branch_of_another_host_stays_for_a_day(catalog: SqlCatalog, main: PyIceberg) -> None:
+    elsewhere = BranchOwner("elsewhere", 1, "0")
+    catalog.fork("ingest_other", [LEADS], elsewhere.sign(Commit("branch")))
+    assert drop_abandoned(catalog, "ingest", LEADS) == []
+    yesterday = datetime.now(UTC).replace(year=datetime.now(UTC).year - 1).isoformat()
+    catalog.database.write(lambda db: db.execute("UPDATE lake_branches SET made_at = ?", (yesterday,)))
+    assert drop_abandoned(catalog, "ingest", LEADS) == ["ingest_other"]
+
+
+def test_a_branch_without_an_owner_is_nobodys_to_drop(catalog: SqlCatalog, main: PyIceberg) -> None:
+    catalog.create_branch("maintain_mine", commit=Commit("branch", message="before the name was reserved"))
+    assert drop_abandoned(catalog, "maintain") == []

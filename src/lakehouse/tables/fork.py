@@ -1,0 +1,156 @@
+"""Change tables on a branch of their own, and publish it if nobody changed them meanwhile.
+
+Every writer works this way: an ingest, a maintenance and a run. Readers see nothing before the publish. A writer that is
+killed leaves its branch, which names the process that owned it, so that only abandoned branches are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lakehouse.core.catalog import Catalog
+from lakehouse.core.errors import CommitConflictError
+from lakehouse.core.files import Files
+from lakehouse.core.metadata_file import load_metadata, write_next
+from lakehouse.core.names import TableName
+from lakehouse.core.refs import BranchKind, Commit, InternalBranch, Published, Ref
+from lakehouse.process.pids import current_process, has_ended
+
+#: This host knows whether one of its processes runs. A branch of another host is abandoned after this time.
+_FOREIGN_LIFE_TIME = timedelta(days=1)
+
+#: Publishes a branch: the catalog's own method, or one that runs the user's hook first.
+Publish = Callable[[str, Commit], Published]
+
+
+@dataclass(frozen=True)
+class Fork:
+    """Tables on a branch of their own."""
+
+    catalog: Catalog
+    """The catalog that the branch was forked from."""
+    branch: str
+    base: Mapping[TableName, str | None]
+    """The pointers of the tables when the branch was created; None for a table that does not exist yet."""
+    files: Files
+
+    @property
+    def on_branch(self) -> Catalog:
+        """The catalog of the branch."""
+        return self.catalog.on(self.branch)
+
+    def annotate(self, table: TableName, notes: Mapping[str, str]) -> None:
+        """Make what happened to a table on the branch one snapshot with these notes."""
+        annotate(self.on_branch, table, notes, self.base[table], self.files)
+
+    def replace_metadata(self, table: TableName, metadata: Mapping[str, Any]) -> str:
+        """Make this the metadata of a table on the branch; returns the pointer."""
+        before = self.base[table]
+        assert before is not None
+        pointer = write_next(before, metadata, self.files)
+        _swap(self.on_branch, table, before, pointer)
+        return pointer
+
+    def publish(self, commit: Commit, publish: Publish | None = None) -> Published:
+        """Publish the branch if nobody changed its tables since."""
+        return (publish or self.catalog.publish)(self.branch, commit)
+
+
+@dataclass(frozen=True)
+class Committer:
+    """Replaces the metadata of tables."""
+
+    catalog: Catalog
+    files: Files
+    publish: Publish
+    author: str = ""
+
+    def commit(self, table: TableName, expected: str, metadata: Mapping[str, Any], message: str) -> bool:
+        """Make this the metadata of a table; False if its pointer is not `expected` any more."""
+        with forked(self.catalog, "maintain", [table], self.files) as fork:
+            if fork.base[table] != expected:
+                return False
+            fork.replace_metadata(table, metadata)
+            return bool(fork.publish(Commit("maintain", self.author, message), self.publish))
+
+
+@contextmanager
+def forked(catalog: Catalog, kind: BranchKind, tables: Sequence[TableName], files: Files) -> Iterator[Fork]:
+    """A new branch with some tables until the end of the block; what is not published by then is dropped."""
+    branch = InternalBranch.new(kind).name
+    try:
+        base = catalog.fork(branch, tables, current_process().sign(Commit("branch")))
+        yield Fork(catalog, branch, base, files)
+    finally:
+        catalog.drop_branch(branch)  # it is gone already if it was published
+
+
+def drop_abandoned(catalog: Catalog, kind: BranchKind, table: TableName | None = None) -> list[str]:
+    """Drop the branches of a kind, for all tables or for one, whose processes have ended; returns their names."""
+    of_table = None if table is None else set(catalog.branches_of(table, InternalBranch(kind, "").name))
+    if of_table is not None and not of_table:
+        return []  # the common case: one query
+    refs = [ref for ref in catalog.branch_refs() if of_table is None or ref.name in of_table]
+    dropped = [ref.name for ref in refs if is_abandoned(ref, kind)]
+    for name in dropped:
+        catalog.drop_branch(name)
+    return dropped
+
+
+def is_abandoned(ref: Ref, kind: BranchKind) -> bool:
+    """Whether a branch is one of a kind whose process has ended. A branch without an owner may be a user's."""
+    internal = InternalBranch.parse(ref.name)
+    if internal is None or internal.kind != kind or ref.owner is None:
+        return False
+    if ref.owner.host == current_process().host:
+        return has_ended(ref.owner)
+    return "" < ref.created_at < (datetime.now(UTC) - _FOREIGN_LIFE_TIME).isoformat()
+
+
+def annotate(branch: Catalog, table: TableName, notes: Mapping[str, str], base: str | None, files: Files) -> None:
+    """Add notes to the summary of a table's newest snapshot on an unpublished branch.
+
+    Spark takes notes from a DataFrame's writer, but not from MERGE or UPDATE. What happened since the metadata file `base`
+    becomes one snapshot: nobody has seen the ones in between.
+    """
+    pointer = branch.pointer(table)
+    if pointer is None:
+        raise CommitConflictError(f"{table} is gone from the branch {branch.name} that writes to it.", "Try again.")
+    before = load_metadata(base, files) if base else {}
+    annotated = write_next(pointer, _with_notes(pointer, load_metadata(pointer, files), notes, before), files)
+    _swap(branch, table, pointer, annotated)
+
+
+def _swap(branch: Catalog, table: TableName, expected: str, new: str) -> None:
+    if not branch.swap_pointer(table, expected, new):
+        raise CommitConflictError(
+            f"Another process changed {table} on the branch {branch.name}, which one writer owns.",
+            "Nothing was published. Try again.",
+        )
+
+
+def _with_notes(
+    pointer: str, stored: Mapping[str, Any], notes: Mapping[str, str], before: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the metadata with one snapshot since `before`, which has the notes."""
+    newest = stored["current-snapshot-id"]
+    seen = {entry["snapshot-id"] for entry in before.get("snapshots", [])} | {newest}
+    current = dict(next(entry for entry in stored["snapshots"] if entry["snapshot-id"] == newest))
+    current["summary"] = {**current["summary"], **{f"lake.{name}": value for name, value in notes.items()}}
+    parent = before.get("current-snapshot-id")
+    if parent in (None, -1):
+        current.pop("parent-snapshot-id", None)
+    else:
+        current["parent-snapshot-id"] = parent
+    replaced = {"metadata-file": pointer, "timestamp-ms": stored["last-updated-ms"]}
+    kept = [entry for entry in stored["snapshots"] if entry["snapshot-id"] in seen]
+    return {
+        **stored,
+        "metadata-log": [*stored.get("metadata-log", []), replaced],
+        "snapshots": [current if entry["snapshot-id"] == newest else entry for entry in kept],
+        "snapshot-log": [entry for entry in stored["snapshot-log"] if entry["snapshot-id"] in seen],
+    }
