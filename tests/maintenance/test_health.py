@@ -7,14 +7,12 @@ import os
 import sqlite3
 import time
 import uuid
-from pathlib import Path
 
 from tests.maintenance.desk import T, append, create, damaged, delete_by_position, maintainer, opened, orphan_of
 
 from lakehouse.core.files import LOCAL, local_path
 from lakehouse.core.metadata_file import load_metadata
 from lakehouse.lake import Lake
-from lakehouse.lake.cache import prune_cache
 from lakehouse.maintenance.layout import layout_of
 from lakehouse.maintenance.metrics import exposition
 
@@ -107,21 +105,3 @@ def test_the_layout_knows_how_many_files_the_last_compaction_left(lake: Lake) ->
     append(lake, [7])
     found = layout_of(load_metadata(opened(lake).metadata_location, LOCAL), 0)
     assert (found.data_files, found.min_files, found.is_exact) == (2, 1, True)
-
-
-def test_the_cache_keeps_what_this_release_uses(tmp_path: Path) -> None:
-    from lakehouse.engines.spark.jars import EMBEDDED
-
-    (tmp_path / "jars").mkdir()
-    (tmp_path / "classes").mkdir()
-    current = tmp_path / "jars" / EMBEDDED[0].file
-    old = tmp_path / "jars" / EMBEDDED[0].file.replace(EMBEDDED[0].version, "0.1.0")
-    other, unused = tmp_path / "jars" / "mine.jar", tmp_path / "classes" / "a.jsa"
-    for file in (current, old, other, unused):
-        file.write_bytes(b"12345")
-    os.utime(unused, (1, 1))
-    assert [path for path, _ in prune_cache(tmp_path, dry_run=True)] == [old, unused] and old.exists()
-    assert prune_cache(tmp_path) == [(old, 5), (unused, 5)]
-    assert current.exists() and other.exists() and not old.exists() and not unused.exists()
-    prune_cache(tmp_path, everything=True)
-    assert not list((tmp_path / "jars").iterdir())

@@ -1,0 +1,87 @@
+"""What the instants of a Hudi timeline say about rows and files, without a table."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from lakehouse.core.tables import REPLACE
+from lakehouse.formats.hudi.timeline import Instant, avro_type, columns_of, files_with_rows, snapshots
+
+
+def stat(file: str, rows: int, inserts: int = 0, updates: int = 0, deletes: int = 0) -> dict[str, Any]:
+    return {
+        "fileId": file,
+        "numWrites": rows,
+        "fileSizeInBytes": rows * 10,
+        "numInserts": inserts,
+        "numUpdateWrites": updates,
+        "numDeletes": deletes,
+    }
+
+
+def commit(time: str, operation: str, *stats: dict[str, Any], replaced: tuple[str, ...] = (), **notes: str) -> Instant:
+    metadata: dict[str, Any] = {"operationType": operation, "partitionToWriteStats": {"": list(stats)}}
+    metadata["partitionToReplaceFileIds"] = {"": list(replaced)}
+    metadata["extraMetadata"] = {f"hoodie.lake.{name}": value for name, value in notes.items()}
+    return Instant(time, "commit", metadata)
+
+
+TIMELINE = [
+    commit("20260114100000000", "BULK_INSERT", stat("a", 3, inserts=3), stat("b", 2, inserts=2), source="one.csv"),
+    commit("20260114110000000", "UPSERT", stat("a", 3, inserts=0, updates=1), stat("c", 1, inserts=1)),
+    commit("20260114120000000", "DELETE", stat("b", 0, deletes=2)),
+    commit("20260114130000000", "CLUSTER", stat("d", 4), replaced=("a", "c")),
+    commit("20260114140000000", "INSERT_OVERWRITE_TABLE", stat("e", 1, inserts=1), replaced=("b", "d")),
+]
+
+
+def test_each_instant_has_the_rows_that_it_added_and_removed_and_the_total_after_it() -> None:
+    read = snapshots(TIMELINE)
+    assert [
+        (snapshot.operation, snapshot.rows_added, snapshot.rows_removed, snapshot.rows_total) for snapshot in read
+    ] == [
+        ("append", 5, 0, 5),
+        ("upsert", 2, 1, 6),
+        ("delete", 0, 2, 4),
+        (REPLACE, 0, 4, 4),
+        ("insert_overwrite", 1, 4, 1),
+    ]
+
+
+def test_instants_follow_each_other_and_the_last_one_is_current() -> None:
+    read = snapshots(TIMELINE)
+    assert [snapshot.parent for snapshot in read] == ["", *(snapshot.id for snapshot in read[:-1])]
+    assert [snapshot.is_current for snapshot in read] == [False, False, False, False, True]
+    assert (read[0].source, dict(read[0].notes)) == ("one.csv", {"source": "one.csv"})
+    assert snapshots([]) == []
+
+
+@pytest.mark.parametrize(("count", "files"), [(0, 0), (1, 2), (2, 3), (3, 2), (4, 1), (5, 1)])
+def test_files_without_rows_do_not_count(count: int, files: int) -> None:
+    assert files_with_rows(TIMELINE[:count]) == files
+
+
+@pytest.mark.parametrize(
+    ("avro", "spark"),
+    [
+        ("long", "bigint"),
+        (["null", "string"], "string"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}, "decimal(10,2)"),
+        ({"type": "long", "logicalType": "timestamp-micros"}, "timestamp"),
+        ({"type": "long", "logicalType": "local-timestamp-micros"}, "timestamp_ntz"),
+        ({"type": "int", "logicalType": "date"}, "date"),
+        ({"type": "array", "items": ["null", "long"]}, "array<bigint>"),
+        ({"type": "map", "values": "double"}, "map<string,double>"),
+        ({"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}, "struct<a:int>"),
+    ],
+)
+def test_avro_types_are_written_as_spark_writes_them(avro: Any, spark: str) -> None:
+    assert avro_type(avro) == spark
+
+
+def test_hudis_own_columns_are_left_out() -> None:
+    fields = [{"name": "_hoodie_commit_time", "type": "string"}, {"name": "id", "type": ["null", "long"]}]
+    assert [(column.name, column.required) for column in columns_of(json.dumps({"fields": fields}))] == [("id", False)]
