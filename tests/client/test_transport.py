@@ -14,6 +14,7 @@ from tests.http.conftest import Served, serving
 
 import lakehouse
 from lakehouse.client import RemoteLake
+from lakehouse.client.messages import Request
 from lakehouse.client.transport import Transport
 from lakehouse.client.uploads import UploadFile, multipart
 from lakehouse.core.errors import (
@@ -228,7 +229,7 @@ def test_all_pages_of_a_list_are_read(lake: RemoteLake, namespace: str) -> None:
     tables = [f"{namespace}.t{number}" for number in range(3)]
     for table in tables:
         lake.ingest_rows([{"id": 1}], table)
-    pages = lake._service.pages("/tables", "tables", page_size=1)  # noqa: SLF001 - so few tables are one page by default
+    pages = lake._service.pages(Request("GET", "/tables", {"page_size": 1}), "tables")  # noqa: SLF001 - so few tables are one page by default
     assert [each["name"] for each in pages] == lake.table_names() == [str(info.name) for info in lake.tables()]
     assert set(tables) <= set(lake.table_names())
 

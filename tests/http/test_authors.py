@@ -9,7 +9,7 @@ import pytest
 from tests.http.conftest import Client, ServedPipelines
 
 from lakehouse.http import app as application
-from lakehouse.http.registry import RULES
+from lakehouse.operations import BY_ROUTE
 
 assert application.create_app  # importing the application declares the routes
 
@@ -149,7 +149,7 @@ CASES: dict[tuple[str, str], Callable[[Scene], dict[str, Any]]] = {
 
 
 def test_every_route_that_changes_something_is_listed() -> None:
-    changing = {entry for entry in RULES if entry[0] != "GET"}
+    changing = {entry for entry in BY_ROUTE if entry[0] != "GET"}
     assert changing == (CASES.keys() - {("DELETE", "/catalog")}) | WITHOUT_COMMITS | ON_SPARK
 
 

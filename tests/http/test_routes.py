@@ -1,4 +1,4 @@
-"""Every route for every scope: the table is generated from the routes, so that a new one without a rule fails."""
+"""Every operation for every scope: the cases come from the table of operations, and a route that is not in it fails."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ import pytest
 from starlette.routing import Mount
 from tests.http.conftest import Client, Served, serve_app
 
-from lakehouse.http import app as application
 from lakehouse.http.app import create_api
 from lakehouse.http.middleware import Gate
-from lakehouse.http.principal import PUBLIC
-from lakehouse.http.registry import RULES, Rule
-
-assert application.create_app  # importing the application declares the routes
+from lakehouse.operations import OPERATIONS, PUBLIC, Operation
 
 GRANTED = {
     "reader": {"public", "read"},
@@ -22,18 +18,18 @@ GRANTED = {
     "agent": {"public", "read", "write"},
     "admin": {"public", "read", "write", "admin"},
 }
-DECLARED = sorted(RULES.values(), key=lambda rule: (rule.path, rule.method))
+DECLARED = sorted(OPERATIONS, key=lambda operation: (operation.path, operation.method))
 VALUES = {"{table}": "nobody.nothing", "{number}": "0"}
 
 
-def path_of(rule: Rule) -> str:
-    parts = [VALUES.get(part, "nothing") if part.startswith("{") else part for part in rule.path.split("/")]
+def path_of(operation: Operation) -> str:
+    parts = [VALUES.get(part, "nothing") if part.startswith("{") else part for part in operation.path.split("/")]
     return "/".join(parts)
 
 
-def ask(client: Client, rule: Rule, **options: Any) -> Any:
-    body = {} if rule.method == "GET" else {"json": {}}
-    return client.ask(rule.method, path_of(rule), **body, **options)
+def ask(client: Client, operation: Operation, **options: Any) -> Any:
+    body = {} if operation.method == "GET" else {"json": {}}
+    return client.ask(operation.method, path_of(operation), **body, **options)
 
 
 @pytest.fixture(scope="module")
@@ -42,27 +38,27 @@ def clients(served: Served) -> dict[str, Client]:
 
 
 @pytest.mark.parametrize("scope", ["none", *GRANTED])
-@pytest.mark.parametrize("rule", DECLARED, ids=lambda rule: f"{rule.method} {rule.path}")
-def test_a_route_is_open_to_the_scopes_of_its_rule(
-    served: Served, clients: dict[str, Client], rule: Rule, scope: str
+@pytest.mark.parametrize("operation", DECLARED, ids=lambda operation: f"{operation.method} {operation.path}")
+def test_a_route_is_open_to_the_scopes_of_its_operation(
+    served: Served, clients: dict[str, Client], operation: Operation, scope: str
 ) -> None:
-    answer = ask(clients.get(scope, Client(served.url)), rule)
-    if rule.needs in GRANTED.get(scope, {"public"}):
+    answer = ask(clients.get(scope, Client(served.url)), operation)
+    if operation.needs in GRANTED.get(scope, {"public"}):
         assert answer.status_code != 401
         assert answer.status_code != 403 or "has the scope" not in answer.json()["message"]
     elif scope == "none":
         assert answer.status_code == 401
     else:
         assert answer.status_code == 403
-        assert rule.needs in answer.json()["message"]
+        assert operation.needs in answer.json()["message"]
 
 
-@pytest.mark.parametrize("rule", DECLARED, ids=lambda rule: f"{rule.method} {rule.path}")
-def test_every_error_of_a_route_has_the_one_shape(served: Served, admin: Client, rule: Rule) -> None:
+@pytest.mark.parametrize("operation", DECLARED, ids=lambda operation: f"{operation.method} {operation.path}")
+def test_every_error_of_a_route_has_the_one_shape(served: Served, admin: Client, operation: Operation) -> None:
     headers = {"Accept": "image/png", "Content-Type": "application/octet-stream"}
-    answers = [admin.ask(rule.method, path_of(rule), data=b"\xff{", headers=headers)]
-    if rule.needs != PUBLIC:
-        answers.append(ask(Client(served.url, "lake_0_wrong"), rule))
+    answers = [admin.ask(operation.method, path_of(operation), data=b"\xff{", headers=headers)]
+    if operation.needs != PUBLIC:
+        answers.append(ask(Client(served.url, "lake_0_wrong"), operation))
     for answer in answers:
         if answer.status_code < 400:
             continue
@@ -71,21 +67,21 @@ def test_every_error_of_a_route_has_the_one_shape(served: Served, admin: Client,
         assert answer.status_code < 500, answer.text
 
 
-def test_the_rules_cover_all_routes(served: Served) -> None:
+def test_every_operation_has_a_route_and_every_route_an_operation(served: Served) -> None:
     api = create_api(served.service)
     declared = {(method, route.path) for route in api.routes for method in getattr(route, "methods", None) or ()}
     mounted = {route.path for route in api.routes if isinstance(route, Mount)}
-    assert {entry for entry in declared if entry[0] != "HEAD"} == set(RULES)
+    assert {entry for entry in declared if entry[0] != "HEAD"} == {operation.route for operation in OPERATIONS}
     assert mounted == {"/catalog"}
 
 
-def test_a_route_without_a_rule_is_closed(served: Served) -> None:
+def test_a_route_that_is_no_operation_is_closed(served: Served) -> None:
     api = create_api(served.service)
     api.add_api_route("/forgotten", lambda: "secrets")
     with serve_app(Gate(api, served.service, api.router)) as url:
         answer = Client(url, served.admin.key).get("/forgotten")
     assert answer.status_code == 403
-    assert "no rule" in answer.json()["message"]
+    assert "not in the table of operations" in answer.json()["message"]
 
 
 def test_a_wrong_method_and_a_wrong_address_say_so(admin: Client) -> None:

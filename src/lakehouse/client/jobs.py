@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from lakehouse.client.messages import Request
+from lakehouse.client.messages import Request, as_json
 from lakehouse.client.transport import Transport, rebuilt
 from lakehouse.core.errors import LakeError, ServiceUnreachableError
 
@@ -33,7 +33,7 @@ def follow(service: Transport, job: dict[str, Any], progress: Progress) -> dict[
                 progress(shown)
     except KeyboardInterrupt:
         with suppress(LakeError):
-            service.post(f"/jobs/{job['id']}/cancel")
+            service.json(Request("POST", f"/jobs/{job['id']}/cancel", content=as_json({}), repeatable=False))
         raise
     if job["state"] == "succeeded":
         result: dict[str, Any] = job["result"]
@@ -47,8 +47,8 @@ def _states(service: Transport, job: dict[str, Any]) -> Iterator[dict[str, Any]]
     lost = 0
     while job["state"] not in _ENDED:
         try:
-            for found in _events(service, job["id"]):
-                job, lost = found, 0
+            for state in _events(service, job["id"]):
+                job, lost = state, 0
                 yield job
         except ServiceUnreachableError:
             lost += 1

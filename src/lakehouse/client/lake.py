@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
-from lakehouse.client.decode import decode, decode_all
-from lakehouse.client.jobs import follow
-from lakehouse.client.messages import Request
+from lakehouse.client.calls import remote, request_for, send
+from lakehouse.client.messages import Request, as_json
 from lakehouse.client.pipelines import RemotePipeline
-from lakehouse.client.refs import RemoteBranches, RemoteLog, RemoteRefs
-from lakehouse.client.tables import RemoteTables
-from lakehouse.client.uploads import file_content
-from lakehouse.core.errors import NotSupportedError
-from lakehouse.core.names import MAIN, TableName
-from lakehouse.core.requests import IngestRequest, ReadOptions, RunRequest
-from lakehouse.runs.model import RunRecord
+from lakehouse.client.rows import ARROW, StreamedResult
+from lakehouse.client.transport import Transport
+from lakehouse.client.uploads import file_content, ingest_content
+from lakehouse.core.errors import NotSupportedError, QueryRejectedError
+from lakehouse.core.names import MAIN
+from lakehouse.core.requests import DiffRequest, IngestRequest, QueryRequest, RunRequest
+from lakehouse.core.result import Result
+from lakehouse.core.tables import TableInfo
+from lakehouse.lake import Lake
+from lakehouse.lake.interface import LakeInterface, Progress, silent
+from lakehouse.lake.table import History, Table
+from lakehouse.operations import BY_NAME
 
 if TYPE_CHECKING:
-    import pyarrow
-
+    from lakehouse.client.refs import RemoteRefs
     from lakehouse.ingest.report import IngestReport
     from lakehouse.pipelines import Pipeline
-
-Progress = Callable[[str], None]
+    from lakehouse.runs.model import RunRecord
+    from lakehouse.tables.diff import Diff
 
 #: Names of `Lake` that have no meaning for a lake on another machine.
 _LOCAL_ONLY = ("spark", "folder", "transact", "export")
+#: Statements that begin so change nothing, so they may be sent again without a key.
+_READS = ("select", "show", "describe", "desc", "explain", "values")
 
 
-def _silent(text: str) -> None:
-    """Report no progress."""
-
-
-class RemoteLake(RemoteTables):
+class RemoteLake(LakeInterface):
     """A lake behind a service, on one branch. Use it as a context manager, or call `close()`. Threads may share it."""
+
+    def __init__(self, service: Transport, branch: str = MAIN) -> None:
+        self._service = service
+        self._branch = branch
 
     @property
     def url(self) -> str:
@@ -55,142 +58,99 @@ class RemoteLake(RemoteTables):
             )
         raise AttributeError(f"'RemoteLake' object has no attribute {name!r}")
 
+    # ---- SQL and tables -----------------------------------------------------------------------------------------
+
+    def query(self, request: QueryRequest, engine: str | None = None) -> Result:
+        """Run a typed request; `sql` builds one. A large result arrives as it is read."""
+        if request.files or request.settings or request.write:
+            raise NotSupportedError("A service runs statements on its own tables only.", "Use open_lake() there.")
+        body = {
+            "sql": request.sql,
+            "engine": engine or "",
+            "as_of": request.as_of,
+            "limit": request.limit,
+            "explain": request.explain,
+            "branch": self._on(request.branch),
+            "parameters": dict(request.parameters),
+        }
+        first = request.sql.split(maxsplit=1)
+        is_read = bool(first) and first[0].lower() in _READS
+        sent = Request(*BY_NAME["query"].route, content=as_json(body), accept=ARROW, repeatable=is_read)
+        try:
+            return StreamedResult.read(self._service.send(sent), request.limit)
+        except QueryRejectedError as exc:
+            exc.sql = exc.sql or request.sql
+            raise
+
+    def tables(self, names: Sequence[str] | None = None) -> list[TableInfo]:
+        """Every table that the key may see, or those with these names; one that cannot be read has the reason in `problem`."""
+        operation = BY_NAME["tables"]
+        tables: list[TableInfo] = send(self, operation, request_for(operation, {"details": "true"}, self._branch))
+        return [table for table in tables if names is None or str(table.name) in names]
+
+    def table_names(self) -> list[str]:
+        """The names of all tables that the key may see."""
+        operation = BY_NAME["tables"]
+        tables = self._service.pages(request_for(operation, {}, self._branch), operation.key)
+        return [table["name"] for table in tables]
+
+    def table(self, name: str) -> Table:
+        """A handle on one table; NoSuchTableError suggests similar names."""
+        return Table(self, self.describe(name).name)
+
+    def compare(self, request: DiffRequest) -> Diff:
+        """Run a typed request; `diff` builds one."""
+        return self._diff(str(request.table), request.start, request.end, request.key, request.limit)
+
+    _diff = remote(LakeInterface.diff)
+    describe = remote(Lake.describe)
+    history = remote(Lake.history, History)
+    report = remote(Lake.report)
+    rollback = remote(Lake.rollback)
+    drop = remote(Lake.drop, lambda answer: None)
+    undrop = remote(Lake.undrop)
+    dropped = remote(Lake.dropped)
+
     # ---- files --------------------------------------------------------------------------------------------------
 
-    def ingest(  # noqa: PLR0913 - one keyword per field of IngestRequest
-        self,
-        *sources: str | Path,
-        into: str,
-        mode: str = "",
-        key: Sequence[str] = (),
-        order_by: str = "",
-        format: str = "",
-        contract: str = "evolve",
-        partition_by: str = "",
-        sort_by: str = "",
-        force: bool = False,
-        read: ReadOptions | None = None,
-        dry_run: bool = False,
-        branch: str = "",
-    ) -> IngestReport:
-        """Upload files and ingest them into a table: one atomic commit, each file once. Returns when it is done.
-
-        Args:
-            sources: files, globs and folders of this machine, which are uploaded; or s3:// addresses below serve.roots,
-                which the service reads.
-            into: the table; it is created if missing.
-            mode: append, upsert or replace (default: upsert with a key, else append).
-            key: columns that identify a row.
-            order_by: of several rows with one key, the highest value of this column wins (default: the last row).
-            format: format of a new table (default: iceberg).
-            contract: evolve, freeze or quarantine rows that do not fit the table's schema.
-            partition_by: partition transforms of a new table, e.g. `days(ts)`.
-            sort_by: sort order of a new table.
-            force: ingest files again that were ingested before.
-            read: how to read the files (default: detect).
-            dry_run: report what would be done; write nothing.
-            branch: the branch of the table (default: this lake's).
-        """
-        return self.ingest_files(
-            IngestRequest(
-                sources=tuple(str(source) for source in sources),
-                table=TableName.parse(into),
-                mode=mode,
-                key=tuple(key),
-                order_by=order_by,
-                format=format,
-                contract=contract,
-                partition_by=partition_by,
-                sort_by=sort_by,
-                force=force,
-                read=read or ReadOptions(),
-                dry_run=dry_run,
-                branch=branch,
-            )
-        )
-
-    def ingest_files(self, request: IngestRequest, progress: Progress = _silent) -> IngestReport:
-        """Run a typed request; `ingest` builds one."""
-        from lakehouse.client.ingest import ingest_content
-        from lakehouse.ingest.report import IngestReport
-
+    def ingest_files(self, request: IngestRequest, progress: Progress = silent) -> IngestReport:
+        """Run a typed request; `ingest` builds one. Files of this machine are uploaded; s3:// addresses must be below serve.roots."""
+        operation = BY_NAME["ingest"]
         content = ingest_content(request, self._on(request.branch))
-        started = self._service.json(Request("POST", "/ingest", content=content, repeatable=False))
-        return decode(IngestReport, follow(self._service, started["job"], progress))
+        report: IngestReport = send(
+            self, operation, Request(*operation.route, content=content, repeatable=False), progress
+        )
+        return report
 
-    def ingest_rows(  # noqa: PLR0913 - one keyword per option
-        self,
-        rows: Iterable[Mapping[str, Any]] | pyarrow.Table,
-        into: str,
-        *,
-        mode: str = "",
-        key: Sequence[str] = (),
-        order_by: str = "",
-        contract: str = "evolve",
-        force: bool = False,
-        branch: str = "",
-    ) -> IngestReport:
-        """Ingest rows at once, without Spark; the table is created if missing. The same rows are ingested once.
+    def _ingest_rows_file(self, file: Path, request: IngestRequest) -> IngestReport:
+        from lakehouse.ingest.rows import MEDIA_TYPES
 
-        Args:
-            rows: dicts, or an Arrow table.
-            force: ingest rows again that were ingested before.
-        """
-        from lakehouse.ingest.report import IngestReport
-        from lakehouse.ingest.rows import MEDIA_TYPES, rows_file
-
+        operation = BY_NAME["ingest_rows"]
         query = {
-            "key": ",".join(key),
-            "mode": mode,
-            "order_by": order_by,
-            "contract": contract,
-            "force": "true" if force else "",
-            "branch": self._on(branch),
+            "key": ",".join(request.key),
+            "mode": request.mode,
+            "order_by": request.order_by,
+            "contract": request.contract,
+            "force": "true" if request.force else "",
+            "branch": self._on(request.branch),
         }
-        path = f"/ingest/{quote(str(TableName.parse(into)), safe='')}"
-        with rows_file(rows) as file:
-            content = file_content(file, MEDIA_TYPES[file.suffix])
-            return decode(IngestReport, self._service.json(Request("POST", path, query, content, repeatable=False)))
+        path = request_for(operation, {"into": request.table}).path
+        content = file_content(file, MEDIA_TYPES[file.suffix])
+        report: IngestReport = send(self, operation, Request("POST", path, query, content, repeatable=False))
+        return report
 
     # ---- pipelines ----------------------------------------------------------------------------------------------
 
     def pipelines(self) -> Mapping[str, RemotePipeline]:
         """Every pipeline of the service by name."""
-        found = [RemotePipeline.parse(each) for each in self._service.get("/pipelines")["pipelines"]]
-        return {pipeline.name: pipeline for pipeline in found}
-
-    def run(  # noqa: PLR0913 - one keyword per field of RunRequest
-        self,
-        pipeline: str | Pipeline | RemotePipeline,
-        *partitions: str,
-        tables: Sequence[str] = (),
-        publish: bool = True,
-        light: bool = False,
-        id: str = "",
-        author: str = "",
-        message: str = "",
-        progress: Progress = _silent,
-    ) -> RunRecord:
-        """Run a pipeline on the service as a transaction. Returns when it has ended; Ctrl-C cancels it.
-
-        Args:
-            pipeline: its name; a declaration of this program is refused.
-            partitions: rebuild these (default: those whose source is new or has changed).
-            tables: build only these tables (default: all).
-            publish: False keeps the branch and leaves main unchanged.
-            light: build without Spark, for tables that can be built so.
-            id: makes the run idempotent: a run that was published under this id is not done again.
-            author: refused: the service records the owner of the key.
-            message: commit message.
-            progress: called with each step.
-        """
-        request = RunRequest(partitions, tuple(tables), publish, light, id, author, message)
-        return self.run_pipeline(pipeline, request, progress)
+        operation = BY_NAME["pipelines"]
+        shown = send(self, operation, request_for(operation, {}))
+        return {pipeline["name"]: RemotePipeline.parse(pipeline) for pipeline in shown}
 
     def run_pipeline(
-        self, pipeline: str | Pipeline | RemotePipeline, request: RunRequest, progress: Progress = _silent
+        self, pipeline: str | Pipeline | RemotePipeline, request: RunRequest, progress: Progress = silent
     ) -> RunRecord:
-        """Run a typed request; `run` builds one."""
+        """Run a typed request on the service; `run` builds one. Returns when it has ended; Ctrl-C cancels it."""
         if request.author or request.isolated:
             raise NotSupportedError(
                 "A service records the owner of the key as author and chooses its Spark itself.",
@@ -202,60 +162,45 @@ class RemoteLake(RemoteTables):
                 f"A service runs its own pipelines, and {name.name} is declared here.",
                 "Add its module to `pipelines` of the service, and give its name.",
             )
-        body = {
-            "partitions": list(request.partitions),
-            "tables": list(request.tables),
-            "publish": request.publish,
-            "light": request.light,
-            "id": request.id,
-            "message": request.message,
-        }
-        started = self._service.post(f"/pipelines/{quote(name, safe='')}/runs", body)
-        return decode(RunRecord, follow(self._service, started["job"], progress))
+        fields = ("partitions", "tables", "publish", "light", "id", "message")
+        body = {field: getattr(request, field) for field in fields}
+        operation = BY_NAME["start_run"]
+        record: RunRecord = send(self, operation, request_for(operation, {"pipeline": name, **body}), progress)
+        return record
 
-    def runs(self) -> list[RunRecord]:
-        """Every run, newest first."""
-        return decode_all(RunRecord, self._service.pages("/runs", "runs"))
-
-    def run_record(self, run: str) -> RunRecord:
-        """The record of a run, by its id or a unique prefix of it."""
-        return decode(RunRecord, self._service.get(f"/runs/{quote(run, safe='')}"))
-
-    def resume(self, run: str, progress: Progress = _silent) -> RunRecord:
-        """Continue a run that failed or was killed, from the tables it had finished."""
-        started = self._service.post(f"/runs/{quote(run, safe='')}/resume")
-        return decode(RunRecord, follow(self._service, started["job"], progress))
+    runs = remote(Lake.runs)
+    run_record = remote(Lake.run_record)
+    resume = remote(Lake.resume)
 
     # ---- branches -----------------------------------------------------------------------------------------------
 
     def branch(self, name: str) -> RemoteLake:
         """This lake on a branch: everything done with the returned lake stays on that branch."""
+        lake = _BranchLake(self._service, name.lower())
         if name.lower() != MAIN:
-            self._service.get("/dropped", branch=name.lower())  # raises NoSuchBranchError
-        return _BranchLake(self._service, name.lower())
+            lake.dropped()  # raises NoSuchBranchError
+        return lake
 
     def branches(self) -> list[str]:
         """The branches besides main."""
-        return [each["name"] for each in self._service.pages("/branches", "branches")]
+        operation = BY_NAME["branches"]
+        return [branch["name"] for branch in send(self, operation, request_for(operation, {}))]
 
     @property
     def refs(self) -> RemoteRefs:
         """Branches, tags and the log: `lake.refs.branches.create("exp")`, `lake.refs.log.lines()`, …"""
+        from lakehouse.client.refs import RemoteBranches, RemoteLog, RemoteRefs
+
         return RemoteRefs(RemoteBranches(self._service), RemoteLog(self._service))
 
-    # ---- the connection -----------------------------------------------------------------------------------------
+    def _on(self, branch: str = "") -> str:
+        """The branch as a parameter; empty for main."""
+        chosen = (branch or self._branch).lower()
+        return "" if chosen == MAIN else chosen
 
     def close(self) -> None:
         """Close the connections to the service."""
         self._service.close()
-
-    def __enter__(self) -> RemoteLake:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class _BranchLake(RemoteLake):

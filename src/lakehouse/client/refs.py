@@ -4,85 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
 
-from lakehouse.client.decode import decode, decode_all
+from lakehouse.client.calls import remote, request_for, send
+from lakehouse.client.decode import decode
 from lakehouse.client.transport import Transport
-from lakehouse.client.values import result_of
-from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.names import MAIN
 from lakehouse.core.refs import Published, Ref
-from lakehouse.core.result import Result
-from lakehouse.core.tables import Column
+from lakehouse.operations import BY_NAME
 from lakehouse.runs.model import RunRecord
+from lakehouse.versioning.branches import Branches
 from lakehouse.versioning.diff import TableChange
-from lakehouse.versioning.log import LogLine
+from lakehouse.versioning.log import Log
+
+
+def _published(commit: str) -> Published:
+    return Published(True, commit)
 
 
 @dataclass(frozen=True)
 class RemoteBranches:
     """The branches and tags of a service."""
 
-    service: Transport
+    _service: Transport
+    _branch: str = MAIN
 
     def list(self) -> Sequence[tuple[Ref, RunRecord | None]]:
         """Every branch except main, with the run that created it, if one did."""
-        found = self.service.pages("/branches", "branches")
+        shown = send(self, BY_NAME["branches"], request_for(BY_NAME["branches"], {}))
         runs: dict[str, RunRecord] = {}
-        if any(each["pipeline"] for each in found):
-            runs = {run.branch: run for run in decode_all(RunRecord, self.service.pages("/runs", "runs"))}
-        return [(decode(Ref, each), runs.get(each["name"])) for each in found]
-
-    def create(self, name: str, from_ref: str = MAIN, message: str = "") -> str:
-        """Create a branch of all tables from main, another branch or a tag, without copying data; returns its name."""
-        return str(self.service.post("/branches", {"name": name, "from": from_ref, "message": message})["name"])
-
-    def drop(self, name: str) -> None:
-        """Drop a branch with its unpublished changes."""
-        self.service.delete(f"/branches/{quote(name, safe='')}")
+        if any(branch["pipeline"] for branch in shown):
+            runs = {run.branch: run for run in send(self, BY_NAME["runs"], request_for(BY_NAME["runs"], {}))}
+        return [(decode(Ref, branch), runs.get(branch["name"])) for branch in shown]
 
     def diff(self, name: str) -> Sequence[TableChange]:
         """The changes that a merge would publish: columns and rows added, removed and changed, by table."""
-        return decode_all(TableChange, self.service.get(f"/branches/{quote(name, safe='')}/diff")["changes"])
+        changes = self._service.json(request_for(BY_NAME["diff_branch"], {"name": name}))["changes"]
+        return [decode(TableChange, change) for change in changes]
 
-    def diff_rows(self, name: str, table: TableName, limit: int = 100) -> Result:
-        """The rows of a table that merging a branch would change."""
-        found = self.service.get(f"/branches/{quote(name, safe='')}/diff", table=str(table), limit=limit)
-        return result_of(decode_all(Column, found["columns"]), found["rows"], "duckdb")
-
-    def merge(self, name: str, message: str = "") -> Published:
-        """Publish a branch to main: all its tables at once, or none if main changed any of them."""
-        done = self.service.post(f"/branches/{quote(name, safe='')}/merge", {"message": message})
-        return Published(True, done["commit"])
-
-    def tags(self) -> Sequence[Ref]:
-        """Every tag."""
-        return decode_all(Ref, self.service.pages("/tags", "tags"))
-
-    def create_tag(self, name: str, from_ref: str = MAIN, message: str = "") -> str:
-        """Tag the current state of all tables, under a name that WHEN accepts."""
-        return str(self.service.post("/tags", {"name": name, "from": from_ref, "message": message})["name"])
-
-    def drop_tag(self, name: str) -> None:
-        """Drop a tag."""
-        self.service.delete(f"/tags/{quote(name, safe='')}")
+    create = remote(Branches.create)
+    drop = remote(Branches.drop, lambda answer: None)
+    diff_rows = remote(Branches.diff_rows)
+    merge = remote(Branches.merge, _published)
+    tags = remote(Branches.tags)
+    create_tag = remote(Branches.create_tag)
+    drop_tag = remote(Branches.drop_tag, lambda answer: None)
 
 
 @dataclass(frozen=True)
 class RemoteLog:
     """The history of a branch."""
 
-    service: Transport
+    _service: Transport
+    _branch: str = MAIN
 
-    def lines(self, table: TableName | None = None, limit: int = 20, branch: str = MAIN) -> list[LogLine]:
-        """The changes of all tables or of one, newest first."""
-        named = "" if branch == MAIN else branch
-        found = self.service.get("/log", table=str(table) if table else "", limit=limit, branch=named)
-        return decode_all(LogLine, found["commits"])
-
-    def revert(self, commit: str, message: str = "") -> Published:
-        """Undo a publish, named by its number or its run, in all its tables at once; refused if one has changed since."""
-        done = self.service.post(f"/log/{quote(commit, safe='')}/revert", {"message": message})
-        return Published(True, done["commit"])
+    lines = remote(Log.lines)
+    revert = remote(Log.revert, _published)
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ import time
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from lakehouse.client.address import Address
-from lakehouse.client.messages import FAILURES, Request, Response, as_json, reason
+from lakehouse.client.messages import FAILURES, Request, Response, reason
 from lakehouse.core import __version__
 from lakehouse.core.errors import (
     LakeError,
@@ -64,28 +65,16 @@ class Transport:
 
     # ---- requests -----------------------------------------------------------------------------------------------
 
-    def get(self, path: str, **query: Any) -> Any:
-        """Read JSON."""
-        return self.json(Request("GET", path, query))
-
-    def pages(self, path: str, name: str, **query: Any) -> list[Any]:
+    def pages(self, request: Request, name: str) -> list[Any]:
         """Read all pages of a list."""
-        found: list[Any] = []
+        items: list[Any] = []
         token = ""
         while True:
-            page = self.get(path, **query, page_token=token)
-            found += page[name]
+            page = self.json(replace(request, query={**request.query, "page_token": token}))
+            items += page[name]
             token = page.get("next_page_token") or ""
             if not token:
-                return found
-
-    def post(self, path: str, body: Mapping[str, Any] | None = None, **query: Any) -> Any:
-        """Change something; sent again under the same key if the answer is lost."""
-        return self.json(Request("POST", path, query, as_json(body or {}), repeatable=False))
-
-    def delete(self, path: str, **query: Any) -> Any:
-        """Remove something; sent again under the same key if the answer is lost."""
-        return self.json(Request("DELETE", path, query, repeatable=False))
+                return items
 
     def json(self, request: Request) -> Any:
         """Send a request and parse the JSON of its answer."""

@@ -27,9 +27,7 @@ from lakehouse.http.limits import Limits
 from lakehouse.http.metrics import Metrics
 from lakehouse.http.middleware import Gate
 from lakehouse.http.oidc import OidcVerifier
-from lakehouse.http.principal import PUBLIC
 from lakehouse.http.queries import open_queries
-from lakehouse.http.registry import RULES, Rule
 from lakehouse.http.routes import ingest, jobs, query, refs, runs, system, tables
 from lakehouse.http.routes import keys as key_routes
 from lakehouse.http.service import Service
@@ -77,7 +75,6 @@ def create_app(service: Service) -> ASGIApp:
 def create_api(service: Service) -> FastAPI:
     """The routes without the gate."""
     api = FastAPI(title="lakehouse", version=__version__, docs_url=None, redoc_url=None, description=_ABOUT)
-    RULES["GET", "/openapi.json"] = Rule("GET", "/openapi.json", PUBLIC)
     for module in _ROUTES:
         module.routes.add_to(api)
     if service.catalog is not None:

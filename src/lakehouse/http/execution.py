@@ -27,9 +27,10 @@ from lakehouse.core.tables import Column
 from lakehouse.engines.duckdb.workers.statement import EncodedRows, WorkerEngine, WorkerStatement
 from lakehouse.http.answers import plain
 from lakehouse.http.audit import AuditLog
-from lakehouse.http.principal import READ, Principal
+from lakehouse.http.principal import Principal
 from lakehouse.http.queries import AUDIT, QueryService
 from lakehouse.lake import Lake
+from lakehouse.operations import READ
 from lakehouse.query.route import StatementFacts
 from lakehouse.query.shape import statement_shape
 from lakehouse.query.sql.parser import parse

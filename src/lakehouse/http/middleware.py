@@ -32,9 +32,9 @@ from lakehouse.core.refs import acting_for
 from lakehouse.http import catalog
 from lakehouse.http.errors import error_response, unexpected
 from lakehouse.http.idempotency import OnceRequest
-from lakehouse.http.principal import NOBODY, PUBLIC, READ, WRITE, Principal
-from lakehouse.http.registry import RULES, Rule
+from lakehouse.http.principal import NOBODY, Principal
 from lakehouse.http.service import Call, Service
+from lakehouse.operations import BY_ROUTE, PUBLIC, READ, WRITE, Operation
 
 #: The largest body that is not an upload.
 MAX_BODY = 16 << 20
@@ -71,18 +71,20 @@ class Gate:
             self._record(entry, answer)
 
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer, entry: _Entry) -> None:
-        rule = self._rule(scope)
-        entry.route = rule.path
-        entry.principal = await self._identify(scope, rule)
-        body = Body(receive, scope, rule, self._service)
+        operation = self._operation(scope)
+        entry.route = operation.path
+        entry.principal = await self._identify(scope, operation)
+        body = Body(receive, scope, operation, self._service)
         with self._limited(entry.principal), acting_for(entry.principal.author):
-            await self._handle(scope, body.receive, answer, entry, rule)
+            await self._handle(scope, body.receive, answer, entry, operation)
 
     def _limited(self, principal: Principal) -> AbstractContextManager[None]:
         return self._service.limits.admitted(principal.id) if principal.id else nullcontext()
 
-    async def _handle(self, scope: Scope, receive: Receive, answer: Answer, entry: _Entry, rule: Rule) -> None:
-        key = Headers(scope=scope).get("idempotency-key", "") if rule.once else ""
+    async def _handle(
+        self, scope: Scope, receive: Receive, answer: Answer, entry: _Entry, operation: Operation
+    ) -> None:
+        key = Headers(scope=scope).get("idempotency-key", "") if operation.once else ""
         owned = f"{entry.principal.id}:{key}" if key else ""
         stable = "k" + hashlib.sha256(owned.encode()).hexdigest()[:24] if key else ""
         call = Call(self._service, entry.principal, entry.request_id, entry.facts, stable)
@@ -98,7 +100,7 @@ class Gate:
                 entry.facts["error"] = exc.code
                 await error_response(exc)(scope, receive, send)
 
-        await OnceRequest(self._service.idempotency, owned, scope, receive, answer.send).run(work, rule.repeatable)
+        await OnceRequest(self._service.idempotency, owned, scope, receive, answer.send).run(work, operation.repeatable)
 
     async def _fail(self, error: LakeError, scope: Scope, receive: Receive, answer: Answer, entry: _Entry) -> None:
         entry.facts["error"] = error.code
@@ -138,33 +140,36 @@ class Gate:
             }
         )
 
-    def _rule(self, scope: Scope) -> Rule:
-        """The rule of the route that a request is for; raises NotFoundError if there is none."""
+    def _operation(self, scope: Scope) -> Operation:
+        """The operation that a request is for; raises NotFoundError if there is none."""
         other_methods = False
         for route in self._router.routes:
             match, _ = route.matches(scope)
             if match is Match.FULL:
-                return self._rule_of(route, scope["method"])
+                return self._operation_of(route, scope["method"])
             other_methods = other_methods or match is Match.PARTIAL
         path = f"{scope['method']} {scope['path']}"
         if other_methods:
             raise MethodError(f"{path}: the address exists, but not with this method.", "See /docs.")
         raise NotFoundError(f"There is no {path[:200]}.", "See /docs.")
 
-    def _rule_of(self, route: Any, method: str) -> Rule:
+    def _operation_of(self, route: Any, method: str) -> Operation:
         path = route.path
         if isinstance(route, Mount):
-            return Rule(method, path, READ if method in _READS else WRITE, uploads=True)
-        found = RULES.get(("GET" if method == "HEAD" else method, path))
-        if found is None:
-            raise ForbiddenError(f"{method} {path} has no rule that says who may use it.", "This is a bug: report it.")
-        return found
+            return Operation("catalog", method, path, READ if method in _READS else WRITE, uploads=True)
+        operation = BY_ROUTE.get(("GET" if method == "HEAD" else method, path))
+        if operation is None:
+            raise ForbiddenError(
+                f"{method} {path} is not in the table of operations, which says who may use it.",
+                "This is a bug: report it.",
+            )
+        return operation
 
-    async def _identify(self, scope: Scope, rule: Rule) -> Principal:
-        if rule.needs == PUBLIC:
+    async def _identify(self, scope: Scope, operation: Operation) -> Principal:
+        if operation.needs == PUBLIC:
             return NOBODY
         service, headers = self._service, Headers(scope=scope)
-        principal = service.catalog.token_holder(scope) if service.catalog and rule.path == catalog.PATH else None
+        principal = service.catalog.token_holder(scope) if service.catalog and operation.path == catalog.PATH else None
         try:
             if principal is None:
                 principal = await run_in_threadpool(service.authenticator.identify, headers)
@@ -172,7 +177,7 @@ class Gate:
             if not service.settings.serve.behind_proxy:  # there, every client has the address of the proxy
                 service.limits.failed((scope.get("client") or ("",))[0])
             raise
-        principal.check(rule.needs)
+        principal.check(operation.needs)
         return principal
 
 
@@ -211,12 +216,12 @@ class Answer:
 class Body:
     """The body of a request, within its limits of size and time."""
 
-    def __init__(self, receive: Receive, scope: Scope, rule: Rule, service: Service) -> None:
+    def __init__(self, receive: Receive, scope: Scope, operation: Operation, service: Service) -> None:
         from lakehouse.lake.assemble import parse_size
 
         serve = service.settings.serve
         self._receive, self._idle_s = receive, float(serve.body_timeout)
-        self._limit = parse_size("serve.max_upload", serve.max_upload) if rule.uploads else MAX_BODY
+        self._limit = parse_size("serve.max_upload", serve.max_upload) if operation.uploads else MAX_BODY
         self._begun, self._size, self._complete = time.monotonic(), 0, False
         length = Headers(scope=scope).get("content-length", "")
         if length.isdigit() and int(length) > self._limit:

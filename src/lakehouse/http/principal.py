@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from lakehouse.core.errors import ForbiddenError
 from lakehouse.core.names import MAIN, TableName
+from lakehouse.operations import ADMIN, PUBLIC, READ, WRITE
 
-#: What a route needs of its caller. PUBLIC needs no key at all.
-PUBLIC, READ, WRITE, ADMIN = "public", "read", "write", "admin"
 SCOPES = ("reader", "writer", "admin", "agent")
 #: What each scope grants. An agent also writes, but never to main.
 _GRANTS = {

@@ -1,36 +1,16 @@
-"""The one list of routes: each with what it needs of its caller, so that no route is open by mistake."""
+"""Routes take path, method and rights from the table of operations, so that none is open by mistake; and their common parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from fastapi import FastAPI, Path, Query
 
 from lakehouse.http.errors import ERROR_RESPONSES
+from lakehouse.operations import BY_NAME
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What a route needs."""
-
-    method: str
-    path: str
-    needs: str
-    """public, read, write or admin."""
-    once: bool = False
-    """It changes something, so it takes an Idempotency-Key."""
-    repeatable: bool = False
-    """Doing it twice leaves what doing it once left: after a crash it may be done again."""
-    uploads: bool = False
-    """Its body is a file, not JSON."""
-
-
-#: Every route by method and path template.
-RULES: dict[tuple[str, str], Rule] = {}
 
 
 class Routes:
@@ -38,43 +18,24 @@ class Routes:
 
     def __init__(self, tag: str) -> None:
         self._tag = tag
-        self._declared: list[tuple[Rule, Callable[..., Any], dict[str, Any]]] = []
+        self._declared: list[tuple[Callable[..., Any], dict[str, Any]]] = []
 
-    def get(self, path: str, needs: str, **options: Any) -> Callable[[F], F]:
-        """Declare a route that reads."""
-        return self._add(Rule("GET", path, needs), options)
+    def operation(self, **options: Any) -> Callable[[F], F]:
+        """Declare a function as the route of the operation that has its name."""
 
-    def post(  # noqa: PLR0913 - one keyword per field of Rule
-        self,
-        path: str,
-        needs: str,
-        *,
-        once: bool = True,
-        repeatable: bool = False,
-        uploads: bool = False,
-        **options: Any,
-    ) -> Callable[[F], F]:
-        """Declare a route that changes something, or whose request needs a body."""
-        return self._add(Rule("POST", path, needs, once, repeatable, uploads), options)
-
-    def delete(self, path: str, needs: str, **options: Any) -> Callable[[F], F]:
-        """Declare a route that removes something."""
-        return self._add(Rule("DELETE", path, needs, once=True, repeatable=True), options)
-
-    def _add(self, rule: Rule, options: dict[str, Any]) -> Callable[[F], F]:
         def decorate(endpoint: F) -> F:
-            RULES[rule.method, rule.path] = rule
-            self._declared.append((rule, endpoint, options))
+            self._declared.append((endpoint, options))
             return endpoint
 
         return decorate
 
     def add_to(self, api: FastAPI) -> None:
         """Add the declared routes to an application."""
-        for rule, endpoint, options in self._declared:
+        for endpoint, options in self._declared:
+            method, path = BY_NAME[endpoint.__name__].route
             responses = {**ERROR_RESPONSES, **options.get("responses", {})}
             kept = {name: value for name, value in options.items() if name != "responses"}
-            api.add_api_route(rule.path, endpoint, methods=[rule.method], responses=responses, tags=[self._tag], **kept)
+            api.add_api_route(path, endpoint, methods=[method], responses=responses, tags=[self._tag], **kept)
 
 
 Branch = Annotated[str, Query(description="Branch (default: main).", max_length=128)]

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from lakehouse.core.engine import Engine
 from lakehouse.core.format import spark_tables
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import Commit
-from lakehouse.core.requests import DiffRequest, IngestRequest, MaintainRequest, QueryRequest, ReadOptions, RunRequest
+from lakehouse.core.requests import DiffRequest, IngestRequest, MaintainRequest, QueryRequest, RunRequest
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import Column, Snapshot, TableInfo
 from lakehouse.lake.components import Components
+from lakehouse.lake.interface import LakeInterface, Progress, silent
 from lakehouse.lake.table import History, Table, describe_or_problem
 from lakehouse.tables.directory import Tables
 
 if TYPE_CHECKING:
-    import pyarrow
     from pyspark.sql import SparkSession
 
     from lakehouse.copies.backup import BackupReport
@@ -38,17 +37,11 @@ if TYPE_CHECKING:
     from lakehouse.tables.report import TableReport
     from lakehouse.versioning.branches import Refs
 
-Progress = Callable[[str], None]
-
 #: Statements with one of these names may be calls of maintenance procedures.
 _MAINTENANCE = re.compile(r"\b(?:rewrite_data_files|rewrite_manifests|expire_snapshots)\b", re.IGNORECASE)
 
 
-def _silent(text: str) -> None:
-    """Report no progress."""
-
-
-class Lake:
+class Lake(LakeInterface):
     """An open lakehouse, on one branch. Use it as a context manager, or call `close()`.
 
     >>> with open_lake() as lake:
@@ -69,31 +62,6 @@ class Lake:
 
     # ---- SQL ----------------------------------------------------------------------------------------------------
 
-    def sql(  # noqa: PLR0913 - one keyword per field of QueryRequest
-        self,
-        query: str,
-        *,
-        engine: str | None = None,
-        as_of: str = "",
-        limit: int | None = None,
-        explain: bool = False,
-        branch: str = "",
-        parameters: Mapping[str, str | int | float | bool | None] | None = None,
-    ) -> Result:
-        """Run one statement of Spark SQL.
-
-        Args:
-            query: the statement. Reads run on DuckDB in this process where that is faster, everything else on Spark.
-            engine: `auto`, `duckdb`, `spark`, `trino` or an installed engine (default: the setting query.engine).
-            as_of: read every table as of this WHEN, unless the statement has its own AS OF.
-            limit: maximum number of rows (default: all).
-            explain: also report how the statement ran, in `result.explain`.
-            branch: the branch to use (default: this lake's).
-            parameters: values of the markers `:name` in the statement; they are bound, never written into its text.
-        """
-        request = QueryRequest(query, as_of, limit, explain, self._components.arrow, branch, parameters or {})
-        return self.query(request, engine)
-
     def query(self, request: QueryRequest, engine: str | None = None) -> Result:
         """Run a typed request; `sql` builds one. A call of a maintenance procedure on main does what `maintain` does."""
         branch = self._tables(request.branch).branch
@@ -101,7 +69,8 @@ class Lake:
             done = self._maintenance_result(request.sql)
             if done is not None:
                 return done
-        request = replace(request, branch="" if branch == MAIN else branch)
+        arrow = request.arrow and self._components.arrow
+        request = replace(request, branch="" if branch == MAIN else branch, arrow=arrow)
         return self._components.queries.run(request, engine or self._components.default_engine)
 
     def inspect(self, request: QueryRequest, engine: str | None = None) -> StatementFacts:
@@ -158,15 +127,6 @@ class Lake:
         parsed = TableName.parse(name)
         return History(self._tables().format_of(parsed).history(parsed))
 
-    def travel(self, name: str, when: str, limit: int | None = None) -> Result:
-        """The rows of a table as of a WHEN."""
-        parsed = TableName.parse(name)
-        return self.sql(f"SELECT * FROM {parsed}", as_of=when, limit=limit)
-
-    def diff(self, name: str, start: str, end: str = "", key: Sequence[str] = (), limit: int = 1000) -> Diff:
-        """The rows and columns that changed between two WHENs (`end` defaults to now)."""
-        return self.compare(DiffRequest(TableName.parse(name), start, end, key, limit))
-
     def compare(self, request: DiffRequest) -> Diff:
         """Run a typed request; `diff` builds one."""
         from lakehouse.tables.diff import diff_table
@@ -207,57 +167,6 @@ class Lake:
 
     # ---- files ---------------------------------------------------------------------------------------------------
 
-    def ingest(  # noqa: PLR0913 - one keyword per field of IngestRequest
-        self,
-        *sources: str | Path,
-        into: str,
-        mode: str = "",
-        key: Sequence[str] = (),
-        order_by: str = "",
-        format: str = "",
-        contract: str = "evolve",
-        partition_by: str = "",
-        sort_by: str = "",
-        force: bool = False,
-        read: ReadOptions | None = None,
-        dry_run: bool = False,
-        branch: str = "",
-    ) -> IngestReport:
-        """Ingest files into a table: one atomic commit, each file once.
-
-        Args:
-            sources: files, globs and folders, local or s3://, of CSV, TSV, JSON lines or Parquet, plain or compressed.
-            into: the table; it is created if missing.
-            mode: append, upsert or replace (default: upsert with a key, else append).
-            key: columns that identify a row.
-            order_by: of several rows with one key, the highest value of this column wins (default: the last row).
-            format: format of a new table (default: iceberg).
-            contract: evolve, freeze or quarantine rows that do not fit the table's schema.
-            partition_by: partition transforms of a new table, e.g. `days(ts)`.
-            sort_by: sort order of a new table.
-            force: ingest files again that were ingested before.
-            read: how to read the files (default: detect).
-            dry_run: report what would be done; write nothing.
-            branch: the branch of the table (default: this lake's).
-        """
-        return self.ingest_files(
-            IngestRequest(
-                sources=tuple(str(source) for source in sources),
-                table=TableName.parse(into),
-                mode=mode,
-                key=tuple(key),
-                order_by=order_by,
-                format=format,
-                contract=contract,
-                partition_by=partition_by,
-                sort_by=sort_by,
-                force=force,
-                read=read or ReadOptions(),
-                dry_run=dry_run,
-                branch=branch,
-            )
-        )
-
     def ingest_files(self, request: IngestRequest) -> IngestReport:
         """Run a typed request; `ingest` builds one."""
         tables = self._tables(request.branch)
@@ -271,41 +180,8 @@ class Lake:
         observed = replace(request, branch=branch)
         return self._components.observer().ingest(observed, new_run_id(), lambda: ingester.run(request))
 
-    def ingest_rows(  # noqa: PLR0913 - one keyword per option
-        self,
-        rows: Iterable[Mapping[str, Any]] | pyarrow.Table,
-        into: str,
-        *,
-        mode: str = "",
-        key: Sequence[str] = (),
-        order_by: str = "",
-        contract: str = "evolve",
-        force: bool = False,
-        branch: str = "",
-    ) -> IngestReport:
-        """Ingest rows at once, without Spark; the table is created if missing. The same rows are ingested once.
-
-        Args:
-            rows: dicts, or an Arrow table.
-            force: ingest rows again that were ingested before.
-        """
-        from lakehouse.ingest.rows import rows_file
-
-        with rows_file(rows) as file:
-            return self.ingest_files(
-                IngestRequest(
-                    (str(file),),
-                    TableName.parse(into),
-                    mode=mode,
-                    key=tuple(key),
-                    order_by=order_by,
-                    contract=contract,
-                    force=force,
-                    branch=branch,
-                    names={str(file): file.name},
-                    light=True,
-                )
-            )
+    def _ingest_rows_file(self, file: Path, request: IngestRequest) -> IngestReport:
+        return self.ingest_files(request)
 
     def export(self, name: str, file: str | Path, as_of: str = "", branch: str = "") -> int:
         """Write a table to a CSV, JSON lines, Parquet or Arrow file, chosen by its suffix; returns the row count."""
@@ -321,35 +197,7 @@ class Lake:
         """Every pipeline by name: the built-in ones, and those of the modules that the settings name."""
         return self._components.pipelines()
 
-    def run(  # noqa: PLR0913 - one keyword per field of RunRequest
-        self,
-        pipeline: str | Pipeline,
-        *partitions: str,
-        tables: Sequence[str] = (),
-        publish: bool = True,
-        light: bool = False,
-        id: str = "",
-        author: str = "",
-        message: str = "",
-        progress: Progress = _silent,
-    ) -> RunRecord:
-        """Run a pipeline as a transaction: on a branch of its own, checked, published to all tables at once.
-
-        Args:
-            pipeline: its name, or its declaration.
-            partitions: rebuild these (default: those whose source is new or has changed).
-            tables: build only these tables (default: all).
-            publish: False keeps the branch and leaves main unchanged.
-            light: build without Spark, for tables that can be built so.
-            id: makes the run idempotent: a run that was published under this id is not done again.
-            author: commit author (default: OS user).
-            message: commit message.
-            progress: called with each step.
-        """
-        request = RunRequest(partitions, tuple(tables), publish, light, id, author, message)
-        return self.run_pipeline(pipeline, request, progress)
-
-    def run_pipeline(self, pipeline: str | Pipeline, request: RunRequest, progress: Progress = _silent) -> RunRecord:
+    def run_pipeline(self, pipeline: str | Pipeline, request: RunRequest, progress: Progress = silent) -> RunRecord:
         """Run a typed request; `run` builds one."""
         from lakehouse.pipelines.registry import by_name
 
@@ -368,7 +216,7 @@ class Lake:
         name: str,
         work: Callable[[SparkSession, str], None],
         request: RunRequest | None = None,
-        progress: Progress = _silent,
+        progress: Progress = silent,
     ) -> RunRecord:
         """Run any Spark code as a transaction: `work` gets a session on a new branch, and the branch's name."""
         from lakehouse.pipelines import Pipeline
@@ -389,7 +237,7 @@ class Lake:
         """The record of a run, by its id or a unique prefix of it."""
         return self._components.runner().record(run)
 
-    def resume(self, run: str, progress: Progress = _silent) -> RunRecord:
+    def resume(self, run: str, progress: Progress = silent) -> RunRecord:
         """Continue a run that failed or was killed, from the tables it had finished."""
         from lakehouse.pipelines.registry import by_name
         from lakehouse.runs.recovery import resume_request
@@ -437,7 +285,7 @@ class Lake:
         *tables: str,
         dry_run: bool = False,
         only: Sequence[str] = (),
-        progress: Progress = _silent,
+        progress: Progress = silent,
     ) -> MaintenanceReport:
         """Compact tables, expire their old snapshots, and remove files that nothing needs.
 
@@ -450,13 +298,13 @@ class Lake:
         names = tuple(TableName.parse(name) for name in tables)
         return self.maintain_tables(MaintainRequest(names, dry_run, tuple(only)), progress)
 
-    def maintain_tables(self, request: MaintainRequest, progress: Progress = _silent) -> MaintenanceReport:
+    def maintain_tables(self, request: MaintainRequest, progress: Progress = silent) -> MaintenanceReport:
         """Run a typed request; `maintain` builds one."""
         return self._components.maintainer().run(request, progress)
 
     # ---- copies -------------------------------------------------------------------------------------------------
 
-    def backup(self, dest: str | Path, full: bool = False, progress: Progress = _silent) -> BackupReport:
+    def backup(self, dest: str | Path, full: bool = False, progress: Progress = silent) -> BackupReport:
         """Back the lake up to a folder or s3://bucket/prefix, while writers work. What is there is not copied again.
 
         Args:
@@ -465,7 +313,7 @@ class Lake:
         return self._components.copies().backup(dest, full, progress)
 
     def verify(
-        self, *tables: str, deep: bool = False, against: str | Path = "", progress: Progress = _silent
+        self, *tables: str, deep: bool = False, against: str | Path = "", progress: Progress = silent
     ) -> VerifyReport:
         """Check every file and ref of the lake, or of some tables; nothing is changed.
 
@@ -479,7 +327,7 @@ class Lake:
         """Create a lake in another folder that shares this lake's data files and never changes them."""
         return self._components.copies().clone(home, from_ref)
 
-    def migrate(self, profile: str, progress: Progress = _silent) -> CopyReport:
+    def migrate(self, profile: str, progress: Progress = silent) -> CopyReport:
         """Copy an embedded lake to the servers of another profile, with its history, branches and tags."""
         return self._components.copies().migrate(profile, progress)
 
@@ -494,14 +342,6 @@ class Lake:
         """Release what this process opened. The Spark daemon keeps running."""
         self._components.session.stop()
         self._components.attached.stop()
-
-    def __enter__(self) -> Lake:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class _BranchLake(Lake):

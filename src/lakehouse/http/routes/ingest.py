@@ -14,7 +14,6 @@ from lakehouse.core.errors import BadRequestError, ForbiddenError, MediaTypeErro
 from lakehouse.core.names import TableName
 from lakehouse.http.answers import plain
 from lakehouse.http.jobs.process import ingest_request
-from lakehouse.http.principal import WRITE
 from lakehouse.http.registry import Branch, Routes, Table
 from lakehouse.http.rows import prepare, suffix_of
 from lakehouse.http.service import Call, CallContext
@@ -92,7 +91,7 @@ _ROWS_BODY: Any = {
 }
 
 
-@routes.post("/ingest", WRITE, status_code=202, repeatable=True, uploads=True, openapi_extra=_REQUEST_BODY)
+@routes.operation(status_code=202, openapi_extra=_REQUEST_BODY)
 async def ingest(call: CallContext, request: Request) -> dict[str, Any]:
     """Ingest files on Spark, in a job: uploaded ones, or files below serve.roots. 202 with the job's address."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -143,7 +142,7 @@ def _start(call: Call, options: dict[str, Any], sources: list[str], folder: str)
     return {"job": job.shown(), "links": {"job": f"/jobs/{job.id}", "events": f"/jobs/{job.id}/events"}}
 
 
-@routes.post("/ingest/{table}", WRITE, repeatable=True, uploads=True, openapi_extra=_ROWS_BODY)
+@routes.operation(openapi_extra=_ROWS_BODY)
 async def ingest_rows(  # noqa: PLR0913 - one parameter per option
     call: CallContext,
     request: Request,

@@ -14,7 +14,6 @@ from starlette.responses import StreamingResponse
 
 from lakehouse.http.answers import page
 from lakehouse.http.jobs.model import ENDED
-from lakehouse.http.principal import READ, WRITE
 from lakehouse.http.registry import PageSize, PageToken, Routes
 from lakehouse.http.service import Call, CallContext
 
@@ -25,14 +24,14 @@ _KEEP_ALIVE_S = 10.0
 _POLL_S = 0.1
 
 
-@routes.get("/jobs", READ)
+@routes.operation()
 def jobs(call: CallContext, page_size: PageSize = 0, page_token: PageToken = "") -> dict[str, Any]:
     """List the caller's jobs, newest first; an admin sees all."""
     found = call.service.jobs.all(call.principal)
     return page("jobs", [job.shown() for job in found], page_size, page_token)
 
 
-@routes.get("/jobs/{job_id}", READ)
+@routes.operation()
 async def job(
     call: CallContext,
     job_id: JobId,
@@ -54,9 +53,7 @@ async def _changed(call: Call, job_id: str, seen: int, deadline: float) -> int:
     return now
 
 
-@routes.get(
-    "/jobs/{job_id}/events",
-    READ,
+@routes.operation(
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
     response_class=StreamingResponse,
 )
@@ -82,13 +79,13 @@ async def _events(call: Call, job_id: str) -> AsyncIterator[str]:
         await _changed(call, job_id, seen, time.monotonic() + _KEEP_ALIVE_S)
 
 
-@routes.post("/jobs/{job_id}/cancel", WRITE, repeatable=True)
+@routes.operation()
 def cancel_job(call: CallContext, job_id: JobId) -> dict[str, Any]:
     """Cancel a job; its table stays as it was."""
     return call.service.jobs.cancel(job_id, call.principal).shown()
 
 
-@routes.post("/jobs/{job_id}/resume", WRITE, status_code=202)
+@routes.operation(status_code=202)
 def resume_job(call: CallContext, job_id: JobId) -> dict[str, Any]:
     """Do a failed or canceled job again, as a new job; what it had committed is skipped."""
     found = call.service.jobs.get(job_id, call.principal)

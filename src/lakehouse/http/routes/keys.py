@@ -10,7 +10,6 @@ from pydantic import BaseModel, Field
 
 from lakehouse.http.answers import plain
 from lakehouse.http.keys import KeyRequest
-from lakehouse.http.principal import ADMIN
 from lakehouse.http.registry import Routes
 from lakehouse.http.service import CallContext
 
@@ -30,13 +29,13 @@ class KeyBody(BaseModel):
     model_config = {"extra": "forbid", "json_schema_extra": {"example": {"scope": "reader", "name": "dashboards"}}}
 
 
-@routes.get("/keys", ADMIN)
+@routes.operation()
 def keys(call: CallContext) -> dict[str, Any]:
     """List the keys, without their secrets."""
     return {"keys": [plain(key.shown()) for key in call.service.keys.all()]}
 
 
-@routes.post("/keys", ADMIN, status_code=201, once=False)
+@routes.operation(status_code=201)
 def create_key(call: CallContext, body: KeyBody) -> dict[str, Any]:
     """Create a key; its text is in this answer and nowhere else."""
     call.principal.check_everywhere("Creating keys")
@@ -46,14 +45,14 @@ def create_key(call: CallContext, body: KeyBody) -> dict[str, Any]:
     return {**plain(key.shown()), "key": text}
 
 
-@routes.delete("/keys/{key_id}", ADMIN)
+@routes.operation()
 def revoke_key(call: CallContext, key_id: KeyId) -> Any:
     """Revoke a key: it is refused from now on."""
     call.principal.check_everywhere("Revoking keys")
     return plain(call.service.keys.revoke(key_id).shown())
 
 
-@routes.post("/keys/{key_id}/rotate", ADMIN, once=False)
+@routes.operation()
 def rotate_key(call: CallContext, key_id: KeyId) -> dict[str, Any]:
     """Revoke a key and create one with the same rights."""
     call.principal.check_everywhere("Rotating keys")

@@ -15,7 +15,6 @@ from starlette.responses import Response
 from lakehouse.core.errors import BadRequestError
 from lakehouse.core.requests import QueryRequest
 from lakehouse.http.execution import Execution
-from lakehouse.http.principal import READ
 from lakehouse.http.registry import Routes
 from lakehouse.http.service import CallContext
 from lakehouse.http.statements import FAILED, SUCCEEDED, StoredStatement
@@ -88,7 +87,7 @@ class StatementBody(Statement):
     model_config = {"extra": "forbid", "json_schema_extra": {"example": {"statement": "select 1 as one"}}}
 
 
-@routes.post("/query", READ, responses=RESULT_CONTENT, response_class=Response)
+@routes.operation(responses=RESULT_CONTENT, response_class=Response)
 async def query(call: CallContext, body: QueryBody, request: Request) -> Response:
     """Run one statement and stream its rows: JSON, CSV, an Arrow stream or Parquet, as `Accept` asks.
 
@@ -103,7 +102,7 @@ async def query(call: CallContext, body: QueryBody, request: Request) -> Respons
     return PieceStream(execution, queries, headers)
 
 
-@routes.post("/statements", READ)
+@routes.operation()
 async def create_statement(call: CallContext, body: StatementBody) -> dict[str, Any]:
     """Run one statement that outlives the request: state, result in chunks, cancel."""
     wait_s, service = _wait_s(body.wait_timeout), call.service
@@ -120,13 +119,13 @@ async def create_statement(call: CallContext, body: StatementBody) -> dict[str, 
     return await in_thread(service.queries, lambda: _answer(statement))
 
 
-@routes.get("/statements/{statement_id}", READ)
+@routes.operation()
 def statement_state(call: CallContext, statement_id: StatementId) -> dict[str, Any]:
     """The state of a statement, and the first chunk of its result once it has succeeded."""
     return _answer(call.service.statements.get(statement_id, call.principal))
 
 
-@routes.get("/statements/{statement_id}/result/chunks/{number}", READ, responses={200: {"content": {ARROW: BINARY}}})
+@routes.operation(responses={200: {"content": {ARROW: BINARY}}})
 def statement_chunk(call: CallContext, statement_id: StatementId, number: int) -> Any:
     """One chunk of a result: an array of rows, or an Arrow stream."""
     statement = call.service.statements.get(statement_id, call.principal)
@@ -135,7 +134,7 @@ def statement_chunk(call: CallContext, statement_id: StatementId, number: int) -
     return _chunk(statement, number)
 
 
-@routes.post("/statements/{statement_id}/cancel", READ, repeatable=True)
+@routes.operation()
 def cancel_statement(call: CallContext, statement_id: StatementId) -> dict[str, Any]:
     """Cancel a statement; one that has ended stays as it is."""
     statement = call.service.statements.get(statement_id, call.principal)

@@ -10,7 +10,6 @@ from pydantic import BaseModel, Field
 from lakehouse.core.errors import ForbiddenError
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.http.answers import page, plain
-from lakehouse.http.principal import READ, WRITE
 from lakehouse.http.registry import Branch, Limit, PageSize, PageToken, Routes
 from lakehouse.http.service import Call, CallContext
 
@@ -37,7 +36,7 @@ class MessageBody(BaseModel):
     model_config = {"extra": "forbid", "json_schema_extra": {"example": {"message": "remove test leads"}}}
 
 
-@routes.get("/branches", READ)
+@routes.operation()
 def branches(call: CallContext, page_size: PageSize = 0, page_token: PageToken = "") -> dict[str, Any]:
     """List the branches beside main, each with the run that created it."""
     found = [
@@ -48,14 +47,14 @@ def branches(call: CallContext, page_size: PageSize = 0, page_token: PageToken =
     return page("branches", found, page_size, page_token)
 
 
-@routes.post("/branches", WRITE, status_code=201)
+@routes.operation(status_code=201)
 def create_branch(call: CallContext, body: RefBody) -> dict[str, Any]:
     """Create a branch of all tables. No data is copied."""
     _check_start(call, body)
     return {"name": call.refs.branches.create(body.name, body.from_ref, body.message)}
 
 
-@routes.get("/branches/{name}/diff", READ)
+@routes.operation()
 def diff_branch(call: CallContext, name: Name, table: str = "", limit: Limit = 100) -> dict[str, Any]:
     """The tables that a merge would change; with `table`, its changed rows."""
     call.lake(name)
@@ -66,7 +65,7 @@ def diff_branch(call: CallContext, name: Name, table: str = "", limit: Limit = 1
     return {"changes": plain(changes)}
 
 
-@routes.post("/branches/{name}/merge", WRITE)
+@routes.operation()
 def merge(call: CallContext, name: Name, body: MessageBody) -> dict[str, Any]:
     """Publish a branch to main: all of its tables at once, or none."""
     call.principal.check_change(MAIN)
@@ -76,7 +75,7 @@ def merge(call: CallContext, name: Name, body: MessageBody) -> dict[str, Any]:
     return {"commit": refs.branches.merge(name, body.message).entry}
 
 
-@routes.delete("/branches/{name}", WRITE)
+@routes.operation()
 def drop_branch(call: CallContext, name: Name) -> dict[str, Any]:
     """Drop a branch with its unpublished changes."""
     call.principal.check_change(name.lower())
@@ -88,20 +87,20 @@ def drop_branch(call: CallContext, name: Name) -> dict[str, Any]:
     return {"name": name.lower(), "dropped": True}
 
 
-@routes.get("/tags", READ)
+@routes.operation()
 def tags(call: CallContext, page_size: PageSize = 0, page_token: PageToken = "") -> dict[str, Any]:
     """List the tags."""
     return page("tags", list(call.refs.branches.tags()), page_size, page_token)
 
 
-@routes.post("/tags", WRITE, status_code=201)
+@routes.operation(status_code=201)
 def create_tag(call: CallContext, body: RefBody) -> dict[str, Any]:
     """Tag the state of all tables."""
     _check_start(call, body)
     return {"name": call.refs.branches.create_tag(body.name, body.from_ref, body.message)}
 
 
-@routes.delete("/tags/{name}", WRITE)
+@routes.operation()
 def drop_tag(call: CallContext, name: Name) -> dict[str, Any]:
     """Drop a tag. The tables do not change."""
     call.principal.check_change(MAIN)
@@ -110,7 +109,7 @@ def drop_tag(call: CallContext, name: Name) -> dict[str, Any]:
     return {"name": name.lower(), "dropped": True}
 
 
-@routes.get("/log", READ)
+@routes.operation()
 def log(
     call: CallContext,
     table: str = "",
@@ -126,7 +125,7 @@ def log(
     return {"commits": plain([line for line in lines if all(call.sees(each) for each in line.tables)])}
 
 
-@routes.post("/log/{commit}/revert", WRITE)
+@routes.operation()
 def revert(call: CallContext, commit: Name, body: MessageBody) -> dict[str, Any]:
     """Undo a commit in all of its tables at once; refused if one has changed since."""
     call.principal.check_change(MAIN)

@@ -10,7 +10,6 @@ from pydantic import BaseModel, Field
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import run_branch
 from lakehouse.http.answers import page, plain
-from lakehouse.http.principal import READ, WRITE
 from lakehouse.http.registry import PageSize, PageToken, Routes
 from lakehouse.http.service import Call, CallContext
 from lakehouse.pipelines import Pipeline
@@ -37,14 +36,14 @@ class RunBody(BaseModel):
     model_config = {"extra": "forbid", "json_schema_extra": {"example": {"partitions": ["2026-01-14"]}}}
 
 
-@routes.get("/pipelines", READ)
+@routes.operation()
 def pipelines(call: CallContext) -> dict[str, Any]:
     """List the pipelines with their tables and the settings of their sources."""
     found = [each for each in call.service.lake.pipelines().values() if _sees(call, each)]
     return {"pipelines": [_shown(each) for each in found]}
 
 
-@routes.post("/pipelines/{pipeline}/runs", WRITE, status_code=202, repeatable=True)
+@routes.operation(status_code=202)
 def start_run(call: CallContext, pipeline: PipelineName, body: RunBody) -> dict[str, Any]:
     """Run a pipeline as a transaction, in a job: 202 with the job's address and the run's id."""
     declared = by_name(call.service.lake.pipelines(), pipeline)
@@ -61,20 +60,20 @@ def start_run(call: CallContext, pipeline: PipelineName, body: RunBody) -> dict[
     return {"job": job.shown(), "run": run, "links": {"job": f"/jobs/{job.id}", "run": f"/runs/{run}"}}
 
 
-@routes.get("/runs", READ)
+@routes.operation()
 def runs(call: CallContext, page_size: PageSize = 0, page_token: PageToken = "") -> dict[str, Any]:
     """List the runs, newest first."""
     found = [record for record in call.service.lake.runs() if _sees_run(call, record)]
     return page("runs", found, page_size, page_token)
 
 
-@routes.get("/runs/{run}", READ)
+@routes.operation()
 def run_record(call: CallContext, run: RunId) -> Any:
     """The record of a run: state, tables, rows, outcomes of rules and checks."""
     return plain(_record(call, run))
 
 
-@routes.post("/runs/{run}/resume", WRITE, status_code=202, repeatable=True)
+@routes.operation(status_code=202)
 def resume_run(call: CallContext, run: RunId) -> dict[str, Any]:
     """Continue a run that failed or was killed, in a job."""
     record = _record(call, run)

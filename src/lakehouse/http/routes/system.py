@@ -13,7 +13,6 @@ from lakehouse.core import __version__
 from lakehouse.http.docs_page import render
 from lakehouse.http.execution import AuditExecution
 from lakehouse.http.metrics import CONTENT_TYPE_LATEST
-from lakehouse.http.principal import ADMIN, PUBLIC, READ
 from lakehouse.http.registry import Routes
 from lakehouse.http.service import CallContext
 from lakehouse.http.streaming import RESULT_CONTENT, PieceStream, accepted_format, start
@@ -21,38 +20,38 @@ from lakehouse.http.streaming import RESULT_CONTENT, PieceStream, accepted_forma
 routes = Routes("service")
 
 
-@routes.get("/healthz", PUBLIC)
+@routes.operation()
 def healthz() -> dict[str, str]:
     """Whether the service runs."""
     return {"status": "ok", "version": __version__}
 
 
-@routes.get("/readyz", PUBLIC)
+@routes.operation()
 def readyz(call: CallContext, response: Response) -> dict[str, Any]:
     """Whether the service can answer: the catalog responds."""
     call.service.lake.branches()
     return {"status": "ok"}
 
 
-@routes.get("/docs", PUBLIC, response_class=HTMLResponse, include_in_schema=False)
+@routes.operation(response_class=HTMLResponse, include_in_schema=False)
 def docs(request: Request) -> HTMLResponse:
     """The API on one page, which loads nothing from elsewhere."""
     return HTMLResponse(render(request.app.openapi()))
 
 
-@routes.get("/", PUBLIC, response_class=RedirectResponse, include_in_schema=False)
+@routes.operation(response_class=RedirectResponse, include_in_schema=False)
 def root() -> RedirectResponse:
     """The way to the description of the API."""
     return RedirectResponse("/docs")
 
 
-@routes.get("/metrics", READ, response_class=PlainTextResponse)
+@routes.operation(response_class=PlainTextResponse)
 def metrics(call: CallContext) -> Response:
     """Metrics in Prometheus' format; Prometheus sends a reader key as bearer token."""
     return Response(call.service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
-@routes.get("/audit", ADMIN)
+@routes.operation()
 def audit(call: CallContext, limit: Annotated[int, Query(ge=1, le=10_000)] = 100) -> dict[str, Any]:
     """The newest entries of the audit log: who, what, when, outcome."""
     call.principal.check_everywhere("The audit log")
@@ -70,7 +69,7 @@ class AuditQuery(BaseModel):
     }
 
 
-@routes.post("/audit/query", ADMIN, once=False, responses=RESULT_CONTENT, response_class=Response)
+@routes.operation(responses=RESULT_CONTENT, response_class=Response)
 async def query_audit(call: CallContext, body: AuditQuery, request: Request) -> Response:
     """Query the whole audit log as the table `audit`."""
     call.principal.check_everywhere("The audit log")
@@ -81,7 +80,7 @@ async def query_audit(call: CallContext, body: AuditQuery, request: Request) -> 
     return PieceStream(execution, queries)
 
 
-@routes.get("/whoami", READ)
+@routes.operation()
 def whoami(call: CallContext) -> dict[str, Any]:
     """The caller as the service sees it."""
     principal = call.principal

@@ -12,7 +12,6 @@ from starlette.responses import Response
 from lakehouse.core.requests import QueryRequest
 from lakehouse.http.answers import page, plain
 from lakehouse.http.execution import Execution
-from lakehouse.http.principal import READ, WRITE
 from lakehouse.http.registry import Branch, Limit, PageSize, PageToken, Routes, Table, When
 from lakehouse.http.service import CallContext
 from lakehouse.http.streaming import RESULT_CONTENT, PieceStream, accepted_format, start
@@ -33,7 +32,7 @@ class RollbackBody(BaseModel):
     model_config = {"extra": "forbid", "json_schema_extra": {"example": {"to": "yesterday"}}}
 
 
-@routes.get("/tables", READ)
+@routes.operation()
 def tables(
     call: CallContext,
     branch: Branch = "",
@@ -50,19 +49,19 @@ def tables(
     return {**listed, "tables": plain(lake.tables([each["name"] for each in listed["tables"]]))}
 
 
-@routes.get("/dropped", READ)
+@routes.operation()
 def dropped(call: CallContext, branch: Branch = "") -> dict[str, Any]:
     """List the tables that undrop can restore."""
     return {"tables": [name for name in call.lake(branch).dropped() if call.sees(name)]}
 
 
-@routes.get("/tables/{table}", READ)
+@routes.operation()
 def describe(call: CallContext, table: Table, branch: Branch = "") -> Any:
     """Schema, partitioning, key and current snapshot of a table."""
     return plain(call.lake(branch).describe(call.table(table)))
 
 
-@routes.get("/tables/{table}/schema", READ)
+@routes.operation()
 def schema(call: CallContext, table: Table, branch: Branch = "") -> dict[str, Any]:
     """The columns, partitioning, sort order and key of a table."""
     info = call.lake(branch).describe(call.table(table))
@@ -75,7 +74,7 @@ def schema(call: CallContext, table: Table, branch: Branch = "") -> dict[str, An
     }
 
 
-@routes.get("/tables/{table}/history", READ)
+@routes.operation()
 def history(
     call: CallContext, table: Table, branch: Branch = "", page_size: PageSize = 0, page_token: PageToken = ""
 ) -> dict[str, Any]:
@@ -83,7 +82,7 @@ def history(
     return page("snapshots", call.lake(branch).history(call.table(table)), page_size, page_token)
 
 
-@routes.get("/tables/{table}/travel", READ, responses=RESULT_CONTENT, response_class=Response)
+@routes.operation(responses=RESULT_CONTENT, response_class=Response)
 async def travel(
     call: CallContext, request: Request, table: Table, when: When, branch: Branch = "", limit: Limit = 100
 ) -> Response:
@@ -96,7 +95,7 @@ async def travel(
     return PieceStream(execution, queries)
 
 
-@routes.get("/tables/{table}/diff", READ)
+@routes.operation()
 def diff(  # noqa: PLR0913 - one parameter per field of DiffRequest
     call: CallContext, table: Table, start: When, end: When = "", key: str = "", limit: Limit = 100, branch: Branch = ""
 ) -> dict[str, Any]:
@@ -115,13 +114,13 @@ def diff(  # noqa: PLR0913 - one parameter per field of DiffRequest
     }
 
 
-@routes.get("/tables/{table}/report", READ)
+@routes.operation()
 def report(call: CallContext, table: Table, start: When = "", end: When = "", branch: Branch = "") -> Any:
     """How a table grew, snapshot by snapshot, and its state at two moments."""
     return plain(call.lake(branch).report(call.table(table), start, end))
 
 
-@routes.post("/tables/{table}/rollback", WRITE, repeatable=True)
+@routes.operation()
 def rollback(call: CallContext, table: Table, body: RollbackBody, branch: Branch = "") -> dict[str, Any]:
     """Restore a table to a WHEN. Its history stays, so a rollback can be rolled back. Runs on Spark."""
     call.principal.check_change(branch)
@@ -129,7 +128,7 @@ def rollback(call: CallContext, table: Table, body: RollbackBody, branch: Branch
     return {"table": name, "snapshot": plain(call.lake(branch).rollback(name, body.to))}
 
 
-@routes.delete("/tables/{table}", WRITE)
+@routes.operation()
 def drop(call: CallContext, table: Table, branch: Branch = "") -> dict[str, Any]:
     """Drop a table softly: undrop restores it."""
     call.principal.check_change(branch)
@@ -138,7 +137,7 @@ def drop(call: CallContext, table: Table, branch: Branch = "") -> dict[str, Any]
     return {"table": name, "dropped": True}
 
 
-@routes.post("/tables/{table}/undrop", WRITE, repeatable=True)
+@routes.operation()
 def undrop(call: CallContext, table: Table, branch: Branch = "") -> Any:
     """Restore the table that was dropped last under this name."""
     call.principal.check_change(branch)
