@@ -143,7 +143,7 @@ def test_an_answer_is_kept_for_a_day_and_a_dead_request_for_minutes(
 ) -> None:
     store, now = IdempotencyStore(served.catalog.database), time.time()
     assert store.begin("done", "f") is None
-    store.finish(PendingResponse("done"), CatalogResponse(204))
+    store.finish("done", CatalogResponse(204))
     assert store.begin("dead", "f") is None
     monkeypatch.setattr(time, "time", lambda: now + 3600)
     assert store.begin("dead", "f") is None
@@ -151,3 +151,14 @@ def test_an_answer_is_kept_for_a_day_and_a_dead_request_for_minutes(
         store.begin("done", "other")
     monkeypatch.setattr(time, "time", lambda: now + 25 * 3600)
     assert store.begin("done", "other") is None
+
+
+def test_an_answer_is_stored_although_an_earlier_attempt_was_rolled_back(served: Served) -> None:
+    """A database that cannot serialize an attempt repeats it, and the repetition may be refused."""
+    store = IdempotencyStore(served.catalog.database)
+    assert store.begin("k", "f") is None
+    with pytest.raises(KeyError), served.catalog.database.transaction() as db:
+        PendingResponse("k").store(CatalogResponse(204))(db)
+        raise KeyError
+    store.finish("k", CatalogResponse(409))
+    assert store.begin("k", "f") == CatalogResponse(409)

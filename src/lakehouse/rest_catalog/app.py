@@ -130,9 +130,8 @@ class _Server:
         earlier = self._idempotency.begin(key, hashlib.sha256(content).hexdigest())
         if earlier is not None:
             return earlier
-        pending = PendingResponse(key)
         try:
-            response = route.handler(replace(parsed, store=pending.store))
+            response = route.handler(replace(parsed, store=PendingResponse(key).store))
         except RestError as exc:
             if exc.status >= 500:
                 self._idempotency.release(key)
@@ -141,7 +140,7 @@ class _Server:
         except Exception:
             self._idempotency.release(key)
             raise
-        self._idempotency.finish(pending, response)
+        self._idempotency.finish(key, response)
         return response
 
     def _branch(self, prefix: str) -> str:

@@ -37,7 +37,6 @@ class PendingResponse:
 
     def __init__(self, key: str) -> None:
         self._key = key
-        self.stored = False
 
     def store(self, response: CatalogResponse) -> TransactionHook:
         """Return the hook that stores the response."""
@@ -47,7 +46,6 @@ class PendingResponse:
                 "UPDATE lake_rest_requests SET status = ?, answer = ? WHERE request_key = ?",
                 (response.status, response.to_json(), self._key),
             )
-            self.stored = True
 
         return hook
 
@@ -93,11 +91,14 @@ class IdempotencyStore:
             )
         return done.rowcount == 1
 
-    def finish(self, pending: PendingResponse, response: CatalogResponse) -> None:
+    def finish(self, key: str, response: CatalogResponse) -> None:
         """Store a response unless its change did: an error, or a request that changed nothing."""
-        if not pending.stored:
-            with self._database.transaction() as db:
-                pending.store(response)(db)
+        # Only the database knows whether the change did: its transaction may have been rolled back and repeated.
+        with self._database.transaction() as db:
+            db.execute(
+                "UPDATE lake_rest_requests SET status = ?, answer = ? WHERE request_key = ? AND status IS NULL",
+                (response.status, response.to_json(), key),
+            )
 
     def release(self, key: str) -> None:
         """Allow the same request again after a failure of the server."""
