@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.audit import ALL, AuditError, audit
 from tests.conftest import cache_only
 from tests.contract.writes import CASES, WriteBench, WriteCase
 from tests.servers.s3 import S3Server
 
 from lakehouse.config.load import load_settings
+from lakehouse.copies.findings import UNREACHABLE
+from lakehouse.core.files import file_uri, local_path
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 
@@ -78,3 +82,19 @@ def test_a_write_with_spark(
     shared_lake: Lake, namespace: str, tmp_path: Path, case: WriteCase, table_format: str
 ) -> None:
     case.run(WriteBench(shared_lake, namespace, tmp_path / "files", table_format))
+
+
+@pytest.mark.spark
+def test_a_file_that_no_instant_of_hudi_wrote_is_found(shared_lake: Lake, namespace: str, tmp_path: Path) -> None:
+    table = WriteBench(shared_lake, namespace, tmp_path, "hudi").five()
+    folder = local_path(shared_lake.describe(table).location)
+    file = next(folder.glob("*.parquet"))
+    again = file.with_name(f"again{file.name}")
+    with pytest.raises(AuditError, match="1 files that nothing names"), audit(shared_lake, {table: ALL}):
+        shutil.copy(file, again)
+    (found,) = shared_lake.health(table)
+    assert (found.unnamed_files, found.unnamed_bytes) == (1, file.stat().st_size)
+    listed = [each.where for each in shared_lake.verify(table, deep=True).findings if each.kind == UNREACHABLE]
+    assert listed == [file_uri(again)]
+    again.unlink()
+    assert shared_lake.health(table)[0].unnamed_files == 0

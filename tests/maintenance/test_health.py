@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import time
 import uuid
 
-from tests.maintenance.desk import T, append, create, damaged, delete_by_position, maintainer, opened, orphan_of
+from tests.maintenance.desk import (
+    T,
+    append,
+    create,
+    damaged,
+    data_files,
+    delete_by_position,
+    maintainer,
+    opened,
+    orphan_of,
+)
 
-from lakehouse.core.files import LOCAL, local_path
+from lakehouse.copies.findings import UNREACHABLE
+from lakehouse.core.files import LOCAL, file_uri, local_path
 from lakehouse.core.metadata_file import load_metadata
+from lakehouse.core.requests import MaintainRequest
 from lakehouse.lake import Lake
 from lakehouse.maintenance.layout import layout_of
 from lakehouse.maintenance.metrics import exposition
@@ -67,6 +80,34 @@ def test_deep_health_tells_which_bytes_are_held_by_what(lake: Lake) -> None:
     assert found.deep["manifests"] == 3 and "unreachable" in {each.what for each in found.reasons}
 
 
+def test_a_file_that_was_written_twice_is_counted(lake: Lake) -> None:
+    damaged(lake, 3)
+    assert (lake.health()[0].unnamed_files, lake.health()[0].reasons) == (0, ())
+    file = data_files(lake)[0]
+    shutil.copy(file, file.with_name(f"again-{file.name}"))
+    found = lake.health()[0]
+    assert (found.unnamed_files, found.unnamed_bytes) == (1, file.stat().st_size)
+    assert [(reason.what, reason.action) for reason in found.reasons] == [("unnamed", "remove_files")]
+    assert f'lake_table_unnamed_files{{table="{T}",format="iceberg"}} 1' in exposition([found])
+    deep = [finding.where for finding in lake.verify(deep=True).findings if finding.kind == UNREACHABLE]
+    assert deep == [file_uri(file.with_name(f"again-{file.name}"))]
+    assert not lake.verify().findings, "a writer may be about to commit it"
+
+
+def test_what_other_refs_and_old_snapshots_name_is_not_unnamed(lake: Lake) -> None:
+    damaged(lake, 6)
+    lake.refs.branches.create("exp")
+    append(lake, range(10), branch="exp")
+    lake.refs.branches.create_tag("v1")
+    delete_by_position(lake, [1])
+    lake.maintain(T)
+    maintainer(lake, 60, keep_snapshots=1).run(MaintainRequest(only=("expire",)))
+    append(lake, [7])
+    assert lake.health()[0].unnamed_files == 0
+    lake.refs.branches.drop("exp")
+    assert lake.health()[0].unnamed_files == 1
+
+
 def test_figures_are_in_the_format_of_prometheus(lake: Lake) -> None:
     damaged(lake, 2)
     text = exposition(lake.health())
@@ -79,7 +120,8 @@ def many_tables(lake: Lake, count: int) -> None:
     damaged(lake, 1)
     raw = load_metadata(opened(lake).metadata_location, LOCAL)
     first = raw["snapshots"][0]
-    raw["snapshots"] = [{**first, "snapshot-id": first["snapshot-id"] + number} for number in range(10)]
+    numbers = range(first["snapshot-id"], first["snapshot-id"] + 10)
+    raw["snapshots"] = [{**first, "snapshot-id": number, "parent-snapshot-id": number - 1} for number in numbers]
     raw["current-snapshot-id"] = raw["snapshots"][-1]["snapshot-id"]
     folder = lake.folder / "warehouse" / "many"
     folder.mkdir()

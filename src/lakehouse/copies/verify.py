@@ -30,6 +30,7 @@ from lakehouse.core.errors import HomeError, LakeError, NotSupportedError
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.state import CatalogState
+from lakehouse.formats.hudi.slices import instant_of
 from lakehouse.storage.raw import RAW_FOLDER
 from lakehouse.storage.tree import UNFINISHED
 from lakehouse.tables.directory import Tables
@@ -84,7 +85,7 @@ class Verifier:
         self._check_engines(only, deep)
         if not only:
             self.findings += self._check_runs(state)
-            self.findings += self._unreachable(warehouse, checks.needed, folders)
+            self.findings += self._unreachable(warehouse, checks.needed, folders, deep)
         if against is not None:
             self.findings += self._different(state, against)
         count = len(only) or len(state.main) + len(folders)
@@ -193,13 +194,17 @@ class Verifier:
             if kind == "published" and record.get("commit") and not {record["commit"], run} & entries:
                 yield Finding(DANGLING, str(file), "the log has no publish of it", ref=f"run {run}")
 
-    def _unreachable(self, warehouse: Warehouse, needed: set[str], folders: Sequence[str]) -> Iterator[Finding]:
+    def _unreachable(
+        self, warehouse: Warehouse, needed: set[str], folders: Sequence[str], deep: bool
+    ) -> Iterator[Finding]:
         newest = (time.time() - _GRACE_S) * 1e9
         inside = tuple(f"{each}/" for each in folders)
         for name, found in sorted(warehouse.stats.items()):
-            if name in needed or is_checksum(name) or name.startswith((_RAW, *inside)) or found.modified_ns > newest:
+            is_young = found.modified_ns > newest
+            if name in needed or is_checksum(name) or name.startswith((_RAW, *inside)) or (is_young and not deep):
                 continue
             what = "it was never finished" if name.endswith(UNFINISHED) else "nothing refers to it"
+            what += "; it is new: a writer may be about to commit it" if is_young else ""
             yield Finding(UNREACHABLE, warehouse.names.uri(name), what, is_damage=False)
 
     def _different(self, state: CatalogState, store: BackupStore) -> Iterator[Finding]:
@@ -217,7 +222,8 @@ def _hudi_findings(
     hudi: TableFormat, table: TableName, warehouse: Warehouse, folder: str, deep: bool
 ) -> Iterator[Finding]:
     try:
-        needed = {path for each in hudi.file_slices(table) if each.is_latest for path in each.files}
+        slices = hudi.file_slices(table)
+        needed = {path for each in slices if each.is_latest for path in each.files}
         hudi.history(table)
     except LakeError as exc:
         yield Finding(UNREADABLE, folder, exc.message, str(table), MAIN)
@@ -229,6 +235,13 @@ def _hudi_findings(
     for each in sorted(f"{folder}/{path}" for path in needed):
         if warehouse.size(warehouse.names.uri(each)) is None:
             yield Finding(MISSING, each, "there is no such file", str(table), MAIN)
+    written, first = (
+        {path for each in slices for path in each.files},
+        min((each.instant for each in slices), default=""),
+    )
     for name in inside:
+        if deep and name.removeprefix(f"{folder}/") not in written and instant_of(name) >= first:
+            detail = "no completed instant wrote it"
+            yield Finding(UNREACHABLE, warehouse.names.uri(name), detail, str(table), MAIN, is_damage=False)
         if problem := check_data(warehouse, warehouse.names.uri(name), "PARQUET", -1, deep):
             yield Finding(problem[0], warehouse.names.uri(name), problem[1], str(table), MAIN)

@@ -53,12 +53,13 @@ def deepen(
         reasons: list[Reason] = []
         if pointer:
             deep |= _manifests(pointer, catalog, inventories.files, policy_of(name), reasons)
+        known = tuple(reason for reason in each.reasons if not (mine and reason.what == "unnamed"))
         if mine:
             size = deep["bytes"]["unreachable"]
             text = f"{len(mine)} files with {size} bytes that nothing refers to."
             reasons.append(Reason("unreachable", 1, text, "remove_files", f"{size} bytes"))
-        score = max(0, each.score - sum(reason.points for reason in reasons))
-        found.append(replace(each, score=score, reasons=(*each.reasons, *reasons), deep=deep))
+        score = max(0, 100 - sum(reason.points for reason in (*known, *reasons)))
+        found.append(replace(each, score=score, reasons=(*known, *reasons), deep=deep))
     return sorted(found, key=lambda each: (each.score, each.table))
 
 

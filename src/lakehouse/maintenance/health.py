@@ -18,6 +18,8 @@ from lakehouse.maintenance import hudi
 from lakehouse.maintenance.expire import expirable
 from lakehouse.maintenance.layout import Layout, layout_of, utc_now
 from lakehouse.maintenance.policy import MaintenanceSettings, Policy, policies
+from lakehouse.maintenance.unnamed import FileCount, UnnamedFiles
+from lakehouse.storage.s3 import is_remote
 
 #: Maximum number of points that one reason takes off the score.
 _MOST_GUESSED = 15
@@ -33,7 +35,7 @@ class Reason:
     """One thing that is wrong with a table."""
 
     what: str
-    """small_files, delete_files, snapshots, metadata, manifests, skew, unsorted, unreachable, held."""
+    """small_files, delete_files, snapshots, metadata, manifests, skew, unsorted, unnamed, unreachable, held."""
     points: int
     """By how much it lowers the score."""
     text: str
@@ -55,6 +57,9 @@ class TableHealth:
     delete_files: int
     snapshots: int
     metadata_bytes: int
+    unnamed_files: int = 0
+    """Files in the table's folder that nothing names, and their bytes; in an object store only of tables asked for by name."""
+    unnamed_bytes: int = 0
     reasons: tuple[Reason, ...] = ()
     deep: dict[str, Any] = field(default_factory=dict)
     """What only `--deep` finds: manifests, partitions, bytes by what holds them."""
@@ -74,6 +79,7 @@ class HealthCheck:
     catalog: Catalog
     files: Files
     settings: MaintenanceSettings
+    unnamed: UnnamedFiles
     formats: Sequence[TableFormat] = ()
     now: Callable[[], datetime] = utc_now
 
@@ -81,19 +87,24 @@ class HealthCheck:
         """Return the health of some tables, or of all, the worst first."""
         names = list(only) or list(self.catalog.tables())
         pointers, policy_of = self.catalog.pointers(names), policies(self.settings)
-        found = [self._table(name, pointer, policy_of(name)) for name, pointer in pointers.items() if pointer]
+        found = [
+            self._table(name, pointer, policy_of(name), bool(only)) for name, pointer in pointers.items() if pointer
+        ]
         found += self._others(set(only) if only else None, policy_of)
         return sorted(found, key=lambda each: (each.score, each.table))
 
-    def _table(self, name: TableName, pointer: str, policy: Policy) -> TableHealth:
+    def _table(self, name: TableName, pointer: str, policy: Policy, named: bool) -> TableHealth:
         """Return the health of the Iceberg table that a pointer refers to."""
         try:
             content = self.files.read(pointer)
             raw = parse_metadata(pointer, content)
             found = layout_of(raw, len(content), policy.target_file_size)
+            # A listing of an object store takes a request for each table.
+            is_listed = named or not is_remote(raw["location"])
+            unnamed = self.unnamed.of_iceberg(name, raw) if is_listed else FileCount()
         except (LakeError, OSError, KeyError, TypeError) as exc:
             return TableHealth(str(name), "iceberg", 0, 0, 0, 0, 0, 0, 0, problem=f"{pointer} cannot be read: {exc}")
-        return score(str(name), found, len(expirable(raw, policy, self.now())))
+        return with_unnamed(score(str(name), found, len(expirable(raw, policy, self.now()))), unnamed)
 
     def _others(self, only: set[TableName] | None, policy_of: Callable[[TableName], Policy]) -> Iterator[TableHealth]:
         """Yield the health of tables of other formats, as far as it is known from their history."""
@@ -102,7 +113,14 @@ class HealthCheck:
                 continue
             for name in tables.tables():
                 if only is None or name in only:
-                    yield _hudi_health(tables, name, policy_of(name))
+                    yield self._hudi(tables, name, policy_of(name), only is not None)
+
+    def _hudi(self, tables: TableFormat, name: TableName, policy: Policy, named: bool) -> TableHealth:
+        found = _hudi_health(tables, name, policy)
+        location = "" if found.problem else tables.describe(name).location
+        if not location or (is_remote(location) and not named):
+            return found
+        return with_unnamed(found, self.unnamed.of_hudi(location, tables.file_slices(name)))
 
 
 def score(name: str, layout: Layout, expired: int, table_format: str = "iceberg") -> TableHealth:
@@ -119,6 +137,24 @@ def score(name: str, layout: Layout, expired: int, table_format: str = "iceberg"
         snapshots=layout.snapshots,
         metadata_bytes=layout.metadata_bytes,
         reasons=reasons,
+    )
+
+
+def with_unnamed(health: TableHealth, unnamed: FileCount) -> TableHealth:
+    """Return the health of a table with the files that nothing names."""
+    if not unnamed.files:
+        return health
+    text = (
+        f"{unnamed.files} files with {_size(unnamed.bytes)} that nothing names: a writer is at work, or was stopped."
+        " lake verify --deep lists them."
+    )
+    reason = Reason("unnamed", 1, text, "remove_files", _size(unnamed.bytes))
+    return replace(
+        health,
+        score=max(0, health.score - reason.points),
+        unnamed_files=unnamed.files,
+        unnamed_bytes=unnamed.bytes,
+        reasons=(*health.reasons, reason),
     )
 
 

@@ -28,6 +28,7 @@ from lakehouse.maintenance.report import Action, MaintenanceReport
 from lakehouse.maintenance.statistics import StatisticsWriter
 from lakehouse.maintenance.sweep import Store, Sweeper, SweepReport
 from lakehouse.maintenance.tables import Compactor, RunSpark
+from lakehouse.maintenance.unnamed import UnnamedFiles
 from lakehouse.process.files import try_locked
 from lakehouse.tables.fork import Committer, drop_abandoned
 
@@ -94,7 +95,8 @@ class Maintainer:
 
     def health(self) -> HealthCheck:
         """Return what scores the tables."""
-        return HealthCheck(self.catalog, self.files, self.settings, self.formats, self.now)
+        unnamed = UnnamedFiles(self.store, self.files.read, self.catalog.reachable)
+        return HealthCheck(self.catalog, self.files, self.settings, unnamed, self.formats, self.now)
 
     def deepened(self, tables: Sequence[TableHealth]) -> list[TableHealth]:
         """Return the health of tables with what manifests and listings add."""

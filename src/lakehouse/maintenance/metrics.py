@@ -26,6 +26,8 @@ _GAUGES = {
     "delete_files": "Delete files of a table.",
     "snapshots": "Snapshots of a table.",
     "metadata_bytes": "Size of a table's metadata file.",
+    "unnamed_files": "Files in a table's folder that nothing names.",
+    "unnamed_bytes": "Bytes of these files.",
 }
 
 

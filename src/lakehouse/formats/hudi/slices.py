@@ -36,3 +36,10 @@ def _add(slices: list[FileSlice], partition: str, stat: Mapping[str, Any], insta
         slices[-1] = replace(last, files=(*last.files, path), bytes=last.bytes + size, log_files=last.log_files + 1)
     elif path:  # an instant that deleted every row of a group wrote no file
         slices.append(FileSlice(stat["fileId"], partition, instant, (path,), size, int(is_log)))
+
+
+def instant_of(file: str) -> str:
+    """Return the instant that wrote a file of a Hudi table, which its name states."""
+    name = file.rpartition("/")[2]
+    part = name.split("_")[1] if name.startswith(".") and "_" in name else name.rpartition("_")[2]
+    return part.partition(".")[0]
