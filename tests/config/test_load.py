@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from lakehouse.config.load import all_settings, load_settings
-from lakehouse.config.settings import PROFILES, Settings
+from lakehouse.config.profiles import resolve_profile
+from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadSettingError, ConfigError, UnknownChoiceError
+from lakehouse.core.registry import BUILT_IN
 
 
 @pytest.fixture
@@ -185,7 +187,7 @@ def test_an_unknown_variable_names_itself_and_the_nearest(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("environ", "known"),
     [
-        pytest.param({"LAKE_PROFILE": "stak"}, PROFILES, id="profile"),
+        pytest.param({"LAKE_PROFILE": "stak"}, BUILT_IN["lakehouse.profiles"], id="profile"),
         pytest.param({"LAKE_QUERY__ENGINE": "trono"}, ("auto", "duckdb", "spark", "trino"), id="engine"),
     ],
 )
@@ -279,3 +281,69 @@ def test_a_secret_file_that_is_missing_and_a_secret_set_twice_are_errors(folder:
 def test_only_secrets_are_read_from_files(folder: Path) -> None:
     with pytest.raises(BadSettingError, match="home_file"):
         load(folder, {"LAKE_HOME_FILE": str(folder)})
+
+
+# ---- plugins ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed distribution with a catalog, an engine, a format and a profile."""
+    metadata = tmp_path / "site" / "memory_plugin-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: memory-plugin\nVersion: 1.0\n")
+    groups = {"catalogs": "memory", "engines": "abacus", "formats": "stone", "profiles": "team"}
+    lines = [f"[lakehouse.{group}]\n{name} = memory_plugin:{name}\n" for group, name in groups.items()]
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
+    (tmp_path / "site" / "memory_plugin.py").write_text(
+        "from lakehouse.config.profiles import Profile\nteam = Profile('memory')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+
+
+@pytest.mark.usefixtures("plugin")
+def test_names_that_installed_packages_register_are_accepted(folder: Path) -> None:
+    (folder / "lake.toml").write_text("""formats = ["iceberg", "stone"]
+[catalog]
+kind = "memory"
+[catalog.properties]
+wait_s = 3
+[query]
+engine = "abacus"
+[engines.abacus]
+beads = 10
+""")
+    settings = load(folder, {"LAKE_CATALOG__PROPERTIES__TOKEN": "t", "LAKE_ENGINES__ABACUS__RODS": "7"})
+    assert settings.catalog.properties == {"wait_s": "3", "token": "t"}
+    assert settings.engines == {"abacus": {"beads": "10", "rods": "7"}}
+    assert (settings.catalog.kind, settings.query.engine, settings.formats) == (
+        "memory",
+        "abacus",
+        ("iceberg", "stone"),
+    )
+    assert settings.origins["catalog.properties.token"] == "environment: LAKE_CATALOG__PROPERTIES__TOKEN"
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_registered_profile_gives_the_kind_of_the_catalog(folder: Path) -> None:
+    assert resolve_profile(load(folder, {"LAKE_PROFILE": "team"})).catalog.kind == "memory"
+    given = load(folder, {"LAKE_PROFILE": "team", "LAKE_CATALOG__KIND": "sql"})
+    assert resolve_profile(given).catalog.kind == "sql"
+
+
+@pytest.mark.usefixtures("plugin")
+@pytest.mark.parametrize(
+    ("variable", "wrong", "right"),
+    [
+        ("LAKE_CATALOG__KIND", "memry", {"memory", "sql", "rest", "nessie", "hive"}),
+        ("LAKE_QUERY__ENGINE", "abcus", {"abacus", "auto", "duckdb", "spark", "trino"}),
+        ("LAKE_FORMATS", "iceberg,ston", {"stone", "iceberg", "hudi"}),
+        ("LAKE_PROFILE", "tem", {"team", *BUILT_IN["lakehouse.profiles"]}),
+    ],
+)
+def test_an_unknown_name_lists_those_of_installed_packages_too(
+    folder: Path, variable: str, wrong: str, right: set[str]
+) -> None:
+    with pytest.raises(UnknownChoiceError) as refused:
+        load(folder, {variable: wrong})
+    assert set(refused.value.known) == right

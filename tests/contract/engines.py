@@ -220,9 +220,11 @@ class PlainDuckDB(_Sql):
     def read(self, table: str) -> Rows:
         if self._table is None:
             return super().read(table)
+        from pyiceberg.exceptions import NoSuchTableError
+
         try:
             return list(self._table(table).order("id").fetchall())
-        except TypeError as exc:  # no row of the catalog
+        except NoSuchTableError as exc:
             raise Missing from exc
 
     def at(self, table: str, snapshot: int) -> str:
@@ -233,6 +235,8 @@ class PlainDuckDB(_Sql):
 
     def close(self) -> None:
         self._names["connection"].close()
+        with suppress(KeyError, AttributeError):  # only where PyIceberg finds the tables; not all of its catalogs close
+            self._names["catalog"].close()
 
 
 class PlainPyIceberg:

@@ -21,8 +21,7 @@ from tests.servers.ports import free_port
 from tests.servers.s3 import S3Server
 from tests.servers.stack import Stack
 
-from lakehouse.config.load import load_settings
-from lakehouse.config.serialize import dump_settings
+from lakehouse.config.load import dump_settings, load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.engines.trino import Trino, TrinoSettings
 from lakehouse.pipelines.market.sample import write_day

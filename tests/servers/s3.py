@@ -17,7 +17,8 @@ from tests.servers.ports import free_port
 from tests.servers.started import wait_until
 
 from lakehouse.config.settings import Settings
-from lakehouse.engines.spark.jars import MavenArtifact, ensure_jars
+from lakehouse.core.clients import MavenArtifact
+from lakehouse.engines.spark.jars import ensure_jars
 from lakehouse.engines.spark.java import find_java
 from lakehouse.storage.s3 import S3Settings
 

@@ -18,8 +18,8 @@ import pytest
 
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
+from lakehouse.core.clients import MavenArtifact
 from lakehouse.core.errors import DiskFullError, JarError
-from lakehouse.engines.spark.jars import MavenArtifact
 from lakehouse.stack.fetch import artifact_path, fetch
 from lakehouse.stack.model import Artifact, ServerArchive, Wheel
 

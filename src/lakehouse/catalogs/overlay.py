@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.catalog import BaseCatalog, CatalogCapabilities, CatalogContext, FormatEntries
+from lakehouse.core.clients import MavenArtifact
 from lakehouse.core.errors import CatalogBusyError, NotSupportedError, TableExistsError
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.refs import Change, Commit, LogEntry, Published, ReachableFile, Ref, run_branch
@@ -56,6 +57,15 @@ class BranchOverlay:
 
     def spark_conf(self) -> Mapping[str, str]:
         return self.base.spark_conf()
+
+    def spark_jars(self) -> Sequence[MavenArtifact]:
+        return self.base.spark_jars()
+
+    def trino_catalogs(self, name: str) -> Mapping[str, Mapping[str, str]]:
+        return self.base.trino_catalogs(name)
+
+    def duckdb_attach(self) -> str:
+        return self.base.duckdb_attach()
 
     def pyiceberg_properties(self) -> Mapping[str, str]:
         return self.base.pyiceberg_properties()

@@ -37,10 +37,10 @@ def up(context: Context, services: tuple[str, ...]) -> None:
     Without a SERVICE: the services of the profile. For the embedded profile that is the background Spark; the first
     statement then does not wait for its start. `all` means every server that runs without Docker.
     """
-    from lakehouse.config.profiles import SERVICES
+    from lakehouse.config.profiles import profile_of
 
     settings = context.settings()
-    requested = services or SERVICES.get(settings.profile, (_SPARK,))
+    requested = services or profile_of(settings).services or (_SPARK,)
     if servers := [name for name in requested if name != _SPARK]:
         from lakehouse.stack import native
 

@@ -8,6 +8,8 @@ from urllib.parse import quote
 
 from lakehouse.config.secrets import Secrets, secrets_of
 from lakehouse.config.settings import Settings
+from lakehouse.core.names import CATALOG
+from lakehouse.storage.s3 import S3Settings
 
 #: The databases in PostgreSQL, each with a user of the same name.
 DATABASES = ("lake", "hive", "nessie", "oltp")
@@ -35,6 +37,16 @@ class Database:
 
 
 @dataclass(frozen=True)
+class CatalogServer:
+    """A server of the stack that holds a catalog."""
+
+    uri: str = field(default="", repr=False)  # it may hold a password
+    token: str = field(default="", repr=False)
+    trino_catalog: str = CATALOG
+    """The name of the catalog in the stack's Trino."""
+
+
+@dataclass(frozen=True)
 class StackEndpoints:
     """Where each server of the stack is reached, with defaults resolved. Says nothing of whether it runs."""
 
@@ -57,6 +69,21 @@ class StackEndpoints:
     hive_uri: str
     trino_url: str
     connect_url: str
+
+    def catalog_server(self, kind: str) -> CatalogServer:
+        """The server for a kind of catalog; without an address for a kind that the stack has none for."""
+        servers = {
+            "sql": CatalogServer(self.databases["lake"].url),
+            "rest": CatalogServer(self.rest_uri, self.rest_token, "rest"),
+            "nessie": CatalogServer(self.nessie_uri, trino_catalog="nessie"),
+            "hive": CatalogServer(self.hive_uri, trino_catalog="hive"),
+        }
+        return servers.get(kind, CatalogServer())
+
+    @property
+    def s3(self) -> S3Settings:
+        """The object store of the stack."""
+        return S3Settings(self.s3_endpoint, self.s3_region, self.s3_access_key, self.s3_secret_key)
 
     @property
     def warehouse(self) -> str:

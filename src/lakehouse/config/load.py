@@ -1,18 +1,21 @@
-"""Load settings from lake.toml, .env, the environment and flags; record the origin of each, and reject unknown names."""
+"""Load settings from lake.toml, .env, the environment and flags; record the origin of each, and reject unknown names.
+
+Child processes get them as JSON on their standard input.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, fields, is_dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from lakehouse.config.settings import Settings
-from lakehouse.config.values import as_property, parse_value
-from lakehouse.core.errors import BadSettingError, UnknownChoiceError
+from lakehouse.core.errors import BadSettingError
 from lakehouse.core.names import nearest
-from lakehouse.core.registry import kinds
+from lakehouse.core.setting import as_property, check_choice, parse_value
 
 FILE_NAME = "lake.toml"
 _PREFIX = "LAKE_"
@@ -20,8 +23,8 @@ _PREFIX = "LAKE_"
 _NOT_SETTINGS = {"LAKE_DEBUG"}
 #: Variables that orchestrate/dbt_project/profiles.yml reads.
 _DBT_PREFIX = "LAKE_DBT_"
-#: The section of the pipelines' own settings, sources.NAME.SETTING, all of them strings.
-_SOURCES = "sources"
+#: The sections whose settings only plugins and pipelines know, such as sources.NAME.SETTING, all of them strings.
+_OPEN_SECTIONS = ("sources", "engines")
 #: `LAKE_S3__SECRET_KEY_FILE` names the file that holds `s3.secret_key`.
 _FILE_SUFFIX = "_file"
 
@@ -42,27 +45,28 @@ def load_settings(
     environ = os.environ if environ is None else environ
     file = find_file(folder)
     base = file.parent if file else folder
-    found: Flat = {}
+    given: Flat = {}
     if cache := environ.get("XDG_CACHE_HOME"):
-        found["cache"] = (Path(cache) / "lakehouse", "environment: XDG_CACHE_HOME")
+        given["cache"] = (Path(cache) / "lakehouse", "environment: XDG_CACHE_HOME")
     if file:
-        found.update(_from_toml(file))
-    found.update(_from_environment(_read_env_file(base / ".env"), str(base / ".env")))
-    found.update(_from_environment(environ, "environment"))
-    found.update({name: (value, "flag") for name, value in (flags or {}).items() if value is not None})
-    return settings_from(found, base, folder)
+        given.update(_from_toml(file))
+    given.update(_from_environment(_read_env_file(base / ".env"), str(base / ".env")))
+    given.update(_from_environment(environ, "environment"))
+    given.update({name: (value, "flag") for name, value in (flags or {}).items() if value is not None})
+    return settings_from(given, base, folder)
 
 
 def find_file(folder: Path) -> Path | None:
     """The lake.toml of a folder or of its nearest parent."""
-    return next((each / FILE_NAME for each in (folder, *folder.parents) if (each / FILE_NAME).is_file()), None)
+    candidates = (parent / FILE_NAME for parent in (folder, *folder.parents))
+    return next((file for file in candidates if file.is_file()), None)
 
 
 def all_settings(kind: Any = Settings, prefix: str = "") -> Iterator[tuple[str, Field[Any], Any]]:
     """Every setting as (dotted name, field, type), nested ones included."""
     types = get_type_hints(kind)
     for part in fields(kind):
-        if part.metadata.get("internal") or part.name == _SOURCES:
+        if part.metadata.get("internal") or part.name in _OPEN_SECTIONS:
             continue
         if is_dataclass(types[part.name]):
             yield from all_settings(types[part.name], f"{prefix}{part.name}.")
@@ -70,13 +74,38 @@ def all_settings(kind: Any = Settings, prefix: str = "") -> Iterator[tuple[str, 
             yield prefix + part.name, part, types[part.name]
 
 
-def source_settings(settings: Settings) -> dict[str, str]:
-    """The settings under [sources.*], by dotted name."""
+def plugin_settings(settings: Settings) -> dict[str, str]:
+    """The settings under [sources.*] and [engines.*], by dotted name."""
     return {
-        f"{_SOURCES}.{pipeline}.{name}": value
-        for pipeline, values in settings.sources.items()
-        for name, value in values.items()
+        f"{section}.{name}.{setting}": value
+        for section in _OPEN_SECTIONS
+        for name, values in getattr(settings, section).items()
+        for setting, value in values.items()
     }
+
+
+def dump_settings(settings: Settings, sources: bool = False) -> str:
+    """All settings as JSON, in a fixed order; those of sources and plugins, which may be secret, only if they are wanted."""
+    import json
+
+    values: dict[str, object] = {name: reduce(getattr, name.split("."), settings) for name, _, _ in all_settings()}
+    if sources:
+        values |= plugin_settings(settings)
+    return json.dumps({name: _plain(value) for name, value in values.items()})
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Path):
+        return str(value)
+    return dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
+
+
+def parse_settings(text: str) -> Settings:
+    """The settings that `dump_settings` wrote."""
+    import json
+
+    given = {name: (value, "parent process") for name, value in json.loads(text).items()}
+    return settings_from(given, Path("/"), Path("/"))
 
 
 def _from_toml(file: Path) -> Flat:
@@ -94,13 +123,18 @@ def _from_toml(file: Path) -> Flat:
 
 
 def _flatten(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    maps = {name for name, _, kind in all_settings() if getattr(kind, "__origin__", None) is not None}
+    tables = {name for name, _, kind in all_settings() if _is_table(kind)}
     for key, value in content.items():
         name = prefix + key
-        if isinstance(value, dict) and name not in maps:
+        if isinstance(value, dict) and name not in tables:
             yield from _flatten(value, name + ".")
         else:
             yield name, value
+
+
+def _is_table(kind: Any) -> bool:
+    """Whether a setting is a table of names that only an engine or a plugin knows, such as spark.conf."""
+    return getattr(kind, "__origin__", None) is Mapping
 
 
 def _read_env_file(file: Path) -> dict[str, str]:
@@ -117,17 +151,17 @@ def _read_env_file(file: Path) -> dict[str, str]:
 def _from_environment(environ: Mapping[str, str], source: str) -> Flat:
     """The settings in an environment: LAKE_SPARK__MASTER is spark.master."""
     secrets = {name for name, part, _ in all_settings() if part.metadata.get("secret") or name == "catalog.uri"}
-    found: Flat = {}
+    given: Flat = {}
     for key, value in sorted(environ.items()):
         if key.startswith(_PREFIX) and key not in _NOT_SETTINGS and not key.startswith(_DBT_PREFIX):
             name = key.removeprefix(_PREFIX).lower().replace("__", ".")
             origin = f"{source}: {key}" if source == "environment" else source
             if name.endswith(_FILE_SUFFIX) and name.removesuffix(_FILE_SUFFIX) in secrets:
                 name, value = name.removesuffix(_FILE_SUFFIX), _read_secret(key, value)
-                if name in found:
+                if name in given:
                     raise BadSettingError(f"{key} and {key[: -len(_FILE_SUFFIX)]} are both set.", "Set one of them.")
-            found[name] = (value, origin)
-    return found
+            given[name] = (value, origin)
+    return given
 
 
 def _read_secret(variable: str, file: str) -> str:
@@ -140,42 +174,38 @@ def _read_secret(variable: str, file: str) -> str:
         ) from exc
 
 
-def settings_from(found: Flat, base: Path, cwd: Path) -> Settings:
+def settings_from(given: Flat, base: Path, cwd: Path) -> Settings:
     """Settings from dotted names. A relative folder is relative to `base`; one from a flag or variable, to `cwd`."""
     known = {name: (part, kind) for name, part, kind in all_settings()}
     values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    sources: dict[str, dict[str, str]] = {}
-    for name, (value, source) in found.items():
-        if name.startswith(f"{_SOURCES}.") and name.count(".") == 2:
-            origins[name] = source
-            _, pipeline, setting = name.split(".")
-            folder = cwd if source.startswith(("flag", "environment")) else base
-            sources.setdefault(pipeline, {})[setting] = _source_value(setting, value, folder)
-            continue
-        if name not in known:
-            near = nearest(name, known)
-            hint = f"Did you mean {near[0]}? " if near else ""
-            raise BadSettingError(f"{name} ({source}) is not a setting.", hint + "All of them: lake config show")
-        part, kind = known[name]
-        values[name] = parse_value(name, value, kind, source, part.metadata)
-        origins[name] = source
-        _check_choice(name, values[name], part.metadata)
+    origins = {name: origin for name, (_, origin) in given.items()}
+    sections: dict[str, dict[str, dict[str, str]]] = {section: {} for section in _OPEN_SECTIONS}
+    for name, (value, origin) in given.items():
+        table, _, key = name.rpartition(".")
+        if name.count(".") == 2 and name.partition(".")[0] in _OPEN_SECTIONS:
+            section, plugin, setting = name.split(".")
+            folder = cwd if origin.startswith(("flag", "environment")) else base
+            sections[section].setdefault(plugin, {})[setting] = _plugin_value(setting, value, folder)
+        elif name not in known and table in known and known[table][1] == Mapping[str, str]:
+            values[table] = {**values.get(table, {}), key: as_property(value)}
+        else:
+            part, kind = _known_setting(name, origin, known)
+            values[name] = parse_value(name, value, kind, origin, part.metadata)
+            check_choice(name, values[name], part.metadata)
     for name in ("home", "cache", "dbt"):
-        given = Path(values.get(name, known[name][0].default)).expanduser()
+        folder = Path(values.get(name, known[name][0].default)).expanduser()
         typed = origins.get(name, "").startswith(("flag", "environment"))
-        values[name] = ((cwd if typed else base) / given).absolute()
-    built: Settings = _nest(Settings, values, "", origins=origins, sources=sources)
+        values[name] = ((cwd if typed else base) / folder).absolute()
+    built: Settings = _nest(Settings, values, "", origins=origins, **sections)
     return built
 
 
-def _check_choice(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
-    """Refuse a value that is neither built in nor registered by an installed package."""
-    choices = metadata.get("choices")
-    if choices and value not in choices:
-        registered = kinds(metadata["registry"]) if metadata.get("registry") else []
-        if value not in registered:
-            raise UnknownChoiceError(name, value, {*choices, *registered})
+def _known_setting(name: str, origin: str, known: Mapping[str, tuple[Field[Any], Any]]) -> tuple[Field[Any], Any]:
+    if name not in known:
+        near = nearest(name, known)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        raise BadSettingError(f"{name} ({origin}) is not a setting.", hint + "All of them: lake config show")
+    return known[name]
 
 
 def _nest(kind: Any, values: Mapping[str, Any], prefix: str, **extra: Any) -> Any:
@@ -189,8 +219,8 @@ def _nest(kind: Any, values: Mapping[str, Any], prefix: str, **extra: Any) -> An
     return kind(**arguments)
 
 
-def _source_value(setting: str, value: Any, folder: Path) -> str:
-    """A setting of a pipeline's source as a string; a relative path is resolved against the folder."""
+def _plugin_value(setting: str, value: Any, folder: Path) -> str:
+    """A setting of a source or a plugin as a string; a relative path is resolved against the folder."""
     text = as_property(value)
     is_local = setting == "path" and text and "://" not in text
     return str(folder / Path(text).expanduser()) if is_local else text

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lakehouse.config.serve import ServeSettings
 from lakehouse.config.stack import StackSettings
 from lakehouse.core.setting import setting
 from lakehouse.engines.spark.settings import SparkSettings
@@ -15,17 +14,16 @@ from lakehouse.events import EventSettings
 from lakehouse.maintenance.policy import MaintenanceSettings
 from lakehouse.storage.s3 import S3Settings
 
-PROFILES = ("embedded", "sql", "rest", "stack", "hive")
-ENGINES = ("auto", "duckdb", "spark", "trino")
-CATALOGS = ("sql", "rest", "nessie", "hive")
-
 
 @dataclass(frozen=True)
 class QuerySettings:
     """`[query]` in lake.toml, `LAKE_QUERY__*` in the environment."""
 
     engine: str = setting(
-        "auto", "Engine of queries: duckdb, spark, trino; auto: DuckDB where it can, else Spark.", choices=ENGINES
+        "auto",
+        "Engine of queries: duckdb, spark, trino or one of an installed package; auto: DuckDB where it can, else Spark.",
+        choices=("auto",),
+        registry="lakehouse.engines",
     )
     memory_limit: str = setting(
         "auto", "Memory that DuckDB uses before it spills, e.g. 8GB; auto: half of the machine's memory."
@@ -42,7 +40,7 @@ class CatalogSettings:
     kind: str = setting(
         "",
         "Kind of the catalog: sql, rest, nessie, hive or one of an installed package (default: from the profile).",
-        choices=("", *CATALOGS),
+        choices=("",),
         registry="lakehouse.catalogs",
     )
     uri: str = setting(
@@ -53,7 +51,7 @@ class CatalogSettings:
     token: str = setting("", "Bearer token of a REST catalog (default: none).", secret=True)
     properties: Mapping[str, str] = setting(
         {},
-        "More properties of a REST catalog (warehouse, credential, scope, …), under [catalog.properties] (default: none).",
+        "More settings of the kind, e.g. warehouse, credential and scope of a REST catalog, under [catalog.properties].",
         hidden=True,
     )
 
@@ -92,11 +90,45 @@ class HookSettings:
 
 
 @dataclass(frozen=True)
+class ServeSettings:
+    """`[serve]` in lake.toml, `LAKE_SERVE__*` in the environment."""
+
+    host: str = setting("127.0.0.1", "Address that the service listens on; beyond loopback it needs TLS or a proxy.")
+    port: int = setting(8600, "Port of the service.")
+    behind_proxy: bool = setting(False, "A proxy in front of the service does TLS, so it may listen beyond loopback.")
+    tls_cert_file: str = setting("", "File of the TLS certificate chain, PEM (default: no TLS).")
+    tls_key_file: str = setting("", "File of the TLS key, PEM (default: in the file of the certificate).")
+    workers: int = setting(0, "Processes that run queries on DuckDB; 0: one per core, at least 2.")
+    worker_memory: str = setting("1GB", "Memory of a query process: above it DuckDB spills, and far above it fails.")
+    query_timeout: int = setting(300, "Seconds after which a statement is canceled.")
+    max_rows: int = setting(10_000_000, "Maximum number of rows of a result, which is then marked as truncated.")
+    cache: str = setting("64MB", "Memory for results of repeated queries on unchanged tables; 0: no cache.")
+    max_upload: str = setting("4GB", "Maximum size of an uploaded file, compressed and decompressed.")
+    body_timeout: int = setting(30, "Seconds without a byte after which an upload is refused.")
+    rate: int = setting(1200, "Requests per minute and key; 0: no limit.")
+    concurrency: int = setting(32, "Concurrent requests per key; 0: no limit.")
+    jobs: int = setting(2, "Ingests and runs at the same time; more of them wait.")
+    roots: tuple[str, ...] = setting(
+        (), "Folders and s3:// addresses that POST /ingest may read on the server (default: none)."
+    )
+    audit_size: str = setting("100MB", "Size at which the audit log is rotated; the last ten files are kept.")
+    oidc_issuer: str = setting("", "Issuer of OIDC bearer tokens, e.g. https://id.example.com (default: none).")
+    oidc_audience: str = setting("", "Audience that a token must name (default: lakehouse).")
+    oidc_jwks: str = setting("", "Address of the issuer's keys (default: from the issuer's discovery document).")
+    oidc_claim: str = setting("groups", "Claim of a token that lists the groups of its user.")
+    oidc_groups: Mapping[str, str] = setting(
+        {}, "Scope of each group: reader, writer, admin or agent, under [serve.oidc_groups] (default: none)."
+    )
+
+
+@dataclass(frozen=True)
 class Settings:
     """All settings of one lake, and the origin of each."""
 
     profile: str = setting(
-        "embedded", "Which storage, catalog and engines to use: embedded, sql, rest, stack, hive.", choices=PROFILES
+        "embedded",
+        "Defaults of storage, catalog and engines: embedded, sql, rest, stack, hive or one of an installed package.",
+        registry="lakehouse.profiles",
     )
     home: Path = setting(
         Path(".lake"), "Folder of the lake; relative to lake.toml if set there, else to the working folder."
@@ -111,6 +143,11 @@ class Settings:
         "", "Location of new tables, e.g. s3://bucket/warehouse (default: from the profile, else the lake's folder)."
     )
     maven_repo: str = setting("", "Address of a Maven repository to download jars from (default: Maven Central).")
+    formats: tuple[str, ...] = setting(
+        ("iceberg", "hudi"),
+        "Table formats of the lake: iceberg, hudi and those of installed packages.",
+        registry="lakehouse.formats",
+    )
     pipelines: tuple[str, ...] = setting(
         (), "Modules with your own pipelines, beside lake.toml or installed (default: none)."
     )
@@ -138,6 +175,11 @@ class Settings:
     events: EventSettings = field(default_factory=EventSettings)
     serve: ServeSettings = field(default_factory=ServeSettings)
     sources: Mapping[str, Mapping[str, str]] = setting(
-        {}, "Settings of the pipelines' sources, under [sources.NAME]; `lake pipelines` lists them.", hidden=True
+        {},
+        "Settings of sources, of pipelines or of URL schemes, under [sources.NAME]; `lake pipelines` lists some.",
+        hidden=True,
+    )
+    engines: Mapping[str, Mapping[str, str]] = setting(
+        {}, "Settings of engines of installed packages, under [engines.NAME].", hidden=True
     )
     origins: Mapping[str, str] = field(default_factory=dict, metadata={"internal": True})

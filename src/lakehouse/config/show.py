@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from lakehouse.config.load import all_settings, source_settings
+from lakehouse.config.load import all_settings, plugin_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.masking import HIDDEN, is_secret_name, mask
 
@@ -30,7 +30,7 @@ def show_settings(settings: Settings) -> list[SettingLine]:
         source = settings.origins.get(name, "default")
         shown = HIDDEN if part.metadata.get("secret") and value else _safe(name, value)
         lines.append(SettingLine(name, shown, source, part.metadata.get("help", "")))
-    for name, text in source_settings(settings).items():
+    for name, text in plugin_settings(settings).items():
         lines.append(SettingLine(name, _safe(name, text), settings.origins.get(name, "default"), ""))
     return lines
 

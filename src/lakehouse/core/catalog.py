@@ -1,7 +1,7 @@
 """The interfaces of a catalog: where tables are found, branched, published and logged.
 
-A catalog answers in plain data and settings, so no engine and no format needs to know its class. What only some catalogs
-can do is stated in `CatalogCapabilities`.
+A catalog answers in plain data and settings, so no engine and no format needs to know its class: it describes itself to
+Spark, PyIceberg, DuckDB and Trino. What only some catalogs can do is stated in `CatalogCapabilities`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from lakehouse.core.clients import MavenArtifact
+from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Change, Commit, LogEntry, Published, ReachableFile, Ref
@@ -25,6 +27,8 @@ class CatalogCapabilities:
     """One publish can change several tables atomically; otherwise a publish of more than one table is refused."""
     statement_log: bool = False
     """The log does not see the commits of engines: callers report them with `record_statement`."""
+    shared: bool = False
+    """Other programs may keep tables of their own here, so it need not be empty before a restore."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class CatalogContext:
     author: str = ""
     """The author of commits that name none."""
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # it may hold a credential
-    """Further properties for the clients of a REST catalog, by the names that Iceberg gives them."""
+    """`[catalog.properties]`: for REST, what else its clients need; for others, settings of the kind's own."""
 
 
 class FormatEntries(Protocol):
@@ -88,7 +92,25 @@ class TableCatalog(Protocol):
         """The optional abilities. A REST catalog asks its server for them."""
 
     def spark_conf(self) -> Mapping[str, str]:
-        """Return the Spark settings that define this catalog under its name. They may hold a password or keys."""
+        """Return the Spark settings that define this catalog under its name. They may hold a password or keys.
+
+        Empty if Spark has no client for the catalog. Its branches may still have one.
+        """
+
+    def spark_jars(self) -> Sequence[MavenArtifact]:
+        """Return the jars that Spark needs for this catalog, besides those that every lake has."""
+
+    def trino_catalogs(self, name: str) -> Mapping[str, Mapping[str, str]]:
+        """Return the properties of Trino's catalogs by their names, without those of the warehouse.
+
+        NotSupportedError if Trino cannot use this catalog. They may hold a password.
+
+        Args:
+            name: that of the catalog with the Iceberg tables; further ones are for tables of other formats.
+        """
+
+    def duckdb_attach(self) -> str:
+        """Return DuckDB's statement that attaches this catalog; empty if it cannot. It may hold a password."""
 
     def pyiceberg_properties(self) -> Mapping[str, str]:
         """Return the properties for `pyiceberg.catalog.load_catalog`. They may hold a password or keys."""
@@ -135,6 +157,28 @@ class TableCatalog(Protocol):
 
     def dropped(self) -> Sequence[TableName]:
         """Return the names that `undrop` can restore."""
+
+
+class NoClients:
+    """The answers of a catalog that no engine has a client for; a base class from which a catalog overrides what it can."""
+
+    def spark_conf(self) -> Mapping[str, str]:
+        return {}
+
+    def spark_jars(self) -> Sequence[MavenArtifact]:
+        return ()
+
+    def trino_catalogs(self, name: str) -> Mapping[str, Mapping[str, str]]:
+        raise NotSupportedError("Trino has no client for this catalog.", "Ask DuckDB: lake sql --engine duckdb")
+
+    def duckdb_attach(self) -> str:
+        return ""
+
+    def rest_properties(self) -> Mapping[str, str]:
+        return {}
+
+    def entries_of(self, table_format: str) -> FormatEntries | None:
+        return None
 
 
 class BaseCatalog(TableCatalog, Protocol):
@@ -262,26 +306,3 @@ class Catalog(TableCatalog, Protocol):
 
 #: What an entry point of the group `lakehouse.catalogs` names.
 CatalogFactory = Callable[[CatalogContext], Catalog]
-
-
-#: Iceberg tries a commit 4 times by default, which 8 writers at once exhaust.
-COMMIT_RETRIES = 30
-
-#: What Spark needs for an Iceberg catalog of any kind.
-_EVERY = {
-    # Spark's cache would hide commits of PyIceberg and of other sessions.
-    "cache-enabled": "false",
-    # Version 2, because PyIceberg reads version 3 but cannot write it.
-    "table-default.format-version": "2",
-    "table-default.commit.retry.num-retries": str(COMMIT_RETRIES),
-    "table-default.write.parquet.compression-codec": "zstd",
-}
-
-
-def spark_catalog(name: str, facts: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a session that sees a catalog under a name; `facts` are the kind's own, and go before the others."""
-    prefix = f"spark.sql.catalog.{name}"
-    return {
-        prefix: "org.apache.iceberg.spark.SparkCatalog",
-        **{f"{prefix}.{key}": value for key, value in {**_EVERY, **facts}.items()},
-    }

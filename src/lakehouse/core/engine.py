@@ -6,10 +6,12 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import QueryRejectedError
+from lakehouse.core.files import Files
 from lakehouse.core.format import TableDirectory
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
@@ -43,8 +45,8 @@ class Query:
 
 
 @dataclass(frozen=True)
-class EngineServices:
-    """What an engine that finds tables itself needs of the lake."""
+class EngineContext:
+    """What the factory of an engine gets: the lake, and the settings of the engine's own."""
 
     tables: TableDirectory
     catalog: Catalog
@@ -54,6 +56,12 @@ class EngineServices:
     """The same error, with its position in the user's text instead of the rendered one."""
     log: Callable[[Statement, QueryRequest], AbstractContextManager[None]]
     """Entered while a statement runs: adds what it commits to the lake's log."""
+    files: Files
+    """Reads metadata files of the warehouse."""
+    folder: Path
+    """A local folder for temporary files."""
+    options: Mapping[str, str] = field(repr=False)  # it may hold a password
+    """The settings under `[engines.NAME]`; `lakehouse.core.setting.read_options` checks them."""
 
 
 class Engine(Protocol):
@@ -71,6 +79,10 @@ class Engine(Protocol):
 
     def prepare(self) -> None:
         """Start loading in the background, because a statement follows soon."""
+
+
+#: What an entry point of the group `lakehouse.engines` names.
+EngineFactory = Callable[[EngineContext], Engine]
 
 
 class SparkRunner(Protocol):

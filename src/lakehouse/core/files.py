@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -65,3 +65,17 @@ class RemoteFiles(Protocol):
 
     def fetch(self, file: RemoteFile, into: Path, stop: Callable[[], bool]) -> None:
         """Download a file; raises if it changed since `stat`. Stops early when `stop` returns True."""
+
+
+@dataclass(frozen=True)
+class SourceContext:
+    """What the factory of a source gets: the settings of its own."""
+
+    folder: Path
+    """A local folder for temporary files."""
+    options: Mapping[str, str] = field(repr=False)  # it may hold a password
+    """The settings under `[sources.NAME]`; `lakehouse.core.setting.read_options` checks them."""
+
+
+#: What an entry point of the group `lakehouse.sources` names.
+SourceFactory = Callable[[SourceContext], RemoteFiles]

@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import replace
 
-from lakehouse.config.serialize import parse_settings
+from lakehouse.config.load import parse_settings
 from lakehouse.http.server import serve
 from lakehouse.process.daemons import run_main
 

@@ -12,26 +12,28 @@ from typing import TYPE_CHECKING
 
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
-from lakehouse.core.engine import Engine, EngineServices
+from lakehouse.core.engine import Engine
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.files import RemoteFiles
 from lakehouse.core.names import TableName
-from lakehouse.engines.duckdb import DuckDB, DuckDBEngine
+from lakehouse.core.registry import require
+from lakehouse.engines.duckdb import DuckDB
 from lakehouse.engines.spark.session import LocalSession
 from lakehouse.engines.spark.settings import WARM
 from lakehouse.lake import Lake
 from lakehouse.lake.backend import author_of, open_backend
 from lakehouse.lake.components import Components
+from lakehouse.lake.plugins import LakeEngineContext, LakeSourceContext
 from lakehouse.lake.spark import (
     DownloadReporter,
     StatusReporter,
     attach_or_start,
     silent,
-    spark_daemon,
     start_spark,
 )
-from lakehouse.query.route import EngineRunner, QueryRouter
-from lakehouse.query.sql.render import for_duckdb
+from lakehouse.query.route import AUTO, EngineRunner, QueryRouter
+from lakehouse.query.sql.render import for_spark, map_error_position
+from lakehouse.query.statement_log import logged
 from lakehouse.tables.directory import Tables
 
 if TYPE_CHECKING:
@@ -104,8 +106,8 @@ class Assembly:
         self.attached = LocalSession(self._attach, self.backend.format_settings) if warm else self.session
         self.queries = QueryRouter(
             self.tables,
-            DuckDBEngine(self.duckdb, for_duckdb),
-            {"spark": self._spark_engine, "trino": self._trino_engine},
+            self._open_engine("duckdb"),
+            self._open_engine,
             _bytes("query.largest_scan", self.settings.query.largest_scan),
         )
 
@@ -138,30 +140,34 @@ class Assembly:
         with self._status("Starting Spark"):
             return attach_or_start(self.backend)
 
-    def _spark_engine(self) -> Engine:
-        if self.settings.spark.master == WARM:
-            return spark_daemon(self.settings, self._status, self._download)
-        from lakehouse.engines.spark.engine import SparkEngine
-
-        return SparkEngine(self._services(), self.session, self.home.check_room, self.home.run / "ingest")
-
-    def _services(self) -> EngineServices:
-        from lakehouse.query.sql.render import for_spark, map_error_position
-        from lakehouse.query.statement_log import logged
-
-        log = functools.partial(logged, self.catalog)
-        return EngineServices(self.tables, self.catalog, for_spark, map_error_position, log)
-
-    def _trino_engine(self) -> Engine:
-        from lakehouse.engines.trino import Trino
-        from lakehouse.engines.trino.engine import TrinoEngine
-
-        if not self.settings.trino.url:
-            raise BadSettingError(
-                "trino.url is not set, so there is no Trino to connect to.",
-                "Set it (LAKE_TRINO__URL=http://127.0.0.1:8085), or use a profile that has one: lake --profile sql up",
+    def _open_engine(self, name: str) -> Engine:
+        factory = require("lakehouse.engines", name, AUTO)
+        opened: Engine = factory(
+            LakeEngineContext(
+                tables=self.tables,
+                catalog=self.catalog,
+                render=for_spark,
+                locate_error=map_error_position,
+                log=functools.partial(logged, self.catalog),
+                files=self.backend.files,
+                folder=self.home.run,
+                options=self.settings.engines.get(name, {}),
+                settings=self.settings,
+                duckdb=self.duckdb,
+                session=self.session,
+                check_room=self.home.check_room,
+                status=self._status,
+                download=self._download,
             )
-        return TrinoEngine(self._services(), Trino(self.settings.trino), self._status)
+        )
+        return opened
+
+    def _open_source(self, scheme: str) -> RemoteFiles:
+        factory = require("lakehouse.sources", scheme)
+        opened: RemoteFiles = factory(
+            LakeSourceContext(self.home.run, self.settings.sources.get(scheme, {}), self.settings)
+        )
+        return opened
 
     # ---- writers ------------------------------------------------------------------------------------------------
 
@@ -169,7 +175,6 @@ class Assembly:
         """What ingests files into the tables of a branch."""
         from lakehouse.ingest.files.remote import SchemeRouter
         from lakehouse.ingest.run import Ingester
-        from lakehouse.storage.s3 import S3
 
         return Ingester(
             self.tables.on(branch),
@@ -178,7 +183,7 @@ class Assembly:
             EngineRunner(self.queries, "spark"),
             self.home.run / "ingest",
             self.memory_limit,
-            SchemeRouter({"s3": lambda: S3(self.settings.s3)}),
+            SchemeRouter(self._open_source),
             self.backend.files,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakehouse.config.profiles import resolve_profile
+from lakehouse.config.profiles import DEFAULT_CATALOG, resolve_profile
 from lakehouse.config.settings import Settings
 from lakehouse.core.catalog import Catalog, CatalogContext
 from lakehouse.core.files import LOCAL, Files, file_uri
@@ -37,8 +37,8 @@ class Backend:
     @property
     def format_settings(self) -> dict[str, str]:
         """The settings that the formats need in every Spark session."""
-        found = [each.spark.settings for each in self.formats.values() if each.spark]
-        return {name: value for settings in found for name, value in settings.items()}
+        in_spark = [table_format.spark for table_format in self.formats.values() if table_format.spark]
+        return {name: value for tables in in_spark for name, value in tables.settings.items()}
 
     @property
     def warehouse(self) -> str:
@@ -49,9 +49,6 @@ class Backend:
     def is_remote(self) -> bool:
         """Whether the warehouse is in an object store."""
         return bool(self.duckdb_access)
-
-
-FORMATS = ("iceberg", "hudi")
 
 
 def author_of(settings: Settings) -> str:
@@ -77,16 +74,21 @@ def _warehouse(settings: Settings, home: LocalHome) -> str:
     return settings.warehouse or file_uri(home.warehouse)
 
 
-def open_backend(settings: Settings) -> Backend:
-    """Open the catalog and storage that the settings describe."""
+def open_backend(settings: Settings, create: bool = True) -> Backend:
+    """Open the catalog and storage that the settings describe.
+
+    Args:
+        create: create the lake's folder if it is missing; not needed to ask the catalog what its clients need.
+    """
     settings = resolve_profile(settings)
-    home = LocalHome(settings.home, settings.shared).ready()
+    home = LocalHome(settings.home, settings.shared)
+    home = home.ready() if create else home
     warehouse = _warehouse(settings, home)
     remote, s3 = is_remote(warehouse), settings.s3
     files = WarehouseFiles(s3) if remote else LOCAL
     where = settings.catalog
     # A kind's module is imported when it is opened: a cold query in an embedded lake loads the SQL catalog alone.
-    catalog: Catalog = require("lakehouse.catalogs", where.kind or "sql")(
+    catalog: Catalog = require("lakehouse.catalogs", where.kind or DEFAULT_CATALOG)(
         CatalogContext(
             warehouse,
             home.folder,
@@ -101,25 +103,13 @@ def open_backend(settings: Settings) -> Backend:
     )
     stored = access.for_object_store(s3) if remote else {}
     context = FormatContext(catalog, home.warehouse, home.dropped, files, remote, stored)
-    opened = {kind: require("lakehouse.formats", kind)(context) for kind in FORMATS}
-    on_hive = remote and where.kind == "hive"
+    opened = {kind: require("lakehouse.formats", kind)(context) for kind in settings.formats}
     return Backend(
         settings,
         home,
         catalog,
         files,
-        {kind: each for kind, each in opened.items() if each is not None},
+        {kind: tables for kind, tables in opened.items() if tables is not None},
         access.for_duckdb(s3) if remote else "",
-        {**(access.for_hadoop(s3) if remote else {}), **(_hive_session(settings, home, warehouse) if on_hive else {})},
+        access.for_hadoop(s3) if remote else {},
     )
-
-
-def _hive_session(settings: Settings, home: LocalHome, warehouse: str) -> dict[str, str]:
-    """Settings for a session on the metastore, where Hudi registers its tables and schema changes."""
-    return {
-        "spark.sql.catalogImplementation": "hive",
-        "spark.hadoop.hive.metastore.uris": settings.catalog.uri,
-        "spark.sql.warehouse.dir": warehouse,
-        "spark.hadoop.hive.exec.scratchdir": str(home.run / "hive"),
-        "spark.hadoop.hive.exec.local.scratchdir": str(home.run / "hive"),
-    }

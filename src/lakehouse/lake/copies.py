@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakehouse.config.profiles import EMBEDDED, resolve_profile
-from lakehouse.config.settings import PROFILES, Settings
+from lakehouse.config.profiles import EMBEDDED, PROFILES, resolve_profile
+from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError, TableExistsError, UnknownChoiceError
 from lakehouse.core.names import MAIN
+from lakehouse.core.registry import is_kind, kinds
 from lakehouse.core.state import CatalogState
 from lakehouse.lake.backend import Backend, open_backend
 from lakehouse.storage.local import forget_restoration, restoration
@@ -113,8 +114,8 @@ class LakeCopies:
     def target_settings(self, profile: str) -> Settings:
         """Return the settings of this lake's folder with another profile."""
         own = self.backend.settings
-        if profile not in PROFILES or profile == own.profile:
-            raise UnknownChoiceError("--to-profile", profile, set(PROFILES) - {own.profile, EMBEDDED})
+        if profile == own.profile or not is_kind(PROFILES, profile):
+            raise UnknownChoiceError("--to-profile", profile, {*kinds(PROFILES)} - {own.profile, EMBEDDED})
         if own.profile != EMBEDDED:
             raise NotSupportedError(
                 f"Only an embedded lake can be migrated, and this one has the profile {own.profile}.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from lakehouse.config.serialize import parse_settings
+from lakehouse.config.load import parse_settings
 from lakehouse.engines.spark.daemon.client import fingerprint
 from lakehouse.engines.spark.daemon.server import DaemonOptions, serve
 from lakehouse.lake import Lake

@@ -10,23 +10,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lakehouse.config.load import dump_settings
 from lakehouse.config.profiles import resolve_profile
-from lakehouse.config.serialize import dump_settings
-from lakehouse.config.serve import ServeSettings
-from lakehouse.config.settings import Settings, ShellSettings
+from lakehouse.config.settings import ServeSettings, Settings, ShellSettings
 from lakehouse.core.files import file_uri
 from lakehouse.core.names import CATALOG
 from lakehouse.engines.spark.daemon.client import SparkDaemonClient
 from lakehouse.engines.spark.settings import WARM
 from lakehouse.events import EventSettings
+from lakehouse.lake.backend import Backend, open_backend
 from lakehouse.storage.local import LocalHome
 from lakehouse.storage.s3 import is_remote
 
 if TYPE_CHECKING:
-    from lakehouse.engines.spark.jars import MavenArtifact
+    from lakehouse.core.clients import MavenArtifact
     from lakehouse.engines.spark.java import Java
     from lakehouse.engines.spark.launch import StartedSession
-    from lakehouse.lake.backend import Backend
 
 #: Entered while something takes long; yields a function to update the description, or None.
 StatusReporter = Callable[[str], AbstractContextManager[Callable[[str], None] | None]]
@@ -48,7 +47,7 @@ def spark_daemon(
     home = LocalHome(settings.home)
     # What depends on the working folder, or is used by a run that attaches to the daemon, must not decide whether the daemon is
     # current. Of the sources, it needs their jars.
-    sources = {"s3": {"path": "s3://"}} if _reads_s3(settings) else {}
+    sources = {"s3": {"path": "s3://"}} if _has_sources_in_s3(settings) else {}
     spark = replace(settings.spark, master=_IN_PROCESS)
     in_process = replace(
         settings,
@@ -81,26 +80,23 @@ def fetch_runtime(settings: Settings, download: DownloadReporter = silent) -> tu
 
     java = find_java(settings.spark.java_home)
     with download("Downloading jars") as progress:
-        return java, ensure_jars(settings.cache, settings.maven_repo, progress, jars_for(settings))
+        jars = jars_for(open_backend(settings, create=False))
+        return java, ensure_jars(settings.cache, settings.maven_repo, progress, jars)
 
 
-def jars_for(settings: Settings) -> tuple[MavenArtifact, ...]:
+def jars_for(backend: Backend) -> tuple[MavenArtifact, ...]:
     """The jars that this lake needs in addition to Spark's own."""
     from lakehouse.engines.spark.jars import EMBEDDED, ICEBERG_AWS, S3A
 
-    return (*EMBEDDED, *(S3A if _reads_s3(settings) else ()), *(ICEBERG_AWS if _writes_s3(settings) else ()))
+    hudi_in_bucket = backend.is_remote and "hudi" in backend.formats
+    s3a = S3A if hudi_in_bucket or _has_sources_in_s3(backend.settings) else ()
+    return (*EMBEDDED, *s3a, *(ICEBERG_AWS if backend.is_remote else ()), *backend.catalog.spark_jars())
 
 
-def _reads_s3(settings: Settings) -> bool:
-    """Whether Spark reads from an object store by itself: a pipeline's source, the raw area, or a Hudi table on the metastore."""
+def _has_sources_in_s3(settings: Settings) -> bool:
+    """Whether Spark reads a pipeline's source or the raw area from an object store by itself."""
     in_bucket = any(own.get("path", "").startswith("s3://") for own in settings.sources.values())
-    raw = _writes_s3(settings) and any(settings.sources.values())
-    return in_bucket or raw or resolve_profile(settings).catalog.kind == "hive"
-
-
-def _writes_s3(settings: Settings) -> bool:
-    """Whether the warehouse is in an object store."""
-    return is_remote(resolve_profile(settings).warehouse)
+    return in_bucket or (is_remote(resolve_profile(settings).warehouse) and any(settings.sources.values()))
 
 
 def start_spark(backend: Backend, class_list: Path | None = None) -> StartedSession:
@@ -154,7 +150,6 @@ def spark_conf(backend: Backend) -> Mapping[str, str]:
     home = backend.home
     return {
         "spark.app.name": f"lakehouse {home.folder}",
-        **backend.catalog.spark_conf(),
         "spark.sql.defaultCatalog": CATALOG,
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,"
         "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
@@ -182,5 +177,6 @@ def spark_conf(backend: Backend) -> Mapping[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         # Otherwise each session caches the schema and files of Hudi tables, and only one of them is invalidated.
         "spark.sql.filesourceTableRelationCacheSize": "0",
+        **backend.catalog.spark_conf(),
         **backend.spark,
     }

@@ -11,14 +11,13 @@ from typing import TypeVar
 
 from lakehouse.core.errors import BadDeclarationError, NoSuchPipelineError
 from lakehouse.core.names import nearest
-from lakehouse.core.registry import installed, load
+from lakehouse.core.registry import kinds, load
 from lakehouse.pipelines.model import Pipeline
 
 P = TypeVar("P")
 
 #: The entry point group in which other packages register pipelines.
 PIPELINES = "lakehouse.pipelines"
-_BUILT_IN = ("market", "taxi", "social", "files")
 
 
 class Pipelines(Mapping[str, Pipeline]):
@@ -38,17 +37,13 @@ class Pipelines(Mapping[str, Pipeline]):
     def __getitem__(self, name: str) -> Pipeline:
         if name in self._own:
             return self._own[name]
-        if name in _BUILT_IN:
-            found: Pipeline = getattr(import_module(f"lakehouse.pipelines.{name}.pipeline"), name)
-            return found
-        # Asked last: to scan the installed packages takes longer than to import a pipeline.
         declared: Pipeline | None = load(PIPELINES, name)
         if declared is None:
             raise KeyError(name)
         return declared
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*_BUILT_IN, *installed(PIPELINES), *self._own)))
+        return iter(dict.fromkeys((*kinds(PIPELINES), *self._own)))
 
     def __len__(self) -> int:
         return len(list(iter(self)))

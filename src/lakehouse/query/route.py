@@ -7,9 +7,8 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 from lakehouse.core.engine import Engine, Query
-from lakehouse.core.errors import NotSupportedError, QueryRejectedError, UnknownChoiceError
+from lakehouse.core.errors import NotSupportedError, QueryRejectedError
 from lakehouse.core.names import MAIN, TableName
-from lakehouse.core.registry import installed, load
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.statement import Statement, TableUse
@@ -19,8 +18,6 @@ from lakehouse.query.sql.parser import parse, parse_again
 from lakehouse.query.sql.render import map_error_position
 from lakehouse.tables.directory import Tables
 
-#: The entry point group in which other packages register engines.
-ENGINES = "lakehouse.engines"
 AUTO = "auto"
 _REQUESTED = "requested"
 _DUCKDB, _SPARK = "duckdb", "spark"
@@ -29,15 +26,13 @@ _DUCKDB, _SPARK = "duckdb", "spark"
 class QueryRouter:
     """Routes statements to engines."""
 
-    def __init__(
-        self, tables: Tables, duckdb: Engine, others: Mapping[str, Callable[[], Engine]], largest_scan: int
-    ) -> None:
+    def __init__(self, tables: Tables, duckdb: Engine, open_engine: Callable[[str], Engine], largest_scan: int) -> None:
         """
         Args:
-            others: how to open each other built-in engine.
+            open_engine: opens any other engine; UnknownChoiceError if none has the name.
             largest_scan: bytes of tables above which `auto` chooses Spark instead of DuckDB.
         """
-        self._tables, self._open, self._largest_scan, self._duckdb = tables, others, largest_scan, duckdb
+        self._tables, self._open, self._largest_scan, self._duckdb = tables, open_engine, largest_scan, duckdb
         self._engines: dict[str, Engine] = {}
 
     def reading_with(self, duckdb: Engine) -> QueryRouter:
@@ -51,12 +46,7 @@ class QueryRouter:
         if name == _DUCKDB:
             return self._duckdb
         if name not in self._engines:
-            opener = self._open.get(name) or load(ENGINES, name)
-            if opener is None:
-                raise UnknownChoiceError(
-                    "engine", name, {AUTO, _DUCKDB, *self._engines, *self._open, *installed(ENGINES)}
-                )
-            self._engines[name] = opener()
+            self._engines[name] = self._open(name)
         return self._engines[name]
 
     def run(self, request: QueryRequest, engine: str = AUTO, reason: str = _REQUESTED) -> Result:

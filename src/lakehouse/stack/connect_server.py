@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from lakehouse.config.serialize import parse_settings
+from lakehouse.config.load import parse_settings
 from lakehouse.config.settings import Settings
 from lakehouse.lake.assemble import assemble
 from lakehouse.stack.jvm import serve_until_signal

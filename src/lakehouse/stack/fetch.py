@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from lakehouse.config.settings import Settings
+from lakehouse.core.clients import MavenArtifact
 from lakehouse.core.errors import JarError
-from lakehouse.engines.spark.jars import MavenArtifact, check_disk_space, ensure_jars
+from lakehouse.engines.spark.jars import check_disk_space, ensure_jars
 from lakehouse.lake.spark import DownloadReporter
 from lakehouse.process.files import locked
 from lakehouse.stack.model import Artifact, ServerArchive, Wheel

@@ -10,7 +10,7 @@ from lakehouse.config.endpoints import StackEndpoints
 from lakehouse.config.profiles import EMBEDDED
 from lakehouse.config.secrets import Secrets
 from lakehouse.config.settings import Settings
-from lakehouse.engines.spark.jars import MavenArtifact
+from lakehouse.core.clients import MavenArtifact
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakehouse.catalogs.sql.postgres import create_tables_sql
 from lakehouse.config.endpoints import DATABASES, Database, StackEndpoints
-from lakehouse.stack.trino import access_control, access_rules, catalog_files, hard_drops, stack_catalogs, store_of
+from lakehouse.stack.trino import access_control, access_rules, catalog_files, hard_drops, stack_catalogs
 
 _DATABASES = """\
 #!/bin/sh
@@ -81,7 +81,7 @@ def mounted_files() -> dict[str, str]:
     """The text of all files, by their names in the folder."""
     endpoints = _container_endpoints()
     seen = stack_catalogs(endpoints)
-    catalogs = catalog_files(seen, store_of(endpoints))
+    catalogs = catalog_files(seen, endpoints.s3)
     return {
         "postgres/databases.sh": _DATABASES.format(names=" ".join(DATABASES), tables=create_tables_sql()),
         "trino/jvm.config": _JVM,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lakehouse.config.serialize import dump_settings
+from lakehouse.config.load import dump_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError, PortTakenError, StackError
 from lakehouse.lake.spark import DownloadReporter, StatusReporter, silent

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from lakehouse.config.serialize import parse_settings
+from lakehouse.config.load import parse_settings
 from lakehouse.process.daemons import sole_daemon
 from lakehouse.process.sockets import listen_unix
 from lakehouse.stack.context import LOCK, SOCKET, STATE, protocol_version, run_folder, stack_context

@@ -54,6 +54,20 @@ def for_hadoop(s3: S3Settings) -> dict[str, str]:
     }
 
 
+def for_trino(s3: S3Settings) -> dict[str, str]:
+    """Properties of a Trino catalog whose tables are in an object store."""
+    return _set(
+        {
+            "fs.native-s3.enabled": "true",
+            "s3.endpoint": _url(s3),
+            "s3.region": s3.region,
+            "s3.path-style-access": str(s3.path_style).lower(),
+            "s3.aws-access-key": s3.access_key,
+            "s3.aws-secret-key": s3.secret_key,
+        }
+    )
+
+
 def for_object_store(s3: S3Settings) -> dict[str, str]:
     """Options of the Rust crate `object_store`, through which hudi-rs reads."""
     url = _url(s3)

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from lakehouse.core.clients import MavenArtifact
 from lakehouse.core.errors import DiskFullError, JarError
-from lakehouse.engines.spark.jars import EMBEDDED, MavenArtifact, ensure_jars, verify_jars
+from lakehouse.engines.spark.jars import EMBEDDED, ensure_jars, verify_jars
 
 CONTENT = b"PK not really a jar" + bytes(600_000)
 
@@ -206,7 +207,8 @@ def test_the_real_list_is_pinned() -> None:
 FETCH = """
 import sys
 from pathlib import Path
-from lakehouse.engines.spark.jars import MavenArtifact, ensure_jars
+from lakehouse.core.clients import MavenArtifact
+from lakehouse.engines.spark.jars import ensure_jars
 cache, address, sha256, size = sys.argv[1:]
 print(ensure_jars(Path(cache), address, None, [MavenArtifact("org.test", "a", "1.0", sha256, int(size))])[0])
 """

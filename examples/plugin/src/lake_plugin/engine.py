@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars
 
-from lakehouse.core.engine import EngineCapabilities, Query
+from lakehouse.core.engine import EngineCapabilities, EngineContext, Query
+from lakehouse.core.errors import NotSupportedError, QueryRejectedError
 from lakehouse.core.result import ArrowRows, Explain, Result
+from lakehouse.core.setting import read_options, setting
 from lakehouse.core.tables import Column, Scan
+
+
+@dataclass(frozen=True)
+class PolarsSettings:
+    """`[engines.polars]` in lake.toml, `LAKE_ENGINES__POLARS__*` in the environment."""
+
+    collect: str = setting(
+        "auto", "How Polars computes: auto, in-memory or streaming.", choices=("auto", "in-memory", "streaming")
+    )
+
+
+def open_engine(context: EngineContext) -> PolarsEngine:
+    """Open Polars with its settings."""
+    return PolarsEngine(read_options(PolarsSettings, context.options, "engines.polars"))
 
 
 class PolarsEngine:
@@ -15,17 +33,25 @@ class PolarsEngine:
     name = "polars"
     capabilities = EngineCapabilities(scans=True)
 
+    def __init__(self, settings: PolarsSettings) -> None:
+        self._settings = settings
+
     def prepare(self) -> None:
         """Polars has nothing to load in advance."""
 
     def run(self, query: Query) -> Result:
+        if query.request.parameters:
+            raise NotSupportedError("Parameters are not bound in Polars.", "Use the engine duckdb or spark.")
         context, sql = polars.SQLContext(), query.statement.text
         # Last position first, so that earlier positions stay valid.
-        for number, use in enumerate(sorted(query.scans, key=lambda each: each.start, reverse=True)):
+        for number, use in enumerate(sorted(query.scans, key=lambda use: use.start, reverse=True)):
             context.register(f"t{number}", _frame(query.scans[use]))
             alias = "" if use.alias else f" AS {use.name.table}"
             sql = f"{sql[: use.start]}t{number}{alias}{sql[use.end :]}"
-        table = context.execute(sql, eager=True).to_arrow()
+        try:
+            table = context.execute(sql).collect(engine=self._settings.collect).to_arrow()
+        except polars.exceptions.PolarsError as exc:
+            raise QueryRejectedError(f"Polars: {exc}", "Use the engine duckdb or spark.", query.statement.text) from exc
         columns = tuple(Column(field.name, str(field.type)) for field in table.schema)
         return Result(columns, ArrowRows(table.slice(0, query.request.limit)), Explain(self.name, query.reason))
 
@@ -34,4 +60,5 @@ def _frame(scan: Scan) -> polars.LazyFrame:
     if scan.metadata:
         snapshot = int(scan.snapshot_id) if scan.snapshot_id else None
         return polars.scan_iceberg(scan.metadata, snapshot_id=snapshot)
-    return polars.scan_parquet(list(scan.files))
+    names = [column.name for column in scan.columns]
+    return polars.scan_parquet(list(scan.files), missing_columns="insert", extra_columns="ignore").select(names)

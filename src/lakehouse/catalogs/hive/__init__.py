@@ -9,4 +9,5 @@ __all__ = ["HiveCatalog", "open_catalog"]
 
 def open_catalog(context: CatalogContext) -> BranchOverlay:
     """Open the catalog of the metastore at `catalog.uri`, with branches in the lake's folder."""
-    return add_branches(HiveCatalog(context.uri, context.warehouse, io=context.io, spark_io=context.spark_io), context)
+    scratch = context.folder / "run" / "hive"
+    return add_branches(HiveCatalog(context.uri, context.warehouse, context.io, context.spark_io, scratch), context)

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 from lakehouse.catalogs.hive.entries import MetastoreEntries
 from lakehouse.catalogs.hive.metastore import Metastore, alter, entry_of, format_of, locked, objects
-from lakehouse.core.catalog import CatalogCapabilities, spark_catalog
+from lakehouse.core.catalog import CatalogCapabilities, NoClients
+from lakehouse.core.clients import spark_catalog
 from lakehouse.core.names import CATALOG, TableName
 from lakehouse.core.refs import Change, hash_pointers
 from lakehouse.core.state import TableEntry
@@ -23,7 +25,7 @@ _ICEBERG = "iceberg"
 
 
 @dataclass(frozen=True)
-class HiveCatalog:
+class HiveCatalog(NoClients):
     """The tables of one metastore.
 
     Args:
@@ -31,15 +33,17 @@ class HiveCatalog:
         warehouse: the URI below which new tables are created.
         io: PyIceberg's FileIO properties (`s3.endpoint`, …).
         spark_io: the same for Iceberg in Spark (`io-impl`, `s3.endpoint`, …).
+        scratch: a local folder for temporary files of Hive's client in Spark.
     """
 
     uri: str
     warehouse: str
     io: Mapping[str, str] = field(default_factory=dict, repr=False)  # it may hold keys
     spark_io: Mapping[str, str] = field(default_factory=dict, repr=False)
+    scratch: Path = Path("/tmp/hive")
     name: str = CATALOG
     display_name: ClassVar[str] = "The Hive Metastore"
-    capabilities: ClassVar[CatalogCapabilities] = CatalogCapabilities(multi_table_publish=False)
+    capabilities: ClassVar[CatalogCapabilities] = CatalogCapabilities(multi_table_publish=False, shared=True)
 
     def __post_init__(self) -> None:
         Metastore(self.uri)  # checks the address
@@ -52,14 +56,44 @@ class HiveCatalog:
 
     def spark_conf(self) -> Mapping[str, str]:
         own = {"type": "hive", "uri": self.uri, "warehouse": self.warehouse}
-        return spark_catalog(self.name, {**own, "table-default.gc.enabled": "false", **self.spark_io})
+        iceberg = spark_catalog(self.name, {**own, "table-default.gc.enabled": "false", **self.spark_io})
+        return {**iceberg, **self._hive_session()} if self.spark_io else iceberg
+
+    def _hive_session(self) -> Mapping[str, str]:
+        """Return the settings of a session on the metastore, where Hudi registers tables of a bucket and their schemas."""
+        return {
+            "spark.sql.catalogImplementation": "hive",
+            "spark.hadoop.hive.metastore.uris": self.uri,
+            "spark.sql.warehouse.dir": self.warehouse,
+            "spark.hadoop.hive.exec.scratchdir": str(self.scratch),
+            "spark.hadoop.hive.exec.local.scratchdir": str(self.scratch),
+        }
+
+    def trino_catalogs(self, name: str) -> Mapping[str, Mapping[str, str]]:
+        """Return three catalogs: a table is found by its plain name in the first, whatever its format is.
+
+        Iceberg's catalog hands on what is not its own to Hive's, and that knows which connector reads it.
+        """
+        metastore = {"hive.metastore.uri": self.uri}
+        return {
+            name: {
+                "connector.name": "iceberg",
+                "iceberg.catalog.type": "hive_metastore",
+                **metastore,
+                "iceberg.hive-catalog-name": "metastore",
+            },
+            "metastore": {
+                "connector.name": "hive",
+                **metastore,
+                "hive.iceberg-catalog-name": name,
+                "hive.hudi-catalog-name": "hudi",
+            },
+            "hudi": {"connector.name": "hudi", **metastore},
+        }
 
     def pyiceberg_properties(self) -> Mapping[str, str]:
         retries = {"lock-check-retries": "30", "lock-check-max-wait-time": "2"}  # the default is 4 checks
         return {"type": "hive", "uri": self.uri, "warehouse": self.warehouse, **retries, **self.io}
-
-    def rest_properties(self) -> Mapping[str, str]:
-        return {}
 
     def entries_of(self, table_format: str) -> MetastoreEntries:
         return MetastoreEntries(self.metastore, self.warehouse, table_format)

@@ -12,7 +12,8 @@ from lakehouse.catalogs.nessie import contents, history, publishing, refs, state
 from lakehouse.catalogs.nessie.annotations import Annotations
 from lakehouse.catalogs.nessie.api import Conflict, Content, NessieApi, Reference, put, remove
 from lakehouse.catalogs.nessie.contents import TABLE, VIEW, key_of, name_of, pointer_of
-from lakehouse.core.catalog import CatalogCapabilities, FormatEntries, spark_catalog
+from lakehouse.core.catalog import CatalogCapabilities, NoClients
+from lakehouse.core.clients import duckdb_attachment, spark_catalog
 from lakehouse.core.errors import BranchExistsError, CatalogBusyError, NoSuchBranchError, NoSuchCommitError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.metadata_file import load_metadata
@@ -35,7 +36,7 @@ _ATTEMPTS = 20
 
 
 @dataclass(eq=False)
-class NessieCatalog:
+class NessieCatalog(NoClients):
     """The tables of a branch in Nessie.
 
     Args:
@@ -97,8 +98,27 @@ class NessieCatalog:
     def _token(self) -> dict[str, str]:
         return {"token": self.api.token} if self.api.token else {}
 
-    def entries_of(self, table_format: str) -> FormatEntries | None:
-        return None
+    def trino_catalogs(self, name: str) -> Mapping[str, Mapping[str, str]]:
+        """Return those of Nessie's own API: unlike through REST, a table's older snapshots are there."""
+        properties = {
+            "connector.name": "iceberg",
+            "iceberg.catalog.type": "nessie",
+            "iceberg.nessie-catalog.uri": self.api.uri,
+            "iceberg.nessie-catalog.ref": self.branch,
+            "iceberg.nessie-catalog.default-warehouse-dir": self.warehouse,
+        }
+        token = {
+            "iceberg.nessie-catalog.authentication.type": "BEARER",
+            "iceberg.nessie-catalog.authentication.token": self.api.token,
+        }
+        return {name: {**properties, **(token if self.api.token else {})}}
+
+    def duckdb_attach(self) -> str:
+        """Return the statement for Nessie's REST endpoint, through which DuckDB should only read (docs/catalogs.md)."""
+        # The address ends with a branch, for clients that follow the address which the server returns; DuckDB follows
+        # its prefix alone.
+        uri = self.rest_properties()["uri"].removesuffix(f"/{self.branch}")
+        return duckdb_attachment(uri, self._token())
 
     def ensure_ready(self) -> None:
         self._reference()

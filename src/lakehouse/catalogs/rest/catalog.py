@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
 from lakehouse.catalogs.rest.updates import change_of
-from lakehouse.core.catalog import CatalogCapabilities, FormatEntries, spark_catalog
+from lakehouse.core.catalog import CatalogCapabilities, NoClients
+from lakehouse.core.clients import duckdb_attachment, spark_catalog
 from lakehouse.core.errors import (
     BadSettingError,
     CatalogAccessError,
@@ -34,7 +35,7 @@ _TRANSACTION = "POST /v1/{prefix}/transactions/commit"
 
 
 @dataclass(eq=False)
-class RestCatalog:
+class RestCatalog(NoClients):
     """The tables of one server.
 
     Args:
@@ -82,8 +83,26 @@ class RestCatalog:
     def rest_properties(self) -> Mapping[str, str]:
         return self.pyiceberg_properties()
 
-    def entries_of(self, table_format: str) -> FormatEntries | None:
-        return None
+    def trino_catalogs(self, name: str) -> Mapping[str, Mapping[str, str]]:
+        server = self._server()
+        properties = {
+            "connector.name": "iceberg",
+            "iceberg.catalog.type": "rest",
+            "iceberg.rest-catalog.uri": self.uri,
+            "iceberg.rest-catalog.prefix": server.get("prefix", ""),
+            "iceberg.rest-catalog.warehouse": server.get("warehouse", ""),
+            "iceberg.rest-catalog.security": "OAUTH2" if {"token", "credential"} & set(server) else "",
+            "iceberg.rest-catalog.oauth2.token": self.token,
+            "iceberg.rest-catalog.oauth2.credential": server.get("credential", ""),
+            "iceberg.rest-catalog.oauth2.scope": server.get("scope", ""),
+            "iceberg.rest-catalog.oauth2.server-uri": server.get("oauth2-server-uri", ""),
+            # A token does not expire, and our server has no endpoint that exchanges it.
+            "iceberg.rest-catalog.oauth2.token-refresh-enabled": "false" if self.token else "",
+        }
+        return {name: {key: value for key, value in properties.items() if value}}
+
+    def duckdb_attach(self) -> str:
+        return duckdb_attachment(self.uri, self._server())
 
     def ensure_ready(self) -> None:
         with self._connected() as client:
@@ -133,7 +152,7 @@ class RestCatalog:
         with self._connected() as client:
             from lakehouse.pyiceberg_internals import rest_endpoints
 
-            return CatalogCapabilities(multi_table_publish=_TRANSACTION in rest_endpoints(client))
+            return CatalogCapabilities(multi_table_publish=_TRANSACTION in rest_endpoints(client), shared=True)
 
     def commit(self, changes: Sequence[Change]) -> bool:
         """Send all changes in one request; False if the pointer of a table is not its change's `before`."""

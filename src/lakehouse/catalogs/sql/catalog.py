@@ -10,8 +10,9 @@ from lakehouse.catalogs.sql import drops, log, namespaces, publishing, refs, row
 from lakehouse.catalogs.sql.database import Database, Transaction
 from lakehouse.catalogs.sql.publishing import ConflictError
 from lakehouse.catalogs.sql.rows import KEY, TABLE, VIEW
-from lakehouse.core.catalog import CatalogCapabilities, FormatEntries, spark_catalog
-from lakehouse.core.errors import NoSuchBranchError, NoSuchCommitError
+from lakehouse.core.catalog import CatalogCapabilities, NoClients
+from lakehouse.core.clients import spark_catalog
+from lakehouse.core.errors import NoSuchBranchError, NoSuchCommitError, NotSupportedError
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.refs import Change, Commit, LogEntry, Published, ReachableFile, Ref, acting_author, hash_pointers
 from lakehouse.core.state import CatalogState
@@ -20,7 +21,7 @@ _MAX_NAME, _MAX_TEXT = 255, 4000
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
-class SqlCatalog:
+class SqlCatalog(NoClients):
     """Pointers to Iceberg tables in a database.
 
     Args:
@@ -67,11 +68,12 @@ class SqlCatalog:
     def pyiceberg_properties(self) -> Mapping[str, str]:
         return {"type": "sql", "uri": self.database.sqlalchemy_url(), "warehouse": self.warehouse, **self._io}
 
-    def rest_properties(self) -> Mapping[str, str]:
-        return {}
-
-    def entries_of(self, table_format: str) -> FormatEntries | None:
-        return None
+    def trino_catalogs(self, name: str) -> Mapping[str, Mapping[str, str]]:
+        """Refuse: through JDBC, Trino's DROP TABLE deletes files that branches need, and it has no driver for SQLite."""
+        raise NotSupportedError(
+            "Trino cannot open a SQL catalog safely, and one in a SQLite file not at all.",
+            "Serve the lake as a REST catalog (lake up rest) and point Trino at it, or use the profile sql.",
+        )
 
     def ensure_ready(self) -> None:
         """Create the tables: two Spark sessions that both find none would fail each other."""

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lakehouse.core.engine import EngineCapabilities, EngineServices, Query
+from lakehouse.core.engine import EngineCapabilities, EngineContext, Query
 from lakehouse.core.errors import NotSupportedError, QueryRejectedError, TableExistsError, UnknownChoiceError
 from lakehouse.core.format import SparkTables, TableDirectory, TableFormat, spark_tables
 from lakehouse.core.names import CATALOG, TableName
@@ -29,14 +29,14 @@ class SparkEngine:
     capabilities = EngineCapabilities(writes=True)
 
     def __init__(
-        self, services: EngineServices, session: LocalSession, check_room: Callable[[], None], ingest_folder: Path
+        self, context: EngineContext, session: LocalSession, check_room: Callable[[], None], ingest_folder: Path
     ) -> None:
         """
         Args:
             check_room: raises if the disk is full.
             ingest_folder: where ingests stage files; a request may name no file outside it.
         """
-        self._services, self._catalog, self.session = services, services.catalog, session
+        self._context, self._catalog, self.session = context, context.catalog, session
         self._check_room, self._ingest_folder = check_room, ingest_folder
         self._known: dict[TableName, str] = {}
 
@@ -45,7 +45,8 @@ class SparkEngine:
 
     def run(self, query: Query) -> Result:
         statement, request = query.statement, query.request
-        tables = self._services.tables.on(request.branch)
+        tables = self._context.tables.on(request.branch)
+        self._check_client(statement, tables, request.branch)
         if statement.kind == "write" or request.write:
             self._check_room()
         if statement.kind != "read" or request.write:
@@ -59,10 +60,10 @@ class SparkEngine:
         versions = names.versions()
         prepared = self._prepare(request, statement, names, versions)
         try:
-            with self._write_lock(request, names), self._services.log(statement, request):
+            with self._write_lock(request, names), self._context.log(statement, request):
                 result = self.session.run(prepared, request, query.reason)
         except QueryRejectedError as exc:
-            raise self._services.locate_error(exc, statement) from exc
+            raise self._context.locate_error(exc, statement) from exc
         self._known.update(versions)
         if request.explain and statement.kind == "read":
             result.explain = replace(result.explain, plan=self.session.plan(prepared))
@@ -84,6 +85,16 @@ class SparkEngine:
             raise NotSupportedError(f"{folder} is not a folder of staged files.", "Bring files in with lake ingest.")
         return folder
 
+    def _check_client(self, statement: Statement, tables: TableDirectory, branch: str) -> None:
+        """Raise if Spark has no client for the catalog of the tables; Hudi tables need none."""
+        formats = [tables.find(use.name) for use in statement.uses]
+        in_catalog = any(table_format is None or table_format.capabilities.branch for table_format in formats)
+        if in_catalog and not self._catalog.on(branch).spark_conf():
+            raise NotSupportedError(
+                "Spark has no client for the catalog of this lake, only for its branches.",
+                "Read with the engine duckdb. Write by lake ingest and lake run, or on a branch that you merge.",
+            )
+
     def _prepare(
         self, request: QueryRequest, statement: Statement, names: _StatementTables, versions: Mapping[TableName, str]
     ) -> PreparedStatement:
@@ -100,7 +111,7 @@ class SparkEngine:
         if request.branch:
             settings |= self._catalog.on(request.branch).spark_conf()
             setup.append(f"USE {request.branch}")
-        sql = self._services.render(statement, names.replacements(request.as_of))
+        sql = self._context.render(statement, names.replacements(request.as_of))
         return PreparedStatement(
             sql=_redirect_to_branch(statement, sql, request.branch),
             setup=setup,

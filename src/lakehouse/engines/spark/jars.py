@@ -13,10 +13,10 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
+from lakehouse.core.clients import MavenArtifact
 from lakehouse.core.errors import DiskFullError, JarError
 from lakehouse.process.files import locked
 from lakehouse.process.http_client import HttpRequest, NoAnswerError, stream
@@ -26,36 +26,6 @@ Progress = Callable[[int, int], None]
 _READ_TIMEOUT_S = 60
 _CHUNK_BYTES = 1 << 18
 _NETWORK_HINT = "Check the network, or set LAKE_MAVEN_REPO to a mirror. `lake doctor` lists what is missing."
-
-
-@dataclass(frozen=True)
-class MavenArtifact:
-    """A pinned file of a Maven repository: a jar, or the archive of a server."""
-
-    group: str
-    name: str
-    version: str
-    sha256: str
-    size: int
-    classifier: str = ""
-    """Selects one of several files of a version (default: the main one)."""
-    ext: str = "jar"
-    """The file extension; that of a server is tar.gz."""
-
-    @property
-    def file(self) -> str:
-        """The file name."""
-        return "-".join(filter(None, (self.name, self.version, self.classifier))) + f".{self.ext}"
-
-    @property
-    def path(self) -> str:
-        """The path in a Maven repository."""
-        return f"{self.group.replace('.', '/')}/{self.name}/{self.version}/{self.file}"
-
-    @property
-    def coordinates(self) -> str:
-        """The Maven coordinates, for messages."""
-        return f"{self.group}:{self.name}:{self.version}"
 
 
 EMBEDDED = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from lakehouse.core.engine import EngineCapabilities, EngineServices, Query
+from lakehouse.core.engine import EngineCapabilities, EngineContext, Query
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.requests import QueryRequest
@@ -22,12 +22,12 @@ class TrinoEngine:
     name = "trino"
     capabilities = EngineCapabilities(writes=True, dialect="trino")
 
-    def __init__(self, services: EngineServices, trino: Trino, status: StatusReporter) -> None:
+    def __init__(self, context: EngineContext, trino: Trino, status: StatusReporter) -> None:
         """
         Args:
             status: entered while a statement runs; yields a function that shows progress, or None.
         """
-        self._services, self._trino, self._status = services, trino, status
+        self._context, self._trino, self._status = context, trino, status
 
     def prepare(self) -> None:
         """Trino is a server: nothing to load here."""
@@ -47,7 +47,7 @@ class TrinoEngine:
         sql = self._at(query.statement, request) if request.as_of else query.statement.text
         if request.explain:
             sql = f"EXPLAIN {sql}"
-        with self._status("Running on Trino") as progress, self._services.log(query.statement, request):
+        with self._status("Running on Trino") as progress, self._context.log(query.statement, request):
             run = trino.stream if request.stream and query.statement.kind == "read" else trino.run
             return run(sql, query.reason, request.limit, progress)
 
@@ -56,7 +56,7 @@ class TrinoEngine:
         from sqlglot import exp
 
         tree = statement.tree.copy()
-        tables = self._services.tables.on(request.branch)
+        tables = self._context.tables.on(request.branch)
         ctes = {each.alias for each in tree.find_all(exp.CTE)}
         for table in tree.find_all(exp.Table):
             if table.catalog.lower() in ("", CATALOG) and table.db and table.name not in ctes:

@@ -12,7 +12,7 @@ import threading
 from dataclasses import replace
 from typing import Any, TextIO
 
-from lakehouse.config.serialize import parse_settings
+from lakehouse.config.load import parse_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import LakeError, PipelineError
 from lakehouse.core.names import TableName

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from lakehouse.config.serialize import dump_settings
+from lakehouse.config.load import dump_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotFoundError, ServiceError
 from lakehouse.core.masking import mask

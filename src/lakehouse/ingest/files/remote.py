@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,7 +12,7 @@ from threading import Event
 
 from lakehouse.core.errors import DiskFullError, NotSupportedError
 from lakehouse.core.files import RemoteFile, RemoteFiles
-from lakehouse.core.registry import installed, load
+from lakehouse.core.registry import is_kind, kinds
 from lakehouse.ingest.files.errors import EmptyGlobError, NoDataFilesError, NoSuchFileError
 
 #: The entry point group in which other packages register sources by URL scheme.
@@ -25,8 +25,12 @@ _MB = 1 << 20
 class SchemeRouter:
     """Routes source files by URL scheme: s3 is built in, other packages register theirs under `lakehouse.sources`."""
 
-    def __init__(self, builtin: Mapping[str, Callable[[], RemoteFiles]]) -> None:
-        self._builtin = builtin
+    def __init__(self, open_source: Callable[[str], RemoteFiles]) -> None:
+        """
+        Args:
+            open_source: opens the source of a scheme that is registered.
+        """
+        self._open = open_source
         self._opened: dict[str, RemoteFiles] = {}
 
     def list(self, folder: str, deep: bool) -> Sequence[str]:
@@ -41,14 +45,13 @@ class SchemeRouter:
     def _source(self, url: str) -> RemoteFiles:
         scheme = url.partition("://")[0]
         if scheme not in self._opened:
-            opener = self._builtin.get(scheme) or load(SOURCES, scheme)
-            if opener is None:
-                known = ", ".join(f"{name}://" for name in sorted({*self._builtin, *installed(SOURCES)}))
+            if not is_kind(SOURCES, scheme):
+                known = ", ".join(f"{name}://" for name in kinds(SOURCES))
                 raise NotSupportedError(
                     f"{url} cannot be read: no source is installed for {scheme}://.",
                     f"Installed: {known}. Or download the file first.",
                 )
-            self._opened[scheme] = opener()
+            self._opened[scheme] = self._open(scheme)
         return self._opened[scheme]
 
 

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from lakehouse.engines.spark.jars import EMBEDDED, S3A, MavenArtifact
+from lakehouse.core.clients import MavenArtifact
+from lakehouse.engines.spark.jars import EMBEDDED, S3A
 from lakehouse.engines.spark.java import find_java
 from lakehouse.process.probes import accepts_connections
 from lakehouse.stack.fetch import artifact_path

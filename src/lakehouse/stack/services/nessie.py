@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lakehouse.core.clients import MavenArtifact
 from lakehouse.core.quoting import java_properties
-from lakehouse.engines.spark.jars import MavenArtifact
 from lakehouse.process.probes import answers
 from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from lakehouse.config.serialize import dump_settings
+from lakehouse.config.load import dump_settings
 from lakehouse.process.probes import accepts_connections, answers
 from lakehouse.stack.model import ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.services.ours import ENVIRONMENT, listening

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lakehouse.config.settings import Settings
+from lakehouse.core.clients import MavenArtifact
 from lakehouse.core.errors import NotInstalledError, ServiceFailedError
 from lakehouse.core.quoting import java_properties
-from lakehouse.engines.spark.jars import MavenArtifact
 from lakehouse.engines.spark.java import find_java
 from lakehouse.process.files import locked
 from lakehouse.process.probes import accepts_connections, answers

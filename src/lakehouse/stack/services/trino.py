@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
 
+from lakehouse.core.clients import MavenArtifact
+from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.quoting import java_properties
-from lakehouse.engines.spark.jars import MavenArtifact
+from lakehouse.lake.backend import open_backend
 from lakehouse.process.http_client import HttpRequest, NoAnswerError, send
 from lakehouse.process.probes import answers
 from lakehouse.stack.fetch import artifact_path
@@ -15,11 +18,10 @@ from lakehouse.stack.services import java25
 from lakehouse.stack.trino import (
     access_control,
     access_rules,
-    branch_catalogs,
     catalog_files,
     hard_drops,
+    lake_catalogs,
     stack_catalogs,
-    store_of,
 )
 
 #: The most result pages to read while the statement is queued and runs.
@@ -63,13 +65,7 @@ def _process(context: StackContext) -> ProcessSpec:
         "access-control.config-files": str(etc / "access-control.properties"),
         "web-ui.preview.enabled": "false",
     }
-    seen = {
-        **branch_catalogs(
-            context.endpoints, context.settings.trino.branches, on_nessie=context.settings.profile == "stack"
-        ),
-        **stack_catalogs(context.endpoints),
-    }
-    catalogs = catalog_files(seen, store_of(context.endpoints))
+    catalogs = _catalogs(context)
     return ProcessSpec(
         (
             java25.java(context),
@@ -90,11 +86,21 @@ def _process(context: StackContext) -> ProcessSpec:
             etc / "config.properties": java_properties({**node, **config}),
             etc / "log.properties": "io.trino=INFO\n",
             etc / "access-control.properties": access_control(str(etc / "rules.json")),
-            etc / "rules.json": access_rules([] if stack.trino_ownership else hard_drops(seen)),
-            **{etc / "catalog" / name: text for name, text in catalogs.items()},
+            etc / "rules.json": access_rules([] if stack.trino_ownership else hard_drops(catalogs)),
+            **{etc / "catalog" / name: text for name, text in catalog_files(catalogs, context.endpoints.s3).items()},
         },
         folder=context.folder("trino"),
     )
+
+
+def _catalogs(context: StackContext) -> dict[str, Mapping[str, str]]:
+    """The lake's own catalog and branches, if Trino has a client for it, beside those of the stack's servers."""
+    backend = open_backend(context.settings)
+    try:
+        own = lake_catalogs(backend.catalog, backend.settings, context.endpoints)
+    except NotSupportedError:
+        own = {}
+    return {**stack_catalogs(context.endpoints), **own}
 
 
 def _healthy(context: StackContext) -> bool:

@@ -6,8 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from lakehouse.config.load import load_settings
-from lakehouse.config.serialize import dump_settings, parse_settings
+from lakehouse.config.load import dump_settings, load_settings, parse_settings
 
 
 def test_settings_come_back_as_they_were(tmp_path: Path) -> None:
