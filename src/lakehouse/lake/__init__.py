@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -15,9 +15,9 @@ from lakehouse.core.refs import Commit
 from lakehouse.core.requests import DiffRequest, IngestRequest, MaintainRequest, QueryRequest, RunRequest
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import Column, Snapshot, TableInfo
-from lakehouse.lake.components import Components
 from lakehouse.lake.interface import LakeInterface, Progress, silent
 from lakehouse.lake.table import History, Table, describe_or_problem
+from lakehouse.query.route import QueryRouter
 from lakehouse.tables.directory import Tables
 
 if TYPE_CHECKING:
@@ -27,18 +27,51 @@ if TYPE_CHECKING:
     from lakehouse.copies.clone import CloneReport
     from lakehouse.copies.findings import VerifyReport
     from lakehouse.copies.restore import CopyReport
+    from lakehouse.engines.duckdb import DuckDB
+    from lakehouse.engines.spark.session import LocalSession
     from lakehouse.ingest.report import IngestReport
+    from lakehouse.ingest.run import Ingester
+    from lakehouse.lake.copies import LakeCopies
+    from lakehouse.lake.run_events import Observer
     from lakehouse.maintenance.health import TableHealth
+    from lakehouse.maintenance.maintain import Maintainer
     from lakehouse.maintenance.report import MaintenanceReport
     from lakehouse.pipelines import Pipeline
     from lakehouse.query.route import StatementFacts
     from lakehouse.runs.model import RunRecord
+    from lakehouse.runs.run import Runner
     from lakehouse.tables.diff import Diff
     from lakehouse.tables.report import TableReport
     from lakehouse.versioning.branches import Refs
 
+
 #: Statements with one of these names may be calls of maintenance procedures.
 _MAINTENANCE = re.compile(r"\b(?:rewrite_data_files|rewrite_manifests|expire_snapshots)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Components:
+    """The parts that a lake is assembled from, by `lake.assemble`; what is rarely needed is built when it is first called for."""
+
+    ingester: Callable[[str], Ingester]
+    """Opens an ingester for the tables of a branch."""
+    runner: Callable[[], Runner]
+    observer: Callable[[], Observer]
+    """Reports runs and ingests as events."""
+    refs: Callable[[], Refs]
+    maintainer: Callable[[], Maintainer]
+    pipelines: Callable[[], Mapping[str, Pipeline]]
+    copies: Callable[[], LakeCopies]
+    folder: Path
+    tables: Tables
+    duckdb: DuckDB
+    queries: QueryRouter
+    session: LocalSession
+    attached: LocalSession
+    """For runs: in the warm Spark, if one stands by."""
+    default_engine: str
+    arrow: bool
+    """Results are for programs; False saves loading Arrow."""
 
 
 class Lake(LakeInterface):

@@ -20,9 +20,8 @@ from lakehouse.core.registry import require
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.engines.spark.session import LocalSession
 from lakehouse.engines.spark.settings import WARM
-from lakehouse.lake import Lake
+from lakehouse.lake import Components, Lake
 from lakehouse.lake.backend import author_of, open_backend
-from lakehouse.lake.components import Components
 from lakehouse.lake.plugins import LakeEngineContext, LakeSourceContext
 from lakehouse.lake.spark import (
     DownloadReporter,

@@ -5,9 +5,8 @@ they were read belong together, whatever is written meanwhile.
 """
 
 from lakehouse.pipelines.postgres.address import Address
-from lakehouse.pipelines.postgres.arrow_rows import arrow_rows
 from lakehouse.pipelines.postgres.changes import ReadPlan, fingerprint, plan_read
-from lakehouse.pipelines.postgres.relation import Column, Relation, identifier
+from lakehouse.pipelines.postgres.relation import Column, Relation, arrow_rows, identifier
 from lakehouse.pipelines.postgres.settings import SETTINGS, PostgresSettings
 from lakehouse.pipelines.postgres.snapshot import NUMERIC_HINT, DatabaseSnapshot, open_snapshot
 

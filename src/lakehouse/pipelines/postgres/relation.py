@@ -6,6 +6,13 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from lakehouse.pipelines.upsert import arrow_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 _PLAIN = {
     "bool": "boolean",
@@ -118,3 +125,12 @@ def _conversion(quoted: str, base: str, precision: int, scale: int) -> tuple[str
 def _within_calendar(column: str) -> str:
     # Python and Iceberg have neither 'infinity' nor years outside of this range: such values become null.
     return f"CASE WHEN {column} >= '0001-01-01' AND {column} < '9999-12-31' THEN {column} END"
+
+
+def arrow_rows(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """Fetched rows with the types that their columns have in the lake."""
+    import pyarrow as pa
+
+    values = list(zip(*rows, strict=True)) or [()] * len(columns)
+    arrays = [pa.array(each, arrow_type(column.kind)) for each, column in zip(values, columns, strict=True)]
+    return pa.table(arrays, names=[column.name for column in columns])
