@@ -17,6 +17,9 @@ import pytest
 from pyarrow import parquet
 from tests.http.conftest import Client, Served, serving
 
+from lakehouse.core.idempotency import IdempotencyStore
+from lakehouse.http.database import ServiceDatabase
+
 ROWS = [{"id": 1, "name": "Eve", "paid": 1.5}, {"id": 2, "name": "Bob", "paid": None}]
 ARROW, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"
 
@@ -204,12 +207,10 @@ def test_an_answer_is_replayed_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_a_statement_that_was_running_when_the_service_died_is_not_repeated(served: Served) -> None:
-    store, client = served.service.idempotency, served.admin
-    this, owner = store._server, served.service.keys.verify(client.key).id
-    store._server = "a service that died"
-    assert store.claim(f"{owner}:lost", False) is True
-    assert store.claim(f"{owner}:lost rows", True) is True
-    store._server = this
+    client, owner = served.admin, served.service.keys.verify(served.admin.key).id
+    died = IdempotencyStore(ServiceDatabase(served.service.lake.folder / "service.db"))
+    for key in ("lost", "lost rows"):
+        assert died.claim(f"{owner}:{key}", "", lambda request: False) is None
     answer = client.post("/query", {"sql": "select 1"}, headers={"Idempotency-Key": "lost"})
     assert (answer.status_code, answer.json()["error"]) == (409, "outcome_unknown")
     client.insert("lost.t", [{"id": 1}], headers={"Idempotency-Key": "lost rows"})

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import threading
-import time
 import uuid
 from typing import Any
 
-import pytest
 from tests.rest_catalog.conftest import SCHEMA, Served, make_table
 
+from lakehouse.core.idempotency import IdempotencyStore, KeyedRequest, store_answer
 from lakehouse.core.names import CATALOG
 from lakehouse.rest_catalog.backend import CatalogBackend
-from lakehouse.rest_catalog.errors import UnprocessableError
-from lakehouse.rest_catalog.idempotency import IdempotencyStore, PendingResponse
-from lakehouse.rest_catalog.messages import CatalogRequest, CatalogResponse
+from lakehouse.rest_catalog.messages import CatalogRequest, CatalogResponse, TransactionHook
 from lakehouse.rest_catalog.metadata_files import MetadataFiles
 from lakehouse.rest_catalog.pointers import Namespaces, Pointers
 from lakehouse.rest_catalog.routes import find, routes
@@ -79,21 +76,6 @@ def test_those_that_come_at_once_are_one(served: Served) -> None:
     assert len({response.json()["metadata-location"] for response in responses}) == 1
 
 
-def test_a_change_and_its_response_are_one_transaction(served: Served) -> None:
-    """A server that dies right after the commit has kept the response, one that dies before it has changed nothing."""
-    store, database = IdempotencyStore(served.catalog.database), served.catalog.database
-    assert store.begin("k", "f") is None
-    with pytest.raises(KeyError), database.transaction() as db:
-        PendingResponse("k").store(CatalogResponse(204))(db)
-        raise KeyError
-    store.release("k")
-    assert store.begin("k", "f") is None
-    with database.transaction() as db:
-        PendingResponse("k").store(CatalogResponse(204))(db)
-    store.release("k")
-    assert store.begin("k", "f") == CatalogResponse(204)
-
-
 def test_every_change_writes_its_response_itself(served: Served) -> None:
     """Done without the server around it, as if that died right after the change."""
     database = served.catalog.database
@@ -105,9 +87,15 @@ def test_every_change_writes_its_response_itself(served: Served) -> None:
         found = find(known, method, path.split("/"))
         assert found is not None
         key = f"{method} {path} {sorted(body)}"
-        assert store.begin(key, "f") is None
-        response = found[0].handler(CatalogRequest(CATALOG, found[1], {}, body, PendingResponse(key).store))
-        assert store.begin(key, "f") == response
+        assert store.claim(key, "f", never) is None
+
+        def stored(response: CatalogResponse) -> TransactionHook:
+            return lambda db: store_answer(db, key, "f", response.status, response.to_json())
+
+        response = found[0].handler(CatalogRequest(CATALOG, found[1], {}, body, stored))
+        earlier = store.claim(key, "f", never)
+        assert earlier is not None
+        assert (earlier.status, earlier.answer) == (response.status, response.to_json())
         return response
 
     leads = {"namespace": ["crm"], "name": "leads"}
@@ -138,27 +126,5 @@ def test_every_change_writes_its_response_itself(served: Served) -> None:
     done("DELETE", "namespaces/empty", {})
 
 
-def test_an_answer_is_kept_for_a_day_and_a_dead_request_for_minutes(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, now = IdempotencyStore(served.catalog.database), time.time()
-    assert store.begin("done", "f") is None
-    store.finish("done", CatalogResponse(204))
-    assert store.begin("dead", "f") is None
-    monkeypatch.setattr(time, "time", lambda: now + 3600)
-    assert store.begin("dead", "f") is None
-    with pytest.raises(UnprocessableError):
-        store.begin("done", "other")
-    monkeypatch.setattr(time, "time", lambda: now + 25 * 3600)
-    assert store.begin("done", "other") is None
-
-
-def test_an_answer_is_stored_although_an_earlier_attempt_was_rolled_back(served: Served) -> None:
-    """A database that cannot serialize an attempt repeats it, and the repetition may be refused."""
-    store = IdempotencyStore(served.catalog.database)
-    assert store.begin("k", "f") is None
-    with pytest.raises(KeyError), served.catalog.database.transaction() as db:
-        PendingResponse("k").store(CatalogResponse(204))(db)
-        raise KeyError
-    store.finish("k", CatalogResponse(409))
-    assert store.begin("k", "f") == CatalogResponse(409)
+def never(request: KeyedRequest) -> bool:
+    return False

@@ -14,13 +14,13 @@ from starlette.types import ASGIApp
 from lakehouse.config.settings import Settings
 from lakehouse.core import __version__
 from lakehouse.core.errors import BadRequestError, LakeError, NotFoundError
+from lakehouse.core.idempotency import IdempotencyStore
 from lakehouse.http.audit import AuditLog
 from lakehouse.http.authentication import Authenticator
 from lakehouse.http.catalog import PATH as CATALOG_PATH
 from lakehouse.http.catalog import open_catalog
 from lakehouse.http.database import ServiceDatabase
 from lakehouse.http.errors import error_response, unexpected
-from lakehouse.http.idempotency import IdempotencyStore
 from lakehouse.http.jobs.runner import JobRunner
 from lakehouse.http.keys import KeyStore
 from lakehouse.http.limits import Limits

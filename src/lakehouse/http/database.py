@@ -16,9 +16,7 @@ CREATE TABLE IF NOT EXISTS jobs (
   id TEXT PRIMARY KEY, kind TEXT NOT NULL, owner TEXT NOT NULL, state TEXT NOT NULL, created_at TEXT NOT NULL,
   started_at TEXT, ended_at TEXT, request TEXT NOT NULL, progress TEXT, result TEXT, error TEXT,
   namespaces TEXT NOT NULL DEFAULT '', branch TEXT NOT NULL DEFAULT '');
-CREATE TABLE IF NOT EXISTS requests (
-  request_key TEXT PRIMARY KEY, begun_at INTEGER NOT NULL, server TEXT NOT NULL, fingerprint TEXT, status INTEGER,
-  headers TEXT, answer BLOB);
+DROP TABLE IF EXISTS requests;
 """
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import secrets
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Message, Receive, Scope, Send
 
 from lakehouse.core.errors import BadRequestError, KeyReusedError, OutcomeUnknownError
-from lakehouse.http.database import ServiceDatabase
+from lakehouse.core.idempotency import MAX_KEY, IdempotencyStore, KeyedRequest
 
-LIFETIME_S = 24 * 3600
-_MAX_KEY = 200
 #: The largest answer that is stored; answers to changes are small.
 _MAX_ANSWER = 1 << 20
 _WAIT_S, _PAUSE_S = 120.0, 0.05
@@ -28,10 +27,19 @@ _STORED_HEADERS = (b"content-type", b"location")
 class StoredAnswer:
     """What a request was answered with."""
 
-    fingerprint: str
     status: int
     headers: list[tuple[str, str]]
     body: bytes
+
+    def to_json(self) -> str:
+        """Return headers and body as they are stored."""
+        return json.dumps({"headers": self.headers, "body": b64encode(self.body).decode()})
+
+    @classmethod
+    def from_json(cls, status: int, text: str) -> StoredAnswer:
+        """Parse what `to_json` returned."""
+        stored = json.loads(text)
+        return cls(status, [tuple(header) for header in stored["headers"]], b64decode(stored["body"]))
 
     async def send(self, send: Send) -> None:
         """Send it again."""
@@ -41,62 +49,24 @@ class StoredAnswer:
         await send({"type": "http.response.body", "body": self.body, "more_body": False})
 
 
-class IdempotencyStore:
-    """The answers by key."""
-
-    def __init__(self, database: ServiceDatabase) -> None:
-        self._database, self._server = database, secrets.token_hex(8)
-
-    def claim(self, key: str, repeatable: bool) -> StoredAnswer | bool:
-        """True: the caller does the work. False: another request with the key is doing it. Else its answer.
-
-        Args:
-            repeatable: the work may be done again if the service stopped while it was being done.
-        """
-        now = int(time.time())
-        with self._database.transaction() as db:
-            db.execute("DELETE FROM requests WHERE begun_at < ?", (now - LIFETIME_S,))
-            row = db.execute("SELECT * FROM requests WHERE request_key = ?", (key,)).fetchone()
-            if row is not None and row["status"] is not None:
-                return StoredAnswer(
-                    row["fingerprint"],
-                    row["status"],
-                    [tuple(each) for each in json.loads(row["headers"])],
-                    row["answer"],
-                )
-            if row is not None and row["server"] == self._server:
-                return False
-            if row is not None and not repeatable:
-                raise OutcomeUnknownError(
-                    "The service stopped while a request with this Idempotency-Key ran, so it may have been committed.",
-                    "Look at the table's history, then send it with another key if it is missing.",
-                )
-            db.execute(
-                "INSERT OR REPLACE INTO requests (request_key, begun_at, server) VALUES (?, ?, ?)",
-                (key, now, self._server),
-            )
-        return True
-
-    def finish(self, key: str, answer: StoredAnswer) -> None:
-        """Store the answer."""
-        with self._database.transaction() as db:
-            db.execute(
-                "UPDATE requests SET fingerprint = ?, status = ?, headers = ?, answer = ? WHERE request_key = ?",
-                (answer.fingerprint, answer.status, json.dumps(answer.headers), answer.body, key),
-            )
-
-    def release(self, key: str) -> None:
-        """Let the same request be done again, because it failed or its answer is too large to store."""
-        with self._database.transaction() as db:
-            db.execute("DELETE FROM requests WHERE request_key = ? AND status IS NULL", (key,))
+def _is_abandoned(request: KeyedRequest, repeatable: bool) -> bool:
+    """Whether the service stopped during a request, which may then be executed again."""
+    if request.is_own:
+        return False
+    if not repeatable:
+        raise OutcomeUnknownError(
+            "The service stopped while a request with this Idempotency-Key ran, so it may have been committed.",
+            "Look at the table's history, then send it with another key if it is missing.",
+        )
+    return True
 
 
 class OnceRequest:
     """One request with a key: its body is hashed and its answer recorded while they pass."""
 
     def __init__(self, store: IdempotencyStore, key: str, scope: Scope, receive: Receive, send: Send) -> None:
-        if len(key) > _MAX_KEY or not key.isprintable():
-            raise BadRequestError(f"An Idempotency-Key has at most {_MAX_KEY} printable characters.", "Use a UUID.")
+        if len(key) > MAX_KEY or not key.isprintable():
+            raise BadRequestError(f"An Idempotency-Key has at most {MAX_KEY} printable characters.", "Use a UUID.")
         self._store, self._key, self._receive, self._send = store, key, receive, send
         self._hash = hashlib.sha256(f"{scope['method']} {scope['path']}?".encode() + scope.get("query_string", b""))
         self._read_all, self._status, self._headers = False, 0, list[tuple[str, str]]()
@@ -105,21 +75,24 @@ class OnceRequest:
     async def run(self, work: Callable[[Receive, Send], object], repeatable: bool) -> None:
         """Do the work, or answer as it was answered before."""
         deadline = time.monotonic() + _WAIT_S
-        while (claimed := await run_in_threadpool(self._store.claim, self._key, repeatable)) is False:
+        claim = partial(self._store.claim, self._key, "", partial(_is_abandoned, repeatable=repeatable))
+        while (earlier := await run_in_threadpool(claim)) is not None and earlier.status is None:
             if time.monotonic() > deadline:
                 raise OutcomeUnknownError("A request with the same Idempotency-Key is in progress.", "Try again later.")
             await asyncio.sleep(_PAUSE_S)
-        if isinstance(claimed, StoredAnswer):
-            if await self._fingerprint() != claimed.fingerprint:
+        if earlier is not None and earlier.status is not None:
+            if await self._fingerprint() != earlier.fingerprint:
                 raise KeyReusedError("The Idempotency-Key was used for another request.", "Use a new one.")
-            await claimed.send(self._send)
+            await StoredAnswer.from_json(earlier.status, earlier.answer).send(self._send)
             return
         stored = False
         try:
             await work(self.receive, self.send)  # type: ignore[misc]
             if self._sent_all and self._status < 500 and self._size <= _MAX_ANSWER:
-                answer = StoredAnswer(await self._fingerprint(), self._status, self._headers, bytes(self._body))
-                await run_in_threadpool(self._store.finish, self._key, answer)
+                answer = StoredAnswer(self._status, self._headers, bytes(self._body))
+                await run_in_threadpool(
+                    self._store.finish, self._key, await self._fingerprint(), answer.status, answer.to_json()
+                )
                 stored = True
         finally:
             if not stored:

@@ -10,11 +10,11 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from lakehouse.config.settings import Settings
+from lakehouse.core.idempotency import IdempotencyStore
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.http.audit import AuditLog
 from lakehouse.http.authentication import Authenticator
 from lakehouse.http.catalog import CatalogMount
-from lakehouse.http.idempotency import IdempotencyStore
 from lakehouse.http.jobs.runner import JobRunner
 from lakehouse.http.keys import KeyStore
 from lakehouse.http.limits import Limits

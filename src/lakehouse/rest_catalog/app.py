@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,13 +21,20 @@ from starlette.responses import Response
 from starlette.routing import Route as PathRoute
 
 from lakehouse.core.errors import CatalogBusyError, LakeError
+from lakehouse.core.idempotency import LIFETIME_S, MAX_KEY, IdempotencyStore, KeyedRequest, store_answer
 from lakehouse.core.names import CATALOG, MAIN
 from lakehouse.rest_catalog.authentication import Authenticator
 from lakehouse.rest_catalog.backend import CatalogBackend
-from lakehouse.rest_catalog.errors import ForbiddenError, NotFoundError, RestError, UnsupportedError
-from lakehouse.rest_catalog.idempotency import LIFETIME, IdempotencyStore, PendingResponse
+from lakehouse.rest_catalog.errors import (
+    CommitFailedError,
+    ForbiddenError,
+    NotFoundError,
+    RestError,
+    UnprocessableError,
+    UnsupportedError,
+)
 from lakehouse.rest_catalog.locations import table_locations
-from lakehouse.rest_catalog.messages import CatalogRequest, CatalogResponse
+from lakehouse.rest_catalog.messages import CatalogRequest, CatalogResponse, TransactionHook
 from lakehouse.rest_catalog.metadata_files import MetadataFiles, only_referenced_snapshots
 from lakehouse.rest_catalog.pointers import Namespaces, Pointers
 from lakehouse.rest_catalog.request_body import parse_object, read_body
@@ -38,6 +46,10 @@ if TYPE_CHECKING:
 
 _METHODS = ["GET", "HEAD", "POST", "DELETE", "PUT", "PATCH"]
 _LOG = logging.getLogger(__name__)
+#: How long a request waits for an earlier one with the same Idempotency-Key.
+_WAIT_S, _PAUSE_S = 30.0, 0.05
+#: A request that has not ended after this time died with its server; several servers may share a database.
+_ABANDONED_S = 600
 
 
 def create_app(
@@ -127,11 +139,16 @@ class _Server:
     def _once(self, route: Route, parsed: CatalogRequest, key: str, request: Request, body: bytes) -> CatalogResponse:
         """Execute a request unless one with the same key was; a client error is stored as a response too."""
         content = b"\n".join([request.method.encode(), request.url.path.encode(), request.url.query.encode(), body])
-        earlier = self._idempotency.begin(key, hashlib.sha256(content).hexdigest())
+        fingerprint = hashlib.sha256(content).hexdigest()
+        earlier = self._claim(key, fingerprint)
         if earlier is not None:
             return earlier
+
+        def store(response: CatalogResponse) -> TransactionHook:
+            return lambda db: store_answer(db, key, fingerprint, response.status, response.to_json())
+
         try:
-            response = route.handler(replace(parsed, store=PendingResponse(key).store))
+            response = route.handler(replace(parsed, store=store))
         except RestError as exc:
             if exc.status >= 500:
                 self._idempotency.release(key)
@@ -140,8 +157,23 @@ class _Server:
         except Exception:
             self._idempotency.release(key)
             raise
-        self._idempotency.finish(key, response)
+        self._idempotency.finish(key, fingerprint, response.status, response.to_json())
         return response
+
+    def _claim(self, key: str, fingerprint: str) -> CatalogResponse | None:
+        """Return the response to an earlier request with the key, or None: then the caller executes the request."""
+        if len(key) > MAX_KEY:
+            raise RestError(f"The Idempotency-Key is longer than {MAX_KEY} characters.")
+        deadline = time.monotonic() + _WAIT_S
+        while (earlier := self._idempotency.claim(key, fingerprint, _is_abandoned)) is not None:
+            if earlier.fingerprint != fingerprint:
+                raise UnprocessableError("The Idempotency-Key was used for another request.")
+            if earlier.status is not None:
+                return CatalogResponse.from_json(earlier.status, earlier.answer)
+            if time.monotonic() > deadline:
+                raise CommitFailedError("A request with the same Idempotency-Key is still in progress.")
+            time.sleep(_PAUSE_S)
+        return None
 
     def _branch(self, prefix: str) -> str:
         """Return the catalog name of the branch that a prefix names."""
@@ -167,7 +199,7 @@ class _Server:
             "defaults": {"namespace-separator": "%1F", **self._vending.defaults},
             "overrides": overrides,
             "endpoints": [route.endpoint for route in self._routes],
-            "idempotency-key-lifetime": LIFETIME,
+            "idempotency-key-lifetime": f"PT{LIFETIME_S // 3600}H",
         }
 
     def _credentials(self, request: CatalogRequest) -> CatalogResponse:
@@ -206,6 +238,10 @@ class _Server:
         envelope = json.dumps({"metadata-location": response.metadata, "config": {}, **storage}, separators=(",", ":"))
         content = envelope[:-1].encode() + b',"metadata":' + raw.strip() + b"}"
         return Response(content, response.status, headers, media_type="application/json")
+
+
+def _is_abandoned(request: KeyedRequest) -> bool:
+    return request.begun_at < time.time() - _ABANDONED_S
 
 
 def _segments(request: Request) -> list[str]:
