@@ -66,7 +66,7 @@ class _ListingGroup(_Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         only_options = not args or args[0].startswith("-")
-        if only_options and not any(each in self.commands or each in _HELP for each in args):
+        if only_options and not any(arg in self.commands or arg in _HELP for arg in args):
             args = ["list", *args]
         return super().parse_args(ctx, args)
 

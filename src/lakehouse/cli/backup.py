@@ -37,8 +37,15 @@ def _list(context: Context, dest: str) -> None:
     from lakehouse.lake.copies import list_backups
 
     rows = [
-        (each.id, each.made_at, len(each.state.main), len(each.state.branches), len(each.files), each.size)
-        for each in list_backups(context.settings(), dest)
+        (
+            manifest.id,
+            manifest.made_at,
+            len(manifest.state.main),
+            len(manifest.state.branches),
+            len(manifest.files),
+            manifest.size,
+        )
+        for manifest in list_backups(context.settings(), dest)
     ]
     show_rows(["backup", "made_at", "tables", "branches", "files", "bytes"], rows, context.output)
 
@@ -99,7 +106,7 @@ def _progress(update: Callable[[str], None] | None) -> Callable[[str], None]:
 
 
 def _notes(notes: Iterable[str]) -> None:
-    for each in notes:
+    for line in notes:
         note(f"Not taken: {each}.")
 
 
@@ -117,8 +124,17 @@ def verify(context: Context, tables: tuple[str, ...], deep: bool, against: str) 
     with show_status("Verifying") as update:
         report = context.lake.verify(*tables, deep=deep, against=against, progress=update or (lambda _: None))
     rows = [
-        ("damage" if each.is_damage else "notice", each.kind, each.table, each.ref, each.where, each.detail)
-        for each in sorted(report.findings, key=lambda each: (not each.is_damage, each.table, each.where))
+        (
+            "damage" if finding.is_damage else "notice",
+            finding.kind,
+            finding.table,
+            finding.ref,
+            finding.where,
+            finding.detail,
+        )
+        for finding in sorted(
+            report.findings, key=lambda finding: (not finding.is_damage, finding.table, finding.where)
+        )
     ]
     if rows or context.output != "table":
         show_rows(["severity", "kind", "table", "ref", "where", "detail"], rows, context.output)

@@ -23,27 +23,27 @@ tables_argument = click.argument("tables", nargs=-1, metavar="[TABLE]...", shell
 @click.option("--deep", is_flag=True, help="Also read manifests and list files: partitions, unreachable bytes.")
 def health(context: Context, tables: tuple[str, ...], deep: bool) -> None:
     """Score tables from 0 to 100, with reasons and what would help. The score comes from table metadata alone."""
-    found = context.lake.health(*tables, deep=deep)
+    healths = context.lake.health(*tables, deep=deep)
     if context.output == "json":
-        fields = [each.as_dict() for each in found]
-        show_rows(list(fields[0]) if fields else [], [list(each.values()) for each in fields], "json")
+        fields = [health.as_dict() for health in healths]
+        show_rows(list(fields[0]) if fields else [], [list(row.values()) for row in fields], "json")
         return
     names = ["table", "score", "files", "bytes", "delete_files", "snapshots", "what", "action", "gain"]
     rows = []
-    for each in found:
-        shown = size(each.bytes) if context.output == "table" else each.bytes
-        head = (each.table, each.score, each.files, shown, each.delete_files, each.snapshots)
-        if not each.reasons:
-            rows.append((*head, each.problem, "", ""))
-        for reason in each.reasons:
+    for health in healths:
+        shown = size(health.bytes) if context.output == "table" else health.bytes
+        head = (health.table, health.score, health.files, shown, health.delete_files, health.snapshots)
+        if not health.reasons:
+            rows.append((*head, health.problem, "", ""))
+        for reason in health.reasons:
             rows.append((*head, reason.text, reason.action, reason.gain))
             head = ("", "", "", "", "", "") if context.output == "table" else head
     show_rows(names, rows, context.output)
-    for each in found:
-        held = {name: count for name, count in each.deep.get("bytes", {}).items() if count}
+    for health in healths:
+        held = {name: count for name, count in health.deep.get("bytes", {}).items() if count}
         if held:
-            note(f"{each.table}: " + ", ".join(f"{name} {size(count)}" for name, count in held.items()))
-    if not found:
+            note(f"{health.table}: " + ", ".join(f"{name} {size(count)}" for name, count in held.items()))
+    if not healths:
         note(_NO_TABLES)
 
 
@@ -108,8 +108,8 @@ def prune(context: Context, everything: bool, dry_run: bool) -> None:
     """Remove jars of other releases, and class archives that no Spark has used for 30 days."""
     from lakehouse.lake.cache import prune_cache
 
-    found = prune_cache(context.settings().cache, everything, dry_run)
-    rows = [(str(path), size(count) if context.output == "table" else count) for path, count in found]
+    removed = prune_cache(context.settings().cache, everything, dry_run)
+    rows = [(str(path), size(count) if context.output == "table" else count) for path, count in removed]
     show_rows(["path", "bytes"], rows, context.output)
-    total = size(sum(count for _, count in found))
+    total = size(sum(count for _, count in removed))
     note(f"{total} would be removed." if dry_run else f"{total} removed.")

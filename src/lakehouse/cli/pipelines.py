@@ -19,7 +19,7 @@ def pipelines(context: Context) -> None:
         (
             pipeline.name,
             table.name,
-            ", ".join(each if isinstance(each, str) else each.name for each in getattr(table, "inputs", ())),
+            ", ".join(source if isinstance(source, str) else source.name for source in getattr(table, "inputs", ())),
             ", ".join(getattr(table, "key", ())),
             getattr(table, "partition_by", ""),
             table.description.splitlines()[0] if table.description else "",
@@ -53,22 +53,22 @@ def report(context: Context, table: str, start: str, end: str, file: Path | None
     """
     from lakehouse.tables.report import report_page
 
-    found = context.lake.report(table, start, end)
+    report = context.lake.report(table, start, end)
     names = ["at", "snapshot", "operation", "added", "removed", "rows", "files", "bytes", "source"]
     source = relative_paths if context.output == "table" else str
     rows = [
         (s.at, s.id, s.operation, s.rows_added, s.rows_removed, s.rows_total, s.files_total, s.bytes_total)
         + (source(s.source),)
-        for s in found.snapshots
+        for s in report.snapshots
     ]
     show_rows(names, rows, context.output)
-    if context.output == "table" and found.earlier and found.later:
-        then, now = found.earlier, found.later
+    if context.output == "table" and report.earlier and report.later:
+        then, now = report.earlier, report.later
         pairs = [("rows", then.rows, now.rows)]
         show_rows(["", f"as of {then.snapshot}", f"as of {now.snapshot}"], pairs, context.output)
     if file is not None:
         try:
-            file.write_text(report_page([found]))
+            file.write_text(report_page([report]))
         except OSError as exc:
             raise LakeError(f"{file} cannot be written: {exc.strerror}.", "Choose another file.") from exc
         note(f"Written to {file}.")

@@ -102,17 +102,17 @@ def status(context: Context) -> None:
     rows: list[tuple[object, ...]] = [(_SPARK, "stopped", None, None, None)]
     if health is not None:
         rows = [(_SPARK, "running", url, health["pid"], _memory_mb(health["pid"]))]
-    found = native.status(settings)
-    rows += [(each.service, each.state, each.url, each.pid, each.memory_mb) for each in found]
+    statuses = native.status(settings)
+    rows += [(status.service, status.state, status.url, status.pid, status.memory_mb) for status in statuses]
     show_rows(_COLUMNS, rows, context.output)
-    if any(each.service == "storage" for each in found):
+    if any(status.service == "storage" for status in statuses):
         from lakehouse.stack.context import stack_context
         from lakehouse.stack.services.storage import description
 
         note(f"storage is {description(stack_context(settings))}")
-    for each in found:
-        if each.reason:
-            note(f"{each.service} is {each.state}: {each.reason} (lake logs {each.service})")
+    for status in statuses:
+        if status.reason:
+            note(f"{status.service} is {status.state}: {status.reason} (lake logs {status.service})")
 
 
 def _memory_mb(pid: int) -> int | None:

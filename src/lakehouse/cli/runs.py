@@ -27,16 +27,16 @@ def list_(context: Context, limit: int) -> None:
     names = ["run", "pipeline", "state", "started_at", "partitions", "rows", "rejected", "broken_rules"]
     rows = [
         (
-            each.id,
-            each.pipeline,
-            each.state,
-            each.started_at,
-            _shorten(each.partitions),
-            each.rows,
-            each.rejected,
-            sum(not outcome.passed for outcome in each.outcomes),
+            run.id,
+            run.pipeline,
+            run.state,
+            run.started_at,
+            _shorten(run.partitions),
+            run.rows,
+            run.rejected,
+            sum(not outcome.passed for outcome in run.outcomes),
         )
-        for each in context.lake.runs()[:limit]
+        for run in context.lake.runs()[:limit]
     ]
     show_rows(names, rows, context.output)
     if not rows:
@@ -64,8 +64,8 @@ def show_record(record: RunRecord, output: str) -> None:
         return
     names = ["table", "partitions", "rows", "rejected", "snapshot", "seconds", "note"]
     rows = [
-        (each.table, _shorten(each.partitions), each.rows, each.rejected, each.snapshot, each.seconds, each.note)
-        for each in record.tables
+        (table.table, _shorten(table.partitions), table.rows, table.rejected, table.snapshot, table.seconds, table.note)
+        for table in record.tables
     ]
     show_rows(names, rows, output)
     for outcome in record.outcomes:
@@ -83,10 +83,15 @@ def show_record(record: RunRecord, output: str) -> None:
 
 def _show_outcomes(record: RunRecord, output: str) -> None:
     names = ["table", "rule", "severity", "passed", "broken", "detail"]
-    rows = [(each.table, each.name, each.severity, each.passed, each.broken, each.detail) for each in record.outcomes]
+    rows = [
+        (outcome.table, outcome.name, outcome.severity, outcome.passed, outcome.broken, outcome.detail)
+        for outcome in record.outcomes
+    ]
     if rows:
         show_rows(names, rows, output)
-    if broken := [(each.table, each.name, row) for each in record.outcomes if not each.passed for row in each.rows]:
+    if broken := [
+        (outcome.table, outcome.name, row) for outcome in record.outcomes if not outcome.passed for row in outcome.rows
+    ]:
         show_rows(["table", "rule", "row"], broken, output)
     if record.error:
         note(f"{record.error.get('message', '')} {record.error.get('hint', '')}")

@@ -61,7 +61,7 @@ def show(context: Context) -> None:
     """Show every setting, its value and its origin. Secrets are hidden."""
     from lakehouse.config.show import show_settings
 
-    lines = [(each.setting, each.value, each.source, each.help) for each in show_settings(context.all_settings())]
+    lines = [(line.setting, line.value, line.source, line.help) for line in show_settings(context.all_settings())]
     show_rows(["setting", "value", "from", "meaning"], lines, context.output)
 
 
@@ -86,9 +86,9 @@ def doctor(context: Context, deep: bool) -> None:
 
     with show_status("Checking"):
         findings = list(examine(context.settings(), deep))
-    rows = [(each.check, each.state, each.found, each.do) for each in findings]
+    rows = [(finding.check, finding.state, finding.found, finding.do) for finding in findings]
     show_rows(["check", "state", "found", "what to do"], rows, context.output)
-    failed = sum(each.state == "fail" for each in findings)
+    failed = sum(finding.state == "fail" for finding in findings)
     if failed:
         note(f"{failed} of {len(findings)} checks failed.")
         raise click.exceptions.Exit(1)

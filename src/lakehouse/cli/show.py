@@ -145,7 +145,7 @@ def _json(names: Sequence[str], rows: Sequence[Sequence[Any]], out: TextIO) -> N
     import json
 
     objects = [dict(zip(names, map(jsonable, row), strict=True)) for row in rows]
-    out.write("[" + ",\n ".join(json.dumps(each, ensure_ascii=False) for each in objects) + "]\n")
+    out.write("[" + ",\n ".join(json.dumps(row, ensure_ascii=False) for row in objects) + "]\n")
 
 
 def _csv(names: Sequence[str], rows: Sequence[Sequence[Any]], out: TextIO) -> None:

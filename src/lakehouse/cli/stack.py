@@ -28,15 +28,15 @@ def list_(context: Context) -> None:
     settings = context.settings()
     rows = [
         (
-            each.name,
-            each.version,
-            ", ".join(each.needs),
-            next((port.address(settings) for port in each.ports if port.url), ""),
-            "natively, compose" if each.process else "compose",
-            each.licence,
-            each.about,
+            service.name,
+            service.version,
+            ", ".join(service.needs),
+            next((port.address(settings) for port in service.ports if port.url), ""),
+            "natively, compose" if service.process else "compose",
+            service.licence,
+            service.about,
         )
-        for each in services()
+        for service in services()
     ]
     show_rows(["service", "version", "needs", "url", "runs", "licence", "about"], rows, context.output)
 
@@ -73,10 +73,10 @@ def render(context: Context, folder: Path, check: bool) -> None:
     from lakehouse.stack.compose import stale, write
 
     if check:
-        found = stale(folder)
-        for name in found:
+        stale_files = stale(folder)
+        for name in stale_files:
             note(f"stale    {folder / name}")
-        sys.exit(1 if found else 0)
+        sys.exit(1 if stale_files else 0)
     for file, kept in write(folder):
         note(f"{'kept    ' if kept else 'written '} {file}")
     note(f"Next: docker compose --project-directory {folder} --profile all up --wait")
@@ -95,7 +95,7 @@ def rotate_token(context: Context) -> None:
 
     settings = context.settings()
     rotate_secret(settings, "rest_token")
-    running = [each.service for each in native.status(settings) if each.service in ("rest", "trino")]
+    running = [status.service for status in native.status(settings) if status.service in ("rest", "trino")]
     if running:
         native.up(settings, running, progress=note)
     note("The REST catalog has a new token.")

@@ -18,10 +18,10 @@ def tables(context: Context, dropped: bool) -> None:
     if dropped:
         show_rows(["table"], [(name,) for name in context.lake.dropped()], context.output)
         return
-    found = context.lake.tables()
+    tables = context.lake.tables()
     names = ["table", "format", "rows", "files", "bytes", "partitioned_by", "key", "changed_at"]
     rows = []
-    for info in found:
+    for info in tables:
         now = info.current
         stored = now.bytes_total if now else 0
         rows.append(
@@ -37,7 +37,7 @@ def tables(context: Context, dropped: bool) -> None:
             )
         )
     show_rows(names, rows, context.output)
-    for info in found:
+    for info in tables:
         if info.problem:
             note(f"{info.name}: {info.problem}")
     if not rows:

@@ -62,18 +62,16 @@ def diff(context: Context, table: str, start: str, end: str, key: str, limit: in
     an ISO time, or words such as yesterday and '2 hours ago'. Times are UTC.
     """
     names = [part.strip() for part in key.split(",") if part.strip()]
-    found = context.lake.diff(table, start, end, names, limit)
-    show_rows(found.rows.names, found.rows.rows(), context.output)
-    for column in found.columns_added:
+    diff = context.lake.diff(table, start, end, names, limit)
+    show_rows(diff.rows.names, diff.rows.rows(), context.output)
+    for column in diff.columns_added:
         note(f"column added: {column.name} {column.type}")
-    for column in found.columns_removed:
+    for column in diff.columns_removed:
         note(f"column removed: {column.name} {column.type}")
-    for old, new in found.columns_changed:
+    for old, new in diff.columns_changed:
         note(f"column changed: {old.name} {old.type} -> {new.type}")
-    by = f" by key {', '.join(found.key)}" if found.key else " (no key; set one with --key)"
-    note(
-        f"{found.added} added, {found.removed} removed, {found.changed} changed{by}, from {found.start} to {found.end}"
-    )
+    by = f" by key {', '.join(diff.key)}" if diff.key else " (no key; set one with --key)"
+    note(f"{diff.added} added, {diff.removed} removed, {diff.changed} changed{by}, from {diff.start} to {diff.end}")
 
 
 @command("lake rollback crm.leads --to yesterday\nlake rollback crm.leads --to 5781947118336215154")

@@ -40,13 +40,13 @@ class RemotePipeline:
         """A pipeline as GET /pipelines shows it."""
         tables = tuple(
             RemoteTable(
-                each["name"],
-                tuple(each["made_from"]),
-                tuple(each["key"]),
-                each["partitioned_by"],
-                each["description"],
+                table["name"],
+                tuple(table["made_from"]),
+                tuple(table["key"]),
+                table["partitioned_by"],
+                table["description"],
             )
-            for each in shown["tables"]
+            for table in shown["tables"]
         )
         partitions = _partitions(shown["name"], shown.get("partitions"))
         return cls(shown["name"], tables, partitions, shown.get("description", ""), shown["settings"])

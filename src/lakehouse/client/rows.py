@@ -32,7 +32,7 @@ class StreamedRows:
         self._response, self._limit = response, limit
         self._reader = self._guarded(lambda: pyarrow.ipc.open_stream(response))
         described = (self._reader.schema.metadata or {}).get(COLUMNS_KEY.encode(), b"[]")
-        self.columns = tuple(Column(**each) for each in json.loads(described))
+        self.columns = tuple(Column(**column) for column in json.loads(described))
         self._schema: pyarrow.Schema = self._reader.schema.remove_metadata()
         self._held: list[pyarrow.RecordBatch] = []
         self._table: pyarrow.Table | None = None

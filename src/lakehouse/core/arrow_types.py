@@ -75,15 +75,15 @@ def _converter(kind: pyarrow.DataType) -> Convert | None:
         return str
     if types.is_map(kind):
         key, item = _or_same(_converter(kind.key_type)), _or_same(_converter(kind.item_type))
-        return lambda value: [(key(name), None if each is None else item(each)) for name, each in value.items()]
+        return lambda value: [(key(name), None if entry is None else item(entry)) for name, entry in value.items()]
     if types.is_list(kind):
         inner = _or_same(_converter(kind.value_type))
-        return lambda value: [None if each is None else inner(each) for each in value]
+        return lambda value: [None if entry is None else inner(entry) for entry in value]
     if types.is_struct(kind):
         names = [field.name for field in kind]
         parts = [_or_same(_converter(field.type)) for field in kind]
         return lambda value: {
-            name: None if each is None else part(each) for name, part, each in zip(names, parts, value, strict=True)
+            name: None if entry is None else part(entry) for name, part, entry in zip(names, parts, value, strict=True)
         }
     return None
 

@@ -128,7 +128,7 @@ class ArrowEncoder:
         import pyarrow
 
         nothing = pyarrow.RecordBatch.from_arrays(
-            [pyarrow.array([], each.type) for each in self._schema], schema=self._schema
+            [pyarrow.array([], field.type) for field in self._schema], schema=self._schema
         )
         self._writer.write_batch(nothing, {SUMMARY_KEY: json.dumps(summary)})
         self._writer.close()
@@ -216,13 +216,13 @@ def encoder(name: str) -> Encoder:
 
 def unique(names: Sequence[str]) -> list[str]:
     """The names, with a number after those that occurred before: an object has each name once."""
-    found: list[str] = []
+    names_so_far: list[str] = []
     for name in names:
         number, candidate = 2, name
-        while candidate in found:
+        while candidate in names_so_far:
             number, candidate = number + 1, f"{name}_{number}"
-        found.append(candidate)
-    return found
+        names_so_far.append(candidate)
+    return names_so_far
 
 
 def converted(batch: pyarrow.RecordBatch, converters: Sequence[Callable[[Any], Any] | None]) -> Any:

@@ -26,10 +26,10 @@ def mask(text: str) -> str:
     return _PARAMETER.sub(rf"\1{HIDDEN}", _BEFORE_HOST.sub(_without_password, text))
 
 
-def _without_password(found: re.Match[str]) -> str:
-    if _HOST_AND_PATH.match(found[1]):
-        return found[0]
-    user, colon, password = found[1].partition(":")
+def _without_password(match: re.Match[str]) -> str:
+    if _HOST_AND_PATH.match(match[1]):
+        return match[0]
+    user, colon, password = match[1].partition(":")
     if password in _EXAMPLES:
-        return found[0]
+        return match[0]
     return f"://{user}:{HIDDEN}@" if colon else f"://{HIDDEN}@"

@@ -62,5 +62,5 @@ def version_of(name: str) -> int:
     """Return the version in the name of a metadata file, such as `00003-….metadata.json` or `v3.metadata.json`; -1 if none."""
     import re
 
-    found = re.match(r"v?(\d+)[-.]", name)
-    return int(found[1]) if found else -1
+    match = re.match(r"v?(\d+)[-.]", name)
+    return int(match[1]) if match else -1

@@ -65,8 +65,8 @@ class LocalRawArea:
         return file_uri(self.folder / name)
 
     def list(self, folder: str) -> Sequence[RawFile]:
-        found = (self.stat(str(file.relative_to(self.folder))) for file in (self.folder / folder).rglob("*"))
-        return sorted((file for file in found if file), key=lambda file: file.name)
+        files = (self.stat(str(file.relative_to(self.folder))) for file in (self.folder / folder).rglob("*"))
+        return sorted((file for file in files if file), key=lambda file: file.name)
 
     def stat(self, name: str) -> RawFile | None:
         file = self.folder / name

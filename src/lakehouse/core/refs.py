@@ -89,10 +89,10 @@ class Ref:
     """The process that works on it; None if a user created it."""
 
     def __post_init__(self) -> None:
-        if self.owner is None and (found := _OWNED.fullmatch(self.message)):
-            owner = BranchOwner(found["host"], int(found["pid"]), found["started"])
+        if self.owner is None and (owned := _OWNED.fullmatch(self.message)):
+            owner = BranchOwner(owned["host"], int(owned["pid"]), owned["started"])
             object.__setattr__(self, "owner", owner)
-            object.__setattr__(self, "message", found["message"])
+            object.__setattr__(self, "message", owned["message"])
 
 
 @dataclass(frozen=True)

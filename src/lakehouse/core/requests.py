@@ -127,7 +127,7 @@ class IngestRequest:
             ("format", self.format, ("", *FORMATS)),
         ):
             if given not in known:
-                raise UnknownChoiceError(name, given, [each for each in known if each])
+                raise UnknownChoiceError(name, given, [choice for choice in known if choice])
 
 
 @dataclass(frozen=True)

@@ -72,13 +72,13 @@ class CatalogState:
 
     def entries(self) -> Iterator[tuple[str, TableEntry]]:
         """Yield every table of main, a branch, a tag or the dropped ones, with the name of what refers to it."""
-        yield from ((MAIN, each) for each in self.main)
+        yield from ((MAIN, entry) for entry in self.main)
         for branch in self.branches:
-            yield from ((f"branch {branch.ref.name}", each) for each in branch.tables)
-            yield from ((f"base of {branch.ref.name}", each) for each in branch.base)
+            yield from ((f"branch {branch.ref.name}", entry) for entry in branch.tables)
+            yield from ((f"base of {branch.ref.name}", entry) for entry in branch.base)
         for tag in self.tags:
-            yield from ((f"tag {tag.ref.name}", each) for each in tag.tables)
-        yield from (("dropped", each.entry) for each in self.dropped)
+            yield from ((f"tag {tag.ref.name}", entry) for entry in tag.tables)
+        yield from (("dropped", table.entry) for table in self.dropped)
 
     def logged(self) -> Iterator[ReachableFile]:
         """Yield what the log refers to. Its files may have expired."""
@@ -93,14 +93,16 @@ class CatalogState:
             self,
             main=_moved(self.main, move),
             branches=tuple(
-                replace(each, tables=_moved(each.tables, move), base=_moved(each.base, move)) for each in self.branches
+                replace(branch, tables=_moved(branch.tables, move), base=_moved(branch.base, move))
+                for branch in self.branches
             ),
-            tags=tuple(replace(each, tables=_moved(each.tables, move)) for each in self.tags),
+            tags=tuple(replace(tag, tables=_moved(tag.tables, move)) for tag in self.tags),
             dropped=tuple(
-                replace(each, entry=replace(each.entry, pointer=move(each.entry.pointer))) for each in self.dropped
+                replace(table, entry=replace(table.entry, pointer=move(table.entry.pointer))) for table in self.dropped
             ),
             log=tuple(
-                replace(each, tables=tuple(_moved_change(change, move) for change in each.tables)) for each in self.log
+                replace(entry, tables=tuple(_moved_change(change, move) for change in entry.tables))
+                for entry in self.log
             ),
         )
 
@@ -115,23 +117,27 @@ def state_from_dict(data: Mapping[str, Any]) -> CatalogState:
         main=_entries(data["main"]),
         namespaces=data["namespaces"],
         branches=tuple(
-            BranchState(Ref(**each["ref"]), _entries(each["tables"]), _entries(each["base"]), each["namespaces"])
-            for each in data["branches"]
+            BranchState(
+                Ref(**branch["ref"]), _entries(branch["tables"]), _entries(branch["base"]), branch["namespaces"]
+            )
+            for branch in data["branches"]
         ),
-        tags=tuple(TagState(Ref(**each["ref"]), _entries(each["tables"])) for each in data["tags"]),
-        dropped=tuple(DroppedTable(each["branch"], _entry(each["entry"]), each["at"]) for each in data["dropped"]),
-        log=tuple(_log_entry(each) for each in data["log"]),
+        tags=tuple(TagState(Ref(**tag["ref"]), _entries(tag["tables"])) for tag in data["tags"]),
+        dropped=tuple(DroppedTable(table["branch"], _entry(table["entry"]), table["at"]) for table in data["dropped"]),
+        log=tuple(_log_entry(entry) for entry in data["log"]),
         missing=tuple(data.get("missing", ())),
     )
 
 
 def _log_entry(data: Mapping[str, Any]) -> LogEntry:
-    changes = tuple(Change(TableName(**each["table"]), each["before"], each["after"]) for each in data["tables"])
+    changes = tuple(
+        Change(TableName(**change["table"]), change["before"], change["after"]) for change in data["tables"]
+    )
     return LogEntry(data["id"], data["at"], data["branch"], Commit(**data["commit"]), changes)
 
 
 def _entries(data: list[Mapping[str, Any]]) -> tuple[TableEntry, ...]:
-    return tuple(_entry(each) for each in data)
+    return tuple(_entry(entry) for entry in data)
 
 
 def _entry(data: Mapping[str, Any]) -> TableEntry:
@@ -139,7 +145,7 @@ def _entry(data: Mapping[str, Any]) -> TableEntry:
 
 
 def _moved(entries: tuple[TableEntry, ...], move: Move) -> tuple[TableEntry, ...]:
-    return tuple(replace(each, pointer=move(each.pointer)) for each in entries)
+    return tuple(replace(entry, pointer=move(entry.pointer)) for entry in entries)
 
 
 def _moved_change(change: Change, move: Move) -> Change:

@@ -74,8 +74,8 @@ class Events:
     def flush(self, seconds: float | None = None) -> bool:
         """Wait until every message was delivered or given up; False if that takes longer than the timeout."""
         spans = self._tracer.sink if self._tracer else None
-        sinks = [each for each in (self._lineage_url, self._webhook, spans) if each is not None]
-        delivered = [each.flush(seconds) for each in sinks]
+        sinks = [sink for sink in (self._lineage_url, self._webhook, spans) if sink is not None]
+        delivered = [sink.flush(seconds) for sink in sinks]
         return all(delivered)
 
     def _write(self, setting: str, lines: RotatingLines, event: Mapping[str, Any]) -> None:

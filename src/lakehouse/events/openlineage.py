@@ -80,8 +80,8 @@ def run_event(kind: str, work: Work, namespace: str, at: datetime | None = None)
                 )
             },
         },
-        "inputs": [_dataset(each) for each in work.inputs],
-        "outputs": [_dataset(each, is_output=True) for each in work.outputs],
+        "inputs": [_dataset(dataset) for dataset in work.inputs],
+        "outputs": [_dataset(dataset, is_output=True) for dataset in work.outputs],
         "producer": _PRODUCER,
         "schemaURL": _RUN_EVENT,
     }
@@ -94,12 +94,12 @@ def _dataset(dataset: Dataset, is_output: bool = False) -> dict[str, Any]:
         facets["schema"] = _facet("1-1-1/SchemaDatasetFacet", fields=fields)
     if dataset.version:
         facets["version"] = _facet("1-0-1/DatasetVersionDatasetFacet", datasetVersion=dataset.version)
-    found = {"namespace": dataset.namespace, "name": dataset.name, "facets": facets}
+    described = {"namespace": dataset.namespace, "name": dataset.name, "facets": facets}
     if is_output and dataset.rows is not None:
-        found["outputFacets"] = {
+        described["outputFacets"] = {
             "outputStatistics": _facet("1-0-2/OutputStatisticsOutputDatasetFacet", rowCount=dataset.rows)
         }
-    return found
+    return described
 
 
 def _facet(schema: str, **fields: Any) -> dict[str, Any]:

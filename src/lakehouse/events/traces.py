@@ -62,7 +62,7 @@ def otlp(spans: Sequence[Any]) -> dict[str, Any]:
 
 
 def _span(span: Any) -> dict[str, Any]:
-    found = {
+    described = {
         "traceId": f"{span.context.trace_id:032x}",
         "spanId": f"{span.context.span_id:016x}",
         "name": span.name,
@@ -73,11 +73,11 @@ def _span(span: Any) -> dict[str, Any]:
         "status": {},
     }
     if span.parent is not None:
-        found["parentSpanId"] = f"{span.parent.span_id:016x}"
+        described["parentSpanId"] = f"{span.parent.span_id:016x}"
     if not span.status.is_ok:
         # Without the error's text, which may hold values of rows: the run's record has it.
-        found["status"] = {"code": _FAILED}
-    return found
+        described["status"] = {"code": _FAILED}
+    return described
 
 
 def _attributes(attributes: Mapping[str, Any] | None) -> list[dict[str, Any]]:

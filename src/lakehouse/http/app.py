@@ -116,8 +116,8 @@ async def _explain_bug(request: Request, exc: Exception) -> Response:
 
 async def _explain_validation(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, RequestValidationError)
-    found: list[Any] = list(exc.errors())
-    parts = [f"{'.'.join(str(part) for part in each['loc'][1:]) or 'body'}: {each['msg']}" for each in found]
+    errors: list[Any] = list(exc.errors())
+    parts = [f"{'.'.join(str(part) for part in error['loc'][1:]) or 'body'}: {error['msg']}" for error in errors]
     more = f" and {len(parts) - _SHOWN_VALIDATION_ERRORS} more" if len(parts) > _SHOWN_VALIDATION_ERRORS else ""
     message = "; ".join(part[:200] for part in parts[:_SHOWN_VALIDATION_ERRORS])
     return _failed(request, BadRequestError(f"The request is wrong: {message}{more}.", "See /docs."))

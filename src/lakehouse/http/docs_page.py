@@ -35,9 +35,9 @@ def render(openapi: Mapping[str, Any]) -> str:
 
 def _operation(method: str, path: str, operation: Mapping[str, Any], openapi: Mapping[str, Any]) -> str:
     text = operation.get("description", "")
-    rows = "".join(_parameter(each) for each in operation.get("parameters", ()))
+    rows = "".join(_parameter(parameter) for parameter in operation.get("parameters", ()))
     parameters = f"<table>{rows}</table>" if rows else ""
-    examples = "".join(f"<pre>{escape(json.dumps(each))}</pre>" for each in _examples(operation, openapi))
+    examples = "".join(f"<pre>{escape(json.dumps(example))}</pre>" for example in _examples(operation, openapi))
     first = escape(text.split("\n")[0])
     return (
         f'<details><summary><span class="method">{method}</span><code>{escape(path)}</code> {first}</summary>'

@@ -96,8 +96,8 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 def status_of(error: LakeError) -> int:
     """The HTTP status of an error."""
-    found = next((status for kind, status in STATUSES if isinstance(error, kind)), None)
-    return found or _BY_CODE.get(error.code) or (400 if error.is_user_error else 500)
+    status = next((status for kind, status in STATUSES if isinstance(error, kind)), None)
+    return status or _BY_CODE.get(error.code) or (400 if error.is_user_error else 500)
 
 
 def error_response(error: LakeError) -> Response:

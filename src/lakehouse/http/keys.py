@@ -103,8 +103,8 @@ class KeyStore:
             request.scope,
             _hasher().hash(text),
             request.name,
-            tuple(check_part(each, "namespace") for each in request.namespaces),
-            tuple(check_part(each, "branch") for each in request.branches),
+            tuple(check_part(namespace, "namespace") for namespace in request.namespaces),
+            tuple(check_part(branch, "branch") for branch in request.branches),
             _now(),
             request.expires_at.astimezone(UTC).isoformat(timespec="seconds") if request.expires_at else "",
         )
@@ -139,10 +139,10 @@ class KeyStore:
 
     def get(self, identifier: str) -> ApiKey:
         """A key by its prefix."""
-        found = self._read().get(identifier.removeprefix(f"{_BRAND}_").partition("_")[0])
-        if found is None:
+        key = self._read().get(identifier.removeprefix(f"{_BRAND}_").partition("_")[0])
+        if key is None:
             raise NotFoundError(f"There is no key {identifier[:20]!r}.", "List them: lake keys list")
-        return found
+        return key
 
     def verify(self, text: str) -> Principal:
         """The caller whose key this is; raises UnauthorizedError."""
@@ -179,10 +179,10 @@ class KeyStore:
     def _read(self) -> dict[str, ApiKey]:
         """The keys; the file is read again when it was replaced, so that a revoked key ends at once."""
         try:
-            found = self._file.stat()
+            status = self._file.stat()
         except FileNotFoundError:
             return {}
-        stamp = (found.st_ino, found.st_mtime_ns, found.st_size)
+        stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
         if stamp != self._stamp:
             self._keys = {key.id: key for key in self._parsed()}
             self._stamp = stamp
@@ -192,8 +192,8 @@ class KeyStore:
         try:
             listed = json.loads(self._file.read_text())
             return [
-                ApiKey(**{**each, **{name: tuple(each[name]) for name in ("namespaces", "branches")}})
-                for each in listed
+                ApiKey(**{**fields, **{name: tuple(fields[name]) for name in ("namespaces", "branches")}})
+                for fields in listed
             ]
         except (OSError, ValueError, TypeError) as exc:
             raise BadSettingError(

@@ -66,4 +66,4 @@ def _folders(warehouse: str) -> list[str]:
         return [warehouse.rstrip("/") + "/"]
     path = local_path(warehouse)
     paths = {str(path), str(path.resolve())}
-    return sorted({form for each in paths for form in (f"{each}/", f"file:{each}/", f"file://{each}/")})
+    return sorted({form for path in paths for form in (f"{path}/", f"file:{path}/", f"file://{path}/")})

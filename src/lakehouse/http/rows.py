@@ -50,10 +50,10 @@ def _json_lines(path: Path) -> Path:
     if path.stat().st_size > _MAX_JSON:
         raise RequestTooLargeError(f"A JSON body has at most {_MAX_JSON:,} bytes.", "Send application/x-ndjson.")
     try:
-        found: Any = json.loads(path.read_bytes())
+        content: Any = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as exc:
         raise BadRequestError("The body is not JSON.", "Send an array of objects, or application/x-ndjson.") from exc
-    rows = found.get("rows", [found]) if isinstance(found, dict) else found
+    rows = content.get("rows", [content]) if isinstance(content, dict) else content
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise BadRequestError("The body is not an array of objects.", 'Send [{"id": 1}], or {"rows": [...]}.')
     if not rows:

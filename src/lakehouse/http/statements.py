@@ -111,12 +111,12 @@ class StatementStore:
 
     def get(self, identifier: str, caller: Principal) -> StoredStatement:
         """A statement of the caller, or of anybody for an admin."""
-        found = self._statements.get(identifier)
-        if found is None or not (found.owner.id == caller.id or caller.scope == "admin"):
+        statement = self._statements.get(identifier)
+        if statement is None or not (statement.owner.id == caller.id or caller.scope == "admin"):
             raise NotFoundError(
                 f"There is no statement {identifier[:40]!r}.", f"Results are kept for {_LIFETIME_S / 60:.0f} minutes."
             )
-        return found
+        return statement
 
     def close(self) -> None:
         """Stop all statements and remove their results."""
@@ -128,8 +128,8 @@ class StatementStore:
 
     def _forget(self, is_old: Callable[[StoredStatement], bool]) -> None:
         with self._lock:
-            old = [each for each in self._statements.values() if is_old(each)]
-            for each in old:
-                del self._statements[each.id]
-        for each in old:
-            each.forget()
+            old = [statement for statement in self._statements.values() if is_old(statement)]
+            for statement in old:
+                del self._statements[statement.id]
+        for statement in old:
+            statement.forget()

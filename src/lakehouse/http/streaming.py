@@ -59,7 +59,7 @@ def accepted_format(accept: str) -> str:
             wanted.append((-float(quality), name.strip()))
         except ValueError:
             continue
-    for negative, name in sorted(wanted, key=lambda each: each[0]):
+    for negative, name in sorted(wanted, key=lambda entry: entry[0]):
         if negative < 0 and name in FORMATS:
             return FORMATS[name]
     raise NotAcceptableError(

@@ -131,10 +131,10 @@ class _MultipartReader:
         self._header, self._value = b"", b""
         if name != b"content-disposition":
             return
-        found = {key.lower(): text for key, text in _HEADER.findall(value)}
-        self._field = found.get("name", "")[:200]
-        if "filename" in found:
-            self._out = self._upload.new_file(found["filename"]).open("wb")
+        headers = {key.lower(): text for key, text in _HEADER.findall(value)}
+        self._field = headers.get("name", "")[:200]
+        if "filename" in headers:
+            self._out = self._upload.new_file(headers["filename"]).open("wb")
         else:
             self._upload.fields[self._field] = ""
 
@@ -187,10 +187,10 @@ def _check_parquet(path: Path, limit: int) -> None:
     from pyarrow import parquet
 
     try:
-        found = parquet.read_metadata(path)
+        metadata = parquet.read_metadata(path)
     except (OSError, pyarrow.ArrowException) as exc:
         raise BadRequestError(f"{path.name} is not a complete Parquet file.", "Send it again.") from exc
-    if sum(found.row_group(at).total_byte_size for at in range(found.num_row_groups)) > limit:
+    if sum(metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups)) > limit:
         raise _bomb(path, limit)
 
 

@@ -132,8 +132,10 @@ class Lake(LakeInterface):
     def tables(self, names: Sequence[str] | None = None) -> list[TableInfo]:
         """Every table, or those with these names; one that cannot be read has the reason in `problem`."""
         wanted = None if names is None else set(names)
-        found = [(name, each) for name, each in self._tables().all() if wanted is None or str(name) in wanted]
-        return [describe_or_problem(name, table_format) for name, table_format in found]
+        listed = [
+            (name, table_format) for name, table_format in self._tables().all() if wanted is None or str(name) in wanted
+        ]
+        return [describe_or_problem(name, table_format) for name, table_format in listed]
 
     def table_names(self) -> list[str]:
         """The names of all tables, sorted, without reading any of them."""
@@ -183,7 +185,7 @@ class Lake(LakeInterface):
         self.sql(statement, engine="spark")
         if statement.startswith("CALL"):  # an INSERT is logged by its engine
             catalog.record_statement(parsed, before, Commit("rollback", message=f"{name} to snapshot {snapshot}"))
-        return next(each for each in table_format.history(parsed) if each.is_current)
+        return next(snapshot for snapshot in table_format.history(parsed) if snapshot.is_current)
 
     def drop(self, name: str) -> None:
         """Drop a table softly: its files stay until maintenance, so `undrop` can restore it."""
@@ -310,8 +312,8 @@ class Lake(LakeInterface):
         names = tuple(TableName.parse(name) for name in tables)
         for name in names:
             self._tables().format_of(name)
-        found = maintainer.health().tables(names)
-        return maintainer.deepened(found) if deep else found
+        healths = maintainer.health().tables(names)
+        return maintainer.deepened(healths) if deep else healths
 
     def maintain(
         self,
@@ -388,6 +390,6 @@ def _as_result(report: MaintenanceReport) -> Result:
     """Return the actions of a maintenance as the rows of a statement."""
     names = {"action": "string", "state": "string", "files_before": "int", "files_after": "int", "bytes": "bigint"}
     names |= {"snapshots": "int", "detail": "string"}
-    rows = [tuple(getattr(each, name) for name in names) for each in report.actions]
+    rows = [tuple(getattr(action, name) for name in names) for action in report.actions]
     columns = tuple(Column(name, kind) for name, kind in names.items())
     return Result(columns, ListedRows(list(names), rows), Explain("maintenance", "as lake maintain does it"))

@@ -19,13 +19,13 @@ def prune_cache(cache: Path, everything: bool = False, dry_run: bool = False) ->
     if not cache.is_dir():
         return []
     with locked(cache / "jars.lock"):
-        found = [(path, _size(path)) for path in (_contents(cache) if everything else _unused(cache))]
-        for path, _ in found if not dry_run else ():
+        sizes = [(path, _size(path)) for path in (_contents(cache) if everything else _unused(cache))]
+        for path, _ in sizes if not dry_run else ():
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
-    return found
+    return sizes
 
 
 def _contents(cache: Path) -> Iterator[Path]:
@@ -48,5 +48,5 @@ def _unused(cache: Path) -> Iterator[Path]:
 
 
 def _size(path: Path) -> int:
-    files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
-    return sum(each.stat().st_size for each in files)
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files)

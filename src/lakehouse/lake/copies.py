@@ -151,7 +151,7 @@ def list_backups(settings: Settings, dest: str | Path) -> list[Manifest]:
     """Return the backups in a folder or below s3://bucket/prefix, oldest first."""
     store = backup_store(settings, dest)
     store.check()
-    return [store.manifest(each) for each in store.ids()]
+    return [store.manifest(backup) for backup in store.ids()]
 
 
 def backup_store(settings: Settings, dest: str | Path) -> BackupStore:

@@ -54,7 +54,7 @@ def _run_hudi(spark: EngineRunner, table: TableName, sql: str) -> None:
 
 def _oldest_run(runs: RunLog) -> datetime | None:
     """Return when the oldest run that is still at work began."""
-    begun = [datetime.fromisoformat(each.started_at) for each in runs.all() if each.state == "running"]
+    begun = [datetime.fromisoformat(run.started_at) for run in runs.all() if run.state == "running"]
     return min(begun, default=None)
 
 
@@ -63,7 +63,7 @@ def _holders(catalog: Catalog, runs: RunLog, table: TableName) -> list[str]:
     return [
         ref.name
         for ref in catalog.branch_refs()
-        if _may_be_published(ref.name, runs) and any(each.table == table for each in catalog.changes(ref.name))
+        if _may_be_published(ref.name, runs) and any(change.table == table for change in catalog.changes(ref.name))
     ]
 
 

@@ -123,7 +123,7 @@ class Observer:
             within: also those that the pipeline builds itself.
         """
         built = set() if within else {table.name for table in pipeline.tables}
-        found: dict[tuple[str, str], Dataset] = {}
+        datasets: dict[tuple[str, str], Dataset] = {}
         for table in tables:
             names = (
                 [(self._namespace, name) for name in table.upstream if name not in built]
@@ -132,8 +132,8 @@ class Observer:
             )
             sources = [source.name for source in table.sources] if isinstance(table, Table) else [table.folder]
             for namespace, name in (*names, *((f"source.{pipeline.name}", source) for source in sources)):
-                found[(namespace, name)] = Dataset(namespace, name)
-        return list(found.values())
+                datasets[(namespace, name)] = Dataset(namespace, name)
+        return list(datasets.values())
 
     def _dataset(self, name: str, snapshot: str, rows: int, is_on_main: bool = True) -> Dataset:
         columns: list[tuple[str, str]] = []

@@ -112,7 +112,7 @@ def pipeline_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
 
 def _table_spec(pipeline: Pipeline, table: Table | FilesTable) -> dg.AssetSpec:
     inputs = table.inputs if isinstance(table, Table) else ()
-    names = [each if isinstance(each, str) else each.name for each in inputs]
+    names = [source if isinstance(source, str) else source.name for source in inputs]
     return dg.AssetSpec(
         asset_key(table.name),
         deps=[asset_key(name) for name in names],
@@ -155,7 +155,7 @@ def _materializations(
 
 
 def _source_metadata(lake: Lake, report: TableReport) -> dict[str, Any]:
-    notes = next((each.notes for each in lake.history(report.table) if each.id == report.snapshot), {})
+    notes = next((snapshot.notes for snapshot in lake.history(report.table) if snapshot.id == report.snapshot), {})
     return {name: notes[name] for name in ("source", "bytes", "sha256", "cursor") if name in notes}
 
 

@@ -119,8 +119,8 @@ def _target(lake: Lake) -> Path:
 
 def namespaces(project: Path) -> list[str]:
     """Return the schemas that the project's models are written to."""
-    found = re.findall(r"\+schema:\s*(\w+)", (project / _PROJECT_FILE).read_text())
-    return sorted(set(found))
+    schemas = re.findall(r"\+schema:\s*(\w+)", (project / _PROJECT_FILE).read_text())
+    return sorted(set(schemas))
 
 
 @contextmanager
@@ -155,8 +155,10 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 def _failures(done: Any) -> str:
     if done.exception is not None or done.result is None:
         return str(done.exception).splitlines()[0] if done.exception else "no details"
-    failed = [each for each in done.result if str(each.status) not in ("success", "pass", "skipped", "warn", "no-op")]
-    return "; ".join(f"{each.node.name}: {_reason(str(each.message))}" for each in failed[:5])
+    failed = [
+        result for result in done.result if str(result.status) not in ("success", "pass", "skipped", "warn", "no-op")
+    ]
+    return "; ".join(f"{result.node.name}: {_reason(str(result.message))}" for result in failed[:5])
 
 
 def _reason(message: str) -> str:

@@ -42,11 +42,15 @@ def dbt_models(manifest: Path, project: Path) -> dg.AssetsDefinition:
             record, results = run_dbt(resource.lake, project, ["build"], context.log.info, request)
         except LakeError as exc:
             raise dg.Failure(f"{exc.message} {exc.hint}") from exc
-        for each in results:
-            key = asset_key(f"{each.node.schema}.{each.node.name}")
-            if str(each.node.resource_type) == "model" and key in context.selected_asset_keys:
+        for result in results:
+            key = asset_key(f"{result.node.schema}.{result.node.name}")
+            if str(result.node.resource_type) == "model" and key in context.selected_asset_keys:
                 current = resource.lake.describe(".".join(key.path)).current
-                metadata = {"run": record.id, "snapshot": current.id if current else "", "seconds": each.execution_time}
+                metadata = {
+                    "run": record.id,
+                    "snapshot": current.id if current else "",
+                    "seconds": result.execution_time,
+                }
                 yield dg.MaterializeResult(asset_key=key, metadata=metadata)
 
     return build

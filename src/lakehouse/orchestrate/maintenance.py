@@ -20,8 +20,8 @@ def _maintain(context: dg.OpExecutionContext) -> None:
     """Maintain all tables as their policies say."""
     lake = getattr(context.resources, RESOURCE).lake
     report = lake.maintain(progress=context.log.info)
-    for each in report.actions:
-        context.log.info(f"{each.table}: {each.action} {each.state}, {each.detail}")
+    for action in report.actions:
+        context.log.info(f"{action.table}: {action.action} {action.state}, {action.detail}")
     context.log.info(f"{report.sweep.removed_files} files removed, {report.sweep.removed_bytes} bytes freed")
     if report.failed:
         raise dg.Failure(description="Maintenance of some tables failed; their messages are in the log.")
@@ -62,8 +62,8 @@ def _health_check(pipeline: Pipeline) -> dg.AssetChecksDefinition:
         lake = getattr(context.resources, RESOURCE).lake
         for name, key in keys.items():
             try:
-                found = lake.health(name)[0]
-                score, text = found.score, "; ".join(each.text for each in found.reasons)
+                health = lake.health(name)[0]
+                score, text = health.score, "; ".join(reason.text for reason in health.reasons)
             except LakeError as exc:
                 score, text = 100, str(exc)  # not built yet
             yield dg.AssetCheckResult(

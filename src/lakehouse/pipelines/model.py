@@ -139,12 +139,12 @@ class Table:
 
     @property
     def sources(self) -> list[Source]:
-        return [each for each in self.inputs if isinstance(each, Source)]
+        return [source for source in self.inputs if isinstance(source, Source)]
 
     @property
     def upstream(self) -> list[str]:
         """The input tables."""
-        return [each for each in self.inputs if isinstance(each, str)]
+        return [name for name in self.inputs if isinstance(name, str)]
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,9 @@ class Pipeline:
             raise BadDeclarationError(f"The pipeline {self.name} declares a table twice.", "Give each its own name.")
         for position, table in enumerate(self.tables):
             later = set(names[position:])
-            not_built = [each for each in table.upstream if each in later] if isinstance(table, Table) else []
+            not_built = (
+                [upstream for upstream in table.upstream if upstream in later] if isinstance(table, Table) else []
+            )
             if not_built:
                 raise BadDeclarationError(
                     f"{table.name} of the pipeline {self.name} reads {not_built[0]}, which is built after it.",
@@ -191,11 +193,11 @@ class Pipeline:
     @property
     def known_settings(self) -> dict[str, str]:
         """Every setting under `[sources.NAME]`, with its help text."""
-        found = dict(self.settings)
+        settings = dict(self.settings)
         for table in self.tables:
             for source in table.sources if isinstance(table, Table) else ():
-                found |= source.settings
-        return found
+                settings |= source.settings
+        return settings
 
     def table(self, name: str) -> Table | FilesTable:
         return next(table for table in self.tables if table.name == name)

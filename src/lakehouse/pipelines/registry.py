@@ -51,10 +51,10 @@ class Pipelines(Mapping[str, Pipeline]):
     @cached_property
     def _own(self) -> Mapping[str, Pipeline]:
         """The pipelines of the user's modules; only the modules themselves know their names."""
-        found: dict[str, Pipeline] = {}
+        pipelines: dict[str, Pipeline] = {}
         for module in self._modules:
-            found |= _declared_in(module, self._folder)
-        return found
+            pipelines |= _declared_in(module, self._folder)
+        return pipelines
 
 
 def by_name(pipelines: Mapping[str, P], name: str) -> P:
@@ -78,9 +78,9 @@ def _declared_in(module: str, folder: Path) -> dict[str, Pipeline]:
             f"The module {module}, which `pipelines` names, cannot be loaded: {exc}.",
             f"It is searched for in {folder} and among the installed packages.",
         ) from exc
-    found = {each.name: each for each in vars(loaded).values() if isinstance(each, Pipeline)}
-    if not found:
+    declared = {value.name: value for value in vars(loaded).values() if isinstance(value, Pipeline)}
+    if not declared:
         raise BadDeclarationError(
             f"The module {module} declares no pipeline.", "It needs one on its top level: NAME = Pipeline(...)."
         )
-    return found
+    return declared

@@ -165,13 +165,13 @@ class _Changes:
         """The whole table after the changes."""
         import pyarrow as pa
 
-        sql = f"FROM existing ANTI JOIN removed USING ({', '.join(quoted(each) for each in key)})"
+        sql = f"FROM existing ANTI JOIN removed USING ({', '.join(quoted(column) for column in key)})"
         unchanged = arrow.query(sql, existing=existing, removed=self.removed_keys(key)).cast(existing.schema)
         return pa.concat_tables([unchanged, self.changed])
 
 
 def _compare(existing: pa.Table, rows: pa.Table, present: pa.Table, key: Sequence[str]) -> _Changes:
-    keys = f"SELECT {', '.join(quoted(each) for each in key)} FROM"
+    keys = f"SELECT {', '.join(quoted(column) for column in key)} FROM"
     # EXCEPT treats two nulls, and two NaNs, as equal.
     changed = arrow.query("FROM rows EXCEPT FROM existing", rows=rows, existing=existing).cast(rows.schema)
     replaced = arrow.query(f"{keys} changed INTERSECT {keys} existing", changed=changed, existing=existing)

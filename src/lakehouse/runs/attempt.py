@@ -76,7 +76,7 @@ class Attempt:
     def run(self) -> RunRecord:
         """Build and publish; the record is still `running` if others changed the tables meanwhile."""
         tables = self.pipeline.select(self.request.tables)
-        last = [each for each in tables if isinstance(each, FilesTable) and not self._can_branch(each)]
+        last = [table for table in tables if isinstance(table, FilesTable) and not self._can_branch(table)]
         with ExitStack() as stack:
             context = self._context(stack)
             reports = _Reports(self, context, [table.name for table in tables])
@@ -246,7 +246,7 @@ class _Reports:
         self._order = {name: position for position, name in enumerate(order)}
         self._lock = threading.Lock()
         self._reports = {report.table: report for report in attempt.record.tables}
-        self.outcomes = [each for each in attempt.record.outcomes if each.table in self._reports]
+        self.outcomes = [outcome for outcome in attempt.record.outcomes if outcome.table in self._reports]
         """Those of an earlier attempt, and of tables built without Spark."""
 
     def add(self, report: TableReport) -> None:
@@ -257,9 +257,9 @@ class _Reports:
     def save(self) -> None:
         """Write the record, with tables in their declared order."""
         with self._lock:
-            found = [*self.outcomes, *self._context.outcomes]
-            tables = sorted(self._reports.values(), key=lambda each: self._position(each.table))
-            outcomes = sorted(found, key=lambda each: self._position(each.table))
+            unsorted = [*self.outcomes, *self._context.outcomes]
+            tables = sorted(self._reports.values(), key=lambda report: self._position(report.table))
+            outcomes = sorted(unsorted, key=lambda outcome: self._position(outcome.table))
             record = replace(self._attempt.record, tables=tuple(tables), outcomes=tuple(outcomes))
             self._attempt.record = self._attempt.services.log.save(record)
 

@@ -139,12 +139,12 @@ class TableBuild:
     def _inputs(self, partitions: Partitions) -> tuple[list[DataFrame], Batch | None]:
         frames: list[DataFrame] = []
         batch = None
-        for each in self.table.inputs:
-            if isinstance(each, Source):
-                batch = read_batch(self.context, each, partitions, latest_note(self.before, "cursor"))
+        for source in self.table.inputs:
+            if isinstance(source, Source):
+                batch = read_batch(self.context, source, partitions, latest_note(self.before, "cursor"))
                 frames.append(batch.rows)
             else:
-                frames.append(self.context.rows_in(each, partitions, self.table.lookback))
+                frames.append(self.context.rows_in(source, partitions, self.table.lookback))
         return frames, batch
 
     # ---- writing ------------------------------------------------------------------------------------------------
@@ -267,7 +267,9 @@ def raise_if_blocked(outcomes: Sequence[Outcome]) -> None:
     """Raise RunBlockedError with the rules and checks that block the run, if any does."""
     broken = [outcome for outcome in outcomes if outcome.blocks]
     if broken:
-        details = "; ".join(f"{each.table}: {each.name} ({each.detail or f'{each.broken} rows'})" for each in broken)
+        details = "; ".join(
+            f"{outcome.table}: {outcome.name} ({outcome.detail or f'{outcome.broken} rows'})" for outcome in broken
+        )
         raise RunBlockedError(
             f"Nothing was published, because this does not hold: {details}.", "Details: lake runs show RUN"
         )

@@ -103,8 +103,8 @@ class RunContext:
 
     def table(self, name: str) -> Table | None:
         """A table that the pipeline declares; None for any other."""
-        found = next((table for table in self.pipeline.tables if table.name == name), None)
-        return found if isinstance(found, Table) else None
+        table = next((table for table in self.pipeline.tables if table.name == name), None)
+        return table if isinstance(table, Table) else None
 
     def rows_in(self, name: str, keys: Sequence[str] | None, lookback: int = 0) -> DataFrame:
         """A table's rows in some partitions and `lookback` partitions before each; all rows if it has no partitions."""
@@ -196,8 +196,8 @@ def read_batch(context: RunContext, source: Source, partitions: Sequence[str] | 
     for more in batches[1:]:
         rows = rows.unionByName(more.rows, allowMissingColumns=True)
     notes = {key: ", ".join(dict.fromkeys(b.notes[key] for b in batches if key in b.notes)) for key in first.notes}
-    counts = [each.row_count for each in batches]
-    row_count = sum(each or 0 for each in counts) if None not in counts else None
+    counts = [batch.row_count for batch in batches]
+    row_count = sum(count or 0 for count in counts) if None not in counts else None
     return Batch(rows, first.cursor, first.present, notes, first.fingerprint, row_count)
 
 
@@ -207,9 +207,9 @@ def _refuse_missing_rows(source: Source, batch: Batch) -> None:
     if batch.present is not None:
         counts.append(("keys", batch.present, batch.present_count))
     for what, frame, expected in counts:
-        if expected is not None and (found := frame.count()) != expected:
+        if expected is not None and (count := frame.count()) != expected:
             raise SourceError(
-                f"{source.name} has {expected} {what}, and Spark read {found}: nothing was changed.",
+                f"{source.name} has {expected} {what}, and Spark read {count}: nothing was changed.",
                 "On a cluster, all executors must reach the lake's storage: set warehouse to s3://bucket/prefix "
                 "or to a folder that every machine shares.",
             )

@@ -144,4 +144,4 @@ def _sample(rows: pa.Table, rule: Rule, count: int) -> tuple[str, ...]:
     if not count or rule.severity != "block":
         return ()
     sql = f"SELECT CAST(to_json(r) AS VARCHAR) AS row FROM rows r WHERE {_broken(rule)} LIMIT {SAMPLE_ROWS}"
-    return tuple(each["row"] for each in arrow.query(sql, rows=rows).to_pylist())
+    return tuple(row["row"] for row in arrow.query(sql, rows=rows).to_pylist())

@@ -24,11 +24,11 @@ def lineage(tables: TableFormat, table: TableName) -> list[Snapshot]:
         return []
     history = {snapshot.id: snapshot for snapshot in tables.history(table)}
     current = next((snapshot for snapshot in history.values() if snapshot.is_current), None)
-    found: list[Snapshot] = []
+    ancestors: list[Snapshot] = []
     while current is not None:
-        found.append(current)
+        ancestors.append(current)
         current = history.get(current.parent)
-    return found
+    return ancestors
 
 
 def latest_note(snapshots: Sequence[Snapshot], note: str) -> str:
@@ -38,16 +38,16 @@ def latest_note(snapshots: Sequence[Snapshot], note: str) -> str:
 
 def inputs_of(snapshots: Sequence[Snapshot]) -> Mapping[str, str]:
     """The snapshot of each input that a table was last built from."""
-    found: dict[str, str] = json.loads(latest_note(snapshots, "inputs") or "{}")
-    return found
+    inputs: dict[str, str] = json.loads(latest_note(snapshots, "inputs") or "{}")
+    return inputs
 
 
 def fingerprints_of(snapshots: Sequence[Snapshot]) -> Mapping[str, str]:
     """The fingerprint of each partition's source when it was last read."""
-    found: dict[str, str] = {}
+    fingerprints: dict[str, str] = {}
     for snapshot in reversed(snapshots):
-        found |= json.loads(snapshot.notes.get("fingerprints", "{}"))
-    return found
+        fingerprints |= json.loads(snapshot.notes.get("fingerprints", "{}"))
+    return fingerprints
 
 
 def changed_since(snapshots: Sequence[Snapshot], seen: str, column: str) -> set[str] | None:

@@ -28,22 +28,22 @@ class PartitionPlan:
 
     def partitions(self) -> list[str]:
         """The partitions to rebuild: requested ones, and those whose source or inputs changed."""
-        found: set[str] = set()
+        partitions: set[str] = set()
         for source in self._table.sources:
-            found |= self._from_source(source)
+            partitions |= self._from_source(source)
         for upstream in self._table.upstream:
-            found |= self._from_input(upstream)
-        if found and self._table.upstream:
-            found |= set(self._context.requested)
-        return sorted(found)
+            partitions |= self._from_input(upstream)
+        if partitions and self._table.upstream:
+            partitions |= set(self._context.requested)
+        return sorted(partitions)
 
     def inputs(self) -> dict[str, str]:
         """The current snapshot of each input table."""
-        found = {}
+        inputs = {}
         for name in self._table.upstream:
             snapshots = lineage(self._context.iceberg, TableName.parse(name))
-            found[name] = snapshots[0].id if snapshots else ""
-        return found
+            inputs[name] = snapshots[0].id if snapshots else ""
+        return inputs
 
     def has_changed(self) -> bool:
         """Whether a table without partitions must be rebuilt: an input has another snapshot, or a source other content."""
@@ -62,8 +62,8 @@ class PartitionPlan:
         """The source's fingerprint of each partition; the source is listed again if reading added partitions."""
         if not set(keys) <= set(self._fingerprints):
             for source in self._table.sources:
-                found = source.available(self._context.source_context("", "")) if source.available else {}
-                self._fingerprints = {**found, **self._fingerprints}
+                fingerprints = source.available(self._context.source_context("", "")) if source.available else {}
+                self._fingerprints = {**fingerprints, **self._fingerprints}
         return {key: self._fingerprints[key] for key in keys if key in self._fingerprints}
 
     def _from_source(self, source: Source) -> set[str]:
@@ -110,9 +110,9 @@ class PartitionPlan:
     def _values(self, part: Part) -> set[str]:
         """The partitions that a table has, among those of the part."""
         context = self._context
-        found = context.reads.keys(part)
-        if found is not None:
-            return found
+        values = context.reads.keys(part)
+        if values is not None:
+            return values
         rows = context.rows_of(part.table)
         if part.keys is not None:
             rows = rows.where(context.in_partitions(part.column, part.keys))

@@ -47,8 +47,8 @@ class RunLog:
 
     def all(self) -> list[RunRecord]:
         """Every run, newest first."""
-        found = [_with_liveness(_read(file)) for file in self._folder.glob("*.json")]
-        return sorted(found, key=lambda record: (record.started_at, record.id), reverse=True)
+        records = [_with_liveness(_read(file)) for file in self._folder.glob("*.json")]
+        return sorted(records, key=lambda record: (record.started_at, record.id), reverse=True)
 
 
 def _read(file: Path) -> RunRecord:

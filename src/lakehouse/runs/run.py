@@ -92,12 +92,12 @@ class Runner(RunServices):
 
     def records(self) -> list[RunRecord]:
         """Every run, newest first."""
-        found = self.log.all()
-        branches = {ref.name for ref in self.catalog.branch_refs()} if found else set()
+        records = self.log.all()
+        branches = {ref.name for ref in self.catalog.branch_refs()} if records else set()
         # A published run has no branch, so a run with a branch needs no question to the catalog.
         return [
             record if record.branch in branches else recovery.reconcile(self.catalog, self.log, record)
-            for record in found
+            for record in records
         ]
 
     def record(self, run: str) -> RunRecord:

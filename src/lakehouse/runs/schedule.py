@@ -14,14 +14,14 @@ _JOIN_INTERVAL_S = 0.2
 
 def topological_batches(tables: Iterable[Table | FilesTable]) -> list[list[Table | FilesTable]]:
     """The tables in their declared order; neighbours that do not read one another form a batch."""
-    found: list[list[Table | FilesTable]] = []
+    batches: list[list[Table | FilesTable]] = []
     for table in tables:
-        last = found[-1] if found else []
+        last = batches[-1] if batches else []
         if _can_join(table, last):
             last.append(table)
         else:
-            found.append([table])
-    return found
+            batches.append([table])
+    return batches
 
 
 def _can_join(table: Table | FilesTable, others: Sequence[Table | FilesTable]) -> bool:

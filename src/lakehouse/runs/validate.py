@@ -110,10 +110,10 @@ def _outcomes(table: str, invalid: DataFrame | None, rules: Sequence[Rule]) -> l
     if invalid is None:
         return []
     counts = [F.count(F.when(breaks(rule), F.lit(1))).alias(f"r{position}") for position, rule in enumerate(rules)]
-    found = invalid.agg(*counts).first()
-    assert found is not None
+    row = invalid.agg(*counts).first()
+    assert row is not None
     # Spark Connect returns numpy integers, which JSON cannot hold.
-    numbers = [int(count) for count in found]
+    numbers = [int(count) for count in row]
     return [
         Outcome(table, rule.name, rule.severity, count == 0, count, rows=sample_rows(invalid, rule, count))
         for rule, count in zip(rules, numbers, strict=True)
@@ -157,8 +157,8 @@ def _suspects(rows: DataFrame, rules: Sequence[Rule], keys: Keys) -> Hashes | No
 
     hashed = rows.select(F.xxhash64(*keys.columns).alias(_HASH), _evaluated_once(_any_broken(rules)).alias(_BROKEN))
     # If the transformation keeps every row, Spark takes the count from the input's metadata.
-    found = _compare_in_driver(hashed) if rows.count() <= MAX_COLLECTED_HASHES else _compare_in_spark(hashed)
-    return found if len(found) <= MAX_SUSPECTS else None
+    suspects = _compare_in_driver(hashed) if rows.count() <= MAX_COLLECTED_HASHES else _compare_in_spark(hashed)
+    return suspects if len(suspects) <= MAX_SUSPECTS else None
 
 
 def _compare_in_driver(hashed: DataFrame) -> Hashes:
@@ -178,8 +178,8 @@ def _compare_in_spark(hashed: DataFrame) -> Hashes:
     hashes = hashed.groupBy(_HASH).agg(F.count(F.lit(1)).alias("count"), F.max(_BROKEN).alias(_BROKEN))
     suspect = hashes.where((F.col("count") > 1) | F.col(_BROKEN)).select(_HASH)
     # Sorted, because a limit without an order reads one partition after the other.
-    found: Hashes = suspect.orderBy(_HASH).limit(MAX_SUSPECTS + 1).toPandas()[_HASH].to_numpy()
-    return found
+    suspects: Hashes = suspect.orderBy(_HASH).limit(MAX_SUSPECTS + 1).toPandas()[_HASH].to_numpy()
+    return suspects
 
 
 def _is_suspect(rows: DataFrame, keys: Keys, suspects: Hashes, cached: ExitStack) -> Column:

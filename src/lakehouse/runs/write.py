@@ -55,13 +55,15 @@ class Writer:
             self.spark.sql(_create(name, schema, layout))
             return
         existing = {column.name: column.type for column in self.tables.describe(table).columns}
-        new = [f"`{each.name}` {each.dataType.simpleString()}" for each in schema if each.name.lower() not in existing]
+        new = [
+            f"`{field.name}` {field.dataType.simpleString()}" for field in schema if field.name.lower() not in existing
+        ]
         if new:
             self.spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({', '.join(new)})")
-        for each in schema:
-            kind = each.dataType.simpleString()
-            if existing.get(each.name.lower(), kind) != kind:
-                self.spark.sql(f"ALTER TABLE {name} ALTER COLUMN `{each.name}` TYPE {kind}")
+        for field in schema:
+            kind = field.dataType.simpleString()
+            if existing.get(field.name.lower(), kind) != kind:
+                self.spark.sql(f"ALTER TABLE {name} ALTER COLUMN `{field.name}` TYPE {kind}")
 
     def replace(
         self, table: TableName, rows: DataFrame, where: Column | None, notes: Mapping[str, str], partitions: int = 1
@@ -105,14 +107,14 @@ class Writer:
         """Insert, update and delete the rows of `changes`. One snapshot."""
         view = f"lake_changes_{table.namespace}_{table.table}"  # tables are merged concurrently
         changes.createOrReplaceTempView(view)
-        columns = [each for each in changes.columns if each != _DELETED]
-        same = " AND ".join(f"t.`{each}` <=> s.`{each}`" for each in key)
-        updates = ", ".join(f"t.`{each}` = s.`{each}`" for each in columns)
+        columns = [column for column in changes.columns if column != _DELETED]
+        same = " AND ".join(f"t.`{column}` <=> s.`{column}`" for column in key)
+        updates = ", ".join(f"t.`{column}` = s.`{column}`" for column in columns)
         self.spark.sql(
             f"MERGE INTO {spark_tables(self.tables).name(table)} t USING `{view}` s ON {same}"
             f" WHEN MATCHED AND s.{_DELETED} THEN DELETE WHEN MATCHED THEN UPDATE SET {updates}"
-            f" WHEN NOT MATCHED AND NOT s.{_DELETED} THEN INSERT ({', '.join(f'`{each}`' for each in columns)})"
-            f" VALUES ({', '.join(f's.`{each}`' for each in columns)})"
+            f" WHEN NOT MATCHED AND NOT s.{_DELETED} THEN INSERT ({', '.join(f'`{column}`' for column in columns)})"
+            f" VALUES ({', '.join(f's.`{column}`' for column in columns)})"
         )
 
     def _differing(self, table: TableName, rows: DataFrame) -> DataFrame:
@@ -149,7 +151,7 @@ class Writer:
 
 
 def _create(name: str, schema: StructType, layout: Layout) -> str:
-    columns = ", ".join(f"`{each.name.lower()}` {each.dataType.simpleString()}" for each in schema)
+    columns = ", ".join(f"`{field.name.lower()}` {field.dataType.simpleString()}" for field in schema)
     parts = f" PARTITIONED BY ({layout.partition_by})" if layout.partition_by else ""
     comment = f" COMMENT {spark_text(layout.comment)}" if layout.comment else ""
     table_properties = {**_PROPERTIES, **({"lake.key": ",".join(layout.key)} if layout.key else {})}

@@ -96,7 +96,7 @@ class Branches:
         """The rows of a table that merging a branch would change."""
         changes = {change.table: change for change in self.catalog.changes(name.lower())}
         if table not in changes:
-            known = [str(each) for each in changes]
+            known = [str(changed) for changed in changes]
             raise NoSuchTableError(str(table), nearest(str(table), known) or known, len(known))
         return changed_rows(self.iceberg, self.duckdb, changes[table], limit)[1]
 

@@ -78,12 +78,12 @@ def count_rows(
     iceberg: TableFormat, duckdb: DuckDB, changes: Sequence[Change], conflicts: Sequence[TableName]
 ) -> list[TableChange]:
     """The changes with row counts, by key where a table has one."""
-    found = []
+    counted = []
     for change, described in zip(changes, describe_changes(iceberg, changes), strict=True):
         added, removed, changed = _counts(iceberg, duckdb, change, described)
         counts = {"rows_added": added, "rows_removed": removed, "rows_changed": changed}
-        found.append(TableChange(**{**described.__dict__, **counts, "conflict": change.table in conflicts}))
-    return found
+        counted.append(TableChange(**{**described.__dict__, **counts, "conflict": change.table in conflicts}))
+    return counted
 
 
 def _counts(

@@ -61,7 +61,7 @@ class Log:
     def revert(self, commit: str, message: str = "") -> Published:
         """Undo a publish, named by its number or its run, in all its tables at once; refused if one has changed since."""
         entry = self._entry(commit)
-        changes = [Change(each.table, each.after, each.before) for each in entry.tables]
+        changes = [Change(change.table, change.after, change.before) for change in entry.tables]
         self._check_there(entry)
         text = message or f"revert of {entry.id}: {entry.commit.message}"
         done = self.publisher.revert(entry.id, changes, Commit("revert", self.author, text))
@@ -88,11 +88,11 @@ class Log:
 
     def _entry(self, name: str) -> LogEntry:
         entries = self.catalog.log(limit=_SEARCHED_ENTRIES)
-        by_number = next((each for each in entries if each.id == name), None)
-        found = by_number or self.catalog.published_by(name.removeprefix(run_branch("")))
-        if found is None:
+        by_number = next((entry for entry in entries if entry.id == name), None)
+        entry = by_number or self.catalog.published_by(name.removeprefix(run_branch("")))
+        if entry is None:
             raise NoSuchCommitError(f"The log has no commit and no published run {name!r}.", "All of them: lake log")
-        return found
+        return entry
 
     # ---- commits of other engines -----------------------------------------------------------------------------------
 
@@ -100,20 +100,20 @@ class Log:
         self, iceberg: TableFormat, tables: Sequence[TableName], known: set[str], oldest: datetime | None
     ) -> list[LogLine]:
         """The snapshots that no entry of the log published."""
-        found = []
+        lines = []
         for table in tables:
             for snapshot in _history(iceberg, table):
                 if snapshot.id not in known and (oldest is None or snapshot.at >= oldest):
-                    found.append(_of_snapshot(table, snapshot))
-        return found
+                    lines.append(_of_snapshot(table, snapshot))
+        return lines
 
     def _logged_snapshots(self, entries: Iterable[LogEntry]) -> set[str]:
         """The snapshots that entries of the log published."""
-        found: set[str] = set()
+        snapshots: set[str] = set()
         for entry in entries:
             for change in entry.tables:
-                found |= self._snapshots(change.table, change.after) - self._snapshots(change.table, change.before)
-        return found
+                snapshots |= self._snapshots(change.table, change.after) - self._snapshots(change.table, change.before)
+        return snapshots
 
     def _snapshots(self, table: TableName, pointer: str | None) -> set[str]:
         if pointer is None:

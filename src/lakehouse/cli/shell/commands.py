@@ -27,7 +27,7 @@ def tables(session: Session, arguments: tuple[str, ...]) -> None:
         session.display.rows(["table"], [(name,) for name in names])
         session.display.note(f"{len(names)} tables; tables PATTERN describes up to {_MOST_DESCRIBED} of them.")
         return
-    found = [_describe(session, name) for name in names] if arguments else lake.tables()
+    tables = [_describe(session, name) for name in names] if arguments else lake.tables()
     rows = [
         (
             str(info.name),
@@ -37,10 +37,10 @@ def tables(session: Session, arguments: tuple[str, ...]) -> None:
             ", ".join(info.key),
             info.current.at if info.current else None,
         )
-        for info in found
+        for info in tables
     ]
     session.display.rows(["table", "format", "rows", "bytes", "key", "changed_at"], rows)
-    for info in found:
+    for info in tables:
         if info.problem:
             session.display.note(f"{info.name}: {info.problem}")
     if not rows:
@@ -72,16 +72,16 @@ def history(session: Session, arguments: tuple[str, ...]) -> None:
     names = ["id", "at", "operation", "added", "removed", "total", "source", "refs"]
     rows = [
         (
-            each.id,
-            each.at,
-            each.operation,
-            each.rows_added,
-            each.rows_removed,
-            each.rows_total,
-            relative_paths(each.source),
-            ", ".join(each.refs) or ("current" if each.is_current else ""),
+            snapshot.id,
+            snapshot.at,
+            snapshot.operation,
+            snapshot.rows_added,
+            snapshot.rows_removed,
+            snapshot.rows_total,
+            relative_paths(snapshot.source),
+            ", ".join(snapshot.refs) or ("current" if snapshot.is_current else ""),
         )
-        for each in session.lake.history(arguments[0])
+        for snapshot in session.lake.history(arguments[0])
     ]
     session.display.rows(names, rows)
 
@@ -94,19 +94,19 @@ def travel(session: Session, arguments: tuple[str, ...]) -> None:
 
 @command("diff TABLE from WHEN [to WHEN]", "Show the rows that changed in a table between two moments", 3, _MANY)
 def diff(session: Session, arguments: tuple[str, ...]) -> None:
-    words = [each.lower() for each in arguments]
+    words = [argument.lower() for argument in arguments]
     if words[1] != "from":
         raise ShellUsageError("diff is used as: diff TABLE from WHEN [to WHEN]", "help diff")
     end = words.index("to") if "to" in words else len(words)
     start_when, end_when = " ".join(arguments[2:end]), " ".join(arguments[end + 1 :])
-    found = session.lake.diff(arguments[0], start_when, end_when, (), session.limit or _MANY)
-    session.display.rows(found.rows.names, found.rows.rows())
-    changed = [f"+ {column.name} {column.type}" for column in found.columns_added]
-    changed += [f"- {column.name} {column.type}" for column in found.columns_removed]
-    changed += [f"{old.name} {old.type} -> {new.type}" for old, new in found.columns_changed]
+    diff = session.lake.diff(arguments[0], start_when, end_when, (), session.limit or _MANY)
+    session.display.rows(diff.rows.names, diff.rows.rows())
+    changed = [f"+ {column.name} {column.type}" for column in diff.columns_added]
+    changed += [f"- {column.name} {column.type}" for column in diff.columns_removed]
+    changed += [f"{old.name} {old.type} -> {new.type}" for old, new in diff.columns_changed]
     for line in changed:
         session.display.note(f"column {line}")
-    session.display.note(f"{found.added} added, {found.removed} removed, {found.changed} changed")
+    session.display.note(f"{diff.added} added, {diff.removed} removed, {diff.changed} changed")
 
 
 @command("undrop TABLE", "Restore the table that was dropped last under a name", least=1, most=1)
@@ -122,9 +122,9 @@ def undrop(session: Session, arguments: tuple[str, ...]) -> None:
     _MANY,
 )
 def insert(session: Session, arguments: tuple[str, ...]) -> None:
-    place = [each.lower() for each in arguments].index("into")
+    place = [argument.lower() for argument in arguments].index("into")
     files, (table, *options) = arguments[:place], arguments[place + 1 :] or ("",)
-    given = dict(zip((each.lower() for each in options[::2]), options[1::2], strict=False))
+    given = dict(zip((option.lower() for option in options[::2]), options[1::2], strict=False))
     if not table or len(options) % 2 or set(given) - {"key", "mode", "format"}:
         raise ShellUsageError(f"insert is used as: {COMMANDS['insert'].usage}", "help insert")
     key = [part.strip() for part in given.get("key", "").split(",") if part.strip()]
@@ -198,7 +198,7 @@ def _merge_branch(session: Session, rest: list[str]) -> None:
 def _diff_branch(session: Session, rest: list[str]) -> None:
     names = ["table", "change", "rows_added", "rows_removed", "rows_changed", "conflict"]
     changes = session.root.refs.branches.diff(rest[0])
-    session.display.rows(names, [tuple(getattr(each, name) for name in names) for each in changes])
+    session.display.rows(names, [tuple(getattr(change, name) for name in names) for change in changes])
     if not changes:
         session.display.note("The branch has changed nothing.")
 
@@ -228,9 +228,9 @@ def runs(session: Session, arguments: tuple[str, ...]) -> None:
         _show_run(session, session.root.run_record(arguments[0]))
         return
     names = ["id", "pipeline", "state", "started_at", "rows", "rejected"]
-    found = session.root.runs()[:_LINES]
-    session.display.rows(["run", *names[1:]], [tuple(getattr(each, name) for name in names) for each in found])
-    if not found:
+    runs = session.root.runs()[:_LINES]
+    session.display.rows(["run", *names[1:]], [tuple(getattr(run, name) for name in names) for run in runs])
+    if not runs:
         session.display.note("There are no runs yet. Start one: run PIPELINE")
 
 
@@ -245,8 +245,8 @@ def run(session: Session, arguments: tuple[str, ...]) -> None:
 
 def _show_run(session: Session, record: Any) -> None:
     names = ["table", "rows", "rejected", "snapshot", "seconds", "note"]
-    session.display.rows(names, [tuple(getattr(each, name) for name in names) for each in record.tables])
-    failed = [each for each in record.outcomes if not each.passed]
+    session.display.rows(names, [tuple(getattr(table, name) for name in names) for table in record.tables])
+    failed = [outcome for outcome in record.outcomes if not outcome.passed]
     for outcome in failed:
         session.display.note(f"{outcome.severity}: {outcome.table} {outcome.name}: {outcome.detail or outcome.broken}")
     if record.error:
@@ -257,11 +257,11 @@ def _show_run(session: Session, record: Any) -> None:
 @command("help [COMMAND]", "List the commands, or show how one is used", most=1)
 def show_help(session: Session, arguments: tuple[str, ...]) -> None:
     if arguments:
-        found = COMMANDS.get(arguments[0].lower()) or find_command("\\" + arguments[0].lstrip("\\"), ("",))
-        session.display.note(f"{found.usage}\n  {found.help}.")
+        command = COMMANDS.get(arguments[0].lower()) or find_command("\\" + arguments[0].lstrip("\\"), ("",))
+        session.display.note(f"{command.usage}\n  {command.help}.")
         return
     lines = ["SQL ends with ; and may have several lines. A command ends with its line.", ""]
-    lines += [f"  {each.usage}\n      {each.help}." for each in COMMANDS.values()]
+    lines += [f"  {command.usage}\n      {command.help}." for command in COMMANDS.values()]
     lines += ["", "Keys: Tab completes, Ctrl-R searches the history, Up recalls a whole statement, Ctrl-C stops one."]
     session.display.note("\n".join(lines))
 

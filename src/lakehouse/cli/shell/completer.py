@@ -127,8 +127,8 @@ class LakeCompleter(Completer):
 
     def _sql(self, document: Document) -> Iterator[Completion]:
         before = current_fragment(document.text_before_cursor)
-        found = _WORD.search(before)
-        typed = found[0] if found else ""
+        match = _WORD.search(before)
+        typed = match[0] if match else ""
         previous = before[: len(before) - len(typed)].split()[-1:]
         if previous and previous[0].lower() in _TABLES_NEXT:
             yield from _completions(typed, _kind(self._metadata.tables.starting_with(typed.lower()), "table"))
@@ -152,7 +152,7 @@ class LakeCompleter(Completer):
 
 
 def _first_words() -> Offer:
-    yield from ((name, each.help) for name, each in COMMANDS.items())
+    yield from ((name, command.help) for name, command in COMMANDS.items())
     starts = "select insert update delete merge create alter drop truncate show explain with use set".split()
     yield from ((word, "SQL") for word in starts if word not in COMMANDS)
 

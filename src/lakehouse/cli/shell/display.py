@@ -92,11 +92,11 @@ def render(names: Sequence[str], rows: Sequence[Row], width: int, expanded: str,
     bold, dim, end = (_BOLD, _DIM, _END) if colour else ("", "", "")
     right = [_is_numeric([row[position] for row in rows]) for position in range(len(names))]
     yield (
-        bold + "  ".join(_pad(safe(each), size, False) for each, size in zip(names, widths, strict=True)).rstrip() + end
+        bold + "  ".join(_pad(safe(name), size, False) for name, size in zip(names, widths, strict=True)).rstrip() + end
     )
     yield dim + "  ".join("─" * size for size in widths) + end
     for row in cells:
-        yield "  ".join(_pad(*each) for each in zip(row, widths, right, strict=True)).rstrip()
+        yield "  ".join(_pad(*cell) for cell in zip(row, widths, right, strict=True)).rstrip()
 
 
 def _vertical(names: Sequence[str], rows: Sequence[Row], width: int, colour: bool) -> Iterator[str]:
@@ -117,7 +117,7 @@ def safe(text: str, most: int = CELL_WIDTH) -> str:
     cut = text if len(text) <= most else f"{text[: most - 1]}…"
     if cut.isprintable():
         return cut
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in cut)
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in cut)
 
 
 def text_width(text: str) -> int:

@@ -45,7 +45,7 @@ def run_interactively(session: Session, history: Path) -> None:
             continue
         except EOFError:
             break
-        if any(_run_safely(session, each) for each in parse_input(text).statements):
+        if any(_run_safely(session, statement) for statement in parse_input(text).statements):
             metadata.refresh(session.lake)
 
 

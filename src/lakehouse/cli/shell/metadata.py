@@ -118,5 +118,7 @@ class Metadata:
         self._columns[table] = tuple(column.name for column in self._lake.describe(table).columns)
 
     def _fetch_snapshots(self, table: str) -> None:
-        found = list(self._lake.history(table))[-_SNAPSHOTS:]
-        self._snapshots[table] = tuple((each.id, each.at.isoformat(timespec="seconds")) for each in reversed(found))
+        snapshots = list(self._lake.history(table))[-_SNAPSHOTS:]
+        self._snapshots[table] = tuple(
+            (snapshot.id, snapshot.at.isoformat(timespec="seconds")) for snapshot in reversed(snapshots)
+        )

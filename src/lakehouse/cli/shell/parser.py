@@ -66,22 +66,22 @@ class ParsedInput:
 
 def parse_input(text: str) -> ParsedInput:
     """Split a text into statements. A short or backslash command ends with its line, SQL with a `;`."""
-    found: list[Statement] = []
+    statements: list[Statement] = []
     position = _skip_comments(text, 0)
     while position < len(text):
         line, after_line = _first_line(text, position)
         command = _command(line)
         if command is not None:
-            found.append(replace(command, line=_line(text, position)))
+            statements.append(replace(command, line=_line(text, position)))
             position = _skip_comments(text, after_line)
             continue
         end = _end_of_sql(text, position)
         if end is None:
-            return ParsedInput(tuple(found), text[position:])
+            return ParsedInput(tuple(statements), text[position:])
         if body := text[position:end].strip():
-            found.append(Sql(body, _line(text, position)))
+            statements.append(Sql(body, _line(text, position)))
         position = _skip_comments(text, end + 1)
-    return ParsedInput(tuple(found), "")
+    return ParsedInput(tuple(statements), "")
 
 
 def is_complete(text: str) -> bool:
@@ -111,19 +111,19 @@ def substitute(text: str, variables: Mapping[str, str]) -> str:
     if not variables or ":" not in text:
         return text
 
-    def value(found: re.Match[str]) -> str:
-        name = found["name"] or found["text"]
+    def value(match: re.Match[str]) -> str:
+        name = match["name"] or match["text"]
         if name not in variables:
-            return found[0]
-        return variables[name] if found["name"] else spark_text(variables[name])
+            return match[0]
+        return variables[name] if match["name"] else spark_text(variables[name])
 
     # `:'name'` has quotes of its own, so it is looked for before literals are.
     parts, position = [], 0
     pattern = re.compile(f"(?P<variable>{_VARIABLE.pattern})|{_OPAQUE.pattern}", re.DOTALL | re.IGNORECASE)
-    for found in pattern.finditer(text):
-        parts.append(text[position : found.start()])
-        parts.append(value(found) if found["variable"] else found[0])
-        position = found.end()
+    for match in pattern.finditer(text):
+        parts.append(text[position : match.start()])
+        parts.append(value(match) if match["variable"] else match[0])
+        position = match.end()
     return "".join(parts) + text[position:]
 
 
@@ -139,7 +139,7 @@ def split_arguments(text: str) -> tuple[str, ...]:
 
 def without_literals(text: str) -> str:
     """A statement with its comments and literals emptied, to look for keywords."""
-    return _OPAQUE.sub(lambda found: " " if found[0][:2] in ("--", "/*") else "''", text)
+    return _OPAQUE.sub(lambda match: " " if match[0][:2] in ("--", "/*") else "''", text)
 
 
 def _line(text: str, position: int) -> int:
@@ -147,8 +147,8 @@ def _line(text: str, position: int) -> int:
 
 
 def _skip_comments(text: str, position: int) -> int:
-    while found := _COMMENT.match(text, position):
-        position = found.end()
+    while comment := _COMMENT.match(text, position):
+        position = comment.end()
     # A `;` on its own is an empty statement.
     return _skip_comments(text, position + 1) if text[position : position + 1] == ";" else position
 
@@ -165,8 +165,8 @@ def _first_line(text: str, position: int) -> tuple[str, int]:
 
 
 def _end_of_sql(text: str, position: int) -> int | None:
-    found = next(_semicolons(text[position:]), None)
-    return None if found is None else position + found
+    semicolon = next(_semicolons(text[position:]), None)
+    return None if semicolon is None else position + semicolon
 
 
 def _semicolons(text: str) -> Iterator[int]:
@@ -237,7 +237,7 @@ def danger(statement: Statement) -> str:
 def _danger_of_sql(statement: Sql) -> str:
     text = " ".join(without_literals(statement.text).lower().split())
     for pattern, meaning in _PATTERNS:
-        if found := pattern.search(text):
-            return meaning.format(*found.groups())
+        if match := pattern.search(text):
+            return meaning.format(*match.groups())
     first = text.partition(" ")[0]
     return _NEEDS_WHERE[first] if first in _NEEDS_WHERE and not re.search(r"\bwhere\b", text) else ""

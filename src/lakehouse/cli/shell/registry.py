@@ -48,15 +48,15 @@ def command(usage: str, help: str, least: int = 0, most: int = 0) -> Callable[[R
 
 def find_command(name: str, arguments: tuple[str, ...]) -> ShellCommand:
     """A command by name, if it takes this number of arguments."""
-    found = COMMANDS.get(name)
-    if found is None:
+    command = COMMANDS.get(name)
+    if command is None:
         near = nearest(name, COMMANDS)
         hint = f"Did you mean {near[0]}? " if near else ""
         raise ShellUsageError(f"There is no command {name}.", f"{hint}\\? lists all of them.")
-    least, most = found.arguments
+    least, most = command.arguments
     if not least <= len(arguments) <= most:
-        raise ShellUsageError(f"{name} is used as: {found.usage}", f"help {name}")
-    return found
+        raise ShellUsageError(f"{name} is used as: {command.usage}", f"help {name}")
+    return command
 
 
 def one_of(name: str, given: str, choices: Mapping[str, str]) -> str:

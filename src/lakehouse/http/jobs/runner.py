@@ -171,10 +171,10 @@ class JobRunner:
                 process.stdin.write(json.dumps(self._message(job)) + "\n")
                 process.stdin.flush()
             for line in process.stdout:
-                found = json.loads(line)
-                if "progress" in found:
-                    self._update(job.id, RUNNING, progress=mask(str(found["progress"]))[:500])
-                outcome.update(found)
+                message = json.loads(line)
+                if "progress" in message:
+                    self._update(job.id, RUNNING, progress=mask(str(message["progress"]))[:500])
+                outcome.update(message)
             code = process.wait()
             if code == -signal.SIGINT and "result" not in outcome:
                 outcome["error"] = {"error": "canceled", "message": "The job was canceled.", "hint": ""}

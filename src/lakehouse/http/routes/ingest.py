@@ -204,8 +204,8 @@ def check_root(source: str, roots: tuple[str, ...]) -> None:
     if ".." in FilePath(source).parts or not FilePath(source).is_absolute() or "\0" in source:
         raise ForbiddenError(f"{source[:200]!r} is not an absolute path without `..`.", hint)
     # A file found through a folder or a pattern may be a link that leads out.
-    found = [fixed] if not any(fixed.resolve().is_relative_to(root) for root in local) else _files(source)
-    if not all(any(path.resolve().is_relative_to(root) for root in local) for path in found):
+    paths = [fixed] if not any(fixed.resolve().is_relative_to(root) for root in local) else _files(source)
+    if not all(any(path.resolve().is_relative_to(root) for root in local) for path in paths):
         raise ForbiddenError(f"{source[:200]!r} is not below one of serve.roots.", hint)
 
 

@@ -27,8 +27,8 @@ _POLL_S = 0.1
 @routes.operation()
 def jobs(call: CallContext, page_size: PageSize = 0, page_token: PageToken = "") -> dict[str, Any]:
     """List the caller's jobs, newest first; an admin sees all."""
-    found = call.service.jobs.all(call.principal)
-    return page("jobs", [job.shown() for job in found], page_size, page_token)
+    records = call.service.jobs.all(call.principal)
+    return page("jobs", [job.shown() for job in records], page_size, page_token)
 
 
 @routes.operation()
@@ -40,9 +40,9 @@ async def job(
     """The state, progress and result of a job."""
     deadline, seen = time.monotonic() + wait, call.service.jobs.version(job_id)
     while True:
-        found = await run_in_threadpool(call.service.jobs.get, job_id, call.principal)
-        if found.state in ENDED or time.monotonic() >= deadline:
-            return found.shown()
+        record = await run_in_threadpool(call.service.jobs.get, job_id, call.principal)
+        if record.state in ENDED or time.monotonic() >= deadline:
+            return record.shown()
         seen = await _changed(call, job_id, seen, deadline)
 
 
@@ -67,14 +67,14 @@ async def _events(call: Call, job_id: str) -> AsyncIterator[str]:
     number, last = 0, ""
     while True:
         seen = call.service.jobs.version(job_id)
-        found = await run_in_threadpool(call.service.jobs.get, job_id, call.principal)
-        content = json.dumps(found.shown())
+        record = await run_in_threadpool(call.service.jobs.get, job_id, call.principal)
+        content = json.dumps(record.shown())
         if content == last:
             yield ": still there\n\n"
         else:
             number, last = number + 1, content
-            yield f"id: {number}\nevent: {'end' if found.state in ENDED else 'progress'}\ndata: {content}\n\n"
-        if found.state in ENDED:
+            yield f"id: {number}\nevent: {'end' if record.state in ENDED else 'progress'}\ndata: {content}\n\n"
+        if record.state in ENDED:
             return
         await _changed(call, job_id, seen, time.monotonic() + _KEEP_ALIVE_S)
 
@@ -88,6 +88,6 @@ def cancel_job(call: CallContext, job_id: JobId) -> dict[str, Any]:
 @routes.operation(status_code=202)
 def resume_job(call: CallContext, job_id: JobId) -> dict[str, Any]:
     """Do a failed or canceled job again, as a new job; what it had committed is skipped."""
-    found = call.service.jobs.get(job_id, call.principal)
-    call.principal.check_change(found.branch)
+    record = call.service.jobs.get(job_id, call.principal)
+    call.principal.check_change(record.branch)
     return call.service.jobs.resume(job_id, call.principal).shown()

@@ -97,7 +97,7 @@ async def query(call: CallContext, body: QueryBody, request: Request) -> Respons
     typed = body.request(body.sql, body.limit, body.explain)
     execution = Execution(queries, call, typed, body.engine, format).within(body.timeout)
     await start(execution, queries, request)
-    columns = json.dumps([{"name": each.name, "type": each.type} for each in execution.columns])
+    columns = json.dumps([{"name": column.name, "type": column.type} for column in execution.columns])
     headers = {"X-Lake-Columns": columns} if len(columns) < 4096 and columns.isascii() else {}
     return PieceStream(execution, queries, headers)
 
@@ -166,10 +166,10 @@ def _chunk(statement: StoredStatement, number: int) -> dict[str, Any]:
 
 
 def _wait_s(text: str) -> int:
-    found = _SECONDS.fullmatch(text)
-    if not found or not (found[1] == "0" or 5 <= int(found[1]) <= _MAX_WAIT_S):
+    seconds = _SECONDS.fullmatch(text)
+    if not seconds or not (seconds[1] == "0" or 5 <= int(seconds[1]) <= _MAX_WAIT_S):
         raise BadRequestError(f"wait_timeout = {text!r} is not 0s, and not from 5s to {_MAX_WAIT_S}s.", 'Write "10s".')
-    return int(found[1])
+    return int(seconds[1])
 
 
 def _bound(given: dict[str, Value] | list[Parameter]) -> dict[str, Value]:
@@ -180,7 +180,7 @@ def _bound(given: dict[str, Value] | list[Parameter]) -> dict[str, Value]:
                     f"{name!r} is not the name of a parameter.", "Letters, digits and _, as in :from_day."
                 )
         return given
-    return {each.name: _typed(each) for each in given}
+    return {parameter.name: _typed(parameter) for parameter in given}
 
 
 def _typed(parameter: Parameter) -> Value:

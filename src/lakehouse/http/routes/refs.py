@@ -39,12 +39,12 @@ class MessageBody(BaseModel):
 @routes.operation()
 def branches(call: CallContext, page_size: PageSize = 0, page_token: PageToken = "") -> dict[str, Any]:
     """List the branches beside main, each with the run that created it."""
-    found = [
+    listed = [
         {**plain(ref), "pipeline": run.pipeline if run else "", "run_state": run.state if run else ""}
         for ref, run in call.refs.branches.list()
         if call.principal.uses(ref.name)
     ]
-    return page("branches", found, page_size, page_token)
+    return page("branches", listed, page_size, page_token)
 
 
 @routes.operation(status_code=201)
@@ -122,7 +122,7 @@ def log(
     if name is not None:
         lake.table(str(name))
     lines = call.refs.log.lines(name, limit, branch.lower() or MAIN)
-    return {"commits": plain([line for line in lines if all(call.sees(each) for each in line.tables)])}
+    return {"commits": plain([line for line in lines if all(call.sees(name) for name in line.tables)])}
 
 
 @routes.operation()

@@ -39,8 +39,8 @@ class RunBody(BaseModel):
 @routes.operation()
 def pipelines(call: CallContext) -> dict[str, Any]:
     """List the pipelines with their tables and the settings of their sources."""
-    found = [each for each in call.service.lake.pipelines().values() if _sees(call, each)]
-    return {"pipelines": [_shown(each) for each in found]}
+    visible = [pipeline for pipeline in call.service.lake.pipelines().values() if _sees(call, pipeline)]
+    return {"pipelines": [_shown(pipeline) for pipeline in visible]}
 
 
 @routes.operation(status_code=202)
@@ -63,8 +63,8 @@ def start_run(call: CallContext, pipeline: PipelineName, body: RunBody) -> dict[
 @routes.operation()
 def runs(call: CallContext, page_size: PageSize = 0, page_token: PageToken = "") -> dict[str, Any]:
     """List the runs, newest first."""
-    found = [record for record in call.service.lake.runs() if _sees_run(call, record)]
-    return page("runs", found, page_size, page_token)
+    records = [record for record in call.service.lake.runs() if _sees_run(call, record)]
+    return page("runs", records, page_size, page_token)
 
 
 @routes.operation()
@@ -120,7 +120,9 @@ def _shown(pipeline: Pipeline) -> dict[str, Any]:
         "tables": [
             {
                 "name": table.name,
-                "made_from": [each if isinstance(each, str) else each.name for each in getattr(table, "inputs", ())],
+                "made_from": [
+                    source if isinstance(source, str) else source.name for source in getattr(table, "inputs", ())
+                ],
                 "key": list(getattr(table, "key", ())),
                 "partitioned_by": getattr(table, "partition_by", ""),
                 "description": table.description,

@@ -42,11 +42,11 @@ def tables(
 ) -> dict[str, Any]:
     """List the tables that the caller may see: name and format, without reading them. `details` describes those of the page."""
     lake = call.lake(branch)
-    found = [{"name": name, "format": kind} for name, kind in lake.table_formats().items() if call.sees(name)]
+    names = [{"name": name, "format": kind} for name, kind in lake.table_formats().items() if call.sees(name)]
     if not details:
-        return page("tables", found, page_size, page_token)
-    listed = page("tables", found, min(page_size or DESCRIBED_PAGE, DESCRIBED_PAGE), page_token)
-    return {**listed, "tables": plain(lake.tables([each["name"] for each in listed["tables"]]))}
+        return page("tables", names, page_size, page_token)
+    listed = page("tables", names, min(page_size or DESCRIBED_PAGE, DESCRIBED_PAGE), page_token)
+    return {**listed, "tables": plain(lake.tables([table["name"] for table in listed["tables"]]))}
 
 
 @routes.operation()
@@ -101,16 +101,16 @@ def diff(  # noqa: PLR0913 - one parameter per field of DiffRequest
 ) -> dict[str, Any]:
     """The rows and columns that changed between two WHENs; `key` lists columns with commas."""
     names = [part.strip() for part in key.split(",") if part.strip()]
-    found = call.lake(branch).diff(call.table(table), start, end, names, limit)
-    counts = {name: getattr(found, name) for name in ("start", "end", "added", "removed", "changed")}
-    columns = {name: plain(getattr(found, name)) for name in ("columns_added", "columns_removed", "columns_changed")}
+    compared = call.lake(branch).diff(call.table(table), start, end, names, limit)
+    counts = {name: getattr(compared, name) for name in ("start", "end", "added", "removed", "changed")}
+    columns = {name: plain(getattr(compared, name)) for name in ("columns_added", "columns_removed", "columns_changed")}
     return {
-        "table": str(found.table),
+        "table": str(compared.table),
         **counts,
-        "key": list(found.key),
+        "key": list(compared.key),
         **columns,
-        "columns": plain(found.rows.columns),
-        "rows": plain(found.rows.dicts()),
+        "columns": plain(compared.rows.columns),
+        "rows": plain(compared.rows.dicts()),
     }
 
 

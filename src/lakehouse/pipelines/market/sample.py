@@ -174,7 +174,7 @@ def _defective_text(bars: Bars, defects: Defects, random: np.random.Generator) -
     lines = _text(broken).splitlines()[1:]
     # Every other line is truncated; the rest have a word as their volume, the second cell.
     broken_lines = [line.rsplit(b",", 3)[0] if at % 2 else _with_word(line) for at, line in enumerate(lines)]
-    return b"".join(_text(each, header=False) for each in rows) + b"".join(line + b"\n" for line in broken_lines)
+    return b"".join(_text(row, header=False) for row in rows) + b"".join(line + b"\n" for line in broken_lines)
 
 
 def _with_word(line: bytes) -> bytes:

@@ -167,9 +167,9 @@ def _files(context: SourceContext, only: Sequence[str] = ()) -> dict[str, list[F
     """The files of every day, or of some."""
     path = _path(context)
     names = _names_in_s3(context.store, path) if path.startswith(_S3) else _names_below(Path(path).expanduser())
-    found = [(day, name) for name in names if (day := _day(name)) and (not only or day in only)]
+    days = [(day, name) for name in names if (day := _day(name)) and (not only or day in only)]
     by_day: dict[str, list[FlatFile]] = {}
-    for (day, _), file in zip(found, _stat_all([name for _, name in found], context.store), strict=True):
+    for (day, _), file in zip(days, _stat_all([name for _, name in days], context.store), strict=True):
         if file:  # None if it was removed meanwhile
             by_day.setdefault(day, []).append(file)
     return by_day
@@ -180,8 +180,8 @@ def _names_below(folder: Path) -> list[str]:
         raise SourceError(f"There is no folder {folder}.", _PATH_HINT)
     names: list[str] = []
     for parent, folders, files in os.walk(folder.absolute(), onerror=_cannot_be_read):
-        folders[:] = [each for each in folders if not each.startswith((".", "_"))]
-        names += [os.path.join(parent, each) for each in files]
+        folders[:] = [folder for folder in folders if not folder.startswith((".", "_"))]
+        names += [os.path.join(parent, file) for file in files]
     return sorted(names)
 
 

@@ -67,8 +67,8 @@ def fingerprint(
 
 def _parse(cursor: str) -> dict[str, str]:
     try:
-        found = json.loads(cursor)
-        datetime.fromisoformat(found["mark"])
+        state = json.loads(cursor)
+        datetime.fromisoformat(state["mark"])
     except (ValueError, KeyError, TypeError):
         return {}  # no cursor, or not one of ours: reading all rows is always right
-    return dict(found)
+    return dict(state)

@@ -67,7 +67,7 @@ class Relation:
     @property
     def fingerprint(self) -> str:
         """Changes with the columns."""
-        return hashlib.sha256(repr([(each.name, each.kind) for each in self.columns]).encode()).hexdigest()[:16]
+        return hashlib.sha256(repr([(column.name, column.kind) for column in self.columns]).encode()).hexdigest()[:16]
 
     def query(self, names: Sequence[str] = (), since: datetime | None = None) -> str:
         """SELECT some or all columns of all rows, or of those changed since a time."""
@@ -132,5 +132,5 @@ def arrow_rows(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> pa
     import pyarrow as pa
 
     values = list(zip(*rows, strict=True)) or [()] * len(columns)
-    arrays = [pa.array(each, arrow_type(column.kind)) for each, column in zip(values, columns, strict=True)]
+    arrays = [pa.array(value, arrow_type(column.kind)) for value, column in zip(values, columns, strict=True)]
     return pa.table(arrays, names=[column.name for column in columns])

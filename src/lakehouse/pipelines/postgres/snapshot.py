@@ -80,12 +80,12 @@ class DatabaseSnapshot:
 
     def relation(self, schema: str, name: str, key: Sequence[str], updated_at: str) -> Relation:
         """A table of the database; SourceError if the table or a required column does not exist."""
-        found = self.fetch(_COLUMNS, schema, name)
-        if not found:
+        described = self.fetch(_COLUMNS, schema, name)
+        if not described:
             raise SourceError(f"{self.address} has no table {schema}.{name}.", self._suggestion(schema, name))
-        columns = [column_of(*facts) for facts in found]
+        columns = [column_of(*facts) for facts in described]
         names, updated_at = [column.name for column in columns], updated_at.lower()
-        if missing := [each for each in key if each not in names]:
+        if missing := [column for column in key if column not in names]:
             raise SourceError(
                 f"{schema}.{name} has no column {missing[0]}, which is its key.", _nearest_columns(missing[0], names)
             )

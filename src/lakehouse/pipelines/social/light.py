@@ -63,6 +63,6 @@ def _fetch(context: LightContext, settings: PostgresSettings, table: SourceTable
 def _newest(rows: pa.Table, relation: Relation, key: Sequence[str]) -> pa.Table:
     """The newest row of each key: a source without a primary key may have several."""
     order = f" ORDER BY {quoted(relation.updated_at)} DESC NULLS LAST" if relation.updated_at else ""
-    by_key = ", ".join(quoted(each) for each in key)
+    by_key = ", ".join(quoted(column) for column in key)
     sql = f"FROM rows QUALIFY row_number() OVER (PARTITION BY {by_key}{order}) = 1"
     return arrow.query(sql, rows=rows).cast(rows.schema)

@@ -21,12 +21,12 @@ SETTINGS = {
 
 def read(context: SourceContext) -> Batch:
     """The trips of the requested month; its file is downloaded first if it is missing or has changed."""
-    found = find_month(context)
-    published, unknown = read_published(context.spark, found.raw)
+    month = find_month(context)
+    published, unknown = read_published(context.spark, month.raw)
     for name in unknown:
-        context.progress(f"{found.raw.name} has an unknown column {name}, which is left out")
-    rows = with_lineage(published, context.partition, found.raw.name, context.now)
-    return Batch(rows, notes=found.notes | ({"left_out": ", ".join(unknown)} if unknown else {}))
+        context.progress(f"{month.raw.name} has an unknown column {name}, which is left out")
+    rows = with_lineage(published, context.partition, month.raw.name, context.now)
+    return Batch(rows, notes=month.notes | ({"left_out": ", ".join(unknown)} if unknown else {}))
 
 
 def available(context: SourceContext) -> Mapping[str, str]:

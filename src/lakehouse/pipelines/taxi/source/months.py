@@ -143,8 +143,8 @@ def find_month(context: SourceContext) -> MonthFile:
 def list_months(context: SourceContext) -> Mapping[str, str]:
     """The months that have a file, each with a fingerprint. A web address cannot be listed."""
     path = context.settings.get("path", "")
-    found = _folder(path).list("") if path else context.raw.list(_FOLDER)
-    return {match[1]: _fingerprint(file) for file in found if (match := _month_of(file))}
+    files = _folder(path).list("") if path else context.raw.list(_FOLDER)
+    return {match[1]: _fingerprint(file) for file in files if (match := _month_of(file))}
 
 
 def _month_of(file: RawFile) -> re.Match[str] | None:
@@ -166,7 +166,7 @@ def _folder(path: str) -> LocalRawArea:
 def _in_folder(area: LocalRawArea, month: str) -> MonthFile:
     wanted = RawMonth(area, file_name(month))
     if not wanted.file:
-        known = [match[1] for each in area.list("") if (match := _month_of(each))]
+        known = [match[1] for file in area.list("") if (match := _month_of(file))]
         raise SourceError(
             f"There is no {wanted.name} in {area.folder}.",
             f"It has the months {known[0]} to {known[-1]}." if known else "It has no file of that kind.",
@@ -225,9 +225,9 @@ def _downloaded(request: DownloadRequest, raw: RawMonth, now: str) -> MonthFile:
     target = raw.area.work / raw.path
     version = download(request, target)
     raw.area.put(raw.path, target)
-    found = _checked(raw, shown)
-    raw.save(DownloadRecord(shown, version.etag, version.last_modified, found.size, found.sha256, now))
-    return found
+    checked = _checked(raw, shown)
+    raw.save(DownloadRecord(shown, version.etag, version.last_modified, checked.size, checked.sha256, now))
+    return checked
 
 
 def _offline(request: DownloadRequest, raw: RawMonth, reason: str) -> MonthFile:
