@@ -107,7 +107,7 @@ def _progress(update: Callable[[str], None] | None) -> Callable[[str], None]:
 
 def _notes(notes: Iterable[str]) -> None:
     for line in notes:
-        note(f"Not taken: {each}.")
+        note(f"Not taken: {line}.")
 
 
 @command("lake verify\nlake verify shop.orders --deep\nlake verify --against s3://backups/lake")
