@@ -84,9 +84,6 @@ def test_what_a_dropped_branch_leaves_is_what_maintenance_removes(lake: Lake) ->
         lake.refs.branches.drop("other")
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AuditError, reason="maintenance takes the first attempt for another lake's table"
-)
 def test_what_a_failed_run_of_a_new_table_leaves_is_what_maintenance_removes(lake: Lake) -> None:
     pipeline = writing("fails", "fails", ["shop.one", "shop.two"])
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.audit import audited, take_state
 from tests.maintenance.desk import (
     FUTURE_DAYS,
     NAME,
@@ -210,6 +211,22 @@ def test_an_attempt_to_create_the_table_again_is_no_other_lake(lake: Lake) -> No
     pyiceberg(lake).create_table_if_not_exists(T, rows([]).schema)  # leaves a metadata file without a table
     file = orphan_of(lake)
     assert sweep(lake).removed_files >= 1 and not file.exists() and ids(lake) == [0]
+
+
+def test_what_a_branch_wrote_to_a_new_table_is_no_other_lake(lake: Lake) -> None:
+    for branch in ("exp", "exp", "other"):
+        lake.refs.branches.create(branch)
+        create(lake, branch=branch)
+        append(lake, [1], branch=branch)
+        if branch == "other":
+            lake.branch(branch).drop(T)
+        lake.refs.branches.drop(branch)
+    damaged(lake, 1)
+    file = orphan_of(lake)
+    lake.maintain(only=["remove_files"])  # learns whose files these are, while the log still has them
+    report = sweep(lake)
+    assert not report.skipped and not file.exists() and ids(lake) == [0]
+    assert not take_state(audited(lake)).unnamed and len(list(file.parent.glob("*.parquet"))) == 1
 
 
 def test_a_table_outside_the_warehouse_is_left_alone(lake: Lake, tmp_path: Path) -> None:

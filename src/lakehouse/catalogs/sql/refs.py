@@ -9,10 +9,12 @@ from lakehouse.catalogs.sql.database import Transaction
 from lakehouse.catalogs.sql.schema import DROPPED
 from lakehouse.core.errors import BadNameError, BranchExistsError, NoSuchBranchError
 from lakehouse.core.names import CATALOG, MAIN, TableName, check_part, nearest
-from lakehouse.core.refs import Commit, ReachableFile, Ref, hash_pointers
+from lakehouse.core.refs import Change, Commit, ReachableFile, Ref, hash_pointers
 
 #: Names that have another meaning in Spark or in the catalog's own tables.
 _RESERVED = (CATALOG, MAIN, DROPPED, "spark_catalog")
+#: The branch of log entries about tables that only a dropped branch had; no branch can have this name.
+_DISCARDED = "#discarded"
 
 
 def branches(db: Transaction) -> list[Ref]:
@@ -113,6 +115,7 @@ def drop_branch(db: Transaction, name: str) -> bool:
     # First, because the rows below are keyed by a name that may be main's own.
     if db.execute("DELETE FROM lake_branches WHERE name = ?", (name,)).rowcount != 1:
         return False
+    _log_discarded(db, name)
     db.execute("DELETE FROM iceberg_tables WHERE catalog_name = ?", (name,))
     db.execute("DELETE FROM iceberg_namespace_properties WHERE catalog_name = ?", (name,))
     db.execute("DELETE FROM lake_branch_tables WHERE branch = ?", (name,))
@@ -120,6 +123,23 @@ def drop_branch(db: Transaction, name: str) -> bool:
     db.execute("DELETE FROM lake_log_tables WHERE log_id IN (SELECT id FROM lake_log WHERE branch = ?)", (name,))
     db.execute("DELETE FROM lake_log WHERE branch = ?", (name,))
     return True
+
+
+def _log_discarded(db: Transaction, name: str) -> None:
+    """Log the tables that only a branch has: maintenance would take what is in their folders for another lake's."""
+    new = " AND NOT EXISTS (SELECT 1 FROM lake_branch_tables b WHERE b.branch = ? AND b.namespace = {} AND b.table_name = {})"
+    alone = db.execute(
+        "SELECT table_namespace, table_name, metadata_location FROM iceberg_tables t WHERE catalog_name = ?"
+        " AND NOT EXISTS (SELECT 1 FROM iceberg_tables o WHERE o.metadata_location = t.metadata_location"
+        f" AND o.catalog_name <> t.catalog_name){new.format('t.table_namespace', 't.table_name')}"
+        " UNION ALL SELECT d.namespace, d.table_name, t.metadata_location FROM lake_dropped d JOIN iceberg_tables t"
+        " ON t.catalog_name = ? AND t.table_namespace = d.namespace AND t.table_name = d.table_name || '#' || d.id"
+        f" WHERE d.branch = ?{new.format('d.namespace', 'd.table_name')}",
+        (name, name, DROPPED, name, name),
+    ).fetchall()
+    commit = Commit("discard", message=f"branch {name}")
+    for space, table, pointer in alone:
+        log.write(db, _DISCARDED, commit, [Change(TableName(space, table), pointer, None)])
 
 
 def drop_tag(db: Transaction, name: str) -> bool:
