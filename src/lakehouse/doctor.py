@@ -22,7 +22,7 @@ from lakehouse.engines.spark.settings import WARM
 from lakehouse.lake.assemble import assemble
 from lakehouse.lake.backend import open_backend
 from lakehouse.lake.spark import spark_daemon
-from lakehouse.process.probes import accepts_connections
+from lakehouse.process.sockets import accepts_connections
 from lakehouse.storage.local import LocalHome
 
 _MIN_MEMORY_MB = 3000

@@ -27,7 +27,7 @@ from lakehouse.engines.trino import Trino, TrinoSettings
 from lakehouse.pipelines.market.sample import write_day
 from lakehouse.pipelines.social import sample as social
 from lakehouse.pipelines.taxi.sample import write_month
-from lakehouse.process.probes import accepts_connections
+from lakehouse.process.sockets import accepts_connections
 from lakehouse.stack.fetch import fetch
 from lakehouse.stack.services.connect import JAR
 

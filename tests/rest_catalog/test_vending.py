@@ -17,7 +17,7 @@ from tests.servers.started import wait_until
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.config.load import load_settings
-from lakehouse.process.probes import answers
+from lakehouse.process.http_client import answers
 from lakehouse.stack.services.storage import minio
 
 BUCKET = "lakes"

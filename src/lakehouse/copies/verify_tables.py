@@ -15,7 +15,7 @@ from lakehouse.core.errors import TableError
 from lakehouse.core.metadata_file import parse_metadata
 from lakehouse.core.state import TableEntry
 from lakehouse.formats.iceberg import avro, relocate
-from lakehouse.formats.iceberg.avro_values import AvroError
+from lakehouse.formats.iceberg.avro import AvroError
 from lakehouse.formats.iceberg.references import normalized
 
 _THREADS = 8

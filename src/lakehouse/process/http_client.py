@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 #: The reason of a failure after too long a silence.
 TIMEOUT = "timeout"
+_PROBE_TIMEOUT_S = 2.0
 
 
 class NoAnswerError(Exception):
@@ -95,6 +96,15 @@ def send(request: HttpRequest, max_bytes: int | None = None) -> HttpResponse:
     """Send a request and read the answer, or the first bytes of it; NoAnswerError if there is none."""
     with stream(request) as response:
         return HttpResponse(response.status, response.headers, response.read(max_bytes))
+
+
+def answers(url: str, *statuses: int, containing: str = "") -> bool:
+    """Whether a GET returns one of the statuses (default: 200) and a body that contains a text."""
+    try:
+        response = send(HttpRequest(url, timeout_s=_PROBE_TIMEOUT_S, proxies=False), max_bytes=100_000)
+    except NoAnswerError:
+        return False
+    return response.status in (statuses or (200,)) and containing in response.body.decode(errors="replace")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from pathlib import Path
 
 #: The system allows 107 bytes for the path of a Unix socket.
 _MAX_PATH_BYTES = 100
+_PROBE_TIMEOUT_S = 2.0
 
 
 @contextmanager
@@ -76,3 +77,12 @@ def _short_path(path: Path) -> Iterator[str]:
         yield f"/proc/self/fd/{folder}/{path.name}"
     finally:
         os.close(folder)
+
+
+def accepts_connections(host: str, port: int) -> bool:
+    """Whether a TCP connection to the port succeeds."""
+    try:
+        socket.create_connection((host, port), timeout=_PROBE_TIMEOUT_S).close()
+    except OSError:
+        return False
+    return True

@@ -7,6 +7,7 @@ the format of responses.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import logging
 import time
@@ -20,16 +21,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as PathRoute
 
-from lakehouse.core.errors import CatalogBusyError, LakeError
+from lakehouse.core.errors import BadSettingError, CatalogBusyError, LakeError
 from lakehouse.core.idempotency import LIFETIME_S, MAX_KEY, IdempotencyStore, KeyedRequest, store_answer
 from lakehouse.core.names import CATALOG, MAIN
-from lakehouse.rest_catalog.authentication import Authenticator
 from lakehouse.rest_catalog.backend import CatalogBackend
 from lakehouse.rest_catalog.errors import (
     CommitFailedError,
     ForbiddenError,
     NotFoundError,
     RestError,
+    UnauthorizedError,
     UnprocessableError,
     UnsupportedError,
 )
@@ -74,17 +75,35 @@ def create_app(
     backend = CatalogBackend(
         catalog, Pointers(database), Namespaces(database), MetadataFiles(files), allow_file_deletion
     )
-    server = _Server(backend, Authenticator(tokens), CredentialVending(files, vend), protected)
+    server = _Server(backend, _Authenticator(tokens), CredentialVending(files, vend), protected)
     app = FastAPI(title="Iceberg REST catalog", docs_url=None, redoc_url=None, openapi_url=None)
     app.router.routes.append(PathRoute("/{path:path}", server.respond, methods=_METHODS))
     return app
+
+
+class _Authenticator:
+    """Accepts requests with one of the bearer tokens."""
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self._tokens = [token.encode() for token in tokens if token]
+        if not self._tokens:
+            raise BadSettingError("The REST catalog has no token.", "Set at least one: without any, nobody has access.")
+
+    def check(self, headers: Mapping[str, str]) -> None:
+        """Refuse a request without a valid token; the comparison takes the same time for every token."""
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        sent = token.strip().encode()
+        # Every token is compared, so that the time does not depend on which one matches.
+        matches = [hmac.compare_digest(sent, known) for known in self._tokens]
+        if kind.lower() != "bearer" or not any(matches):
+            raise UnauthorizedError("The token is missing or invalid.")
 
 
 class _Server:
     def __init__(
         self,
         backend: CatalogBackend,
-        authenticator: Authenticator,
+        authenticator: _Authenticator,
         vending: CredentialVending,
         protected: Sequence[str],
     ) -> None:

@@ -12,7 +12,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from tests.copies.small_lake import opened
 
 from lakehouse.formats.iceberg import avro, relocate
-from lakehouse.formats.iceberg.avro_values import AvroError
+from lakehouse.formats.iceberg.avro import AvroError
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +41,6 @@ def test_what_is_written_is_what_was_read_and_others_read_it(files: list[Path], 
 def _records(file: Path) -> list[str]:
     with TheirFile(PyArrowFileIO().new_input(str(file))) as records:
         return [re.sub(r" at 0x\w+", "", repr(each)) for each in records]
-
-
-def test_only_some_fields_are_decoded_if_asked_for(files: list[Path]) -> None:
-    manifest = next(file for file in files if "-m" in file.name)
-    whole = avro.read(manifest.read_bytes()).records
-    some = avro.read(manifest.read_bytes(), ["status", "data_file.file_path"]).records
-    assert some == [
-        {"status": each["status"], "data_file": {"file_path": each["data_file"]["file_path"]}} for each in whole
-    ]
 
 
 def test_a_file_that_is_cut_anywhere_is_refused(files: list[Path]) -> None:

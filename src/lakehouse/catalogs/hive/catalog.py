@@ -12,8 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from lakehouse.catalogs.hive.entries import MetastoreEntries
-from lakehouse.catalogs.hive.metastore import Metastore, alter, entry_of, format_of, locked, objects
+from lakehouse.catalogs.hive.metastore import Metastore, MetastoreEntries, alter, entry_of, format_of, locked, objects
 from lakehouse.core.catalog import CatalogCapabilities, NoClients
 from lakehouse.core.clients import spark_catalog
 from lakehouse.core.names import CATALOG, TableName

@@ -162,6 +162,32 @@ class Metastore:
             transport.close()
 
 
+@dataclass(frozen=True)
+class MetastoreEntries:
+    """Implements `FormatEntries`: the tables of one format, by their folders. The format's writers update the entries with their commits."""
+
+    metastore: Metastore
+    warehouse: str
+    table_format: str
+
+    def tables(self) -> Sequence[TableName]:
+        return sorted(name for name, entry in self.metastore.entries() if format_of(entry) == self.table_format)
+
+    def location(self, table: TableName) -> str | None:
+        entry = self.metastore.entry(table)
+        is_of_format = entry is not None and format_of(entry) == self.table_format
+        return str(entry.sd.location).rstrip("/") if is_of_format else None
+
+    def drop(self, table: TableName) -> bool:
+        return self.metastore.drop(table, self.table_format, self.warehouse)
+
+    def undrop(self, table: TableName) -> bool:
+        return self.metastore.undrop(table, self.table_format)
+
+    def dropped(self) -> Sequence[TableName]:
+        return self.metastore.dropped(self.table_format)
+
+
 def format_of(entry: Any) -> str:
     """Return the format that the creator of an entry stated, such as `iceberg` or `hudi`; empty for views."""
     parameters = entry.parameters or {}

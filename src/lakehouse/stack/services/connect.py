@@ -7,7 +7,7 @@ import sys
 from lakehouse.config.load import dump_settings
 from lakehouse.core.clients import MavenArtifact
 from lakehouse.engines.spark.jars import EMBEDDED, S3A
-from lakehouse.process.probes import accepts_connections
+from lakehouse.process.sockets import accepts_connections
 from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.services.ours import ENVIRONMENT, listening
 

@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 from lakehouse.core.clients import MavenArtifact
 from lakehouse.engines.spark.jars import EMBEDDED, S3A
 from lakehouse.engines.spark.java import find_java
-from lakehouse.process.probes import accepts_connections
+from lakehouse.process.sockets import accepts_connections
 from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.jvm import hadoop_jars
 from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, ServerArchive, Service, StackContext

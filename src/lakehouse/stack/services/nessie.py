@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakehouse.core.clients import MavenArtifact
 from lakehouse.core.quoting import java_properties
-from lakehouse.process.probes import answers
+from lakehouse.process.http_client import answers
 from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.services import java25

@@ -9,7 +9,7 @@ from typing import Any
 from lakehouse.config.profiles import EMBEDDED
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.files import file_uri
-from lakehouse.process.probes import answers
+from lakehouse.process.http_client import answers
 from lakehouse.stack.model import ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.services.ours import ENVIRONMENT, listening
 from lakehouse.storage import access

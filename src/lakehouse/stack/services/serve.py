@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from lakehouse.config.load import dump_settings
-from lakehouse.process.probes import accepts_connections, answers
+from lakehouse.process.http_client import answers
+from lakehouse.process.sockets import accepts_connections
 from lakehouse.stack.model import ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.services.ours import ENVIRONMENT, listening
 

@@ -15,7 +15,8 @@ from lakehouse.core.errors import NotInstalledError, ServiceFailedError
 from lakehouse.core.quoting import java_properties
 from lakehouse.engines.spark.java import find_java
 from lakehouse.process.files import locked
-from lakehouse.process.probes import accepts_connections, answers
+from lakehouse.process.http_client import answers
+from lakehouse.process.sockets import accepts_connections
 from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.process import environment, run_tool

@@ -10,8 +10,7 @@ from lakehouse.core.clients import MavenArtifact
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.quoting import java_properties
 from lakehouse.lake.backend import open_backend
-from lakehouse.process.http_client import HttpRequest, NoAnswerError, send
-from lakehouse.process.probes import answers
+from lakehouse.process.http_client import HttpRequest, NoAnswerError, answers, send
 from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, ServerArchive, Service, StackContext
 from lakehouse.stack.services import java25
