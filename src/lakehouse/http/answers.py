@@ -11,6 +11,7 @@ from typing import Any
 from lakehouse.core.errors import BadRequestError
 from lakehouse.core.jsonable import jsonable
 from lakehouse.core.names import TableName
+from lakehouse.core.result import Result
 
 DEFAULT_PAGE, LARGEST_PAGE = 1000, 10_000
 
@@ -19,6 +20,8 @@ def plain(value: Any) -> Any:
     """A value of the Python API as JSON: a dataclass becomes an object, a table name a string."""
     if isinstance(value, TableName):
         return str(value)
+    if isinstance(value, Result):
+        return {"columns": plain(value.columns), "rows": plain(value.dicts())}
     if is_dataclass(value) and not isinstance(value, type):
         return {part.name: plain(getattr(value, part.name)) for part in fields(value)}
     if isinstance(value, Mapping):

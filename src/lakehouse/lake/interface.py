@@ -121,7 +121,8 @@ class LakeInterface(ABC):
         """Ingest files into a table: one atomic commit, each file once.
 
         Args:
-            sources: files, globs and folders, local or s3://, of CSV, TSV, JSON lines or Parquet, plain or compressed.
+            sources: files, globs and folders, local or s3://, of CSV, TSV, JSON lines or Parquet, plain or compressed. To a
+                service, local files are uploaded, and it reads s3:// addresses below its serve.roots itself.
             into: the table; it is created if missing.
             mode: append, upsert or replace (default: upsert with a key, else append).
             key: columns that identify a row.
@@ -211,7 +212,7 @@ class LakeInterface(ABC):
             publish: False keeps the branch and leaves main unchanged.
             light: build without Spark, for tables that can be built so.
             id: makes the run idempotent: a run that was published under this id is not done again.
-            author: commit author (default: OS user).
+            author: commit author (default: OS user); a service refuses it and records the owner of the key.
             message: commit message.
             progress: called with each step.
         """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path as FilePath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Query
 from pydantic import BaseModel, Field, ValidationError
@@ -22,6 +23,8 @@ from lakehouse.ingest.files import discover
 from lakehouse.lake.assemble import parse_size
 
 routes = Routes("ingest")
+M = TypeVar("M", bound=BaseModel)
+V = TypeVar("V")
 
 
 class IngestOptions(BaseModel):
@@ -101,7 +104,7 @@ async def ingest(call: CallContext, request: Request) -> dict[str, Any]:
         raise MediaTypeError(
             f"The content type {kind[:100]!r} is not one of this route.", "multipart/form-data or JSON."
         )
-    body = _parsed(IngestBody, await request.body())
+    body = _validated(IngestBody.model_validate_json, await request.body())
     for source in body.sources:
         await run_in_threadpool(check_root, source, call.service.settings.serve.roots)
     options = body.model_dump(exclude={"sources"})
@@ -115,7 +118,7 @@ async def _ingest_upload(call: Call, request: Request) -> dict[str, Any]:
         fields: dict[str, Any] = dict(upload.fields)
         if "key" in fields:
             fields["key"] = [part.strip() for part in str(fields["key"]).split(",") if part.strip()]
-        options = _checked(IngestOptions, fields).model_dump()
+        options = _validated(IngestOptions.model_validate, fields).model_dump()
         if not upload.files:
             raise BadRequestError("The request has no file.", "Send at least one as multipart/form-data.")
         await run_in_threadpool(_check_files, call, upload)
@@ -213,21 +216,11 @@ def _files(source: str) -> list[FilePath]:
     return [FilePath(file.path) for file in discover([source])]
 
 
-def _parsed(kind: type[IngestBody], content: bytes) -> IngestBody:
+def _validated(validate: Callable[[V], M], value: V) -> M:
+    """The model of a body or of fields; BadRequestError names the first field that is wrong."""
     try:
-        return kind.model_validate_json(content)
+        return validate(value)
     except ValidationError as exc:
-        raise _wrong(exc) from exc
-
-
-def _checked(kind: type[IngestOptions], fields: dict[str, Any]) -> IngestOptions:
-    try:
-        return kind.model_validate(fields)
-    except ValidationError as exc:
-        raise _wrong(exc) from exc
-
-
-def _wrong(exc: ValidationError) -> BadRequestError:
-    first = exc.errors()[0]
-    place = ".".join(str(part) for part in first["loc"]) or "body"
-    return BadRequestError(f"The request is wrong: {place[:100]}: {first['msg']}.", "See /docs.")
+        first = exc.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "body"
+        raise BadRequestError(f"The request is wrong: {place[:100]}: {first['msg']}.", "See /docs.") from exc

@@ -59,8 +59,8 @@ def diff_branch(call: CallContext, name: Name, table: str = "", limit: Limit = 1
     """The tables that a merge would change; with `table`, its changed rows."""
     call.lake(name)
     if table:
-        rows = call.refs.branches.diff_rows(name, TableName.parse(call.table(table)), limit)
-        return {"columns": plain(rows.columns), "rows": plain(rows.dicts())}
+        rows: dict[str, Any] = plain(call.refs.branches.diff_rows(name, TableName.parse(call.table(table)), limit))
+        return rows
     changes = [change for change in call.refs.branches.diff(name) if call.sees(change.table)]
     return {"changes": plain(changes)}
 

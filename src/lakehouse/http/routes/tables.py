@@ -101,17 +101,8 @@ def diff(  # noqa: PLR0913 - one parameter per field of DiffRequest
 ) -> dict[str, Any]:
     """The rows and columns that changed between two WHENs; `key` lists columns with commas."""
     names = [part.strip() for part in key.split(",") if part.strip()]
-    compared = call.lake(branch).diff(call.table(table), start, end, names, limit)
-    counts = {name: getattr(compared, name) for name in ("start", "end", "added", "removed", "changed")}
-    columns = {name: plain(getattr(compared, name)) for name in ("columns_added", "columns_removed", "columns_changed")}
-    return {
-        "table": str(compared.table),
-        **counts,
-        "key": list(compared.key),
-        **columns,
-        "columns": plain(compared.rows.columns),
-        "rows": plain(compared.rows.dicts()),
-    }
+    compared = plain(call.lake(branch).diff(call.table(table), start, end, names, limit))
+    return {**compared, **compared["rows"]}  # the rows stand beside their columns
 
 
 @routes.operation()
