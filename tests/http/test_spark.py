@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,12 +15,18 @@ import psutil
 import pyarrow
 import pytest
 import requests
+import sqlglot
 from tests.http.conftest import Client, Served, serve_app, wait_for
 
 from lakehouse.config.settings import Settings
+from lakehouse.core.errors import NoSuchTableError
+from lakehouse.core.requests import QueryRequest
 from lakehouse.http.app import create_app, create_service
+from lakehouse.http.execution import Execution
 from lakehouse.http.keys import KeyRequest
+from lakehouse.http.principal import Principal
 from lakehouse.lake import Lake
+from lakehouse.query.sql import parser
 
 pytestmark = pytest.mark.spark
 
@@ -140,3 +146,70 @@ def test_an_error_after_the_first_rows_ends_the_answer_early(on_spark: Served) -
             pass
     entry = next(each for each in on_spark.admin.get("/audit").json()["entries"] if each["path"] == "/query")
     assert entry["error"] == "engine_failed"
+
+
+class TableReplacer:
+    """A caller with a key for one namespace, whose table somebody replaces by a view once its statement was checked."""
+
+    def __init__(self, served: Served, lake: Lake, namespace: str) -> None:
+        self.principal = Principal("limited", "reader", namespaces=(namespace,))
+        self._served, self._lake, self._namespace = served, lake, namespace
+
+    def lake(self, branch: str = "") -> Lake:
+        return self._lake
+
+    def note(self, **facts: Any) -> None:
+        if "kind" in facts:
+            self._lake.drop(f"{self._namespace}.open")
+            view = f"create view {self._namespace}.open as select n from {self._namespace}_secret.t"
+            assert self._served.admin.post("/query", {"sql": view}).status_code == 200
+
+
+@pytest.mark.parametrize("engine", ["", "spark"])
+def test_a_table_replaced_by_a_view_after_the_check_of_rights_cannot_be_read(
+    on_spark: Served, shared_lake: Lake, namespace: str, engine: str
+) -> None:
+    for sql in (
+        f"create table {namespace}_secret.t as select 42 as n",
+        f"create table {namespace}.open as select 1 as n",
+    ):
+        assert on_spark.admin.post("/query", {"sql": sql}).status_code == 200
+    caller = TableReplacer(on_spark, shared_lake, namespace)
+    request = QueryRequest(f"select n from {namespace}.open")
+    execution = Execution(on_spark.service.queries, caller, request, engine, "json")
+    with pytest.raises(NoSuchTableError, match=rf"no table {namespace}\.open"):
+        execution.start()
+    assert on_spark.admin.rows(f"select n from {namespace}.open") == [{"n": 42}]
+
+
+@pytest.mark.parametrize(
+    ("sql", "engine"),
+    [
+        ("select n from {table} where n = 1", "duckdb"),
+        ("select distinct cast(n as string) from {table}", "duckdb"),
+        ("select n from {table} where n = 1", "spark"),
+        ("select distinct cast(n as string) from {table}", "spark"),
+        ("insert into {table} values (2)", ""),
+    ],
+)
+def test_a_statement_is_parsed_once(
+    on_spark: Served, namespace: str, monkeypatch: pytest.MonkeyPatch, sql: str, engine: str
+) -> None:
+    on_spark.admin.post("/query", {"sql": f"create table {namespace}.t as select 1 as n"})
+    parses: list[str] = []
+
+    def counted(parser: Callable[..., Any]) -> Callable[..., Any]:
+        def parse(text: str, *others: Any, **options: Any) -> Any:
+            parsed = parser(text, *others, **options)
+            if parsed is not None:  # a statement that is not plain is left to sqlglot
+                parses.append(text)
+            return parsed
+
+        return parse
+
+    monkeypatch.setattr(sqlglot, "parse", counted(sqlglot.parse))
+    monkeypatch.setattr(parser, "parse_plain", counted(parser.parse_plain))
+    statement = sql.format(table=f"{namespace}.t")
+    answer = on_spark.admin.post("/query", {"sql": statement, "engine": engine})
+    assert answer.status_code == 200, answer.text
+    assert parses == [statement]

@@ -6,7 +6,6 @@ from typing import Any
 
 from lakehouse.core.requests import QueryRequest
 from lakehouse.lake import Lake
-from lakehouse.query.sql.parser import parse
 
 
 def rows(lake: Lake, sql: str, **options: Any) -> list[tuple[Any, ...]]:
@@ -17,4 +16,4 @@ def rows(lake: Lake, sql: str, **options: Any) -> list[tuple[Any, ...]]:
 def choice(lake: Lake, sql: str, as_of: str = "") -> tuple[str, str]:
     """The engine that `auto` chooses, and the reason, without running the statement."""
     components = lake._components
-    return components.queries.choose(parse(sql), components.tables, QueryRequest(sql, as_of))[:2]
+    return components.queries.choose(lake.check(QueryRequest(sql, as_of), "auto"), components.tables)[:2]

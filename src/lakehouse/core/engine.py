@@ -13,6 +13,7 @@ from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import QueryRejectedError
 from lakehouse.core.files import Files
 from lakehouse.core.format import TableDirectory
+from lakehouse.core.names import TableName
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement, TableUse
@@ -28,8 +29,6 @@ class EngineCapabilities:
     """The SQL dialect of the statements that users write for it."""
     scans: bool = False
     """Reads tables from the scans that it is given; otherwise it finds tables itself."""
-    remote: bool = False
-    """Forwards statements to another process, which parses and guards them there."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,8 @@ class Query:
     statement: Statement
     scans: Mapping[TableUse, Scan] = field(default_factory=dict)
     """How to read each table, for engines with the capability `scans`."""
+    views: tuple[TableName, ...] = ()
+    """The names in the statement that are views. Rights were checked for these: no other name may be read as a view."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from lakehouse.http.principal import Principal
 from lakehouse.http.queries import AUDIT, QueryService
 from lakehouse.lake import Lake
 from lakehouse.operations import READ
-from lakehouse.query.route import StatementFacts
+from lakehouse.query.route import CheckedStatement
 from lakehouse.query.shape import statement_shape
 from lakehouse.query.sql.parser import parse
 from lakehouse.query.sql.render import for_duckdb
@@ -88,31 +88,32 @@ class Execution:
         call, request = self._call, self._request
         call.note(statement=statement_shape(request.sql))
         lake = call.lake(request.branch)
-        engine = self._engine or None
-        facts = self._inspect(lake, request, engine)
-        check_rights(call, facts, request.branch, self._engine)
-        call.note(kind=facts.kind, tables=[str(name) for name in facts.tables])
+        checked = self._check(lake, request)
+        call.note(kind=checked.kind, tables=[str(name) for name in checked.tables])
         self._timer = threading.Timer(self._timeout_s, self._expire)
         self._timer.daemon = True
         self._timer.start()
         try:
             with self._scope.active():
-                self._result = self._run(lake, request, engine)
+                self._result = self._run(lake, checked)
         except LakeError as exc:
             self.close()
             raise self._explained(exc) from exc
         call.note(engine=self._result.engine)
 
-    def _inspect(self, lake: Lake, request: QueryRequest, engine: str | None) -> StatementFacts:
-        return lake.inspect(request, engine)
+    def _check(self, lake: Lake, request: QueryRequest) -> CheckedStatement:
+        """Parse the statement and check the caller's rights to it: what this returns is what runs."""
+        checked = lake.check(request, self._engine or None)
+        check_rights(self._call, checked)
+        return checked
 
-    def _run(self, lake: Lake, request: QueryRequest, engine: str | None) -> Result:
+    def _run(self, lake: Lake, checked: CheckedStatement) -> Result:
         queries, principal = self._queries, self._call.principal
         self._statement = WorkerStatement(queries.pool, self.format, self._timeout_s, self._limit)
         self._scope.add(self._statement.cancel)
         rights = f"{principal.namespaces} {principal.branches}"
         reader = WorkerEngine(self._statement, for_duckdb, queries.cache, rights)
-        return lake.reading_with(reader).query(request, engine)
+        return lake.reading_with(reader).run_checked(checked)
 
     def pieces(self) -> Iterator[bytes]:
         """The encoded rows; the summary is complete after the last piece."""
@@ -184,23 +185,23 @@ class Execution:
         return exc
 
 
-def check_rights(call: Caller, facts: StatementFacts, branch: str, engine: str) -> None:
+def check_rights(call: Caller, checked: CheckedStatement) -> None:
     """Raise ForbiddenError unless the caller may run the statement."""
     principal = call.principal
-    if facts.kind == "session":
+    if checked.kind == "session":
         raise NotSupportedError(
             "A request has a session of its own, so statements that change it have no effect.",
             "Send what you need with each statement: branch, as_of, limit.",
         )
-    if facts.kind in ("write", "drop"):
-        principal.check_change(branch)
+    if checked.kind in ("write", "drop"):
+        principal.check_change(checked.request.branch)
     else:
         principal.check(READ)
-    principal.check_tables(facts.tables)
+    principal.check_tables(checked.tables)
     limited = bool(principal.namespaces or principal.branches)
-    if limited and engine == "trino":
+    if limited and checked.engine == "trino":
         raise ForbiddenError("Trino reads other databases as well, and the key is limited.", "Use duckdb or spark.")
-    hidden = facts.views or (facts.kind != "read" and not facts.tables)
+    hidden = checked.views or (checked.kind != "read" and not checked.tables)
     if principal.namespaces and hidden:
         raise ForbiddenError(
             "The key is limited to namespaces, and this statement may use tables that it does not name.",
@@ -218,17 +219,18 @@ class AuditExecution(Execution):
         super().__init__(queries, call, QueryRequest(sql), "duckdb", format)
         self._log = log
 
-    def _inspect(self, lake: Lake, request: QueryRequest, engine: str | None) -> StatementFacts:
+    def _check(self, lake: Lake, request: QueryRequest) -> CheckedStatement:
         statement = parse(request.sql)
         if statement.kind != "read":
             raise NotSupportedError("The audit log can only be read.", "select … from audit")
         for use in statement.uses:
             if str(use.name) not in _AUDIT_TABLES:
                 raise NoSuchTableError(str(use.name), ["audit"], 1)
-        return StatementFacts("read", ())
+        self._call.principal.check(READ)
+        return CheckedStatement(request, "duckdb", statement)
 
-    def _run(self, lake: Lake, request: QueryRequest, engine: str | None) -> Result:
-        statement = parse(request.sql)
+    def _run(self, lake: Lake, checked: CheckedStatement) -> Result:
+        request, statement = checked.request, checked.statement
         scan = self._log.scan(Path(lake.folder) / "run" / AUDIT)
         self._statement = WorkerStatement(self._queries.pool, self.format, self._timeout_s, self._limit)
         self._scope.add(self._statement.cancel)

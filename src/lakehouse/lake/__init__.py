@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lakehouse.maintenance.maintain import Maintainer
     from lakehouse.maintenance.report import MaintenanceReport
     from lakehouse.pipelines import Pipeline
-    from lakehouse.query.route import StatementFacts
+    from lakehouse.query.route import CheckedStatement
     from lakehouse.runs.model import RunRecord
     from lakehouse.runs.run import Runner
     from lakehouse.tables.diff import Diff
@@ -97,31 +97,38 @@ class Lake(LakeInterface):
 
     def query(self, request: QueryRequest, engine: str | None = None) -> Result:
         """Run a typed request; `sql` builds one. A call of a maintenance procedure on main does what `maintain` does."""
-        branch = self._tables(request.branch).branch
-        if branch == MAIN and _MAINTENANCE.search(request.sql):
-            done = self._maintenance_result(request.sql)
-            if done is not None:
-                return done
-        arrow = request.arrow and self._components.arrow
-        request = replace(request, branch="" if branch == MAIN else branch, arrow=arrow)
+        request = self._on_branch(request)
+        if (done := self._maintenance_result(request)) is not None:
+            return done
         return self._components.queries.run(request, engine or self._components.default_engine)
 
-    def inspect(self, request: QueryRequest, engine: str | None = None) -> StatementFacts:
-        """What a statement does and which tables it names, without running it; raises what the guard refuses."""
+    def check(self, request: QueryRequest, engine: str | None = None) -> CheckedStatement:
+        """Parse a statement, without running it: what it does and which tables it names; raises what the guard refuses."""
+        return self._components.queries.check(self._on_branch(request), engine or self._components.default_engine)
+
+    def run_checked(self, checked: CheckedStatement) -> Result:
+        """Run a statement that `check` returned; it is not parsed again."""
+        if (done := self._maintenance_result(checked.request)) is not None:
+            return done
+        return self._components.queries.run_checked(checked)
+
+    def _on_branch(self, request: QueryRequest) -> QueryRequest:
         branch = self._tables(request.branch).branch
-        request = replace(request, branch="" if branch == MAIN else branch)
-        return self._components.queries.inspect(request, engine or self._components.default_engine)
+        arrow = request.arrow and self._components.arrow
+        return replace(request, branch="" if branch == MAIN else branch, arrow=arrow)
 
     def reading_with(self, engine: Engine) -> Self:
         """The same lake, with another engine in the place of DuckDB."""
         components = replace(self._components, queries=self._components.queries.reading_with(engine))
         return type(self)(components, self._branch)
 
-    def _maintenance_result(self, sql: str) -> Result | None:
-        """Run a call of a maintenance procedure as `maintain` does; None if the statement is another one."""
+    def _maintenance_result(self, request: QueryRequest) -> Result | None:
+        """Run a call of a maintenance procedure on main as `maintain` does; None if the statement is another one."""
+        if request.branch or not _MAINTENANCE.search(request.sql):
+            return None
         from lakehouse.maintenance.statements import parse_call
 
-        call = parse_call(sql)
+        call = parse_call(request.sql)
         if call is None:
             return None
         maintainer = self._components.maintainer()

@@ -7,7 +7,6 @@ import sys
 from lakehouse.config.load import parse_settings
 from lakehouse.engines.spark.daemon.client import fingerprint
 from lakehouse.engines.spark.daemon.server import DaemonOptions, serve
-from lakehouse.lake import Lake
 from lakehouse.lake.assemble import Assembly
 from lakehouse.storage.local import LocalHome
 
@@ -20,7 +19,7 @@ def main() -> None:
     options = DaemonOptions(
         settings.home, home.run, settings.cache, settings.spark.idle_minutes, fingerprint(serialized)
     )
-    serve(Lake(components).query, components.session, options)
+    serve(components.queries.engine("spark").run, components.session, options)
 
 
 if __name__ == "__main__":

@@ -50,45 +50,44 @@ class QueryRouter:
         return self._engines[name]
 
     def run(self, request: QueryRequest, engine: str = AUTO, reason: str = _REQUESTED) -> Result:
-        """Run one statement on the named engine, or on the one that suits it."""
-        chosen = None if engine == AUTO else self.engine(engine)
-        if chosen is not None and chosen.capabilities.remote:
-            return chosen.run(Query(request, reason, Statement(request.sql, "remote")))
-        (chosen or self.engine(_DUCKDB)).prepare()
-        dialect = chosen.capabilities.dialect if chosen else "spark"
-        tables = self._tables.on(request.branch)
+        """Check one statement and run it on the named engine, or on the one that suits it."""
+        if engine in (AUTO, _DUCKDB):
+            self._duckdb.prepare()  # it loads while the statement is parsed
+        return self.run_checked(self.check(request, engine), reason)
+
+    def check(self, request: QueryRequest, engine: str = AUTO) -> CheckedStatement:
+        """Parse a statement, the only time that it is parsed; raises what the guard refuses."""
         if request.maintains:
-            # On main even if it is protected: maintenance changes no row.
-            statement = maintenance_call(request)
-        else:
-            statement = parse(request.sql, request.files, dialect, by_ingest=bool(request.ingest_into))
-            check_branch(statement, tables, writes=request.write is not None)
+            return CheckedStatement(request, engine, maintenance_call(request))
+        dialect = "spark" if engine == AUTO else self.engine(engine).capabilities.dialect
+        statement = parse(request.sql, request.files, dialect, by_ingest=bool(request.ingest_into))
+        tables = self._tables.on(request.branch)
+        names = sorted({use.name for use in statement.uses})
+        views = tuple(name for name in names if tables.is_view(name) and tables.find(name) is None)
+        return CheckedStatement(request, engine, statement, views)
+
+    def run_checked(self, checked: CheckedStatement, reason: str = _REQUESTED) -> Result:
+        """Run a statement as it was checked."""
+        request, statement = checked.request, checked.statement
+        tables = self._tables.on(request.branch)
+        if not request.maintains:  # on main even if it is protected: maintenance changes no row
+            check_branch(checked, tables)
         if statement.kind == "drop":
             return _drop_softly(statement, tables)
-        if chosen is None:
-            name, reason, scans = self.choose(statement, tables, request)
-            chosen = self.engine(name)
+        if checked.engine == AUTO:
+            name, reason, scans = self.choose(checked, tables)
+            engine = self.engine(name)
         else:
-            scans = self._scans_for(chosen, statement, tables, request)
-        return _run(chosen, Query(request, reason, statement, scans), tables)
+            engine = self.engine(checked.engine)
+            scans = _scans_for(engine, checked, tables)
+        return _run(engine, Query(request, reason, statement, scans, checked.views), tables)
 
-    def inspect(self, request: QueryRequest, engine: str = AUTO) -> StatementFacts:
-        """What a statement does and which tables it names, without running it; raises what the guard refuses."""
-        dialect = "spark" if engine == AUTO else self.engine(engine).capabilities.dialect
-        statement = parse(request.sql, request.files, dialect)
-        tables = self._tables.on(request.branch)
-        names = tuple(sorted({use.name for use in statement.uses}))
-        views = tuple(name for name in names if tables.find(name) is None and tables.is_view(name))
-        return StatementFacts(statement.kind, names, views)
-
-    def choose(
-        self, statement: Statement, tables: Tables, request: QueryRequest
-    ) -> tuple[str, str, Mapping[TableUse, Scan]]:
+    def choose(self, checked: CheckedStatement, tables: Tables) -> tuple[str, str, Mapping[TableUse, Scan]]:
         """The engine for a statement, the reason, and the scans if it is DuckDB."""
-        if needs_spark := _needs_spark(statement, tables):
+        if needs_spark := _needs_spark(checked):
             return _SPARK, needs_spark, {}
         try:
-            scans = resolve_scans(statement, tables, request.as_of)
+            scans = resolve_scans(checked.statement, tables, checked.request.as_of)
         except NotSupportedError as exc:
             return _SPARK, exc.message, {}
         size = sum(scan.total_bytes or 0 for scan in scans.values())
@@ -96,28 +95,27 @@ class QueryRouter:
             return _SPARK, f"the tables are {_mb(size)}, more than query.largest_scan allows DuckDB", {}
         return _DUCKDB, f"a read of {_mb(size)}, which fits in memory", scans
 
-    def _scans_for(
-        self, engine: Engine, statement: Statement, tables: Tables, request: QueryRequest
-    ) -> Mapping[TableUse, Scan]:
-        if not engine.capabilities.scans:
-            return {}
-        if needs_spark := _needs_spark(statement, tables):
-            raise NotSupportedError(
-                f"{engine.name} cannot run this statement: {needs_spark}.", "Use --engine auto or --engine spark."
-            )
-        return resolve_scans(statement, tables, request.as_of)
-
 
 @dataclass(frozen=True)
-class StatementFacts:
-    """What a statement does."""
+class CheckedStatement:
+    """A statement that was parsed and allowed. Rights are checked on it, and it is what runs."""
 
-    kind: str
-    """`read`, `write`, `drop`, `session` or `other` (describes something)."""
-    tables: tuple[TableName, ...]
-    """The tables that it names. Statements that only Spark parses, such as CALL, name none."""
+    request: QueryRequest
+    engine: str
+    """The requested engine, or `auto`."""
+    statement: Statement
     views: tuple[TableName, ...] = ()
-    """Those that are views, which read other tables."""
+    """The names in it that are views, which read other tables."""
+
+    @property
+    def kind(self) -> str:
+        """`read`, `write`, `drop`, `session` or `other` (describes something)."""
+        return self.statement.kind
+
+    @property
+    def tables(self) -> tuple[TableName, ...]:
+        """The tables and views that it names. Statements that only Spark parses, such as CALL, name none."""
+        return tuple(sorted({use.name for use in self.statement.uses}))
 
 
 @dataclass(frozen=True)
@@ -172,15 +170,25 @@ def _drop_softly(statement: Statement, tables: Tables) -> Result:
     return Result((), ListedRows([], []), Explain("catalog", "a drop only moves the table's catalog entry"))
 
 
-def _needs_spark(statement: Statement, tables: Tables) -> str:
+def _scans_for(engine: Engine, checked: CheckedStatement, tables: Tables) -> Mapping[TableUse, Scan]:
+    if not engine.capabilities.scans:
+        return {}
+    if needs_spark := _needs_spark(checked):
+        raise NotSupportedError(
+            f"{engine.name} cannot run this statement: {needs_spark}.", "Use --engine auto or --engine spark."
+        )
+    return resolve_scans(checked.statement, tables, checked.request.as_of)
+
+
+def _needs_spark(checked: CheckedStatement) -> str:
     """Why only Spark can run a statement, or an empty string."""
-    if statement.kind == "write":
+    if checked.kind == "write":
         return "it writes"
-    if statement.kind in {"session", "other"}:
+    if checked.kind in {"session", "other"}:
         return "it is a statement of Spark's own"
-    if any(tables.is_view(use.name) and not tables.find(use.name) for use in statement.uses):
+    if checked.views:
         return "it reads a view"
-    if any(use.metadata_table for use in statement.uses):
+    if any(use.metadata_table for use in checked.statement.uses):
         return "it reads a metadata table"
     return ""
 
@@ -189,25 +197,22 @@ def _mb(size: int) -> str:
     return f"{size / 1024 / 1024:.1f} MB"
 
 
-def check_branch(statement: Statement, tables: Tables, writes: bool = False) -> None:
-    """Raise if a statement is not possible on the branch; the hint names the alternative.
-
-    Args:
-        writes: the rows of the statement are written somewhere, although it only reads.
-    """
+def check_branch(checked: CheckedStatement, tables: Tables) -> None:
+    """Raise if a statement is not possible on the branch; the hint names the alternative."""
     if tables.branch != MAIN:
-        _reject_views_on_branch(statement, tables)
-    if writes or statement.kind in ("write", "drop"):
+        _reject_views_on_branch(checked, tables.branch)
+    # The rows of a read may be written somewhere.
+    if checked.request.write is not None or checked.kind in ("write", "drop"):
         tables.check_writable()
 
 
-def _reject_views_on_branch(statement: Statement, tables: Tables) -> None:
+def _reject_views_on_branch(checked: CheckedStatement, branch: str) -> None:
     """A view stores the catalog name of its tables, so it reads main from every branch."""
-    creates = statement.kind == "write" and str(getattr(statement.tree, "args", {}).get("kind")).upper() == "VIEW"
-    used = [use.name for use in statement.uses if tables.find(use.name) is None and tables.is_view(use.name)]
-    if creates or used:
-        what = str(used[0]) if used else "A view"
+    tree = checked.statement.tree
+    creates = checked.kind == "write" and str(getattr(tree, "args", {}).get("kind")).upper() == "VIEW"
+    if creates or checked.views:
+        what = str(checked.views[0]) if checked.views else "A view"
         raise NotSupportedError(
-            f"{what} would read main's tables instead of those of {tables.branch}.",
+            f"{what} would read main's tables instead of those of {branch}.",
             "On a branch, write out the view's query; create the view on main after the merge.",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,7 +52,8 @@ class SparkEngine:
         if statement.kind != "read" or request.write:
             # Commands return few rows, and Spark would run a limited command twice.
             request = replace(request, limit=None, stream=False)
-        names = _StatementTables(statement, tables.pinned(list({use.name for use in statement.uses})))
+        pinned = tables.pinned(list({use.name for use in statement.uses}))
+        names = _StatementTables(statement, pinned, query.views)
         names.reject_hudi_changes()
         if names.check_new_table():
             catalog = self._catalog.on(request.branch) if request.branch else self._catalog
@@ -127,6 +128,8 @@ class _StatementTables:
 
     statement: Statement
     tables: TableDirectory
+    views: Sequence[TableName]
+    """The names that may be read as views."""
 
     @property
     def target(self) -> TableName:
@@ -195,9 +198,10 @@ class _StatementTables:
     def _replacement(self, use: TableUse, as_of: str) -> str:
         table_format = self._format(use)
         if table_format is None:
-            # A view, a new table, or a mistake. For reads, raise with similar names.
-            if self.statement.kind == "read" and not self.tables.is_view(use.name):
-                self.tables.format_of(use.name)
+            # A view, a new table, or a mistake. A table that was replaced by a view since rights were checked is no table.
+            is_view = self.tables.is_view(use.name)
+            if use.name not in self.views if is_view else self.statement.kind == "read":
+                self.tables.format_of(use.name)  # raises, with similar names
             return f"`{use.name.namespace}`.`{use.name.table}`"
         in_spark = spark_tables(table_format)
         if use.metadata_table:

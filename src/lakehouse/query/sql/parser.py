@@ -84,15 +84,18 @@ def parse(text: str, local: Collection[str] = (), dialect: str = "spark", by_ing
 
 
 def parse_again(statement: Statement) -> Statement | None:
-    """A plain statement parsed with sqlglot; None if it was already, or if sqlglot rejects it too."""
+    """A plain statement parsed with sqlglot; None if it was already, or if sqlglot rejects it or finds other tables."""
     if statement.tree is not None:
         return None
     from lakehouse.query.sql.parsed import parse_with_sqlglot
 
     try:
-        return parse_with_sqlglot(statement.text)
+        parsed = parse_with_sqlglot(statement.text)
     except QueryRejectedError:
         return None
+    # Rights were checked on the statement, so this one must be the same.
+    same = parsed.kind == statement.kind and {use.name for use in parsed.uses} == {use.name for use in statement.uses}
+    return parsed if same else None
 
 
 def _normalize_as_of(found: re.Match[str]) -> str:

@@ -9,7 +9,6 @@ import os
 import sys
 import threading
 import time
-import uuid
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -20,38 +19,31 @@ from pydantic import BaseModel, Field
 
 from lakehouse.core import __version__
 from lakehouse.core.encoding import ArrowEncoder
+from lakehouse.core.engine import Query
 from lakehouse.core.errors import LakeError
 from lakehouse.core.jsonable import jsonable
+from lakehouse.core.names import TableName
 from lakehouse.core.refs import acting_for
-from lakehouse.core.requests import QueryRequest, WriteTarget
+from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import BatchedRows, Result
+from lakehouse.core.statement import Statement
 from lakehouse.engines.spark.daemon.client import ARROW
 from lakehouse.engines.spark.session import LocalSession
 
 _POLL_S = 0.25
-Answer = Callable[[QueryRequest, str], Result]
+Answer = Callable[[Query], Result]
 
 
-class Query(BaseModel):
-    """The body of POST /query."""
+class StatementBody(BaseModel, extra="forbid"):
+    """The body of POST /query: a statement that the client has parsed and checked."""
 
-    sql: str
-    engine: str = "spark"
-    as_of: str = ""
-    limit: int | None = None
-    explain: bool = False
-    stream: bool = False
-    branch: str = ""
-    parameters: dict[str, str | int | float | bool | None] = {}
-    files: dict[str, str] = {}
-    settings: dict[str, str] = {}
-    write: WriteTarget | None = None
-    ingest_into: str = ""
-    maintains: str = ""
-    reason: str = "asked for"
-    tag: str = Field(default="", pattern="^([0-9a-f]{32})?$")
+    request: QueryRequest
+    statement: Statement
+    views: tuple[TableName, ...]
+    reason: str
+    tag: str = Field(pattern="^[0-9a-f]{32}$")
     """Under which GET /progress finds the statement."""
-    author: str = ""
+    author: str
     """For whom the client acts; empty for the user of the daemon."""
 
 
@@ -78,7 +70,7 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
     """The application over one lake.
 
     Args:
-        answer: runs a request on the named engine.
+        answer: runs a parsed statement on Spark.
     """
     app = FastAPI(title="lakehouse", version=__version__)
 
@@ -95,16 +87,10 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
         return {"completed": completed, "tasks": tasks}
 
     @app.post("/query")
-    async def query(body: Query, request: Request) -> Response:
+    async def query(body: StatementBody, request: Request) -> Response:
         activity.running += 1
-        tag = body.tag or uuid.uuid4().hex
-        wants_arrow = ARROW in request.headers.get("accept", "")
-        query_request = QueryRequest(
-            **body.model_dump(exclude={"engine", "reason", "tag", "author", "write"}),
-            write=body.write,
-            arrow=wants_arrow,
-        )
-        run = functools.partial(_run, answer, session, query_request, body, tag)
+        tag = body.tag
+        run = functools.partial(_run, answer, session, body)
         try:
             response = await _until_disconnect(request, run, lambda: session.cancel(tag))
             if isinstance(response, _Stream):
@@ -156,16 +142,14 @@ def _explain_errors(app: FastAPI) -> None:
         return JSONResponse(error.as_dict(), status_code=500)
 
 
-def _run(answer: Answer, session: LocalSession, request: QueryRequest, body: Query, tag: str) -> Response:
-    with acting_for(body.author), session.cancellable(tag):
-        result = answer(request, body.engine)
-    payload = {
-        "columns": [asdict(column) for column in result.columns],
-        "explain": {**asdict(result.explain), "reason": body.reason},
-    }
+def _run(answer: Answer, session: LocalSession, body: StatementBody) -> Response:
+    with acting_for(body.author), session.cancellable(body.tag):
+        result = answer(Query(body.request, body.reason, body.statement, views=body.views))
+    payload = {"columns": [asdict(column) for column in result.columns], "explain": asdict(result.explain)}
     if isinstance(result.source, BatchedRows):
         return _Stream(_stream(result, payload), media_type=ARROW)
-    return _arrow(result, payload) if request.arrow else _rows(result, payload)
+    as_arrow = body.request.arrow or body.request.stream
+    return _arrow(result, payload) if as_arrow else _rows(result, payload)
 
 
 class _Stream(StreamingResponse):

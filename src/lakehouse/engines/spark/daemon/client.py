@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
@@ -60,23 +60,23 @@ class SparkDaemonClient:
         self._status_reporter, self._before_start = status, before_start
 
     name = "spark"
-    capabilities = EngineCapabilities(writes=True, remote=True)
+    capabilities = EngineCapabilities(writes=True)
 
     def run(self, query: Query) -> Result:
-        """Run a request on the daemon, which is started if it does not run."""
+        """Run a statement on the daemon, which is started if it does not run; it runs there as it was parsed here."""
         from lakehouse.engines.spark.daemon.stream import stream_statement, whole_result
 
         request = query.request
         self._ensure_running()
         tag = token_hex(16)
-        body = {**asdict(request), "reason": query.reason, "tag": tag, "author": acting_author()}
+        body = statement_body(query, tag)
         if request.stream:
             with self._status_reporter("Running on Spark"), self._translated():
-                return stream_statement(self._socket, body, request.sql)
+                return stream_statement(self._socket, body, query.statement.text)
         with self._status_reporter("Running on Spark") as show, self._progress_shown(tag, show):
-            status, content_type, data = self._send("POST", "/query", body, accept=ARROW if request.arrow else "")
+            status, content_type, data = self._send("POST", "/query", body)
         if status != 200:
-            raise error_from_dict(json.loads(data), request.sql)
+            raise error_from_dict(json.loads(data), query.statement.text)
         if content_type != ARROW:
             return _listed_result(json.loads(data))
         import pyarrow
@@ -188,14 +188,12 @@ class SparkDaemonClient:
                 f"Spark did not start: {exc}", f"lake doctor; the whole log: {self._log}"
             ) from exc
 
-    def _send(
-        self, method: str, path: str, body: Any = None, accept: str = "", timeout: float | None = None
-    ) -> tuple[int, str, bytes]:
+    def _send(self, method: str, path: str, body: Any = None, timeout: float | None = None) -> tuple[int, str, bytes]:
         # Imported here: a query that DuckDB answers does not need HTTP.
         from lakehouse.process.unix_http import request
 
         with self._translated():
-            return request(self._socket, method, path, body, accept or "application/json", timeout)
+            return request(self._socket, method, path, body, "*/*", timeout)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -210,6 +208,18 @@ class SparkDaemonClient:
                 "The warm Spark died during the statement, so it may or may not have been committed.",
                 f"Check with `lake history`, then run it again: a new Spark starts automatically. Log: {self._log}",
             ) from exc
+
+
+def statement_body(query: Query, tag: str) -> dict[str, Any]:
+    """The body of POST /query: the request and the parsed statement, without its syntax tree, which Spark does not need."""
+    return {
+        "request": asdict(query.request),
+        "statement": asdict(replace(query.statement, tree=None)),
+        "views": [asdict(view) for view in query.views],
+        "reason": query.reason,
+        "tag": tag,
+        "author": acting_author(),
+    }
 
 
 def fingerprint(serialized: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakehouse.core.requests import QueryRequest
+from lakehouse.core.engine import Query
 from lakehouse.core.result import Result
 from lakehouse.engines.spark.daemon.client import SOCKET
 from lakehouse.engines.spark.session import MAX_HEAP_SHARE, LocalSession
@@ -44,11 +44,11 @@ class DaemonOptions:
     """Identifies the settings and the code that the daemon runs with."""
 
 
-def serve(answer: Callable[[QueryRequest, str], Result], session: LocalSession, options: DaemonOptions) -> None:
+def serve(answer: Callable[[Query], Result], session: LocalSession, options: DaemonOptions) -> None:
     """Serve until idle; exits with ALREADY_RUNNING if another daemon serves this lake.
 
     Args:
-        answer: runs a request on the named engine.
+        answer: runs a parsed statement on Spark.
     """
     with sole_daemon(options.run_folder / "serving.lock"):
         # The JVM starts while the web framework is imported.
@@ -63,7 +63,7 @@ def _start(session: LocalSession) -> None:
         sys.stderr.write(f"Spark did not start: {exc}\n")
 
 
-def _serve(answer: Callable[[QueryRequest, str], Result], session: LocalSession, options: DaemonOptions) -> None:
+def _serve(answer: Callable[[Query], Result], session: LocalSession, options: DaemonOptions) -> None:
     import uvicorn
 
     from lakehouse.engines.spark.daemon.app import Activity, create_app

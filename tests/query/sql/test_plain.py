@@ -1,0 +1,122 @@
+"""Generated statements: what is read as plain, without sqlglot, means the same to sqlglot and to DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.repetitions import repetitions
+
+from lakehouse.core.errors import QueryRejectedError
+from lakehouse.core.statement import Statement
+from lakehouse.query.sql.parsed import parse_with_sqlglot
+from lakehouse.query.sql.parser import parse_plain
+
+NAMES = st.sampled_from(["a", "b", "id", "Item", "day", "x1", "_y", "count", "first", "key", "row", "value", "rank"])
+TABLES = st.builds("{}.{}".format, st.sampled_from(["shop", "S2", "default", "temp"]), NAMES)
+LITERALS = st.sampled_from(["1", "2.50", "'tea'", "'from s.t'", "null", "true", "99999999999999999999"])
+COLUMNS = NAMES | st.builds("{}.{}".format, NAMES, NAMES) | st.builds("{}.{}".format, TABLES, NAMES)
+COMPARISONS = st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "!=", "<=>", "like", "and", "or", "+", "-", "*", "/"])
+ALIASES = st.just("") | st.builds(" as {}".format, NAMES) | st.builds(" {}".format, NAMES)
+JOINS = st.sampled_from(["join", "left join", "full outer join", "cross join", "left semi join", ",", "natural join"])
+#: What a change of a statement inserts: words and signs of Spark and DuckDB, some of which begin or end something.
+WORDS = st.sampled_from(
+    "select from join on where ( ) , . * - -- ; /* */ ` ' \" [ ] { } :p ? || :: -> => as of version timestamp table values"
+    " lateral view pivot sample using distinct is not in exists any all with recursive qualify window over except exclude"
+    " replace rename union intersect limit offset order by group having case when then else end cast interval date x'ff'"
+    " shop.a shop.a.b lake.shop.a read_csv( range( unnest( positional asof semi anti left right only summarize describe".split()
+)
+
+
+def _many(parts: st.SearchStrategy[str], separator: str) -> st.SearchStrategy[str]:
+    return st.lists(parts, min_size=1, max_size=3).map(separator.join)
+
+
+def _expressions(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return (
+        st.builds("{} {} {}".format, inner, COMPARISONS, inner)
+        | st.builds("{}({})".format, st.sampled_from(["count", "sum", "lower", "concat", "date"]), inner)
+        | st.builds("({})".format, inner)
+        | st.builds("{} in ({})".format, COLUMNS, _many(inner, ", "))
+        | st.builds("{} between {} and {}".format, COLUMNS, inner, inner)
+        | st.builds("{} is {}null".format, COLUMNS, st.sampled_from(["", "not "]))
+        | st.builds("case when {} then {} else {} end".format, inner, inner, inner)
+        | st.builds("{} is distinct from {}".format, inner, inner)
+        | st.builds("(select {} from {})".format, inner, TABLES)
+        | st.builds("{} in (select {} from {}{})".format, COLUMNS, inner, TABLES, ALIASES)
+    )
+
+
+EXPRESSIONS = st.recursive(COLUMNS | LITERALS | st.just("*"), _expressions, max_leaves=5)
+
+
+def _queries(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    source = st.builds("{}{}".format, TABLES | st.builds("({})".format, inner), ALIASES)
+    joined = st.builds(
+        "{}{}".format,
+        source,
+        st.just("")
+        | st.builds(" {} {} on {}".format, JOINS, source, EXPRESSIONS)
+        | st.builds(" {} {}".format, JOINS, source),
+    )
+    tail = st.lists(
+        st.builds(" where {}".format, EXPRESSIONS)
+        | st.builds(" group by {}".format, _many(COLUMNS, ", "))
+        | st.builds(" order by {} desc".format, COLUMNS)
+        | st.just(" limit 3"),
+        max_size=3,
+    ).map("".join)
+    items = _many(st.builds("{}{}".format, EXPRESSIONS, ALIASES), ", ")
+    query = st.builds("select {}{} from {}{}".format, st.sampled_from(["", "distinct "]), items, joined, tail)
+    return query | st.builds("{} {} {}".format, query, st.sampled_from(["union", "union all", "except"]), inner)
+
+
+QUERIES = st.recursive(st.builds("select {} from {}".format, EXPRESSIONS, TABLES), _queries, max_leaves=3)
+
+
+@st.composite
+def changed(draw: st.DrawFn) -> str:
+    """A query of which some words are replaced, removed or doubled."""
+    words = draw(QUERIES).split(" ")
+    for _ in range(draw(st.integers(0, 3))):
+        place = draw(st.integers(0, len(words)))
+        words[place : place + draw(st.integers(0, 1))] = draw(st.lists(WORDS, max_size=2))
+    return " ".join(words)
+
+
+def uses(statement: Statement) -> list[object]:
+    return sorted((use.start, use.end, use.name, use.as_of, use.metadata_table) for use in statement.uses)
+
+
+@pytest.fixture(scope="module")
+def duckdb_reader() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        yield connection
+
+
+@pytest.mark.faults
+@settings(max_examples=repetitions(smoke=1_500, full=30_000), deadline=None, suppress_health_check=list(HealthCheck))
+@given(text=changed())
+def test_what_is_plain_reads_the_same_tables_for_sqlglot_and_for_duckdb(
+    duckdb_reader: duckdb.DuckDBPyConnection, text: str
+) -> None:
+    plain = parse_plain(text)
+    if plain is None:
+        return
+    assert plain.kind == "read"
+    try:
+        parsed = parse_with_sqlglot(text)
+    except QueryRejectedError:
+        parsed = None  # a syntax error; the guard's StatementRefusedError is another one
+    if parsed is not None:
+        assert (parsed.kind, uses(parsed)) == (plain.kind, uses(plain))
+    try:
+        names = duckdb_reader.get_table_names(text, qualified=True)
+    except duckdb.Error:
+        return
+    # DuckDB quotes its keywords, and some names come with their alias.
+    read = {name.lower().replace('"', "").split(" as ")[0] for name in names}
+    assert read == {str(use.name) for use in plain.uses}
