@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.catalog import MetastoreCatalog, PropertiesUpdateSummary
@@ -23,6 +23,10 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, TableMeta
 from pyiceberg.typedef import IcebergBaseModel, Record
 
 from lakehouse.core.metadata_file import uncompressed
+
+if TYPE_CHECKING:
+    from pyiceberg.io.pyarrow import ArrowScan
+    from pyiceberg.table import FileScanTask
 
 REVIEWED_VERSION = "0.12.0"
 NEWEST_FORMAT = 3
@@ -252,6 +256,13 @@ def parquet_data_file(table: Table, path: str, uri: str, size: int, partition: R
         key_metadata=None,
         **statistics.to_serialized_dict(),
     )
+
+
+def stream_file(scan: ArrowScan, io: FileIO, task: FileScanTask) -> Iterator[Any]:
+    """Yield the rows of a data file without the deleted ones; the public method holds all of them in memory."""
+    from pyiceberg.io.pyarrow import _read_all_delete_files
+
+    yield from scan._record_batches_from_scan_tasks_and_deletes([task], _read_all_delete_files(io, [task]))
 
 
 def write_data_file(table: Table, batches: Iterable[Any], partition: Record, sort_order_id: int | None) -> Any:

@@ -10,10 +10,13 @@ from typing import Any, cast
 import pyarrow
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
+from pyiceberg.transforms import IdentityTransform
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.config.load import load_settings
+from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import TableName
+from lakehouse.core.requests import IngestRequest
 from lakehouse.ingest.iceberg_target import IcebergTarget, iceberg_target
 from lakehouse.ingest.target import TargetContext
 from lakehouse.lake import Lake
@@ -74,3 +77,31 @@ def test_an_ingest_leaves_the_branch_of_an_ingest_on_another_host_alone(lake: La
     catalog.fork("ingest_0123456789ab", [TableName("crm", "leads")])
     lake.ingest_rows([{"id": 3}], "crm.leads")
     assert [ref.name for ref in catalog.branch_refs()] == ["ingest_0123456789ab"]
+
+
+def test_rejected_rows_are_not_lost_where_their_table_needs_spark(
+    lake: Lake, catalog: SqlCatalog, tmp_path: Path
+) -> None:
+    file = tmp_path / "leads.csv"
+    file.write_text("id,n\n1,1\n")
+    request = IngestRequest((str(file),), TableName("crm", "leads"), light=True, key=("id",))
+    lake.ingest_files(request)
+    writer = PyIceberg("lake", **catalog.pyiceberg_properties())
+    schema = pyarrow.schema(
+        [
+            ("file", pyarrow.string()),
+            ("line", pyarrow.int64()),
+            ("reason", pyarrow.string()),
+            ("raw", pyarrow.string()),
+            ("ingested_at", pyarrow.timestamp("us", "UTC")),
+        ]
+    )
+    rejected = writer.create_table("crm.leads__rejected", schema=schema)
+    with rejected.update_sort_order() as order:
+        order.asc("line", IdentityTransform())
+    file.write_text("id,n\n2,1\n,2\n")
+    with pytest.raises(NotSupportedError, match=r"crm\.leads__rejected, which has a sort order, needs Spark"):
+        lake.ingest_files(request)
+    writer.close()
+    assert lake.sql("select id from crm.leads").rows() == [(1,)], "nothing is published without its rejected rows"
+    assert not catalog.branch_refs()

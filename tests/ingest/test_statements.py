@@ -46,18 +46,6 @@ def test_a_rewritten_column_does_not_collide_with_another() -> None:
     assert "`a__new`" not in sql[0]
 
 
-def test_a_column_that_did_not_come_is_inserted_as_null() -> None:
-    assert statements.insert(LEADS, COLUMNS, ["id"]) == (
-        "INSERT INTO crm.leads SELECT CAST(`id` AS bigint) AS `id`, CAST(NULL AS string) AS `name` FROM lake_staged"
-    )
-    assert statements.insert(LEADS, COLUMNS, ["id"], overwrite=True).startswith("INSERT OVERWRITE TABLE crm.leads ")
-
-
-def test_a_merge_joins_by_every_column_of_the_key() -> None:
-    sql = statements.merge(LEADS, COLUMNS, ["id", "name"])
-    assert "ON t.`id` = s.`id` AND t.`name` = s.`name` WHEN MATCHED" in sql
-
-
 def test_how_files_are_read_survives_serialization() -> None:
     columns = [ID, PlannedColumn("day", 'Tag "d\'"', "date", format="%d.%m.%Y")]
     assert statements.parse_recorded_columns(statements.dump_recorded_columns(columns)) == (

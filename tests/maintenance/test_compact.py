@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow
 import pytest
+from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import StringType
 from tests.maintenance.desk import (
     BY_DAY,
@@ -28,7 +29,7 @@ from tests.versioning.shop import pyiceberg
 
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.lake import Lake
-from lakehouse.maintenance import rewrite
+from lakehouse.maintenance import compact, rewrite
 
 COMPACT = MaintainRequest((NAME,), only=("compact",))
 
@@ -115,7 +116,6 @@ def test_delete_files_of_data_that_stays_are_kept(lake: Lake) -> None:
     maintained = maintainer(lake)
     loaded = opened(lake)
     files = rewrite.read_snapshot(loaded)
-    from lakehouse.maintenance import compact
 
     groups = [
         each for each in compact.plan_compaction(loaded, files, 2**29, 2**29).groups if "mon" in each.partition[1]
@@ -215,3 +215,16 @@ def test_files_from_before_a_change_of_columns_keep_their_rows(lake: Lake, chang
     assert len(data_files(lake)) == 1
     assert sorted(opened(lake).scan().to_arrow().to_pylist(), key=lambda row: row["id"]) == before
     assert before[0][names[1]] == (None if change is drop_and_add_again else "mon") and before[-1][names[1]] == "new"
+
+
+def test_spark_sorts_what_would_fill_the_memory_of_this_process(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create(lake)
+    with table.update_sort_order() as order:
+        order.asc("day", IdentityTransform())
+    for number in range(2):
+        append(lake, [number])
+    (planned,) = lake.maintain(T, dry_run=True, only=["compact"]).actions
+    assert planned.engine == "local"
+    monkeypatch.setattr(compact, "_MOST_SORTED_BYTES", 100)
+    (planned,) = lake.maintain(T, dry_run=True, only=["compact"]).actions
+    assert planned.engine == "spark" and "more than 100 bytes to sort" in planned.detail

@@ -9,7 +9,7 @@ from pathlib import Path
 from lakehouse.core.errors import TableError
 from lakehouse.core.requests import IngestRequest
 from lakehouse.core.tables import TableInfo
-from lakehouse.ingest import layout, native_writer, statements
+from lakehouse.ingest import layout, statements
 from lakehouse.ingest.errors import NoRowsError, NoSuchColumnError
 from lakehouse.ingest.files import (
     PlannedColumn,
@@ -24,11 +24,12 @@ from lakehouse.ingest.files import (
 )
 from lakehouse.ingest.hudi_target import HudiTarget
 from lakehouse.ingest.iceberg_target import iceberg_target
-from lakehouse.ingest.native_tables import needs_spark
 from lakehouse.ingest.report import IngestReport
 from lakehouse.ingest.schema import SchemaChanges, merge_recorded, plan_schema_changes, with_layout_changes
 from lakehouse.ingest.target import Target, TargetContext
-from lakehouse.ingest.upsert import UpsertChanges, UpsertInput, find_changes
+from lakehouse.tables import native
+from lakehouse.tables.changes import UpsertChanges, UpsertInput, find_changes
+from lakehouse.tables.write import NeedsSparkError
 
 _MAX_LISTED_FILES = 5
 _FORMAT_NAMES = {"iceberg": "an Iceberg", "hudi": "a Hudi"}
@@ -126,12 +127,12 @@ class IngestAttempt:
     def load(self) -> IngestReport | None:
         """Stage, write and publish the files; None if another writer changed the table meanwhile."""
         if self.request.light and (self.format == "hudi" or self.request.mode == "replace"):
-            raise needs_spark("Writing to a Hudi table" if self.format == "hudi" else "Replacing all rows")
+            raise NeedsSparkError("Writing to a Hudi table" if self.format == "hudi" else "Replacing all rows")
         on_spark = self.info is None or self.format == "hudi" or self.request.mode == "replace"
         if on_spark and not self.request.light:
             self.context.spark.prepare()  # Spark starts while DuckDB reads the files
         else:
-            native_writer.preload()
+            native.preload()
         staged = self._stage()
         columns = staged.plan.columns
         key, mode = self._validate(columns)
@@ -202,7 +203,8 @@ class IngestAttempt:
         }
         columns, order_by = staged.plan.columns, self.request.order_by
         newest = _resolve_column(order_by, columns, "order") if order_by else ""
-        return UpsertInput(sources, columns, target.columns(), target.existing_rows(), key, newest)
+        provided = [column.name for column in columns if not column.missing]
+        return UpsertInput(sources, provided, target.columns(), target.existing_rows(), key, newest)
 
     def _notes(self, staged: StagedFiles, mode: str) -> dict[str, str]:
         """Provenance that is stored with the snapshot."""

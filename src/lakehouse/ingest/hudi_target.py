@@ -17,7 +17,8 @@ from lakehouse.ingest.files import PlannedColumn
 from lakehouse.ingest.iceberg_target import publish_rejects
 from lakehouse.ingest.schema import SchemaChanges, columns_after, with_utc_timestamps
 from lakehouse.ingest.target import TargetContext
-from lakehouse.ingest.upsert import UpsertChanges
+from lakehouse.tables.changes import UpsertChanges
+from lakehouse.tables.spark import STAGED
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,9 @@ class HudiTarget:
     def _insert(self, rows: _PendingRows, notes: Mapping[str, str]) -> QueryRequest:
         """An INSERT into a table whose schema does not change."""
         settings = noted(notes) | {"hoodie.spark.sql.insert.into.operation": self._operation(rows)}
-        sql = statements.insert(self._table, self.columns(), rows.provided, rows.overwrite)
-        return QueryRequest(sql, arrow=False, files={statements.STAGED: str(rows.folder)}, settings=settings)
+        verb = "INSERT OVERWRITE TABLE" if rows.overwrite else "INSERT INTO"
+        sql = f"{verb} {self._table} {statements.rows(self.columns(), rows.provided)}"
+        return QueryRequest(sql, arrow=False, files={STAGED: str(rows.folder)}, settings=settings)
 
     def _write_with_schema(self, rows: _PendingRows, notes: Mapping[str, str]) -> QueryRequest:
         """Write rows and a new schema in one commit; ALTER TABLE would be a separate, earlier one."""
@@ -119,7 +121,7 @@ class HudiTarget:
             sql = statements.rows_with_existing(self._table, columns, existing, rows.provided, rows.key)
             operation = "insert_overwrite_table"
         write = write_to(info, columns, operation, notes, self._format.capabilities.sync)
-        return QueryRequest(sql, arrow=False, files={statements.STAGED: str(rows.folder)}, write=write)
+        return QueryRequest(sql, arrow=False, files={STAGED: str(rows.folder)}, write=write)
 
     def _operation(self, rows: _PendingRows) -> str:
         """The Hudi write operation. In a new table every key is new, so Hudi can skip its index lookup."""

@@ -14,16 +14,22 @@ from lakehouse.core.requests import IngestRequest, QueryRequest
 from lakehouse.core.tables import Column, Scan
 from lakehouse.ingest import layout, statements
 from lakehouse.ingest.files import PlannedColumn
-from lakehouse.ingest.native_tables import REJECTED_COLUMNS, NativeTables, needs_spark
-from lakehouse.ingest.native_writer import NativeWriter, StagedRows
 from lakehouse.ingest.schema import SchemaChanges
 from lakehouse.ingest.target import TargetContext
-from lakehouse.ingest.upsert import UpsertChanges
+from lakehouse.tables.changes import UpsertChanges
 from lakehouse.tables.fork import Fork, drop_abandoned, forked
+from lakehouse.tables.native import NativeWriter
+from lakehouse.tables.native_schema import NativeTables
+from lakehouse.tables.spark import STAGED, StatementWriter
+from lakehouse.tables.write import NeedsSparkError, StagedRows, TableWriter, write_with
 
 _MAX_ATTEMPTS = 5
-_CREATE_REJECTED = (
-    "CREATE TABLE {table} (file STRING, line BIGINT, reason STRING, raw STRING, ingested_at TIMESTAMP) USING iceberg"
+REJECTED_COLUMNS = (
+    Column("file", "string"),
+    Column("line", "bigint"),
+    Column("reason", "string"),
+    Column("raw", "string"),
+    Column("ingested_at", "timestamp"),
 )
 
 
@@ -82,13 +88,16 @@ class IcebergTarget:
         properties: Mapping[str, str],
     ) -> None:
         if self._info is None and (request.partition_by or request.sort_by):
-            raise needs_spark("A partitioned or sorted table")
+            raise NeedsSparkError("A partitioned or sorted table")
         if self._info is None:
-            self._native_tables().create(self._table, planned, properties)
+            self._native_tables().create(self._table, _as_columns(planned), properties)
             return
+        if changes.rewritten or changes.unpartitioned or changes.unsorted:
+            column = (*changes.rewritten, *changes.widened)[0]
+            raise NeedsSparkError(f"Changing the column {column.name} of {self._table} to {column.type}")
         new = {name: value for name, value in properties.items() if self._info.properties.get(name) != value}
         if changes or new:
-            self._native_tables().change(self._table, changes, new)
+            self._native_tables().change(self._table, _as_columns(changes.added), _as_columns(changes.widened), new)
 
     def columns(self) -> Sequence[Column]:
         return self._on_branch.describe(self._table).columns
@@ -97,27 +106,26 @@ class IcebergTarget:
         return self._main.scan(self._table) if self._info is not None else None
 
     def insert(self, folder: Path, provided: Sequence[str], overwrite: bool) -> None:
-        columns = self.columns()
-        if overwrite or not self._native_writer().append(StagedRows(folder, provided), columns):
-            self._refuse_if_light("Replacing or writing these rows")
-            self._run(statements.insert(self._table, columns, provided, overwrite), folder)
+        rows, columns = StagedRows(folder, provided), self.columns()
+        write_with(
+            self._writers(self._table),
+            lambda writer: writer.overwrite(rows, columns) if overwrite else writer.append(rows, columns),
+        )
 
     def upsert(self, changes: UpsertChanges, key: Sequence[str]) -> None:
         columns = self.columns()
         names = [column.name for column in columns]
-        if not changes.updated:
+        if changes.updated:
+            rows = StagedRows(changes.folder, names)
+            write_with(self._writers(self._table), lambda writer: writer.merge(rows, columns, key))
+        else:
             self.insert(changes.folder, names, overwrite=False)
-        elif not self._native_writer().merge(StagedRows(changes.folder, names), columns, key):
-            self._refuse_if_light("Updating these rows")
-            self._run(statements.merge(self._table, columns, key), changes.folder)
 
-    def _refuse_if_light(self, what: str) -> None:
-        if self._light:
-            raise needs_spark(f"{what} in {self._table}")
-
-    def _native_writer(self, table: TableName | None = None) -> NativeWriter:
+    def _writers(self, table: TableName) -> list[TableWriter]:
+        """The executors for a table, the cheapest first."""
         properties = self._fork.on_branch.pyiceberg_properties()
-        return NativeWriter(self._context.duckdb, self._fork.branch, properties, table or self._table)
+        native = NativeWriter(self._context.duckdb, self._fork.branch, properties, table)
+        return [native] if self._light else [native, StatementWriter(table, self._run)]
 
     def _native_tables(self) -> NativeTables:
         return NativeTables(self._fork.branch, self._fork.on_branch.pyiceberg_properties())
@@ -130,18 +138,10 @@ class IcebergTarget:
 
     def write_rejects(self, folder: Path) -> None:
         """Append rejected rows to the `__rejected` table on the branch."""
-        if self._light:
-            if self._fork.base[self._rejected] is None:
-                self._native_tables().create(self._rejected, REJECTED_COLUMNS, {})
-            rows = StagedRows(folder, [column.name for column in REJECTED_COLUMNS[:-1]], {"ingested_at": "now()"})
-            self._native_writer(self._rejected).append(rows, REJECTED_COLUMNS)
-            return
         if self._fork.base[self._rejected] is None:
-            self._run(_CREATE_REJECTED.format(table=self._rejected))
-        self._run(
-            f"INSERT INTO {self._rejected} SELECT file, line, reason, raw, current_timestamp() FROM {statements.STAGED}",
-            folder,
-        )
+            self._native_tables().create(self._rejected, REJECTED_COLUMNS, {})
+        rows = StagedRows(folder, [column.name for column in REJECTED_COLUMNS[:-1]], {"ingested_at": "now()"})
+        write_with(self._writers(self._rejected), lambda writer: writer.append(rows, REJECTED_COLUMNS))
 
     def publish(self, notes: Mapping[str, str]) -> str | None:
         self._fork.annotate(self._table, {name: value for name, value in notes.items() if name != "columns"})
@@ -176,11 +176,15 @@ class IcebergTarget:
             )
 
     def _run(self, sql: str, folder: Path | None = None) -> None:
-        files = {statements.STAGED: str(folder)} if folder else {}
+        files = {STAGED: str(folder)} if folder else {}
         # Each task writes the rows it reads. A shuffle to one task per partition took five times as long for a million
         # rows, and creates fewer files only where a task has rows of many partitions.
         settings = {"spark.sql.iceberg.distribution-mode": "none"} if folder else {}
         self._context.run(QueryRequest(sql, arrow=False, branch=self._fork.branch, files=files, settings=settings))
+
+
+def _as_columns(planned: Sequence[PlannedColumn]) -> list[Column]:
+    return [Column(column.name, column.type, comment=column.header) for column in planned]
 
 
 @contextmanager

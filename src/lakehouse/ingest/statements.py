@@ -10,11 +10,10 @@ from lakehouse.core.quoting import spark_text as text
 from lakehouse.core.tables import Column
 from lakehouse.ingest.files import PlannedColumn, RecordedColumn
 from lakehouse.ingest.schema import SchemaChanges
+from lakehouse.tables.spark import STAGED
 
 #: The table property that records how files are read (see `dump_recorded_columns`).
 COLUMNS_PROPERTY = "lake.columns"
-#: The view of the staged rows.
-STAGED = "lake_staged"
 
 
 def create(
@@ -56,12 +55,6 @@ def evolve(table: TableName, changes: SchemaChanges, order: Sequence[str], keep_
         yield f"ALTER TABLE {table} ALTER COLUMN `{column.name}` {position}"
 
 
-def insert(table: TableName, columns: Sequence[Column], provided: Sequence[str], overwrite: bool = False) -> str:
-    """INSERT the staged rows; columns that they lack become NULL."""
-    verb = "INSERT OVERWRITE TABLE" if overwrite else "INSERT INTO"
-    return f"{verb} {table} {rows(columns, provided)}"
-
-
 def rows(columns: Sequence[Column], provided: Sequence[str]) -> str:
     """SELECT the staged rows in the types of the table; columns that they lack are NULL."""
     return f"SELECT {_select_list(columns, provided)} FROM {STAGED}"
@@ -75,16 +68,6 @@ def rows_with_existing(
     same_key = " AND ".join(f"CAST(t.`{name}` AS {types[name]}) = s.`{name}`" for name in key)
     anti_join = f" LEFT ANTI JOIN {STAGED} s ON {same_key}" if key else ""
     return f"SELECT {_select_list(columns, existing)} FROM {table} t{anti_join} UNION ALL {rows(columns, provided)}"
-
-
-def merge(table: TableName, columns: Sequence[Column], key: Sequence[str]) -> str:
-    """MERGE of staged rows, all of which are new or changed."""
-    names = [column.name for column in columns]
-    same_key = " AND ".join(f"t.`{name}` = s.`{name}`" for name in key)
-    return (
-        f"MERGE INTO {table} t USING (SELECT {_select_list(columns, names)} FROM {STAGED}) s ON {same_key}"
-        " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-    )
 
 
 def _select_list(columns: Sequence[Column], provided: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from lakehouse.core.tables import Column, Scan, TableInfo
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.ingest.files import PlannedColumn
 from lakehouse.ingest.schema import SchemaChanges
-from lakehouse.ingest.upsert import UpsertChanges
+from lakehouse.tables.changes import UpsertChanges
 from lakehouse.tables.directory import Tables
 
 

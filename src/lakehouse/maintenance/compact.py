@@ -21,6 +21,8 @@ SMALL_SHARE = 0.75
 #: So many small files of a partition are worth a rewrite, or fewer if they are tiny.
 MIN_FILES = 5
 _TINY_BYTES = 16 * 2**20
+#: The largest group whose rows are sorted in this process, which holds all of them: in memory they take about ten times this.
+_MOST_SORTED_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,8 @@ def plan_compaction(table: Any, files: SnapshotFiles, target: int, largest_local
     groups = tuple(_groups(list(table.scan().plan_files()), target))
     size, count = sum(group.bytes for group in groups), sum(len(group.tasks) for group in groups)
     too_large = f"{size} bytes are more than maintenance.largest_local" if size > largest_local else ""
+    if not table.sort_order().is_unsorted and any(group.bytes > _MOST_SORTED_BYTES for group in groups):
+        too_large = too_large or f"more than {_MOST_SORTED_BYTES} bytes to sort"
     return CompactionPlan(groups, too_large, count, size, len(groups))
 
 

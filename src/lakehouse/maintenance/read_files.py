@@ -20,12 +20,14 @@ def read_batches(table: Any, tasks: Sequence[Any]) -> Iterator[Any]:
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan
 
+    from lakehouse.pyiceberg_internals import stream_file
+
     scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
     read = partial(_read_small, table, scan, _columns(table))
     with ThreadPoolExecutor(_THREADS) as pool:
         for together in _chunks(tasks):
             if len(together) == 1:
-                yield from scan.to_record_batches(together)
+                yield from stream_file(scan, table.io, together[0])
                 continue
             yield from _combined([batch for batches in pool.map(read, together) for batch in batches])
 

@@ -23,7 +23,7 @@ from lakehouse.runs.reads import MAX_ROWS, NeedsSparkError, Part, SmallCheckCont
 from lakehouse.runs.schedule import run_concurrently
 from lakehouse.runs.validate import MAX_ROWS as MAX_FEW_ROWS
 from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, validated, validated_few
-from lakehouse.runs.write import Layout, Writer
+from lakehouse.tables.spark import FrameWriter, Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,8 +43,8 @@ class TableBuild:
         self.plan = PartitionPlan(context, table, self.before)
 
     @property
-    def writer(self) -> Writer:
-        return Writer(self.context.spark, self.context.iceberg)
+    def writer(self) -> FrameWriter:
+        return FrameWriter(self.context.spark, self.context.iceberg)
 
     def build(self) -> Callable[[], TableReport]:
         """Build the partitions that changed, or the whole table; returns what checks the table and reports.

@@ -14,9 +14,6 @@ from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
 from lakehouse.core.tables import Snapshot
 
-#: Iceberg lists up to this many changed partitions in a snapshot's summary; with more, all count as changed.
-SUMMARY_PARTITION_LIMIT = 1000
-
 
 def lineage(tables: TableFormat, table: TableName) -> list[Snapshot]:
     """The ancestors of a table's current snapshot, newest first; snapshots that were rolled back are left out."""

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -28,8 +28,9 @@ from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text
 from lakehouse.core.tables import Column
 from lakehouse.engines.duckdb import DuckDB, duckdb_type
-from lakehouse.ingest.partition_values import PartitionField, partition_fields, partition_record
 from lakehouse.storage.s3 import error_code, is_remote
+from lakehouse.tables.partition_values import PartitionField, partition_fields, partition_record
+from lakehouse.tables.write import NeedsSparkError, StagedRows
 
 #: Each thread keeps one open file per partition; above this number, Spark's shuffle creates better files.
 _MAX_PARTITIONS = 256
@@ -44,38 +45,6 @@ _UPLOADS, _UPLOAD_BYTES = 4, 8 << 20
 _FLAT_TYPES = re.compile(
     r"(tinyint|smallint|int|bigint|float|double|string|date|boolean|timestamp|timestamp_ntz|decimal\(.*\))"
 )
-
-
-@dataclass(frozen=True)
-class StagedRows:
-    """A folder of Parquet files with rows for a table."""
-
-    folder: Path
-    provided: Sequence[str]
-    """The columns that the files have; the other columns of the table become NULL."""
-    computed: Mapping[str, str] = field(default_factory=dict)
-    """Expressions of columns that the files do not have."""
-
-    def select(self, columns: Sequence[Column]) -> str:
-        """A query for the rows in the columns and types of the table."""
-        source = (
-            f"read_parquet({_text(str(self.folder / '*.parquet'))}, union_by_name = true, hive_partitioning = false)"
-        )
-        return f"SELECT {', '.join(self._cast(column) for column in columns)} FROM {source}"
-
-    def row_bytes(self) -> int:
-        """The approximate size of a row in memory."""
-        from pyarrow import parquet
-
-        files = [parquet.read_metadata(file) for file in self.folder.glob("*.parquet")]
-        rows = sum(file.num_rows for file in files)
-        size = sum(file.row_group(at).total_byte_size for file in files for at in range(file.num_row_groups))
-        # Dictionary encoding stores repeated values once; in memory each takes its own space.
-        return max(size // rows if rows else 0, 100)
-
-    def _cast(self, column: Column) -> str:
-        value = _name(column.name) if column.name in self.provided else self.computed.get(column.name, "NULL")
-        return f"CAST({value} AS {duckdb_type(column.type)}) AS {_name(column.name)}"
 
 
 @dataclass(frozen=True)
@@ -100,71 +69,68 @@ class NativeWriter:
     def __init__(self, duckdb: DuckDB, catalog: str, properties: Mapping[str, str], table: TableName) -> None:
         self._duckdb, self._catalog, self._properties, self._name = duckdb, catalog, properties, table
 
-    def append(self, rows: StagedRows, columns: Sequence[Column]) -> bool:
-        """Add the rows in one snapshot; False, with nothing written, if the table or the rows need Spark."""
+    def append(self, rows: StagedRows, columns: Sequence[Column]) -> None:
         with self._load_table(columns) as table:
-            files = self._write(table, rows.select(columns), columns, rows) if table is not None else None
-            if files is None:
-                return False
+            files = self._write(table, _select(rows, columns), columns, rows)
             from lakehouse.pyiceberg_internals import merging_append
 
             with table.transaction() as change, merging_append(change) as append:
                 for file in files:
                     append.append_data_file(file)
-        return True
 
-    def merge(self, rows: StagedRows, columns: Sequence[Column], key: Sequence[str]) -> bool:
-        """Replace the rows with the same key in one snapshot, copy-on-write; False as for `append`."""
+    def merge(self, rows: StagedRows, columns: Sequence[Column], key: Sequence[str]) -> None:
+        """Replace the rows with the same key, copy-on-write."""
         with self._load_table(columns) as table:
-            data_files = _readable_files(table) if table is not None else None
-            affected = self._affected_files(rows, data_files, columns, key) if data_files is not None else None
-            if data_files is None or affected is None:
-                return False
+            data_files = _readable_files(table, self._name)
+            affected = self._affected_files(rows, data_files, columns, key)
             files = self._write(table, _merge_query(rows, affected, columns, key), columns, rows)
-            if files is None:
-                return False
             with table.transaction() as change, change.update_snapshot().overwrite() as overwrite:
                 for path in affected:
                     overwrite.delete_data_file(data_files[path])
                 for file in files:
                     overwrite.append_data_file(file)
-        return True
+
+    def overwrite(self, rows: StagedRows, columns: Sequence[Column]) -> None:
+        raise NeedsSparkError(f"Replacing all rows of {self._name}")
 
     @contextmanager
     def _load_table(self, columns: Sequence[Column]) -> Iterator[Any]:
-        """The PyIceberg table, or None if Spark must write it."""
+        """The PyIceberg table."""
         from pyiceberg.catalog import load_catalog
 
         from lakehouse.pyiceberg_internals import fast_commits
 
-        if not all(_FLAT_TYPES.fullmatch(column.type) for column in columns):
-            yield None
-            return
+        for column in columns:
+            if not _FLAT_TYPES.fullmatch(column.type):
+                raise NeedsSparkError(f"Writing the {column.type} {column.name} of {self._name}")
         fast_commits()
         with load_catalog(self._catalog, **self._properties) as catalog, _explained(self._name):
             table = catalog.load_table((self._name.namespace, self._name.table))
-            # A sort order may use any transform.
-            yield table if table.sort_order().is_unsorted else None
+            if not table.sort_order().is_unsorted:  # it may use any transform
+                raise NeedsSparkError(f"Writing to {self._name}, which has a sort order,")
+            yield table
 
     def _affected_files(
         self, rows: StagedRows, data_files: Mapping[str, Any], columns: Sequence[Column], key: Sequence[str]
-    ) -> list[str] | None:
-        """The data files with a row to replace; None if the table has a key twice, where MERGE updates every such row."""
+    ) -> list[str]:
+        """The data files with a row to replace."""
         if not data_files:
             return []
-        listed = ", ".join(_name(each) for each in key)
-        incoming = rows.select([column for column in columns if column.name in key])
+        listed = ", ".join(_name(column) for column in key)
         keys = [column for column in columns if column.name in key]
+        incoming = _select(rows, keys)
         matching = f"{_with_nulls(data_files, keys, ', filename = true')} t SEMI JOIN ({incoming}) s USING ({listed})"
         query = f"SELECT list(DISTINCT filename), count(*), count(DISTINCT ({listed})) FROM {matching}"
         files, matches, distinct_keys = self._duckdb.query(query, {}, "ingest").rows()[0]
-        return sorted(files or []) if matches == distinct_keys else None
+        if matches != distinct_keys:  # MERGE updates every row that has a key
+            raise NeedsSparkError(f"Updating {self._name}, which has a key twice,")
+        return sorted(files or [])
 
-    def _write(self, table: Any, query: str, columns: Sequence[Column], rows: StagedRows) -> list[Any] | None:
-        """Write the rows of a query as data files, described for a commit; None if Spark must write them."""
+    def _write(self, table: Any, query: str, columns: Sequence[Column], rows: StagedRows) -> list[Any]:
+        """Write the rows of a query as data files, described for a commit."""
         fields = partition_fields(table, {column.name: column.type for column in columns})
         if fields is None or not self._has_few_partitions(query, fields):
-            return None
+            raise NeedsSparkError(f"Writing to the partitions of {self._name}")
         if not is_remote(table.location()):
             folder = local_path(table.location()) / "data"
             folder.mkdir(parents=True, exist_ok=True)
@@ -181,7 +147,7 @@ class NativeWriter:
         self, table: Any, query: str, fields: Sequence[PartitionField], rows: StagedRows, folder: Path
     ) -> list[_WrittenFile]:
         """Write the rows of a query as Parquet files in a local folder."""
-        row_bytes = rows.row_bytes()
+        row_bytes = _row_bytes(rows.folder)
         buffered_rows = max(self._duckdb.memory_limit // _BUFFER_SHARE // row_bytes, _MIN_ROWS)
         row_group = min(max(_ROW_GROUP_BYTES // row_bytes, _MIN_ROWS), buffered_rows, _MAX_ROWS)
         options = ", ".join(f"{name} {value}" for name, value in _copy_options(table, fields, row_group).items())
@@ -202,6 +168,27 @@ class NativeWriter:
             f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM ({query}))", {}, "ingest"
         ).rows()
         return int(counted[0][0]) <= _MAX_PARTITIONS
+
+
+def _select(rows: StagedRows, columns: Sequence[Column]) -> str:
+    """A query for the rows in the columns and types of the table."""
+    source = f"read_parquet({_text(str(rows.folder / '*.parquet'))}, union_by_name = true, hive_partitioning = false)"
+    values = (
+        f"CAST({rows.expression(column, _name(column.name))} AS {duckdb_type(column.type)}) AS {_name(column.name)}"
+        for column in columns
+    )
+    return f"SELECT {', '.join(values)} FROM {source}"
+
+
+def _row_bytes(folder: Path) -> int:
+    """The approximate size of a row in memory."""
+    from pyarrow import parquet
+
+    files = [parquet.read_metadata(file) for file in folder.glob("*.parquet")]
+    rows = sum(file.num_rows for file in files)
+    size = sum(file.row_group(at).total_byte_size for file in files for at in range(file.num_row_groups))
+    # Dictionary encoding stores repeated values once; in memory each takes its own space.
+    return max(size // rows if rows else 0, 100)
 
 
 def _copy_options(table: Any, fields: Sequence[PartitionField], row_group: int) -> dict[str, str]:
@@ -227,7 +214,7 @@ def _copy_options(table: Any, fields: Sequence[PartitionField], row_group: int) 
 
 def _merge_query(rows: StagedRows, affected: Sequence[str], columns: Sequence[Column], key: Sequence[str]) -> str:
     """A query for the rows that replace the affected files: their unchanged rows and all incoming rows."""
-    same_key = " AND ".join(f"t.{_name(each)} = s.{_name(each)}" for each in key)
+    same_key = " AND ".join(f"t.{_name(column)} = s.{_name(column)}" for column in key)
     names = ", ".join(f"t.{_name(column.name)}" for column in columns)
     unchanged = "SELECT * FROM incoming WHERE false"
     if affected:
@@ -235,15 +222,15 @@ def _merge_query(rows: StagedRows, affected: Sequence[str], columns: Sequence[Co
             f"SELECT {names} FROM {_with_nulls(affected, columns)} t"
             f" WHERE NOT EXISTS (SELECT 1 FROM incoming s WHERE {same_key})"
         )
-    return f"WITH incoming AS ({rows.select(columns)}) {unchanged} UNION ALL FROM incoming"
+    return f"WITH incoming AS ({_select(rows, columns)}) {unchanged} UNION ALL FROM incoming"
 
 
-def _readable_files(table: Any) -> dict[str, Any] | None:
-    """The data files by path; None if DuckDB cannot get the rows of the table from the files alone."""
+def _readable_files(table: Any, name: TableName) -> dict[str, Any]:
+    """The data files by path, if DuckDB can get the rows of the table from the files alone."""
     tasks = list(table.scan().plan_files())
     merges_on_read = table.properties.get("write.merge.mode", "copy-on-write") != "copy-on-write"
     if merges_on_read or any(task.delete_files for task in tasks) or len(table.specs()) > 1:
-        return None
+        raise NeedsSparkError(f"Updating {name}, which merges on read or was partitioned anew,")
     # DuckDB matches columns by name, which is wrong once a column was renamed, retyped or dropped.
     fields = {field.field_id: (field.name, str(field.field_type)) for field in table.schema().fields}
     if any(
@@ -251,7 +238,7 @@ def _readable_files(table: Any) -> dict[str, Any] | None:
         for schema in table.schemas().values()
         for field in schema.fields
     ):
-        return None
+        raise NeedsSparkError(f"Updating {name}, whose columns were changed,")
     return {_for_duckdb(task.file.file_path): task.file for task in tasks}
 
 

@@ -1,4 +1,4 @@
-"""Create and change Iceberg tables without Spark, through PyIceberg, for an ingest that must not start a JVM."""
+"""Create and change Iceberg tables without Spark, through PyIceberg."""
 
 from __future__ import annotations
 
@@ -7,31 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import TableName
 from lakehouse.core.properties import new_table_properties
 from lakehouse.core.tables import Column
-from lakehouse.ingest.files import PlannedColumn
-from lakehouse.ingest.schema import SchemaChanges
+from lakehouse.tables.write import NeedsSparkError
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
 
-REJECTED_COLUMNS = (
-    Column("file", "string"),
-    Column("line", "bigint"),
-    Column("reason", "string"),
-    Column("raw", "string"),
-    Column("ingested_at", "timestamp"),
-)
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-
-
-def needs_spark(what: str) -> NotSupportedError:
-    """The error where only Spark can do what an ingest needs."""
-    return NotSupportedError(
-        f"{what} needs Spark, and this ingest runs without it.", "Use POST /ingest or lake ingest."
-    )
 
 
 class NativeTables:
@@ -40,7 +24,7 @@ class NativeTables:
     def __init__(self, catalog: str, properties: Mapping[str, str]) -> None:
         self._catalog, self._properties = catalog, properties
 
-    def create(self, name: TableName, columns: Sequence[PlannedColumn | Column], properties: Mapping[str, str]) -> None:
+    def create(self, name: TableName, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
         """Create an unpartitioned table."""
         schema = _schema(columns)
         with self._opened() as catalog:
@@ -49,19 +33,18 @@ class NativeTables:
                 (name.namespace, name.table), schema, properties={**new_table_properties(), **properties}
             )
 
-    def change(self, name: TableName, changes: SchemaChanges, properties: Mapping[str, str]) -> None:
+    def change(
+        self, name: TableName, added: Sequence[Column], widened: Sequence[Column], properties: Mapping[str, str]
+    ) -> None:
         """Add and widen columns and set properties, in one commit."""
-        if changes.rewritten or changes.unpartitioned or changes.unsorted:
-            column = (*changes.rewritten, *changes.widened)[0]
-            raise needs_spark(f"Changing the column {column.name} of {name} to {column.type}")
         with self._opened() as catalog:
             table = catalog.load_table((name.namespace, name.table))
             with table.transaction() as transaction:
-                if changes:
+                if added or widened:
                     with transaction.update_schema() as update:
-                        for column in changes.added:
-                            update.add_column(column.name, _type(column.type), column.header or None)
-                        for column in changes.widened:
+                        for column in added:
+                            update.add_column(column.name, _type(column.type), column.comment or None)
+                        for column in widened:
                             update.update_column(column.name, _type(column.type))
                 if properties:
                     transaction.set_properties(dict(properties))
@@ -74,15 +57,13 @@ class NativeTables:
             yield catalog
 
 
-def _schema(columns: Sequence[PlannedColumn | Column]) -> Schema:
+def _schema(columns: Sequence[Column]) -> Schema:
     from pyiceberg.schema import Schema
     from pyiceberg.types import NestedField
 
     return Schema(
         *(
-            NestedField(
-                number, column.name, _type(column.type), required=False, doc=getattr(column, "header", "") or None
-            )
+            NestedField(number, column.name, _type(column.type), required=False, doc=column.comment or None)
             for number, column in enumerate(columns, start=1)
         )
     )
@@ -109,4 +90,4 @@ def _type(kind: str) -> Any:
         return plain[kind]
     if found := _DECIMAL.fullmatch(kind):
         return types.DecimalType(int(found[1]), int(found[2]))
-    raise needs_spark(f"A column of the type {kind}")
+    raise NeedsSparkError(f"A column of the type {kind}")

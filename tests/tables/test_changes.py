@@ -13,8 +13,7 @@ import pytest
 from lakehouse.core.errors import LakeError
 from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb import DuckDB
-from lakehouse.ingest.files import PlannedColumn
-from lakehouse.ingest.upsert import IS_NEW, UpsertChanges, UpsertInput, find_changes
+from lakehouse.tables.changes import IS_NEW, UpsertChanges, UpsertInput, find_changes
 
 COLUMNS = (Column("id", "bigint"), Column("v", "string"), Column("n", "bigint"))
 Row = dict[str, Any]
@@ -52,8 +51,8 @@ def find(duckdb: DuckDB, tmp_path: Path) -> Find:
         target = None
         if existing is not None:
             target = Scan(COLUMNS, files=(str(write(tmp_path / "existing.parquet", existing)),))
-        planned = [PlannedColumn(c.name, c.name, c.type, missing=c.name in missing) for c in COLUMNS]
-        changes = find_changes(duckdb, UpsertInput(staged, planned, COLUMNS, target, key, order_by), tmp_path)
+        provided = [column.name for column in COLUMNS if column.name not in missing]
+        changes = find_changes(duckdb, UpsertInput(staged, provided, COLUMNS, target, key, order_by), tmp_path)
         table = pyarrow.parquet.read_table(changes.folder).sort_by("id")
         return changes, [tuple(row.values()) for row in table.to_pylist()]
 
@@ -139,10 +138,11 @@ def test_a_key_that_becomes_text_is_compared_as_text(duckdb: DuckDB, tmp_path: P
     staged = write(tmp_path / "s.parquet", [{"id": "1", "v": "z"}, {"id": "x", "v": "n"}], texts)
     existing = write(tmp_path / "h.parquet", [row(1, "a")])
     columns = (Column("id", "string"), Column("v", "string"))
-    planned = [PlannedColumn("id", "id", "string", recorded="bigint"), PlannedColumn("v", "v", "string")]
     target = Scan((Column("id", "bigint"), Column("v", "string")), files=(str(existing),))
     try:
-        changes = find_changes(duckdb, UpsertInput({staged: ("s.csv", 1)}, planned, columns, target, ["id"]), tmp_path)
+        changes = find_changes(
+            duckdb, UpsertInput({staged: ("s.csv", 1)}, ["id", "v"], columns, target, ["id"]), tmp_path
+        )
     except LakeError as exc:
         pytest.fail(exc.message)
     assert counts(changes) == (1, 1, 0, 0)

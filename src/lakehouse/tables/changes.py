@@ -15,7 +15,6 @@ from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text
 from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb import DuckDB, duckdb_type
-from lakehouse.ingest.files import PlannedColumn
 
 #: The column of changed rows that is true for inserts and false for updates.
 IS_NEW = "_lake_new"
@@ -39,7 +38,8 @@ class UpsertInput:
 
     staged: Mapping[Path, tuple[str, int]]
     """Staged files: the name of the source file of each, and the line of its first row available."""
-    planned: Sequence[PlannedColumn]
+    provided: Sequence[str]
+    """The columns that the staged files have; in the others, rows of the table keep their values."""
     table: Sequence[Column]
     """The columns of the table after the schema changes."""
     target: Scan | None
@@ -80,7 +80,7 @@ def find_changes(duckdb: DuckDB, upsert: UpsertInput, work: Path) -> UpsertChang
 
 def _changed_rows(newest_rows: str, upsert: UpsertInput) -> str:
     """SQL for new rows and rows that differ in a column of the files; other columns keep their values."""
-    provided = {column.name for column in upsert.planned if not column.missing}
+    provided = set(upsert.provided)
     if upsert.target is None:
         select_list = ", ".join(_cast_or_null(column, "s", provided) for column in upsert.table)
         return f"SELECT {select_list}, true AS {IS_NEW} FROM ({newest_rows}) s"
@@ -115,7 +115,7 @@ def _write_keyless(duckdb: DuckDB, rows: str, upsert: UpsertInput, file: Path) -
     paths = ", ".join(_text(str(path)) for path in upsert.staged)
     source_names = ", ".join(_text(name) for name, _ in upsert.staged.values())
     first_lines = ", ".join(str(line) for _, line in upsert.staged.values())
-    values = ", ".join(f"{_text(c.name)}: {_name(c.name)}" for c in upsert.planned if not c.missing)
+    values = ", ".join(f"{_text(column)}: {_name(column)}" for column in upsert.provided)
     rejects_query = (
         f"SELECT MAP([{paths}], [{source_names}])[filename] AS file, "
         f" MAP([{paths}], [{first_lines}])[filename] + file_row_number AS line, 'null_key' AS reason,"

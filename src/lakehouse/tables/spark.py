@@ -1,17 +1,22 @@
-"""Write rows to a table of a run's branch: create it, evolve its schema, change it in one commit."""
+"""Write rows to Iceberg tables with Spark: staged files by statements, or DataFrames in a session of the branch.
+
+Each change is one snapshot. Both write through the same MERGE.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.core.format import TableFormat, spark_tables
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
-from lakehouse.runs.lineage import SUMMARY_PARTITION_LIMIT
+from lakehouse.core.tables import Column as TableColumn
+from lakehouse.tables.write import StagedRows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession
@@ -19,16 +24,60 @@ if TYPE_CHECKING:
 
 _PROPERTIES = {
     # From the summary, the next table knows which partitions changed, without reading data.
-    "write.summary.partition-limit": str(SUMMARY_PARTITION_LIMIT),
+    "write.summary.partition-limit": "1000",
     # Half the time of zstd's default level for a tenth more bytes (bench/pipelines.py).
     "write.parquet.compression-level": "1",
     # Small splits keep all cores busy until the end of a stage.
     "read.split.target-size": str(16 * 2**20),
 }
 _DELETED = "_lake_deleted"
+#: The view of staged rows.
+STAGED = "lake_staged"
 #: Up to this many partitions each task keeps a file open for each, so the rows need no sort. Every open file buffers
 #: a row group: with thousands of them the JVM runs out of memory, and rows are sorted by partition instead.
 _MAX_OPEN_PARTITIONS = 256
+
+
+@dataclass(frozen=True)
+class StatementWriter:
+    """Writes staged rows to one table by statements.
+
+    Args:
+        run: runs a statement on Spark, in which `STAGED` is a view of the files in a folder.
+    """
+
+    table: TableName
+    run: Callable[[str, Path], None]
+
+    def append(self, rows: StagedRows, columns: Sequence[TableColumn]) -> None:
+        self.run(f"INSERT INTO {self.table} {select_staged(rows, columns)}", rows.folder)
+
+    def merge(self, rows: StagedRows, columns: Sequence[TableColumn], key: Sequence[str]) -> None:
+        names = [column.name for column in columns]
+        self.run(_merge(str(self.table), f"({select_staged(rows, columns)})", names, key), rows.folder)
+
+    def overwrite(self, rows: StagedRows, columns: Sequence[TableColumn]) -> None:
+        self.run(f"INSERT OVERWRITE TABLE {self.table} {select_staged(rows, columns)}", rows.folder)
+
+
+def select_staged(rows: StagedRows, columns: Sequence[TableColumn]) -> str:
+    """SELECT the staged rows in the types of the table."""
+    values = (
+        f"CAST({rows.expression(column, f'`{column.name}`')} AS {column.type}) AS `{column.name}`" for column in columns
+    )
+    return f"SELECT {', '.join(values)} FROM {STAGED}"
+
+
+def _merge(table: str, source: str, columns: Sequence[str], key: Sequence[str], deleted: str = "") -> str:
+    """MERGE the rows of a source by key; those for which the column `deleted` is true are deleted."""
+    same = " AND ".join(f"t.`{column}` <=> s.`{column}`" for column in key)
+    updates = ", ".join(f"t.`{column}` = s.`{column}`" for column in columns)
+    deletes, inserts = (f" WHEN MATCHED AND s.{deleted} THEN DELETE", f" AND NOT s.{deleted}") if deleted else ("", "")
+    return (
+        f"MERGE INTO {table} t USING {source} s ON {same}{deletes} WHEN MATCHED THEN UPDATE SET {updates}"
+        f" WHEN NOT MATCHED{inserts} THEN INSERT ({', '.join(f'`{column}`' for column in columns)})"
+        f" VALUES ({', '.join(f's.`{column}`' for column in columns)})"
+    )
 
 
 @dataclass(frozen=True)
@@ -41,8 +90,8 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Writer:
-    """Changes tables of a branch in a session that uses the branch's catalog."""
+class FrameWriter:
+    """Writes DataFrames to tables of a branch, in a session that uses the branch's catalog."""
 
     spark: SparkSession
     tables: TableFormat
@@ -108,14 +157,7 @@ class Writer:
         view = f"lake_changes_{table.namespace}_{table.table}"  # tables are merged concurrently
         changes.createOrReplaceTempView(view)
         columns = [column for column in changes.columns if column != _DELETED]
-        same = " AND ".join(f"t.`{column}` <=> s.`{column}`" for column in key)
-        updates = ", ".join(f"t.`{column}` = s.`{column}`" for column in columns)
-        self.spark.sql(
-            f"MERGE INTO {spark_tables(self.tables).name(table)} t USING `{view}` s ON {same}"
-            f" WHEN MATCHED AND s.{_DELETED} THEN DELETE WHEN MATCHED THEN UPDATE SET {updates}"
-            f" WHEN NOT MATCHED AND NOT s.{_DELETED} THEN INSERT ({', '.join(f'`{column}`' for column in columns)})"
-            f" VALUES ({', '.join(f's.`{column}`' for column in columns)})"
-        )
+        self.spark.sql(_merge(spark_tables(self.tables).name(table), f"`{view}`", columns, key, _DELETED))
 
     def _differing(self, table: TableName, rows: DataFrame) -> DataFrame:
         """The rows that differ from the table's: MERGE rewrites the files of every row that it matches."""

@@ -13,10 +13,11 @@ from lakehouse.config.load import load_settings
 from lakehouse.core.errors import StorageError
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import IngestRequest
-from lakehouse.ingest.native_writer import NativeWriter, StagedRows
 from lakehouse.ingest.report import IngestReport
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
+from lakehouse.tables.native import NativeWriter
+from lakehouse.tables.write import StagedRows
 
 pytestmark = pytest.mark.servers
 
