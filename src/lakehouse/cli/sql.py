@@ -9,6 +9,7 @@ import click
 
 from lakehouse.cli.app import Context, command
 from lakehouse.cli.show import note, show_rows, size
+from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Explain, Result
 
 #: Rows that `-o table` prints without --limit; json and csv have all rows.
@@ -50,7 +51,7 @@ def sql(context: Context, query: str, engine: str | None, limit: int | None, exp
     text = sys.stdin.read() if query == "-" else query
     is_table = context.output == "table"
     fetched = limit if limit is not None else (_TABLE_ROWS + 1 if is_table else None)
-    result = context.lake.sql(text, engine=engine, limit=fetched, explain=explain, as_of=where["as_of"])
+    result = context.lake.query(QueryRequest(text, where["as_of"], fetched, explain), engine)
     rows = result.rows()
     cut = is_table and limit is None and len(rows) > _TABLE_ROWS
     show_rows(result.names, rows[:_TABLE_ROWS] if cut else rows, context.output)
