@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,12 @@ EXTENDED = (
     "rck.supports-names-with-slashes=true",
     "rck.supports-nested-namespaces=true",
 )
+#: Where the plain kit puts its tables: the folders of its namespaces (RckMain.java).
+PLAIN_WAREHOUSE = Path("/tmp")  # noqa: S108 - the kit asks for it
+PLAIN_FOLDERS = tuple(
+    PLAIN_WAREHOUSE / name
+    for name in ("a", "newdb", "newdb_1", "newdb_2", "ns", "ns1", "ns2", "ns_1", "ns_2", "other_ns", "parent")
+)
 
 
 def main() -> int:
@@ -50,6 +57,9 @@ def main() -> int:
     parser.add_argument("--allow-file-deletion", action="store_true", help="serve the properties that are refused")
     parser.add_argument("--out", default="", help="folder of the results (default: none are kept)")
     arguments, kit_arguments = parser.parse_known_args()
+    existing = [str(folder) for folder in PLAIN_FOLDERS if arguments.plain and folder.exists()]
+    if existing:
+        parser.error(f"The plain kit would find the files in {', '.join(existing)}: remove them first.")
     with tempfile.TemporaryDirectory(prefix="lakehouse-rck-") as folder:
         home = Path(folder)
         results = Path(arguments.out or home / "results").absolute()
@@ -69,8 +79,8 @@ def _summary(allow_file_deletion: bool) -> str:
 
 
 def _run_kit(arguments: argparse.Namespace, kit_arguments: Sequence[str], home: Path, results: Path) -> int:
-    # The plain kit creates tables below /tmp, and the catalog accepts none outside its warehouse.
-    warehouse = "file:///tmp" if arguments.plain else f"file://{home}/warehouse"
+    # The catalog accepts no table outside its warehouse.
+    warehouse = PLAIN_WAREHOUSE.as_uri() if arguments.plain else f"file://{home}/warehouse"
     token = secrets.token_hex(20)
     options = RestOptions(
         arguments.catalog or str(home / "catalog.db"),
@@ -95,6 +105,8 @@ def _run_kit(arguments: argparse.Namespace, kit_arguments: Sequence[str], home: 
         process.terminate()
         process.wait()
         sys.stderr.write(log.read_text())
+        for folder in PLAIN_FOLDERS if arguments.plain else ():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def unexpected(lines: Iterable[str], refused: dict[str, str]) -> list[str]:

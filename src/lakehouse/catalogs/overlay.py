@@ -180,9 +180,9 @@ class BranchOverlay:
 
     def published_by(self, run: str) -> LogEntry | None:
         """Return the log entry of a run's publish; a publish that was killed before it was logged is logged now."""
-        found = self.overlay.published_by(run)
-        if found is not None or not run:
-            return found
+        logged = self.overlay.published_by(run)
+        if logged is not None or not run:
+            return logged
         branch = next((ref for ref in self.overlay.branch_refs() if ref.name == run_branch(run)), None)
         if branch is None:
             return None
@@ -200,8 +200,8 @@ class BranchOverlay:
         self._refuse_several(changes)
         if not self.base.commit(changes):
             return self._conflict(changes)
-        now = self.base.pointers(each.table for each in changes)
-        done = [replace(each, after=now[each.table]) for each in changes]
+        now = self.base.pointers(change.table for change in changes)
+        done = [replace(change, after=now[change.table]) for change in changes]
         return Published(True, self.overlay.add_log_entry(done, replace(commit, kind="revert")))
 
     def reachable(self, since: str = "") -> Sequence[ReachableFile]:
@@ -220,9 +220,11 @@ class BranchOverlay:
 
     def dump_state(self) -> CatalogState:
         main = tuple(TableEntry(table, pointer) for table, pointer in sorted(self.base.all_pointers().items()))
-        dropped = tuple(DroppedTable(MAIN, each) for each in self.base.dropped_entries())
+        dropped = tuple(DroppedTable(MAIN, entry) for entry in self.base.dropped_entries())
         stored = self.overlay.dump_state()
-        return replace(stored, main=main, dropped=(*dropped, *(each for each in stored.dropped if each.branch != MAIN)))
+        return replace(
+            stored, main=main, dropped=(*dropped, *(table for table in stored.dropped if table.branch != MAIN))
+        )
 
     def problems(self) -> Sequence[str]:
         return self.overlay.problems()
@@ -230,18 +232,18 @@ class BranchOverlay:
     def load_state(self, content: CatalogState) -> Sequence[str]:
         """Register the tables one by one, then store branches, tags and log at once. What is there already counts."""
         notes = [
-            f"view {each.table}: {self.base.display_name} takes no views of Iceberg"
-            for each in content.main
-            if each.is_view
+            f"view {entry.table}: {self.base.display_name} takes no views of Iceberg"
+            for entry in content.main
+            if entry.is_view
         ]
-        known = {each.pointer for each in self.base.dropped_entries()}
-        for each in content.dropped:
-            if each.branch == MAIN and each.entry.pointer not in known:
-                self._register(each.entry)
-                self.base.drop(each.entry.table, each.at)
-        main = {each.pointer: self._register(each) for each in content.main if not each.is_view}
+        known = {entry.pointer for entry in self.base.dropped_entries()}
+        for dropped in content.dropped:
+            if dropped.branch == MAIN and dropped.entry.pointer not in known:
+                self._register(dropped.entry)
+                self.base.drop(dropped.entry.table, dropped.at)
+        main = {entry.pointer: self._register(entry) for entry in content.main if not entry.is_view}
         stored = replace(content.moved(lambda pointer: main.get(pointer, pointer)), main=(), dropped=())
-        stored = replace(stored, dropped=tuple(each for each in content.dropped if each.branch != MAIN))
+        stored = replace(stored, dropped=tuple(dropped for dropped in content.dropped if dropped.branch != MAIN))
         if not _has_refs_of(self.overlay.dump_state(), stored):
             self.overlay.load_state(stored)
         return notes
@@ -265,18 +267,18 @@ class BranchOverlay:
             self.overlay.mirror({**dict.fromkeys(self.overlay.tables()), **self.base.all_pointers()})
 
     def _conflicts(self, changes: Sequence[Change]) -> tuple[TableName, ...]:
-        now = self.base.pointers(each.table for each in changes)
-        return tuple(each.table for each in changes if now[each.table] != each.before)
+        now = self.base.pointers(change.table for change in changes)
+        return tuple(change.table for change in changes if now[change.table] != change.before)
 
     def _conflict(self, changes: Sequence[Change]) -> Published:
-        return Published(False, conflicts=self._conflicts(changes) or tuple(each.table for each in changes))
+        return Published(False, conflicts=self._conflicts(changes) or tuple(change.table for change in changes))
 
     def _all_committed(self, changes: Sequence[Change]) -> bool:
-        return all(self.base.is_committed(each) for each in changes)
+        return all(self.base.is_committed(change) for change in changes)
 
     def _refuse_several(self, changes: Sequence[Change]) -> None:
         if len(changes) > 1 and not self.capabilities.multi_table_publish:
-            named = ", ".join(str(each.table) for each in changes)
+            named = ", ".join(str(change.table) for change in changes)
             raise NotSupportedError(
                 f"{self.base.display_name} cannot change several tables at once: {named}. Nothing was published.",
                 "Catalogs that can: sql, nessie, and a REST server with transactions (docs/catalogs.md).",
@@ -284,19 +286,19 @@ class BranchOverlay:
 
     def _log_publish(self, branch: str, changes: Sequence[Change], commit: Commit | None, tag: str) -> Published:
         """Log a publish with the pointers that the base catalog has now: a REST server writes metadata files of its own."""
-        now = self.base.pointers(each.table for each in changes)
-        self.overlay.mirror({each.table: each.before for each in changes})
-        for each in changes:
-            pointer = now[each.table]
-            if each.after is not None and pointer not in (None, each.after):
-                self.overlay.on(branch).swap_pointer(each.table, each.after, pointer)
+        now = self.base.pointers(change.table for change in changes)
+        self.overlay.mirror({change.table: change.before for change in changes})
+        for change in changes:
+            pointer = now[change.table]
+            if change.after is not None and pointer not in (None, change.after):
+                self.overlay.on(branch).swap_pointer(change.table, change.after, pointer)
         return self.overlay.publish(branch, commit, tag)
 
 
-def _has_refs_of(found: CatalogState, wanted: CatalogState) -> bool:
+def _has_refs_of(present: CatalogState, wanted: CatalogState) -> bool:
     """Return whether an earlier call has stored branches, tags and log, which it does in one transaction."""
-    return not found.is_empty and _names(found) == _names(wanted) and len(found.log) == len(wanted.log)
+    return not present.is_empty and _names(present) == _names(wanted) and len(present.log) == len(wanted.log)
 
 
 def _names(state: CatalogState) -> tuple[set[str], set[str]]:
-    return {each.ref.name for each in state.branches}, {each.ref.name for each in state.tags}
+    return {branch.ref.name for branch in state.branches}, {tag.ref.name for tag in state.tags}

@@ -143,10 +143,10 @@ class _Server:
         segments = _segments(request)
         if segments == ["v1", "config"] and request.method == "GET":
             return _json_response(self._config(request.query_params.get("warehouse", "")))
-        found = find(self._routes, request.method, segments[1:]) if segments[:1] == ["v1"] else None
-        if found is None:
+        matched = find(self._routes, request.method, segments[1:]) if segments[:1] == ["v1"] else None
+        if matched is None:
             raise UnsupportedError(f"{request.method} {request.url.path} is not supported.", status=404)
-        route, names, prefix = found
+        route, names, prefix = matched
         parsed = CatalogRequest(self._branch(prefix), names, dict(request.query_params), parse_object(body))
         if route.is_change:
             self._check_protected(parsed.branch)

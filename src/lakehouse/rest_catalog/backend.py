@@ -46,10 +46,10 @@ class CatalogBackend:
     def default_properties(self) -> dict[str, str]:
         """The default properties of new tables: the same that the lake's own Spark sets."""
         settings = self.catalog.spark_conf()
-        found = {key.partition(_DEFAULT)[2]: value for key, value in settings.items() if _DEFAULT in key}
+        defaults = {key.partition(_DEFAULT)[2]: value for key, value in settings.items() if _DEFAULT in key}
         # Without retries, which are for clients of the database: the server itself repeats a commit that still applies, and
         # a client would repeat one that does not thirty times.
-        return {key: value for key, value in found.items() if not key.startswith("commit.retry.")}
+        return {key: value for key, value in defaults.items() if not key.startswith("commit.retry.")}
 
     def default_location(self, branch: str, name: TableName) -> str:
         """Return the location of a new table or view."""

@@ -42,16 +42,19 @@ class Commit:
     @property
     def creates(self) -> bool:
         """Whether the commit creates the table."""
-        return any(isinstance(each, AssertCreate) for each in self.request.requirements)
+        return any(isinstance(requirement, AssertCreate) for requirement in self.request.requirements)
 
 
 def parse_commit(name: TableName, body: Mapping[str, Any]) -> Commit:
     """Parse the commit to a table from a request's body."""
     identifier = {"namespace": names.levels_of(name.namespace), "name": name.table}
     updates = body.get("updates") or []
-    if not isinstance(updates, list) or not all(isinstance(each, dict) for each in updates):
+    if not isinstance(updates, list) or not all(isinstance(update, dict) for update in updates):
         raise RestError("The updates must be a list of objects.")
-    fields = {"updates": [_with_field_ids(each) for each in updates], "requirements": body.get("requirements") or []}
+    fields = {
+        "updates": [_with_field_ids(update) for update in updates],
+        "requirements": body.get("requirements") or [],
+    }
     request = parse_model(CommitTableRequest, {**fields, "identifier": identifier})
     return Commit(name, request, updates)
 
@@ -83,7 +86,7 @@ class CommitHandlers:
         listed = request.body.get("table-changes")
         if not isinstance(listed, list) or not listed:
             raise RestError("The request lacks 'table-changes'.")
-        commits = [parse_commit(parse_identifier(_identifier(each)), each) for each in listed]
+        commits = [parse_commit(parse_identifier(_identifier(change)), change) for change in listed]
         if len({commit.name for commit in commits}) < len(commits):
             raise RestError("A transaction may name a table only once.")
         response = CatalogResponse(204)

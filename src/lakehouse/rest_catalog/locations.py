@@ -26,7 +26,7 @@ class Warehouse:
         path = _normalize(location.rstrip("/"))
         below = path.removeprefix(self._prefix)
         segments = below.split("/")
-        if below == path or _UNSAFE.search(below) or any(each in ("", ".", "..") for each in segments):
+        if below == path or _UNSAFE.search(below) or any(segment in ("", ".", "..") for segment in segments):
             raise RestError(f"The {what} is not below the warehouse.", f"Choose one below {self.location}/.")
 
     def check_metadata_file(self, location: str) -> None:
@@ -48,8 +48,8 @@ def table_locations(location: str, properties: Mapping[str, str]) -> list[str]:
 
 def _normalize(location: str) -> str:
     """Return a location with one spelling of its scheme; one of another scheme as it is."""
-    if found := _S3.match(location):
-        return "s3://" + location[found.end() :]
-    if found := _FILE.match(location):
-        return "file:///" + location[found.end() :]
+    if prefix := _S3.match(location):
+        return "s3://" + location[prefix.end() :]
+    if prefix := _FILE.match(location):
+        return "file:///" + location[prefix.end() :]
     return location

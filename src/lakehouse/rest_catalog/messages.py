@@ -86,6 +86,6 @@ def parse_properties(value: object) -> dict[str, str]:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise RestError("Properties must be an object of strings.")
-    if any(each is None or isinstance(each, dict | list) for each in value.values()):
+    if any(item is None or isinstance(item, dict | list) for item in value.values()):
         raise RestError("Properties must be an object of strings.")
-    return {key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in value.items()}
+    return {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in value.items()}

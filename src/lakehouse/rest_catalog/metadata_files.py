@@ -158,7 +158,7 @@ def only_referenced_snapshots(raw: bytes) -> bytes:
     """Return metadata with only the snapshots that a branch or tag refers to."""
     metadata = json.loads(raw)
     named = {ref["snapshot-id"] for ref in metadata.get("refs", {}).values()} | {metadata.get("current-snapshot-id")}
-    metadata["snapshots"] = [each for each in metadata.get("snapshots", []) if each["snapshot-id"] in named]
+    metadata["snapshots"] = [snapshot for snapshot in metadata.get("snapshots", []) if snapshot["snapshot-id"] in named]
     return json.dumps(metadata, separators=(",", ":")).encode()
 
 

@@ -59,7 +59,7 @@ class NamespaceHandlers:
         updates = parse_properties(request.body.get("updates"))
         self._check_location(updates)
         removals = request.body.get("removals") or []
-        if not isinstance(removals, list) or not all(isinstance(each, str) for each in removals):
+        if not isinstance(removals, list) or not all(isinstance(name, str) for name in removals):
             raise RestError("The removals must be a list of names.")
         if both := sorted(set(removals) & set(updates)):
             raise UnprocessableError(f"The properties {', '.join(both)} cannot be set and removed at once.")

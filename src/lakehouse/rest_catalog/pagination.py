@@ -20,8 +20,8 @@ _DEFAULT_SIZE = 1000
 def list_page(backend: CatalogBackend, request: CatalogRequest, kind: str) -> CatalogResponse:
     """Return the tables or views of a namespace."""
     after, size = page_parameters(request)
-    found = backend.pointers.names(request.branch, request.namespace, kind, after, size + 1 if size else 0)
-    names, token = cut_page(found, size)
+    listed = backend.pointers.names(request.branch, request.namespace, kind, after, size + 1 if size else 0)
+    names, token = cut_page(listed, size)
     namespace = levels_of(request.namespace)
     identifiers = [{"namespace": namespace, "name": name} for name in names]
     return CatalogResponse(body={"identifiers": identifiers, "next-page-token": token})
@@ -41,8 +41,8 @@ def page_parameters(request: CatalogRequest) -> tuple[str, int]:
     return after, int(size) if size else _DEFAULT_SIZE
 
 
-def cut_page(found: Sequence[str], size: int) -> tuple[Sequence[str], str | None]:
+def cut_page(names: Sequence[str], size: int) -> tuple[Sequence[str], str | None]:
     """Return the first `size` names, and the token of the next page if there is one."""
-    if not size or len(found) <= size:
-        return found, None
-    return found[:size], base64.urlsafe_b64encode(found[size - 1].encode()).decode()
+    if not size or len(names) <= size:
+        return names, None
+    return names[:size], base64.urlsafe_b64encode(names[size - 1].encode()).decode()

@@ -55,10 +55,10 @@ class Pointers:
 
     def get(self, branch: str, name: TableName, kind: str = TABLE) -> str:
         """Return the pointer of a table or view that must exist."""
-        found = self.find(branch, name, kind)
-        if found is None:
+        pointer = self.find(branch, name, kind)
+        if pointer is None:
             raise missing(name, kind)
-        return found
+        return pointer
 
     def names(self, branch: str, namespace: str, kind: str, after: str = "", limit: int = 0) -> list[str]:
         """Return the names in a namespace in order: all of them, or at most `limit` after one."""
@@ -76,7 +76,7 @@ class Pointers:
 
         def work(db: Transaction) -> None:
             # In one order for all, so that two transactions cannot deadlock.
-            for swap in sorted(swaps, key=lambda each: each.name):
+            for swap in sorted(swaps, key=lambda swap: swap.name):
                 _swap(db, branch, swap)
             hook(db)
 
@@ -185,10 +185,10 @@ def _swap(db: Transaction, branch: str, swap: Swap) -> None:
 
 def _check_free(db: Transaction, branch: str, name: TableName, kind: str) -> None:
     check_namespace(db, branch, name.namespace)
-    found = rows.type_of(db, branch, name)
-    if found is not None:
-        same = "already exists" if found == kind else "with same name already exists"
-        raise AlreadyExistsError(f"{_TITLE[found]} {same}: {format_name(name)}")
+    existing_kind = rows.type_of(db, branch, name)
+    if existing_kind is not None:
+        same = "already exists" if existing_kind == kind else "with same name already exists"
+        raise AlreadyExistsError(f"{_TITLE[existing_kind]} {same}: {format_name(name)}")
 
 
 def _check_properties(properties: Mapping[str, str]) -> None:

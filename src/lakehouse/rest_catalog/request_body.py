@@ -37,15 +37,15 @@ def parse_object(body: bytes) -> dict[str, Any]:
     if not body:
         return {}
     try:
-        found = json.loads(body.decode(), parse_constant=_refuse_constant)
+        parsed = json.loads(body.decode(), parse_constant=_refuse_constant)
     except RecursionError as exc:
         raise _too_deep() from exc
     except ValueError as exc:
         raise RestError("The request's body is not JSON.") from exc
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise RestError("The request's body is not a JSON object.")
-    _check(found)
-    return found
+    _check(parsed)
+    return parsed
 
 
 def _check(content: object) -> None:
@@ -53,12 +53,12 @@ def _check(content: object) -> None:
     level: list[object] = [content]
     for _ in range(_MAX_DEPTH):
         deeper: list[object] = []
-        for each in level:
-            if isinstance(each, dict):
-                deeper += [*each, *each.values()]
-            elif isinstance(each, list):
-                deeper += each
-            elif isinstance(each, str) and _NOT_TEXT.search(each):
+        for value in level:
+            if isinstance(value, dict):
+                deeper += [*value, *value.values()]
+            elif isinstance(value, list):
+                deeper += value
+            elif isinstance(value, str) and _NOT_TEXT.search(value):
                 raise RestError("The request's body holds characters that are not valid text.")
         level = deeper
         if not level:

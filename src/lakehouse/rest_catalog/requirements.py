@@ -53,5 +53,5 @@ def _is_new_ref(requirement: AssertRefSnapshotId, base: TableMetadata) -> bool:
 def _message(requirement: TableRequirement, base: TableMetadata | None, text: str) -> str:
     if base is None or requirement.type not in _MESSAGES:
         return text if text.startswith("Requirement failed") else f"Requirement failed: {text}"
-    what, expected, found = _MESSAGES[requirement.type]
-    return f"Requirement failed: {what} {getattr(requirement, expected)} != {getattr(base, found)}"
+    what, expected, actual = _MESSAGES[requirement.type]
+    return f"Requirement failed: {what} {getattr(requirement, expected)} != {getattr(base, actual)}"

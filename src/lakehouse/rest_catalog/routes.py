@@ -43,13 +43,13 @@ class Route:
         template = self.template.split("/")
         if len(template) != len(segments):
             return None
-        found = {}
+        names = {}
         for expected, segment in zip(template, segments, strict=True):
             if expected.startswith("{"):
-                found[expected[1:-1]] = unquote(segment)
+                names[expected[1:-1]] = unquote(segment)
             elif expected != segment:
                 return None
-        return found
+        return names
 
 
 def routes(backend: CatalogBackend, credentials: Handler) -> tuple[Route, ...]:
@@ -89,6 +89,6 @@ def find(known: Sequence[Route], method: str, segments: Sequence[str]) -> tuple[
     """Return the route of a path below `/v1`, the names in the path, and its prefix, if any."""
     for prefixed in (0, 1):
         for route in known:
-            if route.method == method and (found := route.match(segments[prefixed:])) is not None:
-                return route, found, unquote(segments[0]) if prefixed else ""
+            if route.method == method and (names := route.match(segments[prefixed:])) is not None:
+                return route, names, unquote(segments[0]) if prefixed else ""
     return None

@@ -69,11 +69,11 @@ def _copy_defaults(fresh: Any, sent: Any) -> bool:
     """Copy the column defaults of a request, which PyIceberg drops, into the table's schema; False if there are none."""
     if not isinstance(fresh, dict) or not isinstance(sent, dict):
         return False
-    found = False
+    has_defaults = False
     for own, other in zip(fresh.get("fields", ()), sent.get("fields", ()), strict=True):
         defaults = {key: other[key] for key in _DEFAULTS if other.get(key) is not None}
         own.update(defaults)
-        found = bool(defaults) or _copy_defaults(own["type"], other["type"]) or found
+        has_defaults = bool(defaults) or _copy_defaults(own["type"], other["type"]) or has_defaults
     for part in ("element", "key", "value"):
-        found = _copy_defaults(fresh.get(part), sent.get(part)) or found
-    return found
+        has_defaults = _copy_defaults(fresh.get(part), sent.get(part)) or has_defaults
+    return has_defaults

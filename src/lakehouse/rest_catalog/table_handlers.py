@@ -61,8 +61,8 @@ class TableHandlers:
         location = request.text("metadata-location")
         self._backend.warehouse.check_metadata_file(location)
         metadata = self._backend.files.table(location)
-        for each in table_locations(metadata.location, metadata.properties):
-            self._backend.warehouse.check(each)
+        for folder in table_locations(metadata.location, metadata.properties):
+            self._backend.warehouse.check(folder)
         response = CatalogResponse(metadata=location)
         start = self._backend.pointers.find(request.branch, name) if request.body.get("overwrite") else None
         swap = Swap(name, start, location)
@@ -72,7 +72,7 @@ class TableHandlers:
 
     def rename(self, request: CatalogRequest) -> CatalogResponse:
         """Rename a table."""
-        start, end = (parse_identifier(request.body.get(each)) for each in ("source", "destination"))
+        start, end = (parse_identifier(request.body.get(role)) for role in ("source", "destination"))
         response = CatalogResponse(204)
         self._backend.pointers.rename(request.branch, start, end, TABLE, request.store(response))
         return response

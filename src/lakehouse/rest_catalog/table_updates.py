@@ -49,12 +49,14 @@ def apply_updates(base: TableMetadata | None, updates: Sequence[TableUpdate], lo
     Args:
         location: the file of `base`, for the metadata log.
     """
-    version = max((each.format_version for each in updates if isinstance(each, UpgradeFormatVersionUpdate)), default=0)
+    version = max(
+        (update.format_version for update in updates if isinstance(update, UpgradeFormatVersionUpdate)), default=0
+    )
     start = _upgrade(base, version) if base else _empty(version or 2)
     rewriter = _UpdateRewriter(start)
-    others = [each for each in updates if not isinstance(each, UpgradeFormatVersionUpdate)]
+    others = [update for update in updates if not isinstance(update, UpgradeFormatVersionUpdate)]
     try:
-        result = update_table_metadata(start, tuple(new for each in others for new in rewriter.rewrite(each)))
+        result = update_table_metadata(start, tuple(new for update in others for new in rewriter.rewrite(update)))
     except (ValueError, KeyError, StopIteration, TypeError) as exc:
         raise RestError(f"The updates cannot be applied: {exc}") from exc
     if base is None:
@@ -75,8 +77,8 @@ def serialize(metadata: TableMetadata, before: Mapping[str, Any], sent: Sequence
     known = {field.alias or name for name, field in type(metadata).model_fields.items()}
     for key in before.keys() - known - _ONLY_IN_VERSION_1:
         content.setdefault(key, before[key])
-    snapshots = [*before.get("snapshots", ()), *(each["snapshot"] for each in sent if "snapshot" in each)]
-    as_sent = {each["snapshot-id"]: each for each in snapshots}
+    snapshots = [*before.get("snapshots", ()), *(update["snapshot"] for update in sent if "snapshot" in update)]
+    as_sent = {snapshot["snapshot-id"]: snapshot for snapshot in snapshots}
     for snapshot in content.get("snapshots", ()):
         for key, value in as_sent.get(snapshot["snapshot-id"], {}).items():
             if key not in ("sequence-number", "parent-snapshot-id", "schema-id"):
@@ -123,15 +125,15 @@ class _UpdateRewriter:
     def _add(self, update: TableUpdate) -> Iterator[TableUpdate]:
         match update:
             case AddSchemaUpdate(schema_=schema):
-                same = next((each.schema_id for each in self._schemas if each == schema), None)
-                number = _next(each.schema_id for each in self._schemas) if same is None else same
+                same = next((known.schema_id for known in self._schemas if known == schema), None)
+                number = _next(known.schema_id for known in self._schemas) if same is None else same
                 self._added["schema"] = self._schema_ids[schema.schema_id] = number
                 if same is None:
                     self._schemas.append(schema.model_copy(update={"schema_id": number}))
                     yield AddSchemaUpdate(schema=self._schemas[-1])
             case AddPartitionSpecUpdate(spec=spec):
-                same = next((each.spec_id for each in self._specs if each.compatible_with(spec)), None)
-                number = _next(each.spec_id for each in self._specs) if same is None else same
+                same = next((known.spec_id for known in self._specs if known.compatible_with(spec)), None)
+                number = _next(known.spec_id for known in self._specs) if same is None else same
                 self._added["partition spec"] = number
                 if same is None:
                     self._specs.append(
@@ -139,7 +141,7 @@ class _UpdateRewriter:
                     )
                     yield AddPartitionSpecUpdate(spec=self._specs[-1])
             case AddSortOrderUpdate(sort_order=order):
-                same = next((each.order_id for each in self._orders if each.fields == order.fields), None)
+                same = next((known.order_id for known in self._orders if known.fields == order.fields), None)
                 number = self._next_order_id(order) if same is None else same
                 self._added["sort order"] = number
                 if same is None:
@@ -155,7 +157,7 @@ class _UpdateRewriter:
         )
 
     def _next_order_id(self, order: SortOrder) -> int:
-        taken = [UNSORTED_SORT_ORDER_ID, *(each.order_id for each in self._orders)]
+        taken = [UNSORTED_SORT_ORDER_ID, *(known.order_id for known in self._orders)]
         return int(max(taken)) + 1 if order.fields else int(UNSORTED_SORT_ORDER_ID)
 
     def _resolve(self, what: str, number: int) -> int:
@@ -183,11 +185,11 @@ class _UpdateRewriter:
 
     def _removal(self, update: TableUpdate) -> Iterator[TableUpdate]:
         """Drop removals of what does not exist, as Iceberg's own server does."""
-        with_statistics = {each.snapshot_id for each in self._start.statistics}
-        with_partition_statistics = {each.snapshot_id for each in self._start.partition_statistics}
+        with_statistics = {file.snapshot_id for file in self._start.statistics}
+        with_partition_statistics = {file.snapshot_id for file in self._start.partition_statistics}
         match update:
             case RemoveSnapshotsUpdate(snapshot_ids=numbers):
-                existing = {each.snapshot_id for each in self._start.snapshots} & set(numbers)
+                existing = {snapshot.snapshot_id for snapshot in self._start.snapshots} & set(numbers)
                 for number in existing & with_partition_statistics:
                     yield RemovePartitionStatisticsUpdate(snapshot_id=number)
                 yield RemoveSnapshotsUpdate(snapshot_ids=[number for number in numbers if number in existing])

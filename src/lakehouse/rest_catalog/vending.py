@@ -47,14 +47,17 @@ class CredentialVending:
 
     def vends_keys(self, delegation: str) -> bool:
         """Return whether a request with this access delegation header gets keys."""
-        return bool(self._secret) and _DELEGATION in {each.strip() for each in delegation.split(",")}
+        return bool(self._secret) and _DELEGATION in {mode.strip() for mode in delegation.split(",")}
 
     def config(self, locations: Sequence[str], delegation: str) -> dict[str, Any]:
         """Return the storage part of a response for one table, which has files at these locations."""
-        if not self.vends_keys(delegation) or not all(_is_vendable(each) for each in locations):
+        if not self.vends_keys(delegation) or not all(_is_vendable(location) for location in locations):
             return {}
         config = {**self._plain, **self._keys(tuple(locations))}
-        return {"config": config, "storage-credentials": [{"prefix": each, "config": config} for each in locations]}
+        return {
+            "config": config,
+            "storage-credentials": [{"prefix": location, "config": config} for location in locations],
+        }
 
     def credentials(self, locations: Sequence[str]) -> dict[str, Any]:
         """Return the response of the credentials endpoint."""

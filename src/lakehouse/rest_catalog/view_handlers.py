@@ -86,7 +86,7 @@ class ViewHandlers:
 
     def rename(self, request: CatalogRequest) -> CatalogResponse:
         """Rename a view."""
-        start, end = (parse_identifier(request.body.get(each)) for each in ("source", "destination"))
+        start, end = (parse_identifier(request.body.get(role)) for role in ("source", "destination"))
         response = CatalogResponse(204)
         self._backend.pointers.rename(request.branch, start, end, VIEW, request.store(response))
         return response

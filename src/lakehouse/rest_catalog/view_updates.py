@@ -141,12 +141,14 @@ class _ViewBuilder:
             case SetPropertiesUpdate(updates=value):
                 self._properties |= value
             case RemovePropertiesUpdate(removals=value):
-                self._properties = {key: each for key, each in self._properties.items() if key not in value}
+                self._properties = {
+                    key: property_value for key, property_value in self._properties.items() if key not in value
+                }
 
     def _add_schema(self, schema: Schema) -> None:
-        same = next((each.schema_id for each in self._schemas if each == schema), None)
+        same = next((known.schema_id for known in self._schemas if known == schema), None)
         if same is None:
-            same = max((each.schema_id for each in self._schemas), default=-1) + 1
+            same = max((known.schema_id for known in self._schemas), default=-1) + 1
             self._schemas.append(schema.model_copy(update={"schema_id": same}))
         self._added_schema = same
 
@@ -156,11 +158,11 @@ class _ViewBuilder:
             if self._added_schema is None:
                 raise RestError("Cannot set last added schema: no schema has been added")
             version = version.model_copy(update={"schema_id": self._added_schema})
-        if not any(each.schema_id == version.schema_id for each in self._schemas):
+        if not any(schema.schema_id == version.schema_id for schema in self._schemas):
             raise RestError(f"Cannot add version with unknown schema: {version.schema_id}")
-        same = next((each.version_id for each in self._versions if _definition(each) == _definition(version)), None)
+        same = next((known.version_id for known in self._versions if _definition(known) == _definition(version)), None)
         if same is None:
-            same = max([version.version_id - 1, *(each.version_id for each in self._versions)]) + 1
+            same = max([version.version_id - 1, *(known.version_id for known in self._versions)]) + 1
             self._versions.append(version.model_copy(update={"version_id": same}))
         self._added_versions.append(same)
 
@@ -169,7 +171,7 @@ class _ViewBuilder:
             if not self._added_versions:
                 raise RestError("Cannot set last added version: no version has been added")
             number = self._added_versions[-1]
-        version = next((each for each in self._versions if each.version_id == number), None)
+        version = next((known for known in self._versions if known.version_id == number), None)
         if version is None:
             raise RestError(f"Cannot set current version to unknown version: {number}")
         if number == self._current:
@@ -181,7 +183,7 @@ class _ViewBuilder:
     def build(self) -> ViewMetadata:
         self._refuse_dropped_dialects()
         versions = self._limit_versions()
-        numbers = {each.version_id for each in versions}
+        numbers = {version.version_id for version in versions}
         # The history starts after the last version that was removed, so that it has no gap.
         gap = max((at for at, entry in enumerate(self._log) if entry.version_id not in numbers), default=-1)
         return self._base.model_copy(
@@ -204,14 +206,16 @@ class _ViewBuilder:
         if limit < 1:
             raise RestError(f"{name} must be positive but was {limit}")
         limit = max(limit, len(set(self._added_versions)))
-        newest = sorted((each.version_id for each in self._versions if each.version_id != self._current), reverse=True)
+        newest = sorted(
+            (version.version_id for version in self._versions if version.version_id != self._current), reverse=True
+        )
         numbers = {self._current, *newest[: limit - 1]}
-        return [each for each in self._versions if each.version_id in numbers]
+        return [version for version in self._versions if version.version_id in numbers]
 
     def _refuse_dropped_dialects(self) -> None:
         if self._properties.get(_ALLOW_DROPPED_DIALECTS, "false").lower() == "true" or not self._base.versions:
             return
-        by_number = {each.version_id: each for each in [*self._base.versions, *self._versions]}
+        by_number = {version.version_id: version for version in [*self._base.versions, *self._versions]}
         before, after = _dialects(by_number[self._base.current_version_id]), _dialects(by_number[self._current])
         if before - after:
             raise RestError(
@@ -221,17 +225,17 @@ class _ViewBuilder:
 
 
 def _dialects(version: ViewVersion) -> set[str]:
-    return {each.root.dialect.lower() for each in version.representations}
+    return {representation.root.dialect.lower() for representation in version.representations}
 
 
 def _check_dialects(version: ViewVersion) -> None:
-    found = set()
-    for each in version.representations:
-        dialect = each.root.dialect.lower()
-        if dialect in found:
+    dialects = set()
+    for representation in version.representations:
+        dialect = representation.root.dialect.lower()
+        if dialect in dialects:
             message = f"Invalid view version: Cannot add multiple queries for dialect {dialect}"
             raise RestError(message, kind="IllegalArgumentException")
-        found.add(dialect)
+        dialects.add(dialect)
 
 
 def _definition(version: ViewVersion) -> dict[str, Any]:

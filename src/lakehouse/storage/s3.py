@@ -107,8 +107,8 @@ class S3:
 
         selector = FileSelector(_path(folder), recursive=True, allow_not_found=True)
         with self._translated(folder):
-            found = self._client.get_file_info(selector)
-        return sorted((SCHEME + info.path, info.size, info.mtime_ns) for info in found if info.type == FileType.File)
+            below = self._client.get_file_info(selector)
+        return sorted((SCHEME + info.path, info.size, info.mtime_ns) for info in below if info.type == FileType.File)
 
     def open(self, name: str) -> BinaryIO:
         """An object for reading at any position; raises FileNotFoundError if it does not exist."""
@@ -184,8 +184,8 @@ class S3:
 
         bucket = _bucket(name)
         with self._translated(name):
-            found = self._client.get_file_info(bucket)
-        if found.type == FileType.NotFound:
+            info = self._client.get_file_info(bucket)
+        if info.type == FileType.NotFound:
             raise NoSuchBucketError(f"There is no bucket {bucket}.", _ENDPOINT_HINT)
 
     @contextmanager
@@ -206,10 +206,10 @@ class S3:
                 f"The disk is too full to download {name}.", "Free some space or move the lake: LAKE_HOME."
             )
         # The text starts with the name of the object, which may contain anything.
-        found = re.search(
+        match = re.search(
             r"(\w+)(?: \(HTTP status (\d+)\))? during \w+ operation: (.*)", str(exc).rpartition("AWS Error ")[2]
         )
-        code, status, cause = found.groups("") if found else (str(exc.strerror or exc), "", "")
+        code, status, cause = match.groups("") if match else (str(exc.strerror or exc), "", "")
         if code in _DENIED or status in ("401", "403"):
             why = "with the keys that are set" if self._settings.access_key else "because s3.access_key is not set"
             return AccessDeniedError(f"S3 denies access to {name} {why}.", _KEYS_HINT)
@@ -229,8 +229,8 @@ def is_remote(uri: str) -> bool:
 
 def error_code(exc: Exception) -> str:
     """The code of an object store's error, as Arrow states it; empty if it has none. The message may quote the request, with its keys."""
-    found = re.search(r"AWS Error (\w+)", str(exc))
-    return found[1] if found else ""
+    match = re.search(r"AWS Error (\w+)", str(exc))
+    return match[1] if match else ""
 
 
 def hadoop_uri(uri: str) -> str:
@@ -252,12 +252,12 @@ def _path(name: str) -> str:
 
 def address(endpoint: str) -> tuple[str, str]:
     """The scheme of an endpoint, and its host with the port."""
-    scheme, found, host = endpoint.rpartition("://")
+    scheme, separator, host = endpoint.rpartition("://")
     host = host.rstrip("/")
     if scheme.lower() not in ("", "http", "https") or (endpoint and not host) or "@" in host:
         # The value is not shown: there may be a password before the @.
         raise BadSettingError("s3.endpoint is not an address.", "Write it as http://127.0.0.1:9000 or https://host.")
-    return (scheme.lower() if found else "https"), host
+    return (scheme.lower() if separator else "https"), host
 
 
 def _copy(stream: Any, into: Path, stop: Callable[[], bool]) -> int:

@@ -107,8 +107,8 @@ class HiveCatalog(NoClients):
         return sorted(self.all_pointers())
 
     def all_pointers(self) -> dict[TableName, str]:
-        found = {name: _pointer(entry) for name, entry in self.metastore.entries()}
-        return {name: pointer for name, pointer in found.items() if pointer is not None}
+        pointers = {name: _pointer(entry) for name, entry in self.metastore.entries()}
+        return {name: pointer for name, pointer in pointers.items() if pointer is not None}
 
     def pointer(self, table: TableName) -> str | None:
         return self.pointers([table])[table]
@@ -116,13 +116,13 @@ class HiveCatalog(NoClients):
     def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str | None]:
         """Return the pointers of several tables; Hive reads those of one namespace at one moment."""
         listed = list(tables)
-        found: dict[TableName, str | None] = dict.fromkeys(listed)
+        pointers: dict[TableName, str | None] = dict.fromkeys(listed)
         with self.metastore.client() as client:
             for namespace in dict.fromkeys(table.namespace for table in listed):
                 names = [table.table for table in listed if table.namespace == namespace]
                 for entry in objects(client, namespace, names):
-                    found[TableName(namespace, entry.tableName)] = _pointer(entry)
-        return found
+                    pointers[TableName(namespace, entry.tableName)] = _pointer(entry)
+        return pointers
 
     def has_view(self, name: TableName) -> bool:
         entry = self.metastore.entry(name)
@@ -154,7 +154,8 @@ class HiveCatalog(NoClients):
 
         fields = table_at(pointer, self.io).schema().fields
         return [
-            FieldSchema(each.name, visit(each.field_type, SchemaToHiveConverter(False)), each.doc) for each in fields
+            FieldSchema(field.name, visit(field.field_type, SchemaToHiveConverter(False)), field.doc)
+            for field in fields
         ]
 
     def commit(self, changes: Sequence[Change]) -> bool:

@@ -44,13 +44,13 @@ class Metastore:
 
     def entries(self) -> list[tuple[TableName, Any]]:
         """Return the entries of all tables of all formats, and of all views."""
-        found = []
+        named = []
         with self.client() as client:
             for namespace in client.get_all_databases():
                 if namespace != DROPPED:
                     entries = objects(client, namespace, client.get_all_tables(namespace))
-                    found += [(TableName(namespace, each.tableName), each) for each in entries]
-        return found
+                    named += [(TableName(namespace, entry.tableName), entry) for entry in entries]
+        return named
 
     def entry(self, table: TableName) -> Any:
         """Return one entry, or None."""
@@ -93,15 +93,15 @@ class Metastore:
 
     def undrop(self, table: TableName, table_format: str) -> bool:
         """Restore the table that was dropped last under a name."""
-        found = max(
-            (each for each in self.dropped_names(table_format) if each[1] == table),
+        newest = max(
+            (names for names in self.dropped_names(table_format) if names[1] == table),
             default=None,
-            key=lambda each: each[0],
+            key=lambda names: names[0],
         )
-        if found is None:
+        if newest is None:
             return False
-        with self.client() as client, locked(client, found[0]):
-            entry = entry_of(client, found[0])
+        with self.client() as client, locked(client, newest[0]):
+            entry = entry_of(client, newest[0])
             if entry is None:
                 return False
             if entry_of(client, table) is not None:
@@ -119,14 +119,14 @@ class Metastore:
 
     def dropped_names(self, table_format: str) -> list[tuple[TableName, TableName]]:
         """Return the current and the original names of dropped tables."""
-        found = []
+        names = []
         with self.client() as client:
             if DROPPED in client.get_all_databases():
                 for entry in objects(client, DROPPED, client.get_all_tables(DROPPED)):
                     namespace, _, table = entry.parameters.get(_ORIGINAL_NAME, "").rpartition(".")
                     if format_of(entry) == table_format:
-                        found.append((TableName(DROPPED, entry.tableName), TableName(namespace, table)))
-        return found
+                        names.append((TableName(DROPPED, entry.tableName), TableName(namespace, table)))
+        return names
 
     # ---- the connection -----------------------------------------------------------------------------------------
 

@@ -32,20 +32,20 @@ class Annotations:
     def note(self, kind: str, name: str, note: Mapping[str, str]) -> None:
         """Store how a branch or tag was created; a note of an earlier one with that name is replaced."""
         key = (f"{kind} {name}",)
-        self._change(lambda found: [put(key, _note_content(key, note, found.get(key)))], [key])
+        self._change(lambda existing: [put(key, _note_content(key, note, existing.get(key)))], [key])
 
     def notes(self, kind: str) -> dict[str, Mapping[str, str]]:
         """Return the notes of all branches or tags by name."""
-        found = {}
+        notes = {}
         for (text, *_), content in self.entries(kind):
-            found[text.partition(" ")[2]] = content.get("properties") or {}
-        return found
+            notes[text.partition(" ")[2]] = content.get("properties") or {}
+        return notes
 
     def note_of(self, kind: str, name: str) -> Mapping[str, str] | None:
         """Return one note; None if there is none."""
         key = (f"{kind} {name}",)
-        found = self._api.contents(BRANCH, [key])[0].get(key) if self._api.find(BRANCH) else None
-        return (found.get("properties") or {}) if found else None
+        content = self._api.contents(BRANCH, [key])[0].get(key) if self._api.find(BRANCH) else None
+        return (content.get("properties") or {}) if content else None
 
     def remove_note(self, kind: str, name: str) -> None:
         """Remove the note of a branch or tag, and the tables that were dropped on that branch."""
@@ -71,24 +71,24 @@ class Annotations:
 
     def newest_drop(self, branch: str, table: TableName) -> tuple[Key, Content] | None:
         """Return the key and content of the table that was dropped last under a name."""
-        found = max((key for key, where, name in self._dropped() if (where, name) == (branch, table)), default=None)
-        return (found, self._api.contents(BRANCH, [found])[0][found]) if found else None
+        newest = max((key for key, where, name in self._dropped() if (where, name) == (branch, table)), default=None)
+        return (newest, self._api.contents(BRANCH, [newest])[0][newest]) if newest else None
 
     def forget_before(self, before: Callable[[TableName], str]) -> list[TableName]:
         """Remove the tables that were dropped before a time of their own (ISO 8601), and return their names."""
-        found = [
+        expired = [
             (key, table)
             for key, _, table in self._dropped()
             if datetime.fromtimestamp(int(key[0].rpartition(" ")[2]) / 1e9, tz=UTC).isoformat() < before(table)
         ]
-        self.remove(key for key, _ in found)
-        return [table for _, table in found]
+        self.remove(key for key, _ in expired)
+        return [table for _, table in expired]
 
     def remove(self, keys: Iterable[Key]) -> None:
         """Remove the contents of some keys, if they exist."""
         listed = list(keys)
         if listed:
-            self._change(lambda found: [remove(key) for key in listed if key in found], listed)
+            self._change(lambda existing: [remove(key) for key in listed if key in existing], listed)
 
     def _dropped(self) -> Iterable[tuple[Key, str, TableName]]:
         for key, _ in self.entries("dropped"):
@@ -107,8 +107,8 @@ class Annotations:
         listed = list(keys)
         self._ensure_branch()
         for _ in range(_ATTEMPTS):
-            found, seen = self._api.contents(BRANCH, listed)
-            operations = work(found)
+            existing, seen = self._api.contents(BRANCH, listed)
+            operations = work(existing)
             if not operations:
                 return
             with suppress(Conflict):

@@ -75,18 +75,18 @@ class NessieApi:
 
     def references(self) -> Iterator[Reference]:
         """Yield every branch and tag."""
-        for each in self._pages("trees", "references"):
-            yield Reference(each["name"], each["hash"], each["type"])
+        for reference in self._pages("trees", "references"):
+            yield Reference(reference["name"], reference["hash"], reference["type"])
 
     def find(self, name: str, *, with_base: bool = False) -> Reference | None:
         """Return a branch or tag by its name; None if there is none."""
         query = {"fetch": "ALL"} if with_base else {}
         try:
-            found = self._call("GET", f"trees/{quote(name, safe='')}", query)["reference"]
+            reference = self._call("GET", f"trees/{quote(name, safe='')}", query)["reference"]
         except NoSuchBranchError:
             return None
-        base = (found.get("metadata") or {}).get("commonAncestorHash") or ""
-        return Reference(found["name"], found["hash"], found["type"], base)
+        base = (reference.get("metadata") or {}).get("commonAncestorHash") or ""
+        return Reference(reference["name"], reference["hash"], reference["type"], base)
 
     def create(self, name: str, kind: str, source: Reference) -> Reference:
         """Create a branch or tag; Conflict if the name is taken."""
@@ -113,19 +113,19 @@ class NessieApi:
         """Return the contents of those keys that exist, all from one commit, and that commit."""
         body = {"requestedKeys": [_key(key) for key in keys]}
         response = self._call("POST", f"trees/{at}/contents", {}, body)
-        found = {tuple(each["key"]["elements"]): each["content"] for each in response["contents"]}
-        return found, str(response["effectiveReference"]["hash"])
+        contents = {tuple(entry["key"]["elements"]): entry["content"] for entry in response["contents"]}
+        return contents, str(response["effectiveReference"]["hash"])
 
     def entries(self, at: str, prefix: str = "") -> Iterator[tuple[Key, Content]]:
         """Yield all contents of a reference, or those whose keys start with a prefix."""
         only = {"min-key": prefix, "max-key": f"{prefix}~"} if prefix else {}
-        for each in self._pages(f"trees/{at}/entries", "entries", {"content": "true", **only}):
-            yield tuple(each["name"]["elements"]), each["content"]
+        for entry in self._pages(f"trees/{at}/entries", "entries", {"content": "true", **only}):
+            yield tuple(entry["name"]["elements"]), entry["content"]
 
     def diff(self, start: str, end: str) -> Iterator[tuple[Key, Content | None, Content | None]]:
         """Yield the contents that differ between two states."""
-        for each in self._pages(f"trees/{start}/diff/{end}", "diffs"):
-            yield tuple(each["key"]["elements"]), each.get("from"), each.get("to")
+        for entry in self._pages(f"trees/{start}/diff/{end}", "diffs"):
+            yield tuple(entry["key"]["elements"]), entry.get("from"), entry.get("to")
 
     def history(self, at: str, only: str = "") -> Iterator[Mapping[str, Any]]:
         """Yield commits with their operations, newest first; `only` is a CEL filter."""
@@ -152,7 +152,7 @@ class NessieApi:
             body["isDryRun"] = True  # Nessie ignores `dryRun` and would merge
         response = self._call("POST", f"trees/{into.at}/history/merge", {}, body)
         if not response["wasSuccessful"]:
-            keys = [tuple(each["key"]["elements"]) for each in response["details"] if each.get("conflict")]
+            keys = [tuple(detail["key"]["elements"]) for detail in response["details"] if detail.get("conflict")]
             raise Conflict("the merge has conflicts", keys)
         return str(response.get("resultantTargetHash") or "")
 

@@ -134,8 +134,8 @@ class NessieCatalog(NoClients):
     def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str | None]:
         keys = {table: key_of(table) for table in tables}
         # Nessie rejects a request without keys.
-        found = self.api.contents(self.branch, keys.values())[0] if keys else {}
-        tables_only = {key: each for key, each in found.items() if each["type"] == TABLE}
+        existing = self.api.contents(self.branch, keys.values())[0] if keys else {}
+        tables_only = {key: content for key, content in existing.items() if content["type"] == TABLE}
         return {table: pointer_of(tables_only.get(key)) for table, key in keys.items()}
 
     def has_view(self, name: TableName) -> bool:
@@ -146,8 +146,8 @@ class NessieCatalog(NoClients):
         levels = namespace.split(".")
         keys = [tuple(levels[: count + 1]) for count in range(len(levels))]
         for _ in range(_ATTEMPTS):
-            found, seen = self.api.contents(self.branch, keys)
-            missing = [put(key, contents.namespace_content(".".join(key))) for key in keys if key not in found]
+            existing, seen = self.api.contents(self.branch, keys)
+            missing = [put(key, contents.namespace_content(".".join(key))) for key in keys if key not in existing]
             if not missing:
                 return
             try:
@@ -240,8 +240,8 @@ class NessieCatalog(NoClients):
         return refs.drop(self.api, "tag", name)
 
     def tag_pointers(self, tag: str) -> dict[TableName, str] | None:
-        found = self.api.find(tag)
-        return refs.pointers(self.api, found.at) if found and found.type == "TAG" else None
+        reference = self.api.find(tag)
+        return refs.pointers(self.api, reference.at) if reference and reference.type == "TAG" else None
 
     # ---- the log ------------------------------------------------------------------------------------------------
 
@@ -250,12 +250,12 @@ class NessieCatalog(NoClients):
 
     def published_by(self, run: str) -> LogEntry | None:
         """Return the log entry of a run's publish; one that was killed right after the commit is concluded now."""
-        found = history.of_run(self.api, self.annotations, self.branch, run)
-        if found is not None:
+        published = history.of_run(self.api, self.annotations, self.branch, run)
+        if published is not None:
             for ref in self.api.references():
                 if ref.type == "BRANCH" and ref.name == run_branch(run):
-                    self._conclude(ref, ref.name, found.id, found.commit)
-        return found
+                    self._conclude(ref, ref.name, published.id, published.commit)
+        return published
 
     def record_statement(self, table: TableName, before: str | None, commit: Commit) -> bool:
         return False  # Nessie logs every commit
@@ -293,12 +293,12 @@ class NessieCatalog(NoClients):
         raise self._busy(str(table))
 
     def undrop(self, table: TableName) -> bool:
-        if (found := self.annotations.newest_drop(self.branch, table)) is None:
+        if (dropped := self.annotations.newest_drop(self.branch, table)) is None:
             return False
         self.ensure_namespace(table.namespace)
         existing, seen = self._content(table)
         publishing.undrop(
-            self.api, Reference(self.branch, seen), table, existing, found, self._signed(Commit("undrop"))
+            self.api, Reference(self.branch, seen), table, existing, dropped, self._signed(Commit("undrop"))
         )
         return True
 
@@ -316,14 +316,14 @@ class NessieCatalog(NoClients):
         )
 
     def _reference(self) -> Reference:
-        found = self.api.find(self.branch)
-        if found is None:
+        reference = self.api.find(self.branch)
+        if reference is None:
             raise NoSuchBranchError(f"There is no branch {self.branch}.", "All of them: lake branch list")
-        return found
+        return reference
 
     def _content(self, table: TableName) -> tuple[Content | None, str]:
-        found, seen = self.api.contents(self.branch, [key_of(table)])
-        return found.get(key_of(table)), seen
+        existing, seen = self.api.contents(self.branch, [key_of(table)])
+        return existing.get(key_of(table)), seen
 
     def _table_at(self, location: str, id: str) -> dict[str, object]:
         return contents.table_content(location, load_metadata(location, self.files), id)

@@ -50,7 +50,7 @@ def table_content(location: str, metadata: Mapping[str, Any], id: str | None = N
 def view_content(location: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content that Nessie stores for the metadata file of a view."""
     version = metadata["current-version-id"]
-    schema = next(each["schema-id"] for each in metadata["versions"] if each["version-id"] == version)
+    schema = next(listed["schema-id"] for listed in metadata["versions"] if listed["version-id"] == version)
     return {"type": VIEW, "metadataLocation": location, "versionId": version, "schemaId": schema}
 
 

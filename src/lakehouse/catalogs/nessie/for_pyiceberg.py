@@ -71,8 +71,8 @@ class NessieTables(StagingCatalog):
         if overwrite:
             raise NotImplementedError("This catalog cannot overwrite a table.")
         key = _key(identifier)
-        found, seen = self._contents([key])
-        if key in found:
+        existing, seen = self._contents([key])
+        if key in existing:
             raise TableAlreadyExistsError(f"Table already exists: {'.'.join(key)}")
         content = table_content(metadata_location, _current_ids(self._metadata_at(metadata_location)))
         try:
@@ -140,8 +140,8 @@ class NessieTables(StagingCatalog):
     def create_namespace(self, namespace: str | Key, properties: Any = None) -> None:
         """Create a namespace."""
         key = _key(namespace)
-        found, seen = self._contents([key])
-        if key in found:
+        existing, seen = self._contents([key])
+        if key in existing:
             raise NamespaceAlreadyExistsError(f"Namespace already exists: {'.'.join(key)}")
         try:
             self._commit(
@@ -168,10 +168,10 @@ class NessieTables(StagingCatalog):
     def load_namespace_properties(self, namespace: str | Key) -> dict[str, str]:
         """Return the properties of a namespace."""
         key = _key(namespace)
-        found = self._contents([key])[0].get(key)
-        if found is None or found["type"] != NAMESPACE:
+        content = self._contents([key])[0].get(key)
+        if content is None or content["type"] != NAMESPACE:
             raise NoSuchNamespaceError(f"Namespace does not exist: {'.'.join(key)}")
-        return dict(found.get("properties") or {})
+        return dict(content.get("properties") or {})
 
     def update_namespace_properties(
         self, namespace: str | Key, removals: set[str] | None = None, updates: Any = None
@@ -179,8 +179,8 @@ class NessieTables(StagingCatalog):
         """Set and remove properties of a namespace."""
         key = _key(namespace)
         summary, result = self.update_properties(self.load_namespace_properties(namespace), removals, updates or {})
-        found, seen = self._contents([key])
-        content = {**namespace_content(".".join(key), result), "id": found[key]["id"]}
+        existing, seen = self._contents([key])
+        content = {**namespace_content(".".join(key), result), "id": existing[key]["id"]}
         self._commit_or_fail(seen, f"change namespace {'.'.join(key)}", [put(key, content)])
         return summary
 
@@ -222,8 +222,8 @@ class NessieTables(StagingCatalog):
             raise CommitFailedException(f"Another writer was first: {message}.") from exc
 
     def _load(self, key: Key) -> tuple[Table, Content, str]:
-        found, seen = self._contents([key])
-        content = found.get(key)
+        existing, seen = self._contents([key])
+        content = existing.get(key)
         if content is None or content["type"] != TABLE:
             raise NoSuchTableError(f"Table does not exist: {'.'.join(key)}")
         location = content["metadataLocation"]
@@ -238,8 +238,8 @@ class NessieTables(StagingCatalog):
         above = Catalog.identifier_to_tuple(namespace) if namespace else ()
         if above:
             self.load_namespace_properties(above)
-        found = self._api.entries(self._ref)
-        return [key for key, content in found if content["type"] == kind and key[:-1] == tuple(above)]
+        entries = self._api.entries(self._ref)
+        return [key for key, content in entries if content["type"] == kind and key[:-1] == tuple(above)]
 
     def default_location(self, namespace: str, table: str) -> str:
         # As NessieCatalog does: a table that is dropped and created again has a new folder.

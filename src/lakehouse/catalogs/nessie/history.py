@@ -77,12 +77,12 @@ def has_hash(hash: str) -> str:
 
 def _touched(commit_data: Mapping[str, Any]) -> dict[Key, str | None]:
     """Return the pointers that a commit set; None for what it removed, which may be a namespace."""
-    found = {}
+    pointers = {}
     for operation in commit_data.get("operations") or ():
         content = operation.get("content")
         if content is None or content["type"] != NAMESPACE:
-            found[tuple(operation["key"]["elements"])] = pointer_of(content)
-    return found
+            pointers[tuple(operation["key"]["elements"])] = pointer_of(content)
+    return pointers
 
 
 def _changes(
@@ -90,8 +90,10 @@ def _changes(
 ) -> tuple[Change, ...]:
     """Return the changes of a commit. Nessie lists what it set; the parent commit holds what was there before."""
     before = api.contents(f"{branch}@{commit_data['parentCommitHash']}", touched)[0]
-    found = [Change(name_of(key), pointer_of(before.get(key)), after) for key, after in touched.items()]
-    return tuple(sorted((each for each in found if each.before != each.after), key=lambda each: each.table))
+    changes = [Change(name_of(key), pointer_of(before.get(key)), after) for key, after in touched.items()]
+    return tuple(
+        sorted((change for change in changes if change.before != change.after), key=lambda change: change.table)
+    )
 
 
 def _entry(commit_data: Mapping[str, Any], branch: str, changes: tuple[Change, ...]) -> LogEntry:

@@ -35,12 +35,12 @@ def changes(api: NessieApi, branch: Reference) -> list[Change]:
 
 def _changed(api: NessieApi, branch: Reference) -> list[tuple[Change, Content | None]]:
     """Return the same, each with the content that the table had before."""
-    found = []
+    changed = []
     for key, before, after in api.diff(f"{branch.name}@{branch.base}", branch.at):
         change = Change(name_of(key), pointer_of(before), pointer_of(after))
         if change.before != change.after:
-            found.append((change, before))
-    return sorted(found, key=lambda each: each[0].table)
+            changed.append((change, before))
+    return sorted(changed, key=lambda pair: pair[0].table)
 
 
 def conflicts(api: NessieApi, into: Reference, branch: Reference) -> tuple[TableName, ...]:
@@ -114,7 +114,7 @@ def revert(api: NessieApi, at: Reference, undone: LogEntry, commit: Commit) -> P
     if conflicts := _changed_since(undone, now):
         return Published(False, conflicts=conflicts)
     before = api.contents(f"{at.name}@{undone.id}~1", keys)[0]
-    back = [(each.reversed(), now.get(key_of(each.table))) for each in undone.tables]
+    back = [(change.reversed(), now.get(key_of(change.table))) for change in undone.tables]
     removed = _RemovedTables(api, at.name, back)
     operations = []
     for change, content in back:
@@ -126,17 +126,17 @@ def revert(api: NessieApi, at: Reference, undone: LogEntry, commit: Commit) -> P
             operations.append(put(key, {**earlier, "id": content["id"]} if content else earlier))
     try:
         return Published(
-            True, api.commit(at, meta_of(commit, ", ".join(str(each.table) for each, _ in back)), operations)
+            True, api.commit(at, meta_of(commit, ", ".join(str(change.table) for change, _ in back)), operations)
         )
     except Conflict:
         removed.undo()
         conflicts = _changed_since(undone, api.contents(at.name, keys)[0])
-        return Published(False, conflicts=conflicts or tuple(each.table for each in undone.tables))
+        return Published(False, conflicts=conflicts or tuple(change.table for change in undone.tables))
 
 
 def _changed_since(entry: LogEntry, now: Mapping[Key, Content]) -> tuple[TableName, ...]:
     """Return the tables of a log entry that are no longer as it left them."""
-    return tuple(each.table for each in entry.tables if pointer_of(now.get(key_of(each.table))) != each.after)
+    return tuple(change.table for change in entry.tables if pointer_of(now.get(key_of(change.table))) != change.after)
 
 
 class _RemovedTables:
@@ -146,7 +146,7 @@ class _RemovedTables:
         self._annotations = Annotations(api)
         gone = {change.table: content for change, content in changed if change.after is None and content is not None}
         self._keys = self._annotations.store_dropped(
-            branch, {each: content for each, content in gone.items() if content["type"] == TABLE}
+            branch, {table: content for table, content in gone.items() if content["type"] == TABLE}
         )
 
     def undo(self) -> None:

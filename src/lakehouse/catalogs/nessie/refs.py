@@ -22,25 +22,29 @@ _KINDS = {"branch": "BRANCH", "tag": "TAG"}
 
 def branch_names(api: NessieApi) -> list[str]:
     """Return the names of all branches except main."""
-    return [each.name for each in _all(api, "branch")]
+    return [reference.name for reference in _all(api, "branch")]
 
 
 def list_refs(api: NessieApi, kind: str) -> list[Ref]:
     """Return all branches or tags, sorted by name. One that the lake did not create has only a name and a state."""
     notes = Annotations(api).notes(kind)
-    return [_ref(each, notes.get(each.name, {})) for each in _all(api, kind)]
+    return [_ref(reference, notes.get(reference.name, {})) for reference in _all(api, kind)]
 
 
 def _all(api: NessieApi, kind: str) -> list[Reference]:
-    found = [each for each in api.references() if each.type == _KINDS[kind] and each.name not in (MAIN, BRANCH)]
-    return sorted(found, key=lambda each: each.name)
+    references = [
+        reference
+        for reference in api.references()
+        if reference.type == _KINDS[kind] and reference.name not in (MAIN, BRANCH)
+    ]
+    return sorted(references, key=lambda reference: reference.name)
 
 
-def _ref(found: Reference, note: Mapping[str, str]) -> Ref:
+def _ref(reference: Reference, note: Mapping[str, str]) -> Ref:
     return Ref(
-        name=found.name,
+        name=reference.name,
         created_from=note.get("made_from", ""),
-        state=note.get("state", found.hash[:16]),
+        state=note.get("state", reference.hash[:16]),
         created_at=note.get("made_at", ""),
         author=note.get("author", ""),
         message=note.get("message", ""),
@@ -49,23 +53,23 @@ def _ref(found: Reference, note: Mapping[str, str]) -> Ref:
 
 def source(api: NessieApi, name: str) -> Reference:
     """Return the reference to create a branch or tag from: main, a branch or a tag."""
-    found = api.find(MAIN if name == CATALOG else name) if name != BRANCH else None
-    if found is None:
-        known = [each.name for each in api.references() if each.name != BRANCH]
+    reference = api.find(MAIN if name == CATALOG else name) if name != BRANCH else None
+    if reference is None:
+        known = [other.name for other in api.references() if other.name != BRANCH]
         near = ", ".join(nearest(name, known) or known[:10])
         raise NoSuchBranchError(
             f"There is no branch or tag {name}.", f"Did you mean {near}? All of them: lake branch list"
         )
-    return found
+    return reference
 
 
 def existing(api: NessieApi, branch: str) -> Reference:
     """Return a branch other than main, with the commit that it was created from."""
-    found = api.find(branch, with_base=True)
-    if found is None or found.type != "BRANCH" or branch in (MAIN, BRANCH):
+    reference = api.find(branch, with_base=True)
+    if reference is None or reference.type != "BRANCH" or branch in (MAIN, BRANCH):
         known = ", ".join(branch_names(api)[:10]) or "none"
         raise NoSuchBranchError(f"There is no branch {branch}.", f"There are: {known}.")
-    return found
+    return reference
 
 
 def create(
@@ -78,9 +82,9 @@ def create(
 ) -> None:
     """Create a branch or tag. Its note is stored first: a branch without one could not be cleaned up."""
     check_name(kind, name)
-    found = api.find(name)
-    if found is not None:
-        raise _name_taken(found.type.lower(), name)
+    taken = api.find(name)
+    if taken is not None:
+        raise _name_taken(taken.type.lower(), name)
     note = {
         "made_from": start.name,
         "state": hash_pointers(pointers(api, start.at)),
@@ -113,9 +117,9 @@ def drop(api: NessieApi, kind: str, name: str) -> bool:
     """Delete a branch or tag in whatever state it is; False if there is none."""
     if name in _RESERVED or name.startswith(_RESERVED_PREFIX):
         return False
-    while (found := api.find(name)) is not None and found.type == _KINDS[kind]:
+    while (reference := api.find(name)) is not None and reference.type == _KINDS[kind]:
         with suppress(Conflict):  # another client wrote to it at the same time
-            if api.delete(found):
+            if api.delete(reference):
                 Annotations(api).remove_note(kind, name)
                 return True
     return False
@@ -130,8 +134,8 @@ def drop_if_unchanged(api: NessieApi, kind: str, seen: Reference) -> None:
 
 def pointers(api: NessieApi, at: str) -> dict[TableName, str]:
     """Return the pointers of all tables and views."""
-    found = ((name_of(key), pointer_of(content)) for key, content in api.entries(at))
-    return {name: pointer for name, pointer in found if pointer is not None}
+    listed = ((name_of(key), pointer_of(content)) for key, content in api.entries(at))
+    return {name: pointer for name, pointer in listed if pointer is not None}
 
 
 def reachable(api: NessieApi, since: str) -> list[ReachableFile]:
@@ -140,15 +144,15 @@ def reachable(api: NessieApi, since: str) -> list[ReachableFile]:
 
 
 def _reachable(api: NessieApi, since: str) -> Iterator[ReachableFile]:
-    for each in api.references():
-        by = "dropped" if each.name == BRANCH else MAIN if each.name == MAIN else f"{each.type.lower()} {each.name}"
-        for table, pointer in pointers(api, each.at).items():
-            yield ReachableFile(_original_name(table) if each.name == BRANCH else table, pointer, by)
-        if each.name == MAIN:
+    for reference in api.references():
+        by = {BRANCH: "dropped", MAIN: MAIN}.get(reference.name, f"{reference.type.lower()} {reference.name}")
+        for table, pointer in pointers(api, reference.at).items():
+            yield ReachableFile(_original_name(table) if reference.name == BRANCH else table, pointer, by)
+        if reference.name == MAIN:
             yield from _logged(api, since)
-        elif each.type == "BRANCH" and each.name != BRANCH and (base := existing(api, each.name).base):
-            for table, pointer in pointers(api, f"{each.name}@{base}").items():
-                yield ReachableFile(table, pointer, f"base of {each.name}")
+        elif reference.type == "BRANCH" and reference.name != BRANCH and (base := existing(api, reference.name).base):
+            for table, pointer in pointers(api, f"{reference.name}@{base}").items():
+                yield ReachableFile(table, pointer, f"base of {reference.name}")
 
 
 def _logged(api: NessieApi, since: str) -> Iterator[ReachableFile]:

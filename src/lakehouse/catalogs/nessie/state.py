@@ -28,15 +28,15 @@ _TAGGING = "lake__tagging"
 
 def dump(api: NessieApi) -> CatalogState:
     """Return everything that the server holds; each branch and tag at one commit."""
-    found = {each.name: each for each in api.references()}
-    main, namespaces = _tables(api, found[MAIN].at)
+    references = {reference.name: reference for reference in api.references()}
+    main, namespaces = _tables(api, references[MAIN].at)
     branches = []
     for ref in refs.list_refs(api, "branch"):
-        if ref.name in found and ref.name != LOADING:
+        if ref.name in references and ref.name != LOADING:
             base = refs.existing(api, ref.name).base
             base_tables = _tables(api, f"{ref.name}@{base}")[0] if base else ()
-            branches.append(_branch(ref, api, found[ref.name], base_tables))
-    tags = [TagState(ref, _tables(api, found[ref.name].at)[0]) for ref in refs.list_refs(api, "tag")]
+            branches.append(_branch(ref, api, references[ref.name], base_tables))
+    tags = [TagState(ref, _tables(api, references[ref.name].at)[0]) for ref in refs.list_refs(api, "tag")]
     log = list(history.entries(api, MAIN, only=history.BY_LAKE))
     return CatalogState(
         main=main,
@@ -44,15 +44,15 @@ def dump(api: NessieApi) -> CatalogState:
         branches=tuple(branches),
         tags=tuple(tags),
         dropped=tuple(_dropped(api)),
-        log=tuple(LogEntry(each.id, each.at, MAIN, each.commit, each.tables) for each in reversed(log)),
+        log=tuple(LogEntry(entry.id, entry.at, MAIN, entry.commit, entry.tables) for entry in reversed(log)),
     )
 
 
 def _tables(api: NessieApi, at: str) -> tuple[tuple[TableEntry, ...], Namespaces]:
     entries = list(api.entries(at))
-    found = ((name_of(key), pointer_of(content), content["type"] == VIEW) for key, content in entries)
+    pointers = ((name_of(key), pointer_of(content), content["type"] == VIEW) for key, content in entries)
     tables = sorted(
-        (TableEntry(name, pointer, view) for name, pointer, view in found if pointer is not None),
+        (TableEntry(name, pointer, view) for name, pointer, view in pointers if pointer is not None),
         key=lambda entry: entry.table,
     )
     spaces = {
@@ -61,12 +61,12 @@ def _tables(api: NessieApi, at: str) -> tuple[tuple[TableEntry, ...], Namespaces
     return tuple(tables), spaces
 
 
-def _branch(ref: Ref, api: NessieApi, found: Reference, base: tuple[TableEntry, ...]) -> BranchState:
+def _branch(ref: Ref, api: NessieApi, reference: Reference, base: tuple[TableEntry, ...]) -> BranchState:
     """Return a branch. One that was created for some tables has no others in it, as in the other catalogs."""
-    tables, namespaces = _tables(api, found.at)
+    tables, namespaces = _tables(api, reference.at)
     only = set((Annotations(api).note_of("branch", ref.name) or {}).get("tables", "").split())
     if only:
-        tables, base = (tuple(each for each in part if str(each.table) in only) for part in (tables, base))
+        tables, base = (tuple(entry for entry in part if str(entry.table) in only) for part in (tables, base))
     return BranchState(ref, tables, base, namespaces)
 
 
@@ -97,17 +97,19 @@ class _Line:
         operations: list[dict[str, Any]] = []
         for name in sorted(set(self.tables) - set(wanted)):
             operations.append(remove(key_of(name)))
-        changed = [each for name, each in sorted(wanted.items()) if self.tables.get(name) != each]
+        changed = [entry for name, entry in sorted(wanted.items()) if self.tables.get(name) != entry]
         operations += [
             put(tuple(space.split(".")), contents.namespace_content(space))
-            for space in dict.fromkeys(level for each in changed for level in _levels(each.table.namespace))
+            for space in dict.fromkeys(level for entry in changed for level in _levels(entry.table.namespace))
             if space not in self.namespaces
         ]
-        operations += [put(key_of(each.table), self._content(each, content_of)) for each in changed]
+        operations += [put(key_of(entry.table), self._content(entry, content_of)) for entry in changed]
         if not operations:
             return False
         self._send(operations, meta)
-        self.namespaces |= {space: {} for each in changed for space in _levels(each.table.namespace)} | self.namespaces
+        self.namespaces |= {
+            space: {} for entry in changed for space in _levels(entry.table.namespace)
+        } | self.namespaces
         self.tables = dict(wanted)
         return True
 
@@ -119,12 +121,12 @@ class _Line:
             for level in _levels(space)
             if self.namespaces.get(level) != wanted.get(level, {})
         }
-        found = self.api.contents(self.at.at, [tuple(each.split(".")) for each in missing])[0] if missing else {}
+        existing = self.api.contents(self.at.at, [tuple(space.split(".")) for space in missing])[0] if missing else {}
         operations = []
         for space, properties in sorted(missing.items()):
             key = tuple(space.split("."))
             content = contents.namespace_content(space, properties)
-            operations.append(put(key, {**content, "id": found[key]["id"]} if key in found else content))
+            operations.append(put(key, {**content, "id": existing[key]["id"]} if key in existing else content))
         if operations:
             self._send(operations, meta)
             self.namespaces |= missing
@@ -166,8 +168,8 @@ class Replay:
         main = self._api.find(MAIN)
         assert main is not None
         line = _Line(self._api, self._api.create(LOADING, "BRANCH", main))
-        events: list[tuple[str, LogEntry | BranchState]] = [(each.at, each) for each in self._state.log]
-        events += [(each.ref.created_at, each) for each in self._branches()]
+        events: list[tuple[str, LogEntry | BranchState]] = [(entry.at, entry) for entry in self._state.log]
+        events += [(branch.ref.created_at, branch) for branch in self._branches()]
         events.sort(key=lambda event: (not event[0], event[0]))
         for _, event in events:
             if isinstance(event, BranchState):
@@ -179,34 +181,34 @@ class Replay:
         line.commit(_by_name(self._state.main), meta, self._existing)
         for tag in self._state.tags:
             self._add_tag(line, tag)
-        for each in self._state.dropped:
-            Annotations(self._api).store_dropped(each.branch, {each.entry.table: self._existing(each.entry)})
+        for dropped in self._state.dropped:
+            Annotations(self._api).store_dropped(dropped.branch, {dropped.entry.table: self._existing(dropped.entry)})
         self._api.assign(main, line.at)
         self._api.delete(line.at)
         return self._notes
 
     def _is_done(self) -> bool:
         """Return whether an earlier call was killed after its end; one that was killed before it is undone."""
-        found = {each.name: each for each in self._api.references()}
-        others = [each for name, each in found.items() if name not in (MAIN, BRANCH, LOADING)]
-        if LOADING not in found:
+        references = {reference.name: reference for reference in self._api.references()}
+        others = [reference for name, reference in references.items() if name not in (MAIN, BRANCH, LOADING)]
+        if LOADING not in references:
             tables = _tables(self._api, MAIN)[0]
             if tables or others:
-                names = ", ".join([*(str(each.table) for each in tables), *(each.name for each in others)][:3])
+                names = ", ".join([*(str(entry.table) for entry in tables), *(other.name for other in others)][:3])
                 raise TableExistsError(
                     f"The catalog is not empty: it holds {names}.", "Restore into a new Nessie server."
                 )
             return False
         if self._state.main and set(_tables(self._api, MAIN)[0]) == set(self._state.main):
-            self._api.delete(found[LOADING])
+            self._api.delete(references[LOADING])
             return True
-        for each in (*others, *(found[name] for name in (BRANCH, LOADING) if name in found)):
-            self._api.delete(each)
+        for reference in (*others, *(references[name] for name in (BRANCH, LOADING) if name in references)):
+            self._api.delete(reference)
         return False
 
     def _branches(self) -> list[BranchState]:
         """Return the branches whose names Nessie takes."""
-        return [each for each in self._state.branches if self._takes("branch", each.ref.name)]
+        return [branch for branch in self._state.branches if self._takes("branch", branch.ref.name)]
 
     def _takes(self, kind: str, name: str) -> bool:
         try:
@@ -218,12 +220,12 @@ class Replay:
 
     def _add_entry(self, line: _Line, entry: LogEntry) -> None:
         # Engines commit without the log, so the state before an entry need not be the one after the entry before it.
-        start = self._changed(line.tables, [(each.table, each.before) for each in entry.tables])
+        start = self._changed(line.tables, [(change.table, change.before) for change in entry.tables])
         meta = history.meta_of(Commit(history.WRITE, message=f"state before log entry {entry.id}"))
         line.commit(start, meta, self._existing)
-        meta = history.meta_of(entry.commit, ", ".join(str(each.table) for each in entry.tables))
+        meta = history.meta_of(entry.commit, ", ".join(str(change.table) for change in entry.tables))
         meta["allProperties"] = {**meta["allProperties"], "lake.at": [entry.at]}
-        wanted = self._changed(line.tables, [(each.table, each.after) for each in entry.tables])
+        wanted = self._changed(line.tables, [(change.table, change.after) for change in entry.tables])
         before = line.at.hash
         if not line.commit(wanted, meta, self._existing):
             self._notes.append(f"log entry {entry.id} ({entry.commit.kind}): the files of its state have expired")
@@ -236,8 +238,8 @@ class Replay:
         for table, pointer in pointers:
             if pointer is None:
                 wanted.pop(table, None)
-            elif (found := self._logged(table, pointer)) is not None:
-                wanted[table] = found
+            elif (logged := self._logged(table, pointer)) is not None:
+                wanted[table] = logged
         return wanted
 
     def _logged(self, table: TableName, pointer: str) -> TableEntry | None:
@@ -252,9 +254,9 @@ class Replay:
         base, ref = _by_name(branch.base), branch.ref
         meta = history.meta_of(Commit(history.WRITE, message=f"base of {ref.name}"))
         line.commit({**line.tables, **base}, meta, self._existing)
-        self._note("branch", ref, " ".join(str(each.table) for each in (*branch.tables, *branch.base)))
+        self._note("branch", ref, " ".join(str(entry.table) for entry in (*branch.tables, *branch.base)))
         forked = line.fork(ref.name)
-        kept = {name: each for name, each in forked.tables.items() if name not in base}
+        kept = {name: entry for name, entry in forked.tables.items() if name not in base}
         meta = history.meta_of(Commit(history.WRITE, message=f"changes of {ref.name}"))
         forked.commit({**kept, **_by_name(branch.tables)}, meta, self._existing)
 
@@ -274,10 +276,10 @@ class Replay:
         Annotations(self._api).note(kind, ref.name, note)
 
     def _existing(self, entry: TableEntry) -> Content:
-        found = self._content(entry)
-        if found is None:
+        content = self._content(entry)
+        if content is None:
             raise FileNotFoundError(entry.pointer)
-        return found
+        return content
 
     def _content(self, entry: TableEntry) -> Content | None:
         """Return what Nessie stores for a metadata file; None if the file has expired."""
@@ -293,4 +295,4 @@ class Replay:
 
 
 def _by_name(entries: Sequence[TableEntry]) -> State:
-    return {each.table: each for each in entries}
+    return {entry.table: entry for entry in entries}

@@ -113,11 +113,13 @@ class RestCatalog(NoClients):
     def tables(self) -> Sequence[TableName]:
         with self._connected() as client:
             spaces = filter(lambda space: not space.startswith(_DROPPED), map(".".join, client.list_namespaces()))
-            return sorted(TableName(space, each[-1]) for space in spaces for each in client.list_tables(space))
+            return sorted(
+                TableName(space, identifier[-1]) for space in spaces for identifier in client.list_tables(space)
+            )
 
     def pointer(self, table: TableName) -> str | None:
-        found = self._load(table)
-        return found["metadata-location"] if found else None
+        loaded = self._load(table)
+        return loaded["metadata-location"] if loaded else None
 
     def pointers(self, tables: Iterable[TableName]) -> dict[TableName, str | None]:
         """Return the pointers of several tables, one request each: the protocol cannot read several at one moment."""
@@ -156,19 +158,19 @@ class RestCatalog(NoClients):
 
     def commit(self, changes: Sequence[Change]) -> bool:
         """Send all changes in one request; False if the pointer of a table is not its change's `before`."""
-        removed = [each for each in changes if each.after is None]
+        removed = [change for change in changes if change.after is None]
         if removed:
             if len(changes) > 1:
                 self._refuse(f"Dropping {removed[0].table} together with other changes")
             return self._drop_unchanged(removed[0].table, removed[0].before)
         requests = []
-        for each in changes:
-            current = self._load(each.table)
-            if (current or {}).get("metadata-location") != each.before:
+        for change in changes:
+            current = self._load(change.table)
+            if (current or {}).get("metadata-location") != change.before:
                 return False
-            requests.append((each.table, change_of(current and current["metadata"], self._read(str(each.after)))))
+            requests.append((change.table, change_of(current and current["metadata"], self._read(str(change.after)))))
             if current is None:
-                self.ensure_namespace(each.table.namespace)
+                self.ensure_namespace(change.table.namespace)
         return self._send(requests)
 
     def is_committed(self, change: Change) -> bool:
@@ -180,7 +182,7 @@ class RestCatalog(NoClients):
         same = ("table-uuid", "current-snapshot-id", "current-schema-id", "default-spec-id")
         # Our server adds this property to a new table that lacks it.
         properties, wanted = (
-            {"gc.enabled": "false", **each.get("properties", {})} for each in (current["metadata"], expected)
+            {"gc.enabled": "false", **metadata.get("properties", {})} for metadata in (current["metadata"], expected)
         )
         return properties == wanted and all(current["metadata"].get(name) == expected.get(name) for name in same)
 
@@ -235,10 +237,10 @@ class RestCatalog(NoClients):
         return False
 
     def undrop(self, table: TableName) -> bool:
-        found = max((name for name, original in self._dropped() if original == table), default=None)
-        if found is None:
+        newest = max((name for name, original in self._dropped() if original == table), default=None)
+        if newest is None:
             return False
-        return self._rename(found, table)
+        return self._rename(newest, table)
 
     def dropped(self) -> Sequence[TableName]:
         return sorted({original for _, original in self._dropped()})
@@ -249,14 +251,14 @@ class RestCatalog(NoClients):
 
     def _dropped(self) -> list[tuple[TableName, TableName]]:
         with self._connected() as client:
-            spaces = [".".join(each) for each in client.list_namespaces()]
+            spaces = [".".join(levels) for levels in client.list_namespaces()]
             names = [
-                TableName(space, each[-1])
+                TableName(space, identifier[-1])
                 for space in spaces
                 if space.startswith(_DROPPED)
-                for each in client.list_tables(space)
+                for identifier in client.list_tables(space)
             ]
-        return [(each, TableName(each.namespace.removeprefix(_DROPPED), each.table[:-_TIME_DIGITS])) for each in names]
+        return [(name, TableName(name.namespace.removeprefix(_DROPPED), name.table[:-_TIME_DIGITS])) for name in names]
 
     def _rename(self, start: TableName, end: TableName) -> bool:
         from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
@@ -297,8 +299,8 @@ class RestCatalog(NoClients):
             if response.status_code == 404:
                 return None
             response.raise_for_status()
-            found: dict[str, Any] = response.json()
-            return found
+            loaded: dict[str, Any] = response.json()
+            return loaded
 
     def _refuse(self, what: str) -> NoReturn:
         raise NotSupportedError(

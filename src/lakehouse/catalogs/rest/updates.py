@@ -55,11 +55,11 @@ def _updates(before: Metadata | None, after: Metadata) -> Iterator[Json]:
     if start.get("format-version") != after["format-version"]:
         yield {"action": "upgrade-format-version", "format-version": after["format-version"]}
     for listed, id_name, current, add, added, select, selected in _VERSIONED:
-        known = {each[id_name] for each in start.get(listed, ())}
-        for each in after[listed]:
-            if each[id_name] not in known:
+        known = {item[id_name] for item in start.get(listed, ())}
+        for item in after[listed]:
+            if item[id_name] not in known:
                 more = {"last-column-id": after["last-column-id"]} if listed == "schemas" else {}
-                yield {"action": add, added: each, **more}
+                yield {"action": add, added: item, **more}
         if start.get(current) != after[current]:
             yield {"action": select, selected: after[current]}
     if start.get("location") != after["location"]:
@@ -78,10 +78,10 @@ def _properties(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator
 
 
 def _snapshots(before: Metadata, after: Metadata) -> Iterator[Json]:
-    known = {each["snapshot-id"] for each in before.get("snapshots") or ()}
-    for each in after.get("snapshots") or ():
-        if each["snapshot-id"] not in known:
-            yield {"action": "add-snapshot", "snapshot": each}
+    known = {snapshot["snapshot-id"] for snapshot in before.get("snapshots") or ()}
+    for snapshot in after.get("snapshots") or ():
+        if snapshot["snapshot-id"] not in known:
+            yield {"action": "add-snapshot", "snapshot": snapshot}
     refs, old_refs = after.get("refs") or {}, before.get("refs") or {}
     for name, ref in refs.items():
         if old_refs.get(name) != ref:

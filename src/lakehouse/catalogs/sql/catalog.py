@@ -126,8 +126,8 @@ class SqlCatalog(NoClients):
             " WHERE substr(catalog_name, 1, ?) = ? AND table_namespace = ? AND table_name = ?"
         )
         with self.database.reading() as db:
-            found = db.execute(query, (len(prefix), prefix, table.namespace, table.table)).fetchall()
-        return [row[0] for row in found]
+            listed = db.execute(query, (len(prefix), prefix, table.namespace, table.table)).fetchall()
+        return [row[0] for row in listed]
 
     def create_branch(self, name: str, from_ref: str = MAIN, commit: Commit | None = None) -> None:
         source = CATALOG if from_ref == MAIN else from_ref
@@ -233,10 +233,10 @@ class SqlCatalog(NoClients):
     def entry(self, number: str) -> LogEntry:
         """Return a log entry by its id."""
         with self.database.reading() as db:
-            found = log.entry(db, self.name, int(number)) if number.isdecimal() and len(number) < 19 else None
-        if found is None:
+            logged = log.entry(db, self.name, int(number)) if number.isdecimal() and len(number) < 19 else None
+        if logged is None:
             raise NoSuchCommitError(f"The log has no commit {number!r}.", "All of them: lake log")
-        return found
+        return logged
 
     def reachable(self, since: str = "") -> list[ReachableFile]:
         with self.database.reading() as db:
@@ -294,7 +294,7 @@ class SqlCatalog(NoClients):
         return replace(commit, author=author, message=commit.message[:_MAX_TEXT], source=commit.source[:_MAX_TEXT])
 
     def _conflicts(self, db: Transaction, changes: Iterable[Change]) -> tuple[TableName, ...]:
-        return tuple(each.table for each in changes if rows.pointer(db, self.name, each.table) != each.before)
+        return tuple(change.table for change in changes if rows.pointer(db, self.name, change.table) != change.before)
 
     def _check_branch(self, db: Transaction, branch: str) -> None:
         if not refs.exists(db, "lake_branches", branch):

@@ -14,8 +14,8 @@ from lakehouse.core.names import TableName
 def drop(db: Transaction, name: str, table: TableName, at: str, start: str | None = None) -> str | None:
     """Move a table's row out of a catalog and return its pointer; None if it does not exist or is no longer `start`."""
     key = (name, table.namespace, table.table)
-    found = pointer(db, name, table, TABLE)
-    if found is None or (start is not None and found != start):
+    dropped = pointer(db, name, table, TABLE)
+    if dropped is None or (start is not None and dropped != start):
         return None
     number = db.execute(
         "INSERT INTO lake_dropped (namespace, table_name, dropped_at, branch) VALUES (?, ?, ?, ?) RETURNING id",
@@ -23,33 +23,33 @@ def drop(db: Transaction, name: str, table: TableName, at: str, start: str | Non
     ).fetchone()[0]
     done = db.execute(
         f"UPDATE iceberg_tables SET catalog_name = ?, table_name = ? WHERE {KEY} AND metadata_location = ?",
-        (DROPPED, f"{table.table}#{number}", *key, found),
+        (DROPPED, f"{table.table}#{number}", *key, dropped),
     )
     if done.rowcount != 1:  # another transaction was first
         db.execute("DELETE FROM lake_dropped WHERE id = ?", (number,))
         return None
-    return found
+    return dropped
 
 
 def undrop(db: Transaction, name: str, table: TableName) -> str | None:
     """Restore the table that was dropped last under a name and return its pointer; None if there is none."""
-    found = db.execute(
+    number = db.execute(
         "SELECT max(id) FROM lake_dropped WHERE namespace = ? AND table_name = ? AND branch = ?",
         (table.namespace, table.table, name),
     ).fetchone()[0]
-    if found is None:
+    if number is None:
         return None
     try:
         row = db.execute(
             f"UPDATE iceberg_tables SET catalog_name = ?, table_name = ? WHERE {KEY} RETURNING metadata_location",
-            (name, table.table, DROPPED, table.namespace, f"{table.table}#{found}"),
+            (name, table.table, DROPPED, table.namespace, f"{table.table}#{number}"),
         ).fetchone()
     except DuplicateKeyError as exc:
         raise TableExistsError(
             f"There is a table {table} again, so the dropped one cannot be restored under that name.",
             f"Rename the new one first: lake sql 'alter table {table} rename to {table}_new'",
         ) from exc
-    db.execute("DELETE FROM lake_dropped WHERE id = ?", (found,))
+    db.execute("DELETE FROM lake_dropped WHERE id = ?", (number,))
     return str(row[0])
 
 
@@ -69,7 +69,7 @@ def forget(db: Transaction, name: str) -> None:
 
 def forget_before(db: Transaction, before: Callable[[TableName], str]) -> list[TableName]:
     """Delete the tables that were dropped before a time of their own, on any branch, and return their names."""
-    found = []
+    forgotten = []
     for number, namespace, table, at in db.execute(
         "SELECT id, namespace, table_name, dropped_at FROM lake_dropped ORDER BY id"
     ).fetchall():
@@ -78,5 +78,5 @@ def forget_before(db: Transaction, before: Callable[[TableName], str]) -> list[T
             continue
         db.execute(f"DELETE FROM iceberg_tables WHERE {KEY}", (DROPPED, namespace, f"{table}#{number}"))
         db.execute("DELETE FROM lake_dropped WHERE id = ?", (number,))
-        found.append(name)
-    return found
+        forgotten.append(name)
+    return forgotten

@@ -43,9 +43,9 @@ def write(db: Transaction, name: str, commit: Commit, changes: Sequence[Change])
     ).fetchone()
     for start in range(0, len(changes), _BATCH):
         batch = changes[start : start + _BATCH]
-        values = [(row[0], each.table.namespace, each.table.table, each.before, each.after) for each in batch]
+        values = [(row[0], change.table.namespace, change.table.table, change.before, change.after) for change in batch]
         placeholders = ", ".join(["(?, ?, ?, ?, ?)"] * len(batch))
-        db.execute(f"INSERT INTO lake_log_tables VALUES {placeholders}", [each for row in values for each in row])
+        db.execute(f"INSERT INTO lake_log_tables VALUES {placeholders}", [value for row in values for value in row])
     return str(row[0])
 
 

@@ -232,16 +232,16 @@ def create_tables_sql() -> str:
 
     The stack executes it when the server starts: Trino needs the tables before the first client of ours.
     """
-    created = "".join(f"    {each};\n" for each in statements(_IDENTITY))
-    return f"""DO $$ DECLARE older INTEGER; found TEXT; BEGIN
+    created = "".join(f"    {statement};\n" for statement in statements(_IDENTITY))
+    return f"""DO $$ DECLARE older INTEGER; copied TEXT; BEGIN
   PERFORM pg_advisory_xact_lock({_LOCK});
   CREATE TABLE IF NOT EXISTS lake_schema (version INTEGER NOT NULL PRIMARY KEY);
   older := (SELECT max(version) FROM lake_schema);
   IF coalesce(older, 0) < {VERSION} THEN
     -- The tables of an older release are copied before they are changed.
-    FOR found IN SELECT tablename FROM pg_tables WHERE older IS NOT NULL AND schemaname = current_schema()
+    FOR copied IN SELECT tablename FROM pg_tables WHERE older IS NOT NULL AND schemaname = current_schema()
         AND (starts_with(tablename, 'lake_') OR starts_with(tablename, 'iceberg_')) LOOP
-      EXECUTE format('CREATE TABLE IF NOT EXISTS %I AS TABLE %I', 'backup_v' || older || '_' || found, found);
+      EXECUTE format('CREATE TABLE IF NOT EXISTS %I AS TABLE %I', 'backup_v' || older || '_' || copied, copied);
     END LOOP;
 {created}    INSERT INTO lake_schema VALUES ({VERSION});
   END IF;
@@ -251,8 +251,8 @@ END $$"""
 def _ensure_tables(connection: psycopg.Connection[Any]) -> None:
     """Create the tables unless they exist; the check takes no lock."""
     if connection.execute(b"SELECT to_regclass('lake_schema')").fetchone() != (None,):
-        found = connection.execute(b"SELECT max(version) FROM lake_schema").fetchone()
-        if found is not None and found[0] is not None and found[0] >= VERSION:
+        newest = connection.execute(b"SELECT max(version) FROM lake_schema").fetchone()
+        if newest is not None and newest[0] is not None and newest[0] >= VERSION:
             return
     connection.execute(create_tables_sql().encode())
 

@@ -180,7 +180,7 @@ def _check_new(db: Transaction, name: str) -> None:
 def reachable(db: Transaction, since: str) -> list[ReachableFile]:
     """Return every metadata file that main, a branch, a tag, a dropped table or the log refers to."""
     names = db.execute("SELECT DISTINCT catalog_name FROM iceberg_tables ORDER BY 1").fetchall()
-    found = [
+    files = [
         ReachableFile(table, location, _referrer(name))
         for (name,) in names
         for table, location in rows.pointers(db, name).items()
@@ -189,7 +189,7 @@ def reachable(db: Transaction, since: str) -> list[ReachableFile]:
         ("SELECT namespace, table_name, metadata_location, branch FROM lake_branch_tables", "base of"),
         ("SELECT namespace, table_name, metadata_location, tag FROM lake_tag_tables", "tag"),
     ):
-        found += [
+        files += [
             ReachableFile(TableName(s, t), location, f"{prefix} {name}")
             for s, t, location, name in db.execute(query).fetchall()
         ]
@@ -198,8 +198,12 @@ def reachable(db: Transaction, since: str) -> list[ReachableFile]:
         " JOIN lake_log l ON l.id = t.log_id WHERE l.made_at >= ?"
     )
     for space, table, before, after, number in db.execute(logged, (since,)).fetchall():
-        found += [ReachableFile(TableName(space, table), each, f"log {number}") for each in (before, after) if each]
-    return found
+        files += [
+            ReachableFile(TableName(space, table), location, f"log {number}")
+            for location in (before, after)
+            if location
+        ]
+    return files
 
 
 def _referrer(name: str) -> str:

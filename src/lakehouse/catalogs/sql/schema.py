@@ -59,5 +59,5 @@ def statements(identity: str) -> tuple[str, ...]:
     Args:
         identity: the type of an auto-increment primary key in the database's dialect.
     """
-    created = tuple(filter(None, (each.strip() for each in _TABLES.format(identity=identity).split(";"))))
+    created = tuple(filter(None, (statement.strip() for statement in _TABLES.format(identity=identity).split(";"))))
     return (*created, *_FROM_1)

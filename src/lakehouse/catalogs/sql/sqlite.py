@@ -45,8 +45,8 @@ class SqliteDatabase:
             return work(db)
 
     def problems(self, db: Transaction) -> Sequence[str]:
-        found = [str(row[0]) for row in db.execute("PRAGMA quick_check(10)").fetchall()]
-        return [] if found == ["ok"] else found
+        problems = [str(row[0]) for row in db.execute("PRAGMA quick_check(10)").fetchall()]
+        return [] if problems == ["ok"] else problems
 
     def restart_ids(self, db: Transaction, table: str, number: int) -> None:
         """SQLite continues after the highest id by itself."""
@@ -121,10 +121,10 @@ def _create_tables(db: sqlite3.Connection, file: Path) -> None:
                 raise
             time.sleep(0.05)
     db.execute("BEGIN IMMEDIATE")
-    found = db.execute("PRAGMA user_version").fetchone()[0]
-    if found < VERSION:  # unless another process was first
-        if found:
-            _back_up(file, found)
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version < VERSION:  # unless another process was first
+        if version:
+            _back_up(file, version)
         for statement in statements(_IDENTITY):
             db.execute(statement)
         db.execute(f"PRAGMA user_version={VERSION}")

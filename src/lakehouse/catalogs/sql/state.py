@@ -43,7 +43,7 @@ def _entries(rows: Iterable[Sequence[str]]) -> tuple[TableEntry, ...]:
 
 
 def _namespaces(db: Transaction, name: str) -> Namespaces:
-    return {each: namespaces.properties(db, name, each) for each in sorted(namespaces.names(db, name))}
+    return {namespace: namespaces.properties(db, name, namespace) for namespace in sorted(namespaces.names(db, name))}
 
 
 def _branch_refs(db: Transaction) -> list[Ref]:
@@ -142,9 +142,9 @@ def problems(db: Transaction) -> list[str]:
 
 def load(db: Transaction, state: CatalogState) -> int:
     """Fill an empty catalog and return the highest id of a log entry; an error, and no change, if it is not empty."""
-    found = dump(db)
-    if not found.is_empty:
-        names = ", ".join(str(each.table) for _, each in list(found.entries())[:3]) or "a log"
+    present = dump(db)
+    if not present.is_empty:
+        names = ", ".join(str(entry.table) for _, entry in list(present.entries())[:3]) or "a log"
         raise TableExistsError(
             f"The catalog is not empty: it holds {names}.", "Restore into a new lake, or into an empty database."
         )
@@ -154,13 +154,15 @@ def load(db: Transaction, state: CatalogState) -> int:
         _insert_tables(db, branch.ref.name, branch.tables)
         _insert_namespaces(db, branch.ref.name, branch.namespaces)
         _insert_ref(db, "lake_branches", branch.ref)
-        base = [(branch.ref.name, *_key(each), each.pointer) for each in branch.base]
+        base = [(branch.ref.name, *_key(entry), entry.pointer) for entry in branch.base]
         _insert(db, "lake_branch_tables", base)
     for tag in state.tags:
         _insert_ref(db, "lake_tags", tag.ref)
-        _insert(db, "lake_tag_tables", [(tag.ref.name, *_key(each), each.pointer, _kind(each)) for each in tag.tables])
-    for each in state.dropped:
-        _insert_dropped(db, each)
+        _insert(
+            db, "lake_tag_tables", [(tag.ref.name, *_key(entry), entry.pointer, _kind(entry)) for entry in tag.tables]
+        )
+    for dropped in state.dropped:
+        _insert_dropped(db, dropped)
     return _insert_log(db, state.log)
 
 
@@ -180,13 +182,13 @@ def _kind(entry: TableEntry) -> str:
 
 
 def _insert_tables(db: Transaction, name: str, entries: Sequence[TableEntry]) -> None:
-    _insert(db, "iceberg_tables", [(name, *_key(each), each.pointer, None, _kind(each)) for each in entries])
+    _insert(db, "iceberg_tables", [(name, *_key(entry), entry.pointer, None, _kind(entry)) for entry in entries])
 
 
-def _insert_namespaces(db: Transaction, name: str, found: Namespaces) -> None:
+def _insert_namespaces(db: Transaction, name: str, spaces: Namespaces) -> None:
     rows = [
         (name, space, key, value)
-        for space, properties in found.items()
+        for space, properties in spaces.items()
         for key, value in {namespaces.MARKER: "true", **properties}.items()
     ]
     _insert(db, "iceberg_namespace_properties", rows)
@@ -208,8 +210,8 @@ def _insert_dropped(db: Transaction, dropped: DroppedTable) -> None:
 
 def _insert_log(db: Transaction, entries: Sequence[LogEntry]) -> int:
     """Insert entries under their ids, which the records of runs hold; ids of another catalog's log are numbered anew."""
-    keep = all(each.id.isdecimal() and len(each.id) < 19 for each in entries)
-    numbers = [int(each.id) if keep else index for index, each in enumerate(entries, 1)]
+    keep = all(entry.id.isdecimal() and len(entry.id) < 19 for entry in entries)
+    numbers = [int(entry.id) if keep else index for index, entry in enumerate(entries, 1)]
     rows: list[Sequence[object]] = []
     changes: list[Sequence[object]] = []
     for number, entry in zip(numbers, entries, strict=True):
@@ -217,7 +219,7 @@ def _insert_log(db: Transaction, entries: Sequence[LogEntry]) -> int:
         rows.append(
             (number, entry.at, done.kind, entry.branch, done.run, done.author, done.pipeline, done.source, done.message)
         )
-        changes += [(number, *_key_of(each), each.before, each.after) for each in entry.tables]
+        changes += [(number, *_key_of(change), change.before, change.after) for change in entry.tables]
     _insert(db, "lake_log", rows)
     _insert(db, "lake_log_tables", changes)
     return max(numbers, default=0)
