@@ -4,10 +4,9 @@ Other connections (Spark's) join the exported snapshot by its name. The rows, th
 they were read belong together, whatever is written meanwhile.
 """
 
-from lakehouse.pipelines.postgres.address import Address
 from lakehouse.pipelines.postgres.changes import ReadPlan, fingerprint, plan_read
 from lakehouse.pipelines.postgres.relation import Column, Relation, arrow_rows, identifier
-from lakehouse.pipelines.postgres.settings import SETTINGS, PostgresSettings
+from lakehouse.pipelines.postgres.settings import SETTINGS, Address, PostgresSettings
 from lakehouse.pipelines.postgres.snapshot import NUMERIC_HINT, DatabaseSnapshot, open_snapshot
 
 __all__ = [

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lakehouse.core.errors import NotInstalledError, SourceError
 from lakehouse.core.names import nearest
-from lakehouse.pipelines.postgres.address import ADDRESS_HINT, Address
 from lakehouse.pipelines.postgres.relation import Relation, column_of
+from lakehouse.pipelines.postgres.settings import ADDRESS_HINT, Address
 
 if TYPE_CHECKING:
     from psycopg import Connection, Error

@@ -12,8 +12,8 @@ from tests.pipelines.taxi.source.conftest import FILE, MONTH
 from tests.servers.web import Web, serving
 
 from lakehouse.core.errors import SourceError
-from lakehouse.pipelines.taxi.source.address import address_of
 from lakehouse.pipelines.taxi.source.download import DownloadRequest, RetryPolicy, download
+from lakehouse.pipelines.taxi.source.web import address_of
 
 QUICK = RetryPolicy(tries=3, timeout_s=0.5, wait_s=0.01)
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lakehouse.core.errors import DiskFullError, SourceError
-from lakehouse.pipelines.taxi.source.address import Address
 from lakehouse.pipelines.taxi.source.web import (
+    Address,
     FileVersion,
     HttpStatusError,
     TransientError,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from lakehouse.core.errors import BadSettingError, SourceError
 from lakehouse.core.raw import LocalRawArea, RawArea, RawFile
-from lakehouse.pipelines.taxi.source.address import Address, address_of
 from lakehouse.pipelines.taxi.source.download import (
     DownloadRequest,
     RetryPolicy,
@@ -20,7 +19,7 @@ from lakehouse.pipelines.taxi.source.download import (
     download,
     fetch_version,
 )
-from lakehouse.pipelines.taxi.source.web import FileVersion, HttpStatusError, TransientError
+from lakehouse.pipelines.taxi.source.web import Address, FileVersion, HttpStatusError, TransientError, address_of
 from lakehouse.process.files import locked
 
 if TYPE_CHECKING:

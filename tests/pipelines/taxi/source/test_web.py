@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakehouse.core.errors import BadSettingError
-from lakehouse.pipelines.taxi.source.address import address_of
+from lakehouse.pipelines.taxi.source.web import address_of
 
 
 @pytest.mark.parametrize(
