@@ -162,7 +162,7 @@ FAMILIES = {
     "servers": {"cluster", "nessie_server", "postgres", "postgres_server", "s3_server"},
 }
 #: Parameters that stand for a server, of tests that request it when they begin.
-REQUESTED = {"nessie": "nessie_server", "postgres": "postgres"}
+REQUESTED = {"bucket": "s3_server", "nessie": "nessie_server", "postgres": "postgres"}
 
 
 def family_of(item: pytest.Item) -> str:

@@ -71,7 +71,7 @@ STEPS: dict[str, Step] = {
     "before the first table": (rows, "swap", "before", 0),
     "between two tables": (rows, "swap", "before", 1),
     "after the last table": (log, "write", "before", 0),
-    "before the branch is dropped": (refs, "drop_branch", "before", 1),
+    "before the branch is dropped": (refs, "drop_branch", "before", 0),
     "before the commit": (refs, "create_tag", "after", 0),
     "after the commit": (SqlCatalog, "publish", "after", 0),
 }

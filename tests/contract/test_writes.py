@@ -11,7 +11,6 @@ import pytest
 from tests.audit import ALL, AuditError, audit
 from tests.conftest import cache_only
 from tests.contract.writes import CASES, WriteBench, WriteCase
-from tests.servers.s3 import S3Server
 
 from lakehouse.config.load import load_settings
 from lakehouse.copies.findings import UNREACHABLE
@@ -47,15 +46,6 @@ def plain_lake(home: Path) -> Iterator[Lake]:
         yield lake
 
 
-@pytest.fixture
-def bucket_lake(s3_server: S3Server, home: Path) -> Iterator[Lake]:
-    warehouse = f"s3://{s3_server.make_bucket()}/lake"
-    environment = {**cache_only(), **s3_server.environment}
-    flags = {"home": home, "warehouse": warehouse, "spark.master": "local[1]"}
-    with assemble(load_settings(flags, environ=environment)) as lake:
-        yield lake
-
-
 def test_every_write_operation_has_a_case(plain_lake: Lake) -> None:
     audited = {operation for case in CASES.values() for operation in case.operations}
     assert write_operations(plain_lake) - audited == set(), "add a case to writes.py, or the name to READS"
@@ -68,12 +58,6 @@ WITH_SPARK = [(case, kind) for case in CASES.values() if case.needs_spark for ki
 @pytest.mark.parametrize("case", WITHOUT_SPARK, ids=lambda case: case.name)
 def test_a_write_to_a_folder(plain_lake: Lake, namespace: str, tmp_path: Path, case: WriteCase) -> None:
     case.run(WriteBench(plain_lake, namespace, tmp_path / "files"))
-
-
-@pytest.mark.faults
-@pytest.mark.parametrize("case", WITHOUT_SPARK, ids=lambda case: case.name)
-def test_a_write_to_a_bucket(bucket_lake: Lake, namespace: str, tmp_path: Path, case: WriteCase) -> None:
-    case.run(WriteBench(bucket_lake, namespace, tmp_path / "files"))
 
 
 @pytest.mark.spark

@@ -73,17 +73,21 @@ class WriteCase:
     run: Callable[[WriteBench], None]
     needs_spark: bool
     formats: tuple[str, ...]
+    several_tables: bool
+    """It publishes more than one table at once."""
 
 
 CASES: dict[str, WriteCase] = {}
 Run = Callable[[WriteBench], None]
 
 
-def writes(*operations: str, spark: bool = False, formats: tuple[str, ...] = ("iceberg",)) -> Callable[[Run], Run]:
+def writes(
+    *operations: str, spark: bool = False, formats: tuple[str, ...] = ("iceberg",), several_tables: bool = False
+) -> Callable[[Run], Run]:
     """Register a case by the operations that it audits."""
 
     def register(run: Run) -> Run:
-        CASES[run.__name__] = WriteCase(run.__name__, operations, run, spark, formats)
+        CASES[run.__name__] = WriteCase(run.__name__, operations, run, spark, formats, several_tables)
         return run
 
     return register
@@ -203,7 +207,7 @@ def a_table_is_dropped_and_restored(bench: WriteBench) -> None:
     assert bench.ids() == [1, 2, 3, 4, 5]
 
 
-@writes("refs.branches.create", "refs.branches.merge", "branch")
+@writes("refs.branches.create", "refs.branches.merge", "branch", several_tables=True)
 def a_branch_is_written_and_merged(bench: WriteBench) -> None:
     lake, table, branch = bench.lake, bench.five(), f"b_{bench.namespace}"[:40]
     with audit(lake, refs={branch}):
@@ -262,7 +266,7 @@ def a_light_run_publishes_its_tables(bench: WriteBench) -> None:
         lake.refs.branches.drop(f"run_{kept}")
 
 
-@writes("resume")
+@writes("resume", several_tables=True)
 def a_failed_run_leaves_only_its_branch(bench: WriteBench) -> None:
     lake, tables = bench.lake, [f"{bench.namespace}.one", f"{bench.namespace}.two"]
     pipeline = writing("audited", "failing", tables)
@@ -279,7 +283,7 @@ def a_failed_run_leaves_only_its_branch(bench: WriteBench) -> None:
         assert lake.run(pipeline, id=run, light=True).state == "published"
 
 
-@writes("run")
+@writes("run", several_tables=True)
 def rows_that_a_light_run_rejects_are_kept(bench: WriteBench) -> None:
     lake, table = bench.lake, bench.five()
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.audit import audit
 from tests.repetitions import repetitions
 from tests.servers.nessie import NessieServer, nessie_server
 from tests.servers.postgres import Postgres
@@ -114,6 +115,12 @@ def test_killed_at_any_step_of_publishing_main_is_old_or_new_and_the_next_run_re
     home, place = tmp_path / "lake", place_of(kind, request)
     lake = opened(home, place)
     write(lake, "seed", 1, [LEFT, RIGHT])
+    rows = {"run": {"the_run"}}
+    with audit(lake, {LEFT: rows, RIGHT: rows}, refs={"run_*"}, leaves=True):
+        kill_and_recover(lake, home, place, step)
+
+
+def kill_and_recover(lake: Lake, home: Path, place: dict[str, str], step: str) -> None:
     killed = subprocess.run(
         command(home, "die", step, "the_run", LEFT, RIGHT), env=environment(place), capture_output=True, text=True
     )

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.maintenance.desk import append, damaged, data_files, ids
+from tests.audit import audit
+from tests.maintenance.desk import T, append, damaged, data_files, ids
 from tests.repetitions import repetitions
 from tests.versioning.shop import with_settings
 
@@ -25,19 +26,24 @@ def test_a_killed_maintenance_loses_nothing(home: Path) -> None:
         damaged(lake, 6)
     expected = list(range(6))
     for number in range(repetitions(smoke=1, full=25)):
-        process = subprocess.Popen(
-            [LAKE, "maintain", "--all"],
-            env={**os.environ, "LAKE_HOME": str(home), **SETTINGS},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        time.sleep(random.uniform(0.5, 3))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
         with with_settings(home) as lake:
+            with audit(lake, {T: {"id": ()}}, refs={"maintain_*"}, leaves=True):
+                kill_maintenance(home)
             assert ids(lake) == expected
             append(lake, [100 + number])
             expected = sorted([*expected, 100 + number])
     with with_settings(home) as lake:
         assert not any(each.state == "failed" for each in lake.maintain().actions)
         assert ids(lake) == expected and len(data_files(lake)) == 1
+
+
+def kill_maintenance(home: Path) -> None:
+    process = subprocess.Popen(
+        [LAKE, "maintain", "--all"],
+        env={**os.environ, "LAKE_HOME": str(home), **SETTINGS},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    time.sleep(random.uniform(0.5, 3))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
