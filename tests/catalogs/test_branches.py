@@ -296,6 +296,27 @@ def test_a_revert_can_be_reverted(shop: Bench) -> None:
     assert (shop.ids("crm.leads"), shop.ids("crm.fresh"), shop.has("crm.deals")) == ([1, 2, 3], [7], False)
 
 
+def test_a_run_whose_publish_was_reverted_has_not_published(shop: Bench) -> None:
+    def publish() -> str:
+        shop.catalog.create_branch("run_7")
+        shop.add("crm.leads", 3, branch="run_7")
+        return shop.catalog.publish("run_7", Commit(run="7")).entry
+
+    def entry_of_run() -> str:
+        found = shop.catalog.published_by("7")
+        return found.id if found else ""
+
+    first = publish()
+    undone = shop.catalog.revert(first, Commit(run="7")).entry
+    assert entry_of_run() == ""
+    again = shop.catalog.revert(undone, Commit(run="7")).entry
+    assert entry_of_run() == first
+    shop.catalog.revert(again, Commit(run="7"))
+    assert entry_of_run() == ""
+    second = publish()
+    assert second != first and entry_of_run() == second
+
+
 @no_drop_among_changes
 def test_a_revert_is_refused_as_a_whole_if_one_table_moved_since(shop: Bench) -> None:
     entry = published(shop)

@@ -161,6 +161,22 @@ def test_a_run_is_reverted_by_its_name_in_all_its_tables(lake: Lake) -> None:
     assert names_in(lake, "shop.three") == ["second"]
 
 
+def test_a_run_that_was_reverted_is_done_again_under_its_id(lake: Lake) -> None:
+    run(lake, "second", ONE, TWO)
+    lake.refs.log.revert("run_second")
+    assert names_in(lake, ONE) == ["first"]
+    again = run(lake, "second", ONE, TWO)
+    assert (again.state, names_in(lake, ONE), names_in(lake, TWO)) == (
+        "published",
+        ["first", "second"],
+        ["first", "second"],
+    )
+    assert run(lake, "second", ONE, TWO) == again and names_in(lake, ONE) == ["first", "second"]
+    undone = lake.refs.log.revert("run_second")
+    lake.refs.log.revert(undone.entry)
+    assert run(lake, "second", ONE, TWO) == again and names_in(lake, ONE) == ["first", "second"]
+
+
 def test_a_revert_that_would_lose_later_work_is_refused(lake: Lake) -> None:
     record = run(lake, "second", ONE, TWO)
     stranger_adds(lake, TWO, "theirs")

@@ -264,7 +264,10 @@ class Catalog(TableCatalog, Protocol):
         """Return the newest log entries first: all of them, or those that changed a table."""
 
     def published_by(self, run: str) -> LogEntry | None:
-        """Return the log entry of a run's publish; None if it has not published."""
+        """Return the log entry of a run's publish; None if it has not published, or that was reverted.
+
+        A revert is one of the run that its commit names.
+        """
 
     def record_statement(self, table: TableName, before: str | None, commit: Commit) -> bool:
         """Log the commit that an engine made to a table whose pointer was `before`, if it is the only one since.

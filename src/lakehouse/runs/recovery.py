@@ -13,6 +13,9 @@ from lakehouse.process.pids import current_process, has_ended
 from lakehouse.runs.model import RunRecord
 from lakehouse.runs.records import RunLog
 
+#: The number of log entries that are searched for the revert of a run.
+_SEARCHED_ENTRIES = 10_000
+
 
 @dataclass(frozen=True)
 class RecordedRuns:
@@ -47,6 +50,18 @@ def reconcile(catalog: Catalog, log: RunLog, record: RunRecord) -> RunRecord:
     if entry is None:
         return record
     return log.save(replace(record, state="published", commit=entry.id, ended_at=record.ended_at or entry.at, error={}))
+
+
+def is_done(catalog: Catalog, record: RunRecord) -> bool:
+    """Whether a run need not be done again under its id; one that was reverted is to be, and its tag is dropped for it."""
+    if record.state != "published" or catalog.published_by(record.id) is not None:
+        return record.state in ("published", "nothing")
+    # A catalog that was restored may lack the publish, too: only a revert says that it is undone.
+    entries = catalog.log(limit=_SEARCHED_ENTRIES)
+    is_reverted = any(entry.commit.kind == "revert" and entry.commit.run == record.id for entry in entries)
+    if is_reverted:
+        catalog.drop_tag(record.branch)
+    return not is_reverted
 
 
 def has_branch(catalog: Catalog, record: RunRecord) -> bool:

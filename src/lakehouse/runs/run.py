@@ -50,7 +50,7 @@ class Runner(RunServices):
         recovery.expire(self.catalog, self.log, self.keep_days)
         run = request.id or new_run_id()
         earlier = recovery.find_record(self.catalog, self.log, run)
-        if earlier is not None and earlier.state in ("published", "nothing"):
+        if earlier is not None and recovery.is_done(self.catalog, earlier):
             return earlier
         if earlier is not None and earlier.state == "running":
             raise RunConflictError(f"Run {run} is already in progress.", f"lake runs show {run}")

@@ -64,7 +64,7 @@ class Log:
         changes = [Change(change.table, change.after, change.before) for change in entry.tables]
         self._check_there(entry)
         text = message or f"revert of {entry.id}: {entry.commit.message}"
-        done = self.publisher.revert(entry.id, changes, Commit("revert", self.author, text))
+        done = self.publisher.revert(entry.id, changes, Commit("revert", self.author, text, entry.commit.run))
         if not done:
             changed = ", ".join(map(str, done.conflicts))
             raise BranchConflictError(

@@ -264,7 +264,12 @@ class NessieCatalog(NoClients):
         undone = next(history.entries(self.api, self.branch, only=history.has_hash(entry)), None)
         if undone is None:
             raise NoSuchCommitError(f"The log has no commit {entry!r}.", "All of them: lake log")
-        return publishing.revert(self.api, self._reference(), undone, self._signed(replace(commit, kind="revert")))
+        run = undone.commit.run
+        was_published = bool(run) and self.published_by(run) is not None
+        done = publishing.revert(self.api, self._reference(), undone, self._signed(replace(commit, kind="revert")))
+        if done:
+            history.note_revert(self.annotations, self.branch, run, done.entry, was_published)
+        return done
 
     def state_hash(self) -> str:
         return hash_pointers(refs.pointers(self.api, self.branch))

@@ -66,6 +66,13 @@ def note_run(annotations: Annotations, branch: str, run: str, seen: str, entry: 
         annotations.note("run", _note_name(run), {"branch": branch, "seen": seen, "entry": entry})
 
 
+def note_revert(annotations: Annotations, branch: str, run: str, entry: str, was_published: bool) -> None:
+    """Store that a revert undid the publish of a run, or undid the revert of it."""
+    if run:
+        places = {"seen": entry, "entry": ""} if was_published else {"seen": "", "entry": entry}
+        annotations.note("run", _note_name(run), {"branch": branch, **places})
+
+
 def _note_name(run: str) -> str:
     return hashlib.sha256(run.encode()).hexdigest()[:32]
 

@@ -69,10 +69,16 @@ def entry(db: Transaction, name: str, number: int) -> LogEntry | None:
 
 
 def of_run(db: Transaction, name: str, run: str) -> LogEntry | None:
-    """Return the entry of a run's publish; None if it has not published."""
-    query = f"{_ENTRY} WHERE l.run = ? AND l.branch = ? AND l.kind IN ('publish', 'merge') ORDER BY l.id DESC LIMIT 1"
-    row = db.execute(query, (run, branch_name(name))).fetchone()
-    return _entry(db, row) if row else None
+    """Return the entry of a run's publish; None if it has not published, or was reverted since."""
+    kinds = "('publish', 'merge', 'revert')"
+    query = f"{_ENTRY} WHERE l.run = ? AND l.branch = ? AND l.kind IN {kinds} ORDER BY l.id DESC"
+    entries = (_entry(db, row) for row in db.execute(query, (run, branch_name(name))).fetchall())
+    is_reverted = False
+    for logged in entries:
+        if logged.commit.kind != "revert":
+            return None if is_reverted else logged
+        is_reverted = not is_reverted  # a revert may be reverted
+    return None
 
 
 def _entry(db: Transaction, row: tuple[object, ...]) -> LogEntry:
