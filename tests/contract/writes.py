@@ -14,7 +14,7 @@ from tests.audit import ALL, Audited, AuditError, audit, audited, take_state
 from tests.transactions import writing
 
 from lakehouse.config.load import load_settings
-from lakehouse.core.requests import MaintainRequest
+from lakehouse.core.requests import MaintainRequest, QueryRequest
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 from lakehouse.lake.copies import restore_lake
@@ -142,7 +142,7 @@ def files_are_ingested_with_spark(bench: WriteBench) -> None:
 # ---- SQL ------------------------------------------------------------------------------------------------------------
 
 
-@writes("sql", "query", spark=True, formats=("iceberg", "hudi"))
+@writes("sql", "query", "run_checked", spark=True, formats=("iceberg", "hudi"))
 def statements_change_their_rows(bench: WriteBench) -> None:
     lake, table = bench.lake, bench.table
     with audit(lake, {table: ALL}):
@@ -158,6 +158,9 @@ def statements_change_their_rows(bench: WriteBench) -> None:
     for statement, ids in changes.items():
         with audit(lake, {table: {"id": ids}}):
             lake.sql(statement, engine="spark").rows()
+    with audit(lake, {table: {"id": {5}}}):
+        checked = lake.check(QueryRequest(f"UPDATE {table} SET name = 'five' WHERE id = 5"), "spark")
+        lake.run_checked(checked).rows()
     assert bench.ids() == [1, 2, 4, 5, 6, 8]
 
 
