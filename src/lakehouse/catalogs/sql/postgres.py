@@ -43,7 +43,6 @@ _SHARED_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 _BUSY = ("40001", "40P01", "55P03")
 _DENIED = ("28P01", "28000", "42501")
-_DUPLICATE = "23505"
 
 
 class PostgresDatabase:
