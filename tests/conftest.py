@@ -218,3 +218,17 @@ def _stop_own_sparks(folder: Path | None) -> None:
     for depth in ("", "*/", "*/*/") if folder else ():
         for socket in folder.glob(f"{depth}run/{SOCKET}"):
             stop_spark(socket.parent.parent)
+
+
+@pytest.fixture(scope="session")
+def plugin_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with examples/plugin, installed from its own wheel."""
+    from tests.wheel import install_plugin
+
+    return install_plugin(tmp_path_factory.mktemp("plugin"))
+
+
+@pytest.fixture
+def plugin(plugin_site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plugin is installed for this test."""
+    monkeypatch.syspath_prepend(str(plugin_site))

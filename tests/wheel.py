@@ -46,6 +46,17 @@ def install_wheel(wheel: Path, folder: Path) -> Path:
     return environment / "bin"
 
 
+def install_plugin(folder: Path) -> Path:
+    """A folder with examples/plugin, installed from a wheel that is built from its source. Nothing is fetched."""
+    sources = folder / "plugin"
+    shutil.copytree(ROOT / "examples" / "plugin", sources, ignore=shutil.ignore_patterns("__pycache__"))
+    _run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], sources)
+    (wheel,) = folder.glob("lake_plugin-*.whl")
+    site = folder / "site"
+    _run([str(UV), "pip", "install", "--offline", "--no-deps", "--target", str(site), str(wheel)], folder)
+    return site
+
+
 def without_checkout() -> dict[str, str]:
     """The environment of this process without what leads Python to the checkout."""
     return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}

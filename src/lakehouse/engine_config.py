@@ -8,8 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from lakehouse.catalogs.rest import RestCatalog
 from lakehouse.config.endpoints import endpoints_of
 from lakehouse.config.profiles import EMBEDDED
-from lakehouse.config.redact import origins_of_secrets, redact
 from lakehouse.config.settings import Settings
+from lakehouse.config.show import origins_of_secrets, redact
 from lakehouse.core.catalog import TableCatalog
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import CATALOG
@@ -63,6 +63,8 @@ def snippet(engine: str, settings: Settings) -> str:
 
 
 def _spark(parts: Backend) -> str:
+    if not parts.catalog.spark_conf():
+        raise NotSupportedError("Spark has no client for the catalog of this lake.", "lake connect pyiceberg")
     ours_alone = {"spark.app.name", "spark.authenticate", "spark.local.dir", "spark.ui.showConsoleProgress"}
     conf = {key: value for key, value in spark_conf(parts).items() if key not in ours_alone}
     files = [parts.settings.cache / "jars" / jar.file for jar in jars_for(parts)]

@@ -21,15 +21,22 @@ from lakehouse.catalogs.nessie import NessieCatalog
 from lakehouse.catalogs.overlay import BranchOverlay
 from lakehouse.catalogs.rest import RestCatalog
 from lakehouse.catalogs.sql import SqlCatalog, open_database
+from lakehouse.core.catalog import CatalogContext
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import MAIN
+from lakehouse.core.registry import require
 
 __all__ = ["nessie_server", "spark_apart"]
 
 DATABASES = ("sqlite", "postgres")
 #: Every catalog that can branch is in this list, and passes the same suite.
 #: PostgreSQL, which shares its SQL with SQLite, in `make test-faults`; other tests try its transactions in every run.
-KINDS = (*repetitions(smoke=("sqlite",), full=DATABASES), "aside", pytest.param("nessie", marks=pytest.mark.slow))
+KINDS = (
+    *repetitions(smoke=("sqlite",), full=DATABASES),
+    "aside",
+    "plugin",
+    pytest.param("nessie", marks=pytest.mark.slow),
+)
 
 Branched = SqlCatalog | NessieCatalog | BranchOverlay
 
@@ -85,6 +92,11 @@ def catalog_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> Branc
         served: Served = request.getfixturevalue("served_beside")
         branches = SqlCatalog(open_database(folder / "branches.db"), f"file://{folder}/warehouse", author="ada")
         return BranchOverlay(RestCatalog(served.url, token=served.token), branches)
+    if kind == "plugin":
+        request.getfixturevalue("plugin")
+        context = CatalogContext(f"file://{folder}/warehouse", folder, author="ada")
+        opened: BranchOverlay = require("lakehouse.catalogs", "json")(context)
+        return opened
     if kind == "nessie":
         server: NessieServer = request.getfixturevalue("nessie_server")
         return server.emptied().catalog(author="ada")
@@ -104,8 +116,7 @@ def served_beside(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture(params=KINDS)
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
-    lacking = request.node.get_closest_marker("lacking")
-    if lacking and request.param in lacking.args:
+    if lacking := next((mark for mark in request.node.iter_markers("lacking") if request.param in mark.args), None):
         request.applymarker(pytest.mark.xfail(strict=True, raises=NotSupportedError, reason=lacking.kwargs["reason"]))
     found = Bench(catalog_of(request.param, tmp_path, request))
     yield found

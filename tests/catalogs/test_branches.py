@@ -12,7 +12,9 @@ from lakehouse.core.refs import Change, Commit
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
 
 #: What a catalog that keeps its branches aside of somebody else's cannot do.
-no_list_of_all_files = pytest.mark.lacking("aside", reason="others may use files that this lake knows nothing of")
+no_list_of_all_files = pytest.mark.lacking(
+    "aside", "plugin", reason="others may use files that this lake knows nothing of"
+)
 no_drop_among_changes = pytest.mark.lacking("aside", reason="Iceberg REST has no transaction with a drop in it")
 
 LEADS, DEALS = TableName("crm", "leads"), TableName("crm", "deals")
@@ -353,6 +355,7 @@ def test_everything_that_anything_leads_to_is_reachable(shop: Bench) -> None:
     assert {each.by for each in shop.catalog.reachable(since="9999") if each.pointer == now} == {"dropped"}
 
 
+@no_list_of_all_files
 @no_drop_among_changes
 def test_what_a_revert_would_need_is_reachable(shop: Bench) -> None:
     before = shop.catalog.pointer(LEADS)

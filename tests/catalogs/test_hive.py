@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pytest
@@ -25,6 +27,7 @@ from lakehouse.core.errors import (
 )
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Change, Commit
+from lakehouse.engine_config import snippet
 from lakehouse.storage.access import for_pyiceberg, for_spark
 from lakehouse.storage.s3 import S3Settings
 
@@ -347,3 +350,13 @@ def test_a_table_that_changes_between_the_check_and_the_drop_stays(
     monkeypatch.setattr(Client, "lock", race)
     assert not hive.commit([Change(leads, now, None)])
     assert count(hive, leads) == 4
+
+
+# ---- other engines ----------------------------------------------------------------------------------------------
+
+
+def test_what_lake_connect_prints_for_duckdb_reads_its_tables(stack: Stack, leads: TableName) -> None:
+    names: dict[str, Any] = {}
+    exec(snippet("duckdb", replace(stack.settings, profile="hive")), names)  # noqa: S102 - a test of what is printed
+    assert sorted(names["table"](str(leads)).fetchall()) == [(1,), (2,)]
+    names["connection"].close()

@@ -49,11 +49,18 @@ def make(shared_lake: Lake, namespace: str, table_format: str) -> Make:
     return lambda: create(shared_lake, f"{namespace}.things", table_format)
 
 
+@pytest.fixture(params=["duckdb", "spark", "polars"])
+def engine(request: pytest.FixtureRequest) -> str:
+    """Every engine that reads the lake in this process; Polars is from examples/plugin."""
+    if request.param == "polars":
+        request.getfixturevalue("plugin")
+    return str(request.param)
+
+
 def rows(lake: Lake, sql: str, engine: str = "duckdb") -> list[tuple[object, ...]]:
     return lake.sql(sql, engine=engine).rows()
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "spark"])
 def test_what_was_written_is_read_by_every_engine(shared_lake: Lake, things: str, engine: str) -> None:
     assert rows(shared_lake, f"SELECT * FROM {things} ORDER BY id", engine) == [(1, "a", 10), (2, "b", 20)]
 
@@ -79,7 +86,6 @@ def test_history_tells_what_each_change_did(shared_lake: Lake, make: Make) -> No
     assert history[0].at < history[1].at < history[2].at <= datetime.now(UTC)
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "spark"])
 def test_one_travels_by_snapshot_and_by_time(shared_lake: Lake, updated: str, engine: str) -> None:
     first = shared_lake.history(updated)[0]
     then = [(1, "a", 10), (2, "b", 20)]
@@ -89,7 +95,6 @@ def test_one_travels_by_snapshot_and_by_time(shared_lake: Lake, updated: str, en
     assert shared_lake.sql(query, as_of="now", engine=engine).rows() == [(1, "a", 10), (2, "bb", 21)]
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "spark"])
 def test_sql_itself_travels_and_joins_then_with_now(shared_lake: Lake, updated: str, engine: str) -> None:
     first = shared_lake.history(updated)[0]
     joined = f"""SELECT old.name, new.name FROM {updated} VERSION AS OF {first.id} old

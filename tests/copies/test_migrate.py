@@ -26,10 +26,12 @@ from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.config.load import load_settings
 from lakehouse.copies.content import take_content
 from lakehouse.copies.lake_parts import LakeParts
-from lakehouse.copies.restore import LakeSource, copy_lake
+from lakehouse.copies.restore import LakeSource, check_empty, copy_lake
+from lakehouse.core.catalog import Catalog, CatalogContext
 from lakehouse.core.errors import NotSupportedError, TableExistsError, UnknownChoiceError
 from lakehouse.core.files import LOCAL
 from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.registry import require
 from lakehouse.lake.copies import parts_of, restore_lake
 from lakehouse.storage.tree import LocalTree
 
@@ -221,6 +223,24 @@ def test_a_catalog_without_branches_keeps_them_beside_it(
     assert catalog.publish("run_r1"), "main of the server counts as the base of the branch"
     again = catalog.dump_state()
     assert [each.table for each in again.main] == [ITEMS, ORDERS]
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_catalog_of_an_installed_package_takes_a_whole_lake(small: SmallLake, tmp_path: Path) -> None:
+    context = CatalogContext(f"file://{tmp_path}/warehouse", tmp_path, author="ada")
+    catalog: Catalog = require("lakehouse.catalogs", "json")(context)
+    warehouse = LocalTree(tmp_path / "warehouse")
+    target = LakeParts(catalog, LOCAL, (), warehouse, tmp_path, LocalTree(tmp_path / "raw"), kind="json")
+    source = parts_of(small.backend)
+    for _ in range(2):  # the second as after a kill right before the end
+        report = copy_lake(LakeSource(source, take_content(source)), target, "sql")
+        assert report.notes == ()
+    assert list(catalog.tables()) == [ITEMS, ORDERS]
+    assert list(catalog.dropped()) == [TableName("shop", "gone")]
+    assert [ref.name for ref in catalog.branch_refs()] == ["exp", "run_r1"]
+    assert catalog.publish("run_r1")
+    with pytest.raises(TableExistsError, match="not empty"):
+        check_empty(target, source.catalog.dump_state())
 
 
 def test_a_lake_in_an_object_store_is_not_cloned(tmp_path: Path, postgres: Postgres, s3_server: S3Server) -> None:

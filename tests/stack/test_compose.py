@@ -19,7 +19,7 @@ from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.config.stack import StackSettings
 from lakehouse.stack.compose import SECRETS, document, rendered, stale, write
-from lakehouse.stack.registry import services
+from lakehouse.stack.services import services
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -21,7 +21,7 @@ from lakehouse.config.stack import StackSettings
 from lakehouse.core.names import TableName
 from lakehouse.pipelines.upsert import Upsert, create_table
 from lakehouse.stack import native
-from lakehouse.stack.registry import services
+from lakehouse.stack.services import services
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.stretch("all")]
 

@@ -21,7 +21,7 @@ _COLUMNS = ["service", "state", "url", "pid", "memory_mb"]
 
 def complete_service(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return names of services for shell completion."""
-    from lakehouse.stack.registry import ALL, NAMES
+    from lakehouse.stack.services import ALL, NAMES
 
     return [name for name in (_SPARK, *NAMES, ALL) if name.startswith(incomplete)]
 

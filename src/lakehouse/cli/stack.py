@@ -23,7 +23,7 @@ def stack() -> None:
 @command("lake stack list\nlake stack list -o json", stack)
 def list_(context: Context) -> None:
     """List servers: version, dependencies, address, licence."""
-    from lakehouse.stack.registry import services
+    from lakehouse.stack.services import services
 
     settings = context.settings()
     rows = [

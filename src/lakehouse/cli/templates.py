@@ -7,7 +7,7 @@ from dataclasses import Field
 from typing import Any
 
 from lakehouse.config.load import all_settings
-from lakehouse.config.redact import variable
+from lakehouse.config.show import variable
 
 
 def lake_toml() -> str:

@@ -32,7 +32,7 @@ class Secrets:
 def secrets_of(settings: Settings) -> Secrets:
     """The secrets of a lake's stack; generates those that are missing."""
     home = LocalHome(settings.home, settings.shared).ready()
-    given = {each.name: getattr(settings.stack, each.name) for each in fields(Secrets)}
+    given = {part.name: getattr(settings.stack, part.name) for part in fields(Secrets)}
     file = home.folder / FILE
     stored = _read(file)
     if any(not value and name not in stored for name, value in given.items()):

@@ -94,7 +94,7 @@ class StackSettings:
 
     def external_services(self) -> set[str]:
         """The services that run on a host that the user named, and that `lake up` does not start."""
-        names = (each.name.removesuffix("_host") for each in fields(self) if each.name.endswith("_host"))
+        names = (part.name.removesuffix("_host") for part in fields(self) if part.name.endswith("_host"))
         return {name for name in names if getattr(self, f"{name}_host")}
 
     def host_of(self, service: str = "") -> str:

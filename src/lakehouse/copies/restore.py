@@ -16,9 +16,6 @@ from lakehouse.core.state import CatalogState
 
 Progress = Callable[[str], None]
 
-#: Kinds of catalogs that hold tables of other programs as well.
-_SHARED = ("hive", "rest")
-
 
 @dataclass(frozen=True)
 class CopyReport:
@@ -112,10 +109,11 @@ def check_empty(target: LakeParts, wanted: CatalogState, resumes: bool = False) 
         return
     found, names = target.catalog.dump_state(), {each.table for each in wanted.main}
     tables = list(dict.fromkeys(entry.table for _, entry in found.entries()))
-    if target.kind in _SHARED:
+    is_shared = target.catalog.capabilities.shared
+    if is_shared:
         tables = [each for each in tables if each in names]
-    first = None if target.kind in _SHARED else next(iter(target.warehouse.list()), None)
-    if tables or (target.kind not in _SHARED and not found.is_empty):
+    first = None if is_shared else next(iter(target.warehouse.list()), None)
+    if tables or (not is_shared and not found.is_empty):
         what = ", ".join(str(each) for each in tables[:5]) or "a log"
         raise TableExistsError(
             f"The target is not empty: it holds {what}. Nothing was changed.",
@@ -153,7 +151,7 @@ def copy_lake(source: Source, target: LakeParts, kind: str, progress: Progress =
     progress("Filling the catalog")
     notes = _fill(source, target, state)
     loaded = Side(target.catalog.dump_state(), target.names, target.files.read)
-    if target.kind in ("sql", "nessie"):
+    if not target.catalog.capabilities.shared:
         held = _without_noted(source.state, notes)
         _require_equal(
             list(differences(Side(held, left.names, left.read), loaded, same_kind=target.kind == kind == "sql"))
@@ -171,7 +169,11 @@ def copy_lake(source: Source, target: LakeParts, kind: str, progress: Progress =
 
 def _fill(source: Source, target: LakeParts, state: CatalogState) -> list[str]:
     """Fill the catalog, unless an earlier call has filled it: SQL in one transaction, and Nessie sets main last of all."""
-    if target.kind not in _SHARED and not target.catalog.dump_state().is_empty and is_copied(source, target):
+    if (
+        not target.catalog.capabilities.shared
+        and not target.catalog.dump_state().is_empty
+        and is_copied(source, target)
+    ):
         return []
     return list(target.catalog.load_state(state))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakehouse.config.profiles import EMBEDDED, PROFILES, resolve_profile
+from lakehouse.config.profiles import DEFAULT_CATALOG, EMBEDDED, PROFILES, resolve_profile
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotSupportedError, TableExistsError, UnknownChoiceError
 from lakehouse.core.names import MAIN
@@ -182,7 +182,7 @@ def parts_of(backend: Backend) -> LakeParts:
         warehouse=warehouse,
         home=backend.home.folder,
         raw=raw,
-        kind=settings.catalog.kind or "sql",
+        kind=settings.catalog.kind or DEFAULT_CATALOG,
     )
 
 

@@ -147,10 +147,11 @@ def attach_or_start(backend: Backend) -> StartedSession:
 
 def spark_conf(backend: Backend) -> Mapping[str, str]:
     """The Spark settings of this lake: its catalog, both formats, loopback only, UTC."""
-    home = backend.home
+    home, catalog = backend.home, backend.catalog.spark_conf()
     return {
         "spark.app.name": f"lakehouse {home.folder}",
-        "spark.sql.defaultCatalog": CATALOG,
+        # Without a client for the catalog, Spark has only those of branches.
+        **({"spark.sql.defaultCatalog": CATALOG} if catalog else {}),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,"
         "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
@@ -177,6 +178,6 @@ def spark_conf(backend: Backend) -> Mapping[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         # Otherwise each session caches the schema and files of Hudi tables, and only one of them is invalidated.
         "spark.sql.filesourceTableRelationCacheSize": "0",
-        **backend.catalog.spark_conf(),
+        **catalog,
         **backend.spark,
     }

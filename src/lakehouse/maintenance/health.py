@@ -109,7 +109,7 @@ class HealthCheck:
     def _others(self, only: set[TableName] | None, policy_of: Callable[[TableName], Policy]) -> Iterator[TableHealth]:
         """Yield the health of tables of other formats, as far as it is known from their history."""
         for tables in self.formats:
-            if tables.name == "iceberg":
+            if tables.name == "iceberg" or tables.spark is None:  # what can only be read is not maintained
                 continue
             for name in tables.tables():
                 if only is None or name in only:

@@ -25,7 +25,7 @@ from lakehouse.stack.context import LOCK, SOCKET, STATE, protocol_version, run_f
 from lakehouse.stack.fetch import fetch
 from lakehouse.stack.model import Service, StackContext
 from lakehouse.stack.process import run_in_foreground, service_failed, terminate_leftovers
-from lakehouse.stack.registry import ALL, NAMES, in_order, service, services
+from lakehouse.stack.services import ALL, NAMES, in_order, service, services
 from lakehouse.storage.local import LocalHome
 
 _SUPERVISOR_TIMEOUT_S = 60.0

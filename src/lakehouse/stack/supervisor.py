@@ -24,7 +24,7 @@ from lakehouse.process.sockets import listen_unix
 from lakehouse.stack.context import LOCK, SOCKET, STATE, protocol_version, run_folder, stack_context
 from lakehouse.stack.monitor import ServiceMonitor
 from lakehouse.stack.process import terminate_leftovers
-from lakehouse.stack.registry import in_order, service
+from lakehouse.stack.services import in_order, service
 
 
 class Supervisor:

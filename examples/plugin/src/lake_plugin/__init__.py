@@ -1,1 +1,1 @@
-"""An engine, a catalog, a source and a pipeline that extend lakehouse without changing it."""
+"""A catalog, an engine, a format, a source, a pipeline and a profile that extend lakehouse without changing it."""

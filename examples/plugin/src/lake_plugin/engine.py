@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 import polars
@@ -24,6 +25,8 @@ class PolarsSettings:
 
 def open_engine(context: EngineContext) -> PolarsEngine:
     """Open Polars with its settings."""
+    # Polars has a faster planner in another package, and warns at each scan without it.
+    os.environ.setdefault("POLARS_ICEBERG_PLANNER", "pyiceberg")
     return PolarsEngine(read_options(PolarsSettings, context.options, "engines.polars"))
 
 

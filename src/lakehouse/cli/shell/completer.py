@@ -12,6 +12,7 @@ from prompt_toolkit.document import Document
 from lakehouse.cli.shell.metadata import Metadata
 from lakehouse.cli.shell.parser import current_fragment
 from lakehouse.cli.shell.registry import COMMANDS
+from lakehouse.core.registry import kinds
 
 #: The keywords and functions of SQL that completion offers.
 KEYWORDS = tuple(
@@ -36,7 +37,6 @@ FUNCTIONS = tuple(
     """.split()
 )
 WHENS = ("yesterday", "'1 hour ago'", "'1 day ago'", "'1 week ago'")
-ENGINES = ("auto", "duckdb", "spark", "trino")
 
 _WORD = re.compile(r"[\w.`]*$")
 _ARGUMENT = re.compile(r"\S*$")
@@ -46,7 +46,7 @@ _FROM = re.compile(
 )
 _TABLE_COMMANDS = {"describe", "desc", "history", "travel", "diff", "log"}
 _BRANCH_ACTIONS = ("create", "drop", "merge", "diff", "list")
-_SWITCHES = {"\\timing": ("on", "off"), "\\pager": ("on", "off"), "\\x": ("on", "off", "auto"), "\\engine": ENGINES}
+_SWITCHES = {"\\timing": ("on", "off"), "\\pager": ("on", "off"), "\\x": ("on", "off", "auto")}
 
 Offer = Iterable[tuple[str, str]]
 """Texts with what they are."""
@@ -103,6 +103,8 @@ class LakeCompleter(Completer):
             return _kind(metadata.pipelines.starting_with(typed), "pipeline")
         if name in ("help", "\\?"):
             return _kind(COMMANDS, "command")
+        if name == "\\engine":
+            return _kind(("auto", *kinds("lakehouse.engines")), "")
         return _kind(_SWITCHES.get(name, WHENS if name == "\\asof" else ()), "")
 
     def _insert(self, line: str, before: list[str], event: CompleteEvent) -> Iterator[Completion]:

@@ -8,8 +8,16 @@ from lakehouse.config.load import dump_settings
 from lakehouse.core.clients import MavenArtifact
 from lakehouse.engines.spark.jars import EMBEDDED, S3A
 from lakehouse.process.sockets import accepts_connections
-from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext
-from lakehouse.stack.services.ours import ENVIRONMENT, listening
+from lakehouse.stack.model import (
+    ENVIRONMENT,
+    Artifact,
+    ContainerSpec,
+    Port,
+    ProcessSpec,
+    Service,
+    StackContext,
+    listening,
+)
 
 #: 3.5.7 serves clients of 3.5.9, and runs in its Spark.
 JAR = MavenArtifact(

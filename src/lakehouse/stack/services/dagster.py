@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lakehouse.stack.model import ContainerSpec, Port, Service
-from lakehouse.stack.services.ours import ENVIRONMENT, listening
+from lakehouse.stack.model import ENVIRONMENT, ContainerSpec, Port, Service, listening
 
 
 def _container() -> ContainerSpec:

@@ -14,9 +14,18 @@ from lakehouse.engines.spark.java import find_java
 from lakehouse.process.sockets import accepts_connections
 from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.jvm import hadoop_jars
-from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, ServerArchive, Service, StackContext
+from lakehouse.stack.model import (
+    ENVIRONMENT,
+    Artifact,
+    ContainerSpec,
+    Port,
+    ProcessSpec,
+    ServerArchive,
+    Service,
+    StackContext,
+    listening,
+)
 from lakehouse.stack.process import run_once
-from lakehouse.stack.services.ours import ENVIRONMENT, listening
 from lakehouse.stack.services.postgres import query
 
 #: 4.0 breaks the clients of Spark and Hudi.

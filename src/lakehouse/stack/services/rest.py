@@ -10,8 +10,7 @@ from lakehouse.config.profiles import EMBEDDED
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.files import file_uri
 from lakehouse.process.http_client import answers
-from lakehouse.stack.model import ContainerSpec, Port, ProcessSpec, Service, StackContext
-from lakehouse.stack.services.ours import ENVIRONMENT, listening
+from lakehouse.stack.model import ENVIRONMENT, ContainerSpec, Port, ProcessSpec, Service, StackContext, listening
 from lakehouse.storage import access
 from lakehouse.storage.local import LocalHome
 from lakehouse.storage.s3 import S3Settings, is_remote

@@ -9,8 +9,7 @@ from pathlib import Path
 from lakehouse.config.load import dump_settings
 from lakehouse.process.http_client import answers
 from lakehouse.process.sockets import accepts_connections
-from lakehouse.stack.model import ContainerSpec, Port, ProcessSpec, Service, StackContext
-from lakehouse.stack.services.ours import ENVIRONMENT, listening
+from lakehouse.stack.model import ENVIRONMENT, ContainerSpec, Port, ProcessSpec, Service, StackContext, listening
 
 
 def _process(context: StackContext) -> ProcessSpec:

@@ -18,9 +18,8 @@ from lakehouse.process.files import locked
 from lakehouse.process.http_client import answers
 from lakehouse.process.sockets import accepts_connections
 from lakehouse.stack.fetch import artifact_path
-from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext
+from lakehouse.stack.model import ENVIRONMENT, Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.process import environment, run_tool
-from lakehouse.stack.services.ours import ENVIRONMENT
 
 MINIO_VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
 S3PROXY = MavenArtifact(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lakehouse.stack.model import ContainerSpec, Port, Service
-from lakehouse.stack.services.ours import listening
+from lakehouse.stack.model import ContainerSpec, Port, Service, listening
 
 _IMAGE = "lakehouse-superset:6.1.0"
 _ENVIRONMENT = {

@@ -10,7 +10,7 @@ import pytest
 from lakehouse.config.settings import Settings
 from lakehouse.config.stack import StackSettings
 from lakehouse.core.errors import NoSuchServiceError
-from lakehouse.stack.registry import NAMES, in_order, service, services
+from lakehouse.stack.services import NAMES, in_order, service, services
 
 
 def names(*requested: str, external: tuple[str, ...] = ()) -> list[str]:
