@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pytest
@@ -14,6 +15,7 @@ from pyiceberg.expressions import And, GreaterThanOrEqual, LessThanOrEqual
 
 from lakehouse.core.files import local_path
 from lakehouse.core.names import TableName
+from lakehouse.engines.duckdb import DuckDB
 from lakehouse.lake import Lake
 from lakehouse.pipelines import LightContext
 from tests.audit import ALL, AuditError, audit, audited, take_state
@@ -106,6 +108,19 @@ def file_written_twice(lake: Lake) -> None:
     shutil.copy(file, file.with_name(f"again-{file.name}"))
 
 
+def statement_executed_twice(lake: Lake) -> None:
+    """As it was: a COPY was executed to describe its result, and once more to fetch it."""
+    real = DuckDB.execute
+
+    def twice(duckdb: DuckDB, *arguments: Any, **options: Any) -> Any:
+        real(duckdb, *arguments, **options)
+        return real(duckdb, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DuckDB, "execute", twice)
+        write(lake, 2)
+
+
 def range_instead_of_a_set(lake: Lake) -> None:
     theirs = pyiceberg(lake)
     new = pyarrow.table({"day": [2, 5], "n": [102, 105]})
@@ -165,6 +180,7 @@ def other_table_dropped(lake: Lake) -> None:
     ("bug", "found"),
     [
         (file_written_twice, "1 files that nothing names"),
+        (statement_executed_twice, "files that nothing names"),
         (range_instead_of_a_set, "rows of shop.days beside"),
         (wrong_branch_dropped, "branch exp is gone"),
         (wrong_branch_changed, "branch exp has other states"),

@@ -211,7 +211,7 @@ class LakeInterface(ABC):
             tables: build only these tables (default: all).
             publish: False keeps the branch and leaves main unchanged.
             light: build without Spark, for tables that can be built so.
-            id: makes the run idempotent: a run that was published under this id is not done again.
+            id: makes the run idempotent: a run that was published under this id is not done again, unless it was reverted.
             author: commit author (default: OS user); a service refuses it and records the owner of the key.
             message: commit message.
             progress: called with each step.
