@@ -29,6 +29,8 @@ class EngineCapabilities:
     """The SQL dialect of the statements that users write for it."""
     scans: bool = False
     """Reads tables from the scans that it is given; otherwise it finds tables itself."""
+    lake_only: bool = False
+    """Finds tables itself, but none outside the lake. Keys with limits may use only this and `scans`."""
 
 
 @dataclass(frozen=True)

@@ -199,8 +199,11 @@ def check_rights(call: Caller, checked: CheckedStatement) -> None:
         principal.check(READ)
     principal.check_tables(checked.tables)
     limited = bool(principal.namespaces or principal.branches)
-    if limited and checked.engine == "trino":
-        raise ForbiddenError("Trino reads other databases as well, and the key is limited.", "Use duckdb or spark.")
+    if limited and not checked.lake_only:
+        raise ForbiddenError(
+            f"The engine {checked.engine} may read other databases as well, and the key is limited.",
+            "Use duckdb or spark.",
+        )
     hidden = checked.views or (checked.kind != "read" and not checked.tables)
     if principal.namespaces and hidden:
         raise ForbiddenError(

@@ -59,12 +59,12 @@ class QueryRouter:
         """Parse a statement, the only time that it is parsed; raises what the guard refuses."""
         if request.maintains:
             return CheckedStatement(request, engine, maintenance_call(request))
-        dialect = "spark" if engine == AUTO else self.engine(engine).capabilities.dialect
-        statement = parse(request.sql, request.files, dialect, by_ingest=bool(request.ingest_into))
+        chosen = self.engine(_DUCKDB if engine == AUTO else engine).capabilities
+        statement = parse(request.sql, request.files, chosen.dialect, by_ingest=bool(request.ingest_into))
         tables = self._tables.on(request.branch)
         names = sorted({use.name for use in statement.uses})
         views = tuple(name for name in names if tables.is_view(name) and tables.find(name) is None)
-        return CheckedStatement(request, engine, statement, views)
+        return CheckedStatement(request, engine, statement, views, chosen.scans or chosen.lake_only)
 
     def run_checked(self, checked: CheckedStatement, reason: str = _REQUESTED) -> Result:
         """Run a statement as it was checked."""
@@ -106,6 +106,8 @@ class CheckedStatement:
     statement: Statement
     views: tuple[TableName, ...] = ()
     """The names in it that are views, which read other tables."""
+    lake_only: bool = True
+    """The engine reads no tables outside the lake."""
 
     @property
     def kind(self) -> str:

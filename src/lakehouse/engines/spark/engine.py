@@ -26,7 +26,7 @@ class SparkEngine:
     """Runs statements in a Spark session of this process."""
 
     name = "spark"
-    capabilities = EngineCapabilities(writes=True)
+    capabilities = EngineCapabilities(writes=True, lake_only=True)
 
     def __init__(
         self, context: EngineContext, session: LocalSession, check_room: Callable[[], None], ingest_folder: Path

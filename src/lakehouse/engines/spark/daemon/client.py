@@ -60,7 +60,7 @@ class SparkDaemonClient:
         self._status_reporter, self._before_start = status, before_start
 
     name = "spark"
-    capabilities = EngineCapabilities(writes=True)
+    capabilities = EngineCapabilities(writes=True, lake_only=True)
 
     def run(self, query: Query) -> Result:
         """Run a statement on the daemon, which is started if it does not run; it runs there as it was parsed here."""
