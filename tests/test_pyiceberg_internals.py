@@ -135,7 +135,7 @@ def test_appends_merge_manifests_unless_the_table_says_no(table: Table, enabled:
         change.set_properties(properties)
     for number in range(7):
         file = internals.write_data_file(table, rows(number), Record(), None)
-        with table.transaction() as change, internals.merging_append(change) as append:
+        with table.transaction() as change, internals.merging_append(change, {}) as append:
             append.append_data_file(file)
     assert len(table.current_snapshot().manifests(table.io)) == manifests
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(7))

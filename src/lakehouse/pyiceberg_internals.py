@@ -157,9 +157,9 @@ def _copy(metadata: TableMetadata, memo: Any = None) -> TableMetadata:
     return copied
 
 
-def merging_append(transaction: Transaction) -> Any:
+def merging_append(transaction: Transaction, notes: Mapping[str, str]) -> Any:
     """Return an append that merges manifests when there are 100 small ones: Iceberg's default, but not PyIceberg's."""
-    append = transaction.update_snapshot().merge_append()
+    append = transaction.update_snapshot(dict(notes)).merge_append()
     enabled = transaction.table_metadata.properties.get("commit.manifest-merge.enabled", "true")
     append._merge_enabled = enabled.lower() == "true"
     return append

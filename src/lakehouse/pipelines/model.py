@@ -97,6 +97,8 @@ class LightContext:
     """Applies the table's rules to an Arrow table: returns the valid rows and quarantines the others."""
     notes: Mapping[str, str]
     """Properties for the snapshots: run, author, …"""
+    duckdb: Any = None
+    """The lake's DuckDB (`engines.duckdb.DuckDB`), which writes data files."""
 
 
 @dataclass(frozen=True)

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.errors import SourceError
 from lakehouse.core.names import TableName
 from lakehouse.core.properties import new_table_properties
 from lakehouse.core.quoting import name as quoted
+from lakehouse.core.tables import Column
+from lakehouse.formats.iceberg.metadata import spark_type
 from lakehouse.pipelines import arrow
+from lakehouse.tables.native import NativeWriter
+from lakehouse.tables.write import NeedsSparkError, StagedRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
 
-#: With more changed keys, rewriting a small table is cheaper than a filter with all of them.
-_MAX_FILTER_KEYS = 500
+    from lakehouse.engines.duckdb import DuckDB
+
+_DELETED = "_lake_deleted"
 
 
 @dataclass(frozen=True)
@@ -81,32 +88,21 @@ def last_cursor(table: Table) -> str:
     return ""
 
 
-def upsert(table: Table, name: TableName, batch: Upsert) -> UpsertReport:
-    """Change a table to the batch's rows: one commit, or none if nothing differs."""
-    from pyiceberg.expressions import AlwaysTrue
-    from pyiceberg.table.upsert_util import create_match_filter
-
-    # PyIceberg would retry a commit on top of another writer's, and rows that both inserted would be there twice. It
-    # reads this property from the loaded metadata; the stored table does not change.
-    properties = {**table.metadata.properties, "commit.retry.num-retries": "0"}
-    table.metadata = table.metadata.model_copy(update={"properties": properties})
-    key, notes = list(batch.key), dict(batch.notes)
-    transaction = table.transaction()
-    new_columns = _evolve(transaction, name, batch.types)
-    schema = transaction.table_metadata.schema().as_arrow()
+def upsert(table: Table, name: TableName, batch: Upsert, duckdb: DuckDB) -> UpsertReport:
+    """Change a table to the batch's rows: one snapshot, or none if nothing differs."""
+    key = list(batch.key)
+    with table.transaction() as transaction:
+        new_columns = _evolve(transaction, name, batch.types)
+    writer = NativeWriter.of(duckdb, name, table, batch.notes)
+    schema = table.schema().as_arrow()
     existing, rows = _conform(table.scan().to_arrow(), schema), _conform(batch.rows, schema)
     changes = _compare(existing, rows, _conform_keys(batch.present, schema), key)
-    removed = changes.replaced.num_rows + changes.deleted.num_rows
-    if removed > _MAX_FILTER_KEYS:
-        transaction.overwrite(changes.apply_to(existing, key), AlwaysTrue(), notes)
-    elif changes.changed.num_rows and removed:
-        transaction.overwrite(changes.changed, create_match_filter(changes.removed_keys(key), key), notes)
-    elif changes.changed.num_rows:
-        transaction.append(changes.changed, notes)
-    elif removed:
-        transaction.delete(create_match_filter(changes.removed_keys(key), key), notes)
-    if removed or changes.changed.num_rows or new_columns:
-        transaction.commit_transaction()
+    if changes.changed.num_rows or changes.deleted.num_rows:
+        try:
+            _write(writer, table, changes, key)
+        except NeedsSparkError:
+            # A table that fits in memory can be written anew, whatever its layout and delete files are.
+            table.overwrite(changes.apply_to(existing, key), snapshot_properties=dict(batch.notes))
     current = table.current_snapshot()
     return UpsertReport(
         table=str(name),
@@ -117,6 +113,26 @@ def upsert(table: Table, name: TableName, batch: Upsert) -> UpsertReport:
         snapshot=current.snapshot_id if current else None,
         read=batch.read,
     )
+
+
+def _write(writer: NativeWriter, table: Table, changes: _Changes, key: Sequence[str]) -> None:
+    """Append or merge changed rows, and remove deleted ones."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    columns = [Column(field.name, spark_type(str(field.field_type))) for field in table.schema().fields]
+    removes = changes.replaced.num_rows or changes.deleted.num_rows
+    changed = changes.changed.append_column(_DELETED, pa.repeat(pa.scalar(False), changes.changed.num_rows))
+    deleted = changes.deleted.append_column(_DELETED, pa.repeat(pa.scalar(True), changes.deleted.num_rows))
+    with tempfile.TemporaryDirectory(prefix="lake_upsert_") as scratch:
+        folder = Path(scratch) / "rows"
+        folder.mkdir()
+        parquet.write_table(pa.concat_tables([changed, deleted], promote_options="default"), folder / "0.parquet")
+        rows = StagedRows(folder, table.schema().column_names, deleted=_DELETED if removes else "")
+        if removes:
+            writer.merge(rows, columns, key)
+        else:
+            writer.append(rows, columns)
 
 
 def _evolve(transaction: Any, name: TableName, types: Mapping[str, tuple[str, str]]) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -32,6 +31,8 @@ def start_time(pid: int) -> str:
 
 def current_process() -> BranchOwner:
     """This process, as others on this host and elsewhere can identify it."""
+    import socket
+
     return BranchOwner(socket.gethostname() or "localhost", os.getpid(), start_time(os.getpid()))
 
 

@@ -58,7 +58,9 @@ class LightBuild:
         before = {"rows": current.rows_total} if (current := _current(iceberg, name)) else {}
         with closing(load_catalog(run_branch(self.commit.run), **self.catalog.pyiceberg_properties())) as catalog:
             try:
-                rows = table.light(LightContext(catalog, self.settings, self._validate, self._notes()))
+                rows = table.light(
+                    LightContext(catalog, self.settings, self._validate, self._notes(), self.reads.duckdb)
+                )
             finally:
                 self.outcomes.extend(self._rule_outcomes)
             changed = self.catalog.pointer(name) != pointer

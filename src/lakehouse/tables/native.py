@@ -12,7 +12,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -43,7 +43,7 @@ _FILE_BYTES = 512 << 20
 #: Concurrent uploads to an object store, and the bytes that each holds in memory.
 _UPLOADS, _UPLOAD_BYTES = 4, 8 << 20
 _FLAT_TYPES = re.compile(
-    r"(tinyint|smallint|int|bigint|float|double|string|date|boolean|timestamp|timestamp_ntz|decimal\(.*\))"
+    r"(tinyint|smallint|int|bigint|float|double|string|date|boolean|timestamp|timestamp_ntz|decimal\(.*\)|binary)"
 )
 
 
@@ -68,13 +68,30 @@ class NativeWriter:
 
     def __init__(self, duckdb: DuckDB, catalog: str, properties: Mapping[str, str], table: TableName) -> None:
         self._duckdb, self._catalog, self._properties, self._name = duckdb, catalog, properties, table
+        self._loaded: Any = None
+        self._notes: Mapping[str, str] = {}
+
+    @classmethod
+    def of(cls, duckdb: DuckDB, table: TableName, loaded: Any, notes: Mapping[str, str]) -> NativeWriter:
+        """A writer for a table as PyIceberg has loaded it: a commit fails if it has changed since.
+
+        Args:
+            notes: properties of its snapshots.
+        """
+        writer = cls(duckdb, "", {}, table)
+        # PyIceberg would repeat a commit on top of another writer's, and rows that both inserted would be there twice. It
+        # reads this property from the loaded metadata; the stored table does not change.
+        properties = {**loaded.metadata.properties, "commit.retry.num-retries": "0"}
+        loaded.metadata = loaded.metadata.model_copy(update={"properties": properties})
+        writer._loaded, writer._notes = loaded, notes
+        return writer
 
     def append(self, rows: StagedRows, columns: Sequence[Column]) -> None:
         with self._load_table(columns) as table:
             files = self._write(table, _select(rows, columns), columns, rows)
             from lakehouse.pyiceberg_internals import merging_append
 
-            with table.transaction() as change, merging_append(change) as append:
+            with table.transaction() as change, merging_append(change, self._notes) as append:
                 for file in files:
                     append.append_data_file(file)
 
@@ -84,7 +101,8 @@ class NativeWriter:
             data_files = _readable_files(table, self._name)
             affected = self._affected_files(rows, data_files, columns, key)
             files = self._write(table, _merge_query(rows, affected, columns, key), columns, rows)
-            with table.transaction() as change, change.update_snapshot().overwrite() as overwrite:
+            notes = dict(self._notes)
+            with table.transaction() as change, change.update_snapshot(notes).overwrite() as overwrite:
                 for path in affected:
                     overwrite.delete_data_file(data_files[path])
                 for file in files:
@@ -104,8 +122,12 @@ class NativeWriter:
             if not _FLAT_TYPES.fullmatch(column.type):
                 raise NeedsSparkError(f"Writing the {column.type} {column.name} of {self._name}")
         fast_commits()
-        with load_catalog(self._catalog, **self._properties) as catalog, _explained(self._name):
-            table = catalog.load_table((self._name.namespace, self._name.table))
+        with ExitStack() as stack:
+            stack.enter_context(_explained(self._name))
+            table = self._loaded
+            if table is None:
+                catalog = stack.enter_context(load_catalog(self._catalog, **self._properties))
+                table = catalog.load_table((self._name.namespace, self._name.table))
             if not table.sort_order().is_unsorted:  # it may use any transform
                 raise NeedsSparkError(f"Writing to {self._name}, which has a sort order,")
             yield table
@@ -119,7 +141,7 @@ class NativeWriter:
         listed = ", ".join(_name(column) for column in key)
         keys = [column for column in columns if column.name in key]
         incoming = _select(rows, keys)
-        matching = f"{_with_nulls(data_files, keys, ', filename = true')} t SEMI JOIN ({incoming}) s USING ({listed})"
+        matching = f"{_with_nulls(data_files, keys, ', filename = true')} t SEMI JOIN ({incoming}) s ON {_same(key)}"
         query = f"SELECT list(DISTINCT filename), count(*), count(DISTINCT ({listed})) FROM {matching}"
         files, matches, distinct_keys = self._duckdb.query(query, {}, "ingest").rows()[0]
         if matches != distinct_keys:  # MERGE updates every row that has a key
@@ -156,8 +178,12 @@ class NativeWriter:
             f"SET partitioned_write_flush_threshold = {buffered_rows};"
             f" COPY (SELECT {selected} FROM ({query})) TO {_text(str(folder))} ({options})"
         )
+        for path in (row[0] for row in copied if not row[1]):
+            Path(path).unlink()  # of a query without rows
         return [
-            _WrittenFile(Path(row[0]), {field.name: (row[5] or {})[field.alias] for field in fields}) for row in copied
+            _WrittenFile(Path(row[0]), {field.name: (row[5] or {})[field.alias] for field in fields})
+            for row in copied
+            if row[1]
         ]
 
     def _has_few_partitions(self, query: str, fields: Sequence[PartitionField]) -> bool:
@@ -214,15 +240,20 @@ def _copy_options(table: Any, fields: Sequence[PartitionField], row_group: int) 
 
 def _merge_query(rows: StagedRows, affected: Sequence[str], columns: Sequence[Column], key: Sequence[str]) -> str:
     """A query for the rows that replace the affected files: their unchanged rows and all incoming rows."""
-    same_key = " AND ".join(f"t.{_name(column)} = s.{_name(column)}" for column in key)
     names = ", ".join(f"t.{_name(column.name)}" for column in columns)
-    unchanged = "SELECT * FROM incoming WHERE false"
+    marked = [*columns, Column(rows.deleted, "boolean")] if rows.deleted else columns
+    added = f"SELECT {names} FROM incoming t" + (f" WHERE NOT t.{_name(rows.deleted)}" if rows.deleted else "")
+    unchanged = ""
     if affected:
         unchanged = (
             f"SELECT {names} FROM {_with_nulls(affected, columns)} t"
-            f" WHERE NOT EXISTS (SELECT 1 FROM incoming s WHERE {same_key})"
+            f" WHERE NOT EXISTS (SELECT 1 FROM incoming s WHERE {_same(key)}) UNION ALL "
         )
-    return f"WITH incoming AS ({_select(rows, columns)}) {unchanged} UNION ALL FROM incoming"
+    return f"WITH incoming AS ({_select(rows, marked)}) {unchanged}{added}"
+
+
+def _same(key: Sequence[str]) -> str:
+    return " AND ".join(f"t.{_name(column)} IS NOT DISTINCT FROM s.{_name(column)}" for column in key)
 
 
 def _readable_files(table: Any, name: TableName) -> dict[str, Any]:

@@ -54,7 +54,8 @@ class StatementWriter:
 
     def merge(self, rows: StagedRows, columns: Sequence[TableColumn], key: Sequence[str]) -> None:
         names = [column.name for column in columns]
-        self.run(_merge(str(self.table), f"({select_staged(rows, columns)})", names, key), rows.folder)
+        marked = [*columns, TableColumn(rows.deleted, "boolean")] if rows.deleted else columns
+        self.run(_merge(str(self.table), f"({select_staged(rows, marked)})", names, key, rows.deleted), rows.folder)
 
     def overwrite(self, rows: StagedRows, columns: Sequence[TableColumn]) -> None:
         self.run(f"INSERT OVERWRITE TABLE {self.table} {select_staged(rows, columns)}", rows.folder)

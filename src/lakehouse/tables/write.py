@@ -32,9 +32,12 @@ class StagedRows:
     computed: Mapping[str, str] = field(default_factory=dict)
     """SQL expressions, the same for every executor, of columns that the files do not have."""
 
+    deleted: str = ""
+    """A boolean column of the files, true for rows of which a merge only removes the key; empty if there is none."""
+
     def expression(self, column: Column, quoted: str) -> str:
         """SQL for the value of a column, given its quoted name."""
-        return quoted if column.name in self.provided else self.computed.get(column.name, "NULL")
+        return quoted if column.name in (*self.provided, self.deleted) else self.computed.get(column.name, "NULL")
 
 
 class TableWriter(Protocol):
@@ -48,7 +51,7 @@ class TableWriter(Protocol):
         """Add the rows, in the columns of the table."""
 
     def merge(self, rows: StagedRows, columns: Sequence[Column], key: Sequence[str]) -> None:
-        """Add the rows and remove those that have their keys."""
+        """Add the rows that are not `deleted`, and remove those of the table that have the key of any."""
 
     def overwrite(self, rows: StagedRows, columns: Sequence[Column]) -> None:
         """Replace all rows of the table."""

@@ -14,6 +14,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from tests.servers.postgres import Postgres
 
 from lakehouse.core.errors import RunConflictError, SourceError
+from lakehouse.engines.duckdb import DuckDB
 from lakehouse.pipelines import LightContext
 from lakehouse.pipelines.social import sample
 from lakehouse.pipelines.social.light import refresh
@@ -30,7 +31,10 @@ def catalog(tmp_path: Path) -> SqlCatalog:
 
 
 def refreshed(catalog: SqlCatalog, postgres: Postgres, table: SourceTable, **settings: str) -> UpsertReport:
-    context = LightContext(catalog, {"url": postgres.url, **settings}, validate=lambda rows: rows, notes={})
+    duckdb = DuckDB(2**30, Path(catalog.properties["warehouse"].removeprefix("file://")).parent)
+    context = LightContext(
+        catalog, {"url": postgres.url, **settings}, validate=lambda rows: rows, notes={}, duckdb=duckdb
+    )
     return refresh(context, f"social.{table.name}", table)
 
 

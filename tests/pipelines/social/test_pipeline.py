@@ -130,7 +130,9 @@ def test_a_failing_source_publishes_nothing_and_keeps_no_password(lake: Lake, po
 
 def _the_same(lake: Lake, light: SqlCatalog, postgres: Postgres) -> None:
     for table in (USERS, POSTS, FOLLOWS):
-        context = LightContext(light, {"url": postgres.url}, validate=lambda rows: rows, notes={})
+        context = LightContext(
+            light, {"url": postgres.url}, validate=lambda rows: rows, notes={}, duckdb=lake._components.duckdb
+        )
         refresh(context, f"social.{table.name}", table)
         lone = light.load_table(f"social.{table.name}").scan().to_arrow()
         assert (

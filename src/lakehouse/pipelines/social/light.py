@@ -33,7 +33,7 @@ def refresh(context: LightContext, name: str, table: SourceTable) -> UpsertRepor
     batch = _fetch(context, settings, table, last_cursor(existing) if existing else "")
     target = existing or create_table(context.catalog, table_name, batch)
     try:
-        return upsert(target, table_name, batch)
+        return upsert(target, table_name, batch, context.duckdb)
     except CommitFailedException as exc:  # on the run's own branch: the run repeats itself when main has changed
         raise RunConflictError(
             f"Others changed {table_name} on the branch of this run.", "Nothing was published. Run it again."
