@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import Field
 from typing import Any
@@ -30,7 +31,7 @@ def lake_toml() -> str:
             lines += ["", f"[{section}]"]
         default = _default(part)
         shown = default if isinstance(part.default, int | float) else f'"{default}"'
-        shown = "[]" if kind == tuple[str, ...] else shown
+        shown = json.dumps(part.default) if kind == tuple[str, ...] else shown
         lines += [f"# {part.metadata['help']}", f"# {tail} = {shown}"]
     lines += [
         "",
@@ -47,14 +48,14 @@ def env_example() -> str:
     """Return a .env.example with the same settings as environment variables."""
     lines = ["# Copy this file to .env, add .env to .gitignore, and set the values that you need."]
     for name, part, kind in all_settings():
-        if kind == tuple[str, ...]:
-            lines.append(f"# {variable(name)}=")
-        elif getattr(kind, "__origin__", None) is None:
+        if kind == tuple[str, ...] or getattr(kind, "__origin__", None) is None:
             lines.append(f"# {variable(name)}={_default(part)}")
     return "\n".join(lines) + "\n"
 
 
 def _default(part: Field[Any]) -> str:
+    if isinstance(part.default, tuple):
+        return ",".join(part.default)
     return str(part.default).lower() if isinstance(part.default, bool) else str(part.default)
 
 
