@@ -9,7 +9,7 @@ from lakehouse.core.errors import LakeError, UnknownChoiceError
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import text
 from lakehouse.core.tables import Scan
-from lakehouse.engines.duckdb import DuckDB
+from lakehouse.engines.duckdb import DuckDB, DuckDBRows, read_batches
 
 _COPY = {
     ".csv": "FORMAT csv, HEADER true",
@@ -57,7 +57,11 @@ def _copy(duckdb: DuckDB, views: dict[TableName | str, Scan], temporary: Path, o
 def _arrow(duckdb: DuckDB, views: dict[TableName | str, Scan], temporary: Path) -> int:
     import pyarrow
 
-    table = duckdb.query("SELECT * FROM exported", views, "export").to_arrow()
-    with pyarrow.OSFile(str(temporary), "wb") as sink, pyarrow.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table, _BATCH_ROWS)
-    return int(table.num_rows)
+    rows = duckdb.query("SELECT * FROM exported", views, "export").source
+    assert isinstance(rows, DuckDBRows)
+    reader, count = rows.reader(_BATCH_ROWS), 0
+    with pyarrow.OSFile(str(temporary), "wb") as sink, pyarrow.ipc.new_file(sink, reader.schema) as writer:
+        for batch in read_batches(reader):
+            writer.write_batch(batch)
+            count += batch.num_rows
+    return count

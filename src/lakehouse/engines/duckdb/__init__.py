@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import finalize
 
 from lakehouse.core.engine import EngineCapabilities, Query
-from lakehouse.core.errors import QueryRejectedError
+from lakehouse.core.errors import EngineError, QueryRejectedError, StatementCanceledError
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text
@@ -249,16 +249,37 @@ class DuckDBRows:
         """All rows as an Arrow table."""
         return self._read("to_arrow_table")
 
-    def _read(self, method: str) -> Any:
+    def reader(self, batch_rows: int) -> pyarrow.RecordBatchReader:
+        """The rows as Arrow batches while they are computed; `read_batches` reads them."""
+        return self._read("to_arrow_reader", batch_rows)
+
+    def _read(self, method: str, *arguments: Any) -> Any:
         import duckdb
 
         limited = self.to_run if self.limit is None else f"FROM ({self.to_run}\n) LIMIT {self.limit}"
         try:
-            return getattr(self.cursor.execute(limited, self.parameters and dict(self.parameters)), method)()
+            return getattr(self.cursor.execute(limited, self.parameters and dict(self.parameters)), method)(*arguments)
         except duckdb.Error as exc:
             raise translate(exc, self.sql) from exc
         except RuntimeError as exc:
             raise stopped(self.cursor, exc) from exc
+
+
+def read_batches(reader: pyarrow.RecordBatchReader) -> Iterator[pyarrow.RecordBatch]:
+    """The batches of a reader, with DuckDB's errors, which Arrow hands over as text."""
+    import pyarrow
+
+    while True:
+        try:
+            batch = reader.read_next_batch()
+        except StopIteration:
+            return
+        except (OSError, pyarrow.ArrowException) as exc:
+            message = str(exc).splitlines()[0]
+            if "INTERRUPT" in message.upper():
+                raise StatementCanceledError("The statement was canceled.") from exc
+            raise EngineError(f"DuckDB failed: {message}", "lake sql --engine spark may work.") from exc
+        yield batch
 
 
 def _prepare(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any] | None) -> Prepared:

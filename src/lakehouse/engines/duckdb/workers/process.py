@@ -23,7 +23,7 @@ from lakehouse.core.names import TableName
 from lakehouse.core.quoting import text
 from lakehouse.core.result import Explain
 from lakehouse.core.tables import Column, Scan
-from lakehouse.engines.duckdb import ViewCatalogs, spark_name, spark_type
+from lakehouse.engines.duckdb import ViewCatalogs, read_batches, spark_name, spark_type
 from lakehouse.engines.duckdb.connection import connect, load_extension
 from lakehouse.engines.duckdb.errors import translate
 from lakehouse.engines.duckdb.explain import explain_query
@@ -129,18 +129,7 @@ class Worker:
 
 
 def _batches(reader: pyarrow.RecordBatchReader, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
-    import pyarrow
-
-    while True:
-        try:
-            batch = reader.read_next_batch()
-        except StopIteration:
-            return
-        except (OSError, pyarrow.ArrowException) as exc:  # DuckDB's error, which Arrow hands over as text
-            message = str(exc).splitlines()[0]
-            if "INTERRUPT" in message.upper():
-                raise StatementCanceledError("The statement was canceled.") from exc
-            raise EngineError(f"DuckDB failed: {message}", "lake sql --engine spark may work.") from exc
+    for batch in read_batches(reader):
         yield batch if batch.schema == schema else batch.cast(schema)
 
 
