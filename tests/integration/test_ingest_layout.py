@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.ingest_fixture import IngestFixture
+from tests.repetitions import repetitions
 
 from lakehouse.core.errors import NotSupportedError
 
@@ -78,6 +79,15 @@ def test_a_partition_column_cannot_change_its_type_while_updates_merge_on_read(f
     fixture.lake.sql(caught.value.hint.removeprefix("First: "))
     fixture.ingest("id,k\n2,west\n", "two.csv")
     assert fixture.rows() == [(1, "5"), (2, "west")]
+
+
+@pytest.mark.faults
+def test_a_file_with_thousands_of_partitions_is_ingested(fixture: IngestFixture) -> None:
+    count = repetitions(smoke=300, full=6000)  # with an open file each, 6,000 ran out of 6 GB
+    lines = "".join(f"shop-{number % count:04},{number}\n" for number in range(2 * count))
+    fixture.ingest("shop,n\n" + lines, partition_by="shop")
+    totals = fixture.rows("count(*) AS a, count(DISTINCT shop) AS b, sum(n) AS c")
+    assert totals == [(2 * count, count, sum(range(2 * count)))]
 
 
 def test_a_hudi_table_says_that_it_has_no_partition_transforms(fixture: IngestFixture) -> None:

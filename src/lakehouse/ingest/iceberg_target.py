@@ -61,8 +61,9 @@ class IcebergTarget:
             self._open_light(planned, request, changes, properties)
             return
         if self._info is None:
-            # Each task keeps one open file per partition, so rows need not be sorted by partition.
-            properties["write.spark.fanout.enabled"] = "true"
+            # Spark's tasks sort their rows by partition. Otherwise each keeps a file open per partition, and every open
+            # file buffers a row group: a file with thousands of partitions ran out of memory.
+            properties["write.spark.fanout.enabled"] = "false"
             self._run(statements.create(self._table, planned, "iceberg", request.partition_by, properties))
             if request.sort_by:
                 self._run(f"ALTER TABLE {self._table} WRITE ORDERED BY {request.sort_by}")
