@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.audit import ALL, audit
 from tests.conftest import LAKE, Command, command_for, stop_spark
 from tests.repetitions import repetitions
 
@@ -138,11 +139,12 @@ def test_killed_at_any_moment_the_same_command_completes_it(
     for moment in range(moments):
         table = f"killed.{table_format}_{moment}"
         delay = chance.uniform(0.05, clean_run)
-        process = start(home, str(big), "--into", table, *options)
-        time.sleep(delay)
-        process.kill()
-        process.communicate()
-        again = command("ingest", str(big), "--into", table, *options)
+        with audit(lake, {table: ALL}, refs={"ingest_*"}, leaves=True):
+            process = start(home, str(big), "--into", table, *options)
+            time.sleep(delay)
+            process.kill()
+            process.communicate()
+            again = command("ingest", str(big), "--into", table, *options)
         if again.returncode or row_counts(lake, table) != (ROWS, ROWS):
             wrong.append((moment, round(delay, 2), again.returncode, again.stderr, *row_counts(lake, table)))
     assert wrong == []
@@ -155,13 +157,14 @@ def test_a_killed_ingest_leaves_the_table_as_it_was(
     (tmp_path / "first.csv").write_text("id,name\n-1,first\n")
     lake.ingest(tmp_path / "first.csv", into="killed.before")
     before = lake.describe("killed.before")
-    process = start(home, str(big), "--into", "killed.before")
-    wait_for_a_branch(home)
-    process.kill()
-    process.communicate()
-    assert lake.describe("killed.before") == before
-    # The new column and the rows come together, or not at all.
-    assert lake.ingest(big, into="killed.before").inserted == ROWS
+    with audit(lake, {"killed.before": {"id": range(ROWS)}}, refs={"ingest_*"}, leaves=True):
+        process = start(home, str(big), "--into", "killed.before")
+        wait_for_a_branch(home)
+        process.kill()
+        process.communicate()
+        assert lake.describe("killed.before") == before
+        # The new column and the rows come together, or not at all.
+        assert lake.ingest(big, into="killed.before").inserted == ROWS
     assert len(lake.history("killed.before")) == 2
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.audit import ALL, audit
 from tests.conftest import LAKE, Command
 from tests.repetitions import repetitions
 from tests.servers.postgres import running_server
@@ -132,6 +133,16 @@ def published(done: subprocess.CompletedProcess[str]) -> str:
 
 def kill_and_complete(victim: Victim, complete: Callable[[str], subprocess.CompletedProcess[str]]) -> None:
     """Kill runs at steps chosen at random and at the publish, then have the work completed."""
+    rejected = [f"{table}__rejected" for table in victim.tables]
+    with audit(victim.lake, dict.fromkeys((*victim.tables, *rejected), ALL), refs={"run_*"}, leaves=True):
+        killed = kill_often(victim)
+        published(complete(killed))
+    assert victim.contents() == victim.after
+    assert "There was nothing new" in victim.command("run", victim.pipeline).stderr
+
+
+def kill_often(victim: Victim) -> str:
+    """Kill runs; returns one that was not published."""
     chance = random.Random(5)
     killed = ""
     kills = 0
@@ -145,9 +156,7 @@ def kill_and_complete(victim: Victim, complete: Callable[[str], subprocess.Compl
         killed = run if state == "killed" else killed
         if state == "published":
             victim.revert(run or victim.lake.runs()[0].id)
-    published(complete(killed))
-    assert victim.contents() == victim.after
-    assert "There was nothing new" in victim.command("run", victim.pipeline).stderr
+    return killed
 
 
 def test_a_killed_market_run_leaves_the_old_or_the_new_and_a_second_run_completes_it(
