@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,23 +12,17 @@ import pytest
 from tests.conftest import cache_only
 from tests.everything import ALL, everything
 from tests.servers.nessie import NessieServer
-from tests.servers.ports import free_port
 from tests.servers.s3 import S3Server
+from tests.servers.spark_connect import connect_server
 from tests.servers.stack import Stack
 
-from lakehouse.config.load import dump_settings, load_settings
-from lakehouse.config.settings import Settings
+from lakehouse.config.load import load_settings
 from lakehouse.engines.trino import Trino, TrinoSettings
 from lakehouse.pipelines.market.sample import write_day
 from lakehouse.pipelines.social import sample as social
 from lakehouse.pipelines.taxi.sample import write_month
-from lakehouse.process.sockets import accepts_connections
-from lakehouse.stack.fetch import fetch
-from lakehouse.stack.services.connect import JAR
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.stretch("nessie")]
-
-_START_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
@@ -87,25 +76,3 @@ def test_pipelines_run_through_spark_connect_unchanged(stack: Stack, embedded: E
         there = everything({**embedded.sources, **lake, "LAKE_SPARK__MASTER": url}, "market", "taxi")
     assert there["states"] == {name: ["published", "nothing"] for name in ("market", "taxi")}
     assert there["rows"] == {name: embedded.made["rows"][name] for name in there["rows"]}
-
-
-@contextmanager
-def connect_server(settings: Settings) -> Iterator[str]:
-    """A Spark Connect server for some lake, as `lake up connect` starts it."""
-    ports = {"connect_port": free_port(), "connect_ui_port": free_port()}
-    settings = replace(settings, stack=replace(settings.stack, **ports))  # type: ignore[arg-type]
-    fetch(settings, (JAR,), lambda _: nullcontext())
-    command = [sys.executable, "-m", "lakehouse.stack.connect_server"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    assert process.stdin
-    process.stdin.write(dump_settings(settings))
-    process.stdin.close()
-    try:
-        deadline = time.monotonic() + _START_TIMEOUT_S
-        while not accepts_connections("127.0.0.1", ports["connect_port"]):
-            assert process.poll() is None and time.monotonic() < deadline, "Spark Connect did not start"
-            time.sleep(0.2)
-        yield f"sc://127.0.0.1:{ports['connect_port']}"
-    finally:
-        process.terminate()
-        process.wait(60)

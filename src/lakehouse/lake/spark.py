@@ -161,6 +161,12 @@ def spark_conf(backend: Backend) -> Mapping[str, str]:
         # `${env:…}` in a statement would be replaced after the guard has read it.
         "spark.sql.variable.substitute": "false",
         "spark.sql.session.timeZone": "UTC",
+        # The files of the lake follow the proleptic calendar, as DuckDB and Iceberg do. Spark asks, because its own once did not.
+        **{
+            f"spark.sql.{kind}RebaseModeIn{direction}": "CORRECTED"
+            for kind in ("parquet.datetime", "parquet.int96", "avro.datetime")
+            for direction in ("Read", "Write")
+        },
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # One task per core: the default of 200 writes 200 tiny files. Adaptive execution still splits large shuffles.
         "spark.sql.shuffle.partitions": str(max(os.cpu_count() or 1, 2)),

@@ -106,11 +106,12 @@ class StartedSession:
     jvm: subprocess.Popen[bytes] | None = None
     lease: Lease | None = None
     """The lease of the JVM, if it belongs to the warm Spark."""
+    url: str = ""
+    """The address of the Spark Connect server that it is a client of."""
 
-    @property
-    def is_remote(self) -> bool:
-        """Whether it is a client of Spark Connect, which is one session and cannot create another."""
-        return self.jvm is None and self.lease is None
+    def new_session(self) -> SparkSession:
+        """A session with settings and temporary views of its own."""
+        return _connected(self.url) if self.url else self.spark.newSession()
 
 
 def start_session(options: LaunchOptions) -> StartedSession:
@@ -128,10 +129,14 @@ def start_session(options: LaunchOptions) -> StartedSession:
 
 def connect(url: str) -> StartedSession:
     """Open a session on a Spark Connect server, which has its own catalogs and jars."""
+    return StartedSession(_connected(url), url=url)
+
+
+def _connected(url: str) -> SparkSession:
     try:
         from pyspark.sql import SparkSession
 
-        return StartedSession(SparkSession.builder.remote(url).getOrCreate())
+        return SparkSession.builder.remote(url).create()
     except ImportError as exc:
         raise NotInstalledError(f"the client of Spark Connect ({exc.name or 'grpcio'})", "connect") from exc
 

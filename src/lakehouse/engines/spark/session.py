@@ -140,6 +140,8 @@ class LocalSession:
             if self._started is not None:
                 from lakehouse.engines.spark.stopping import stop_session  # not for statements that need no Spark
 
+                for session in self._idle if self._started.url else ():
+                    session.stop()
                 stop_session(self._started)
             self._started = None
             self._idle.clear()
@@ -147,14 +149,13 @@ class LocalSession:
     @contextmanager
     def _borrowed(self, reuse: bool = True) -> Iterator[SparkSession]:
         """A session from the pool. Sessions are reused, because a new one has to open the catalog."""
-        root = self.spark
-        if self._started is not None and self._started.is_remote:
-            yield root
-            return
+        _ = self.spark
+        started = self._started
+        assert started is not None
         with self._lock:
             session = self._idle.pop() if self._idle else None
         if session is None:
-            session = root.newSession()
+            session = started.new_session()
             self._configure(session)
         try:
             yield session
@@ -162,6 +163,8 @@ class LocalSession:
             if reuse:
                 with self._lock:
                     self._idle.append(session)
+            elif started.url:
+                session.stop()  # closes the connection; the server stays
 
     @contextmanager
     def own(self, settings: Mapping[str, str]) -> Iterator[SparkSession]:

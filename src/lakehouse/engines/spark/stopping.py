@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,9 @@ def stop_session(started: StartedSession) -> None:
         if jvm is not None and jvm.stdin is not None:
             jvm.stdin.close()  # the JVM ends when its input closes
             jvm.wait(timeout=_STOP_TIMEOUT_S)
-        if not started.is_remote:
+        if started.url:
+            os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # set by PySpark; a Spark started later would inherit it
+        else:
             _forget(shut_down=started.lease is None)
 
 
