@@ -269,7 +269,7 @@ def a_light_run_publishes_its_tables(bench: WriteBench) -> None:
         lake.refs.branches.drop(f"run_{kept}")
 
 
-@writes("resume", several_tables=True)
+@writes("run", several_tables=True)
 def a_failed_run_leaves_only_its_branch(bench: WriteBench) -> None:
     lake, tables = bench.lake, [f"{bench.namespace}.one", f"{bench.namespace}.two"]
     pipeline = writing("audited", "failing", tables)
@@ -328,7 +328,7 @@ def a_run_replaces_its_partitions(bench: WriteBench) -> None:
         here.run("market", "2026-01-14")
 
 
-@writes("transact", "spark", spark=True)
+@writes("transact", spark=True)
 def any_work_with_spark_is_a_transaction(bench: WriteBench) -> None:
     lake, table = bench.lake, bench.five()
 
@@ -373,7 +373,7 @@ def maintenance_of_folders_keeps_every_row(bench: WriteBench) -> None:
     assert bench.ids() == [*range(1, 9)]
 
 
-@writes("export", "backup", "clone", "verify", "migrate")
+@writes("export", "backup")
 def copies_change_nothing(bench: WriteBench) -> None:
     lake, table = bench.lake, bench.five()
     bench.folder.mkdir()
@@ -383,7 +383,7 @@ def copies_change_nothing(bench: WriteBench) -> None:
         lake.verify(table)
 
 
-@writes("clone", "restore_lake")
+@writes("backup")
 def a_copy_has_no_file_too_many(bench: WriteBench) -> None:
     lake, table = bench.lake, bench.five()
     lake.ingest_rows([{"id": 2, "name": "two"}], table, key=["id"])
