@@ -23,8 +23,8 @@ def for_duckdb(statement: Statement, names: Mapping[int, str]) -> str:
     """The statement in DuckDB's dialect, with the table names at the given positions replaced."""
     if statement.tree is None:
         return statement.text
-    from lakehouse.query.sql.meaning import with_spark_semantics
     from lakehouse.query.sql.parsed import tables_of
+    from lakehouse.query.sql.spark_semantics import with_spark_semantics
 
     tree: Any = statement.tree.copy()
     # The copy lists its tables in the same order as the original did.

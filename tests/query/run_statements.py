@@ -1,4 +1,4 @@
-"""How tests ask a lake."""
+"""Run statements on a lake, or ask which engine would."""
 
 from __future__ import annotations
 
