@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow
-from tests.maintenance.desk import BY_DAY, append, catalog_of, create, delete_by_position, rows
-from tests.versioning.shop import pyiceberg
+from tests.support.damaged_tables import BY_DAY, append, catalog_of, create, delete_by_position, rows
+from tests.support.light_runs import pyiceberg
 
 from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import TableName

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from tests.maintenance.desk import append, create
+from tests.support.damaged_tables import append, create
 
 from bench.damages import ROWS, Damage, copied, one_row_commits, tiny_partitions
 from bench.maintain import compacted

@@ -135,7 +135,7 @@ def social(scratch: Path, rounds: int) -> tuple[list[Ratio], list[Figure]]:
 
 def social_once(scratch: Path) -> dict[str, float]:
     import psycopg
-    from tests.servers.stack import Stack, stack_settings
+    from tests.support.servers.stack import Stack, stack_settings
 
     from lakehouse.pipelines.social import sample
     from lakehouse.stack.native import down

@@ -18,10 +18,10 @@ from lakehouse.engines.spark.daemon.client import SOCKET
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 from lakehouse.lake.spark import spark_daemon
-from tests.servers.postgres import postgres, postgres_server
-from tests.servers.s3 import s3_server
-from tests.servers.stack import STACK, STRETCHES, stack
-from tests.watch import HomeWatch, default_homes
+from tests.support.home_watch import HomeWatch, default_homes
+from tests.support.servers.postgres import postgres, postgres_server
+from tests.support.servers.s3 import s3_server
+from tests.support.servers.stack import STACK, STRETCHES, stack
 
 __all__ = ["postgres", "postgres_server", "s3_server", "stack"]
 
@@ -197,7 +197,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def stretch_of(item: pytest.Item | None) -> str:
-    """The stretch of a test on the stack (tests/servers/stack.py)."""
+    """The stretch of a test on the stack (tests/support/servers/stack.py)."""
     if item is None or not uses(item, "stack"):
         return ""
     marker = item.get_closest_marker("stretch")
@@ -223,7 +223,7 @@ def _stop_own_sparks(folder: Path | None) -> None:
 @pytest.fixture(scope="session")
 def plugin_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with examples/plugin, installed from its own wheel."""
-    from tests.wheel import install_plugin
+    from tests.support.wheel import install_plugin
 
     return install_plugin(tmp_path_factory.mktemp("plugin"))
 

@@ -8,7 +8,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from tests.wheel import ROOT, build_wheel, install_wheel, without_checkout
+from tests.support.wheel import ROOT, build_wheel, install_wheel, without_checkout
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.cli.shell.terminal import LAKE, Terminal  # noqa: E402 - the checkout must be on the path first
+from tests.support.terminal import LAKE, Terminal  # noqa: E402 - the checkout must be on the path first
 
 COLUMNS = 100
 PAGE = ROOT / "docs" / "shell.md"

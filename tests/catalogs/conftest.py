@@ -11,11 +11,11 @@ import pytest
 from pyiceberg.catalog import Catalog as PyIceberg
 from pyiceberg.catalog import load_catalog
 from pyiceberg.types import StringType
-from tests.catalogs.apart import spark_apart
-from tests.repetitions import repetitions
 from tests.rest_catalog.conftest import Served, serving
-from tests.servers.nessie import NessieServer, nessie_server
-from tests.servers.postgres import Postgres
+from tests.support.repetitions import repetitions
+from tests.support.servers.nessie import NessieServer, nessie_server
+from tests.support.servers.postgres import Postgres
+from tests.support.spark_process import spark_apart
 
 from lakehouse.catalogs.nessie import NessieCatalog
 from lakehouse.catalogs.overlay import BranchOverlay

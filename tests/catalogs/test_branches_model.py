@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
-from tests.repetitions import repetitions
+from tests.support.repetitions import repetitions
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.names import MAIN, TableName

@@ -10,9 +10,9 @@ import pyarrow
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException
-from tests.catalogs.threads import at_once
-from tests.servers.ports import free_port
-from tests.servers.stack import Stack
+from tests.support.servers.ports import free_port
+from tests.support.servers.stack import Stack
+from tests.support.threads import at_once
 
 from lakehouse.catalogs.hive import HiveCatalog
 from lakehouse.catalogs.hive.metastore import DROPPED

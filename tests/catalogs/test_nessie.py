@@ -11,10 +11,10 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from tests.catalogs.nessie_desk import ROWS, append, branch, catalog, count, leads, theirs
-from tests.catalogs.threads import at_once
-from tests.servers.ports import free_port
-from tests.servers.web import serving
+from tests.support.nessie_catalog import ROWS, append, branch, catalog, count, leads, theirs
+from tests.support.servers.ports import free_port
+from tests.support.servers.web import serving
+from tests.support.threads import at_once
 
 from lakehouse.catalogs.nessie import NessieCatalog
 from lakehouse.catalogs.nessie.api import NessieApi

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.catalogs.nessie_desk import ROWS, append, branch, catalog, count, leads, theirs
+from tests.support.nessie_catalog import ROWS, append, branch, catalog, count, leads, theirs
 
 from lakehouse.catalogs.nessie import NessieCatalog, history, publishing, refs
 from lakehouse.catalogs.nessie.annotations import BRANCH

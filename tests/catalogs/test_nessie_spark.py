@@ -12,11 +12,11 @@ from pyiceberg.exceptions import (
     CommitFailedException,
 )
 from pyiceberg.expressions import AlwaysTrue
-from tests.catalogs.apart import SparkApart
-from tests.catalogs.nessie_desk import append, branch, catalog, count, leads, theirs
-from tests.catalogs.threads import at_once
-from tests.servers.relay import relay
-from tests.servers.s3 import S3Server
+from tests.support.nessie_catalog import append, branch, catalog, count, leads, theirs
+from tests.support.servers.relay import relay
+from tests.support.servers.s3 import S3Server
+from tests.support.spark_process import SparkApart
+from tests.support.threads import at_once
 
 from lakehouse.catalogs.nessie import NessieCatalog
 from lakehouse.core.names import TableName

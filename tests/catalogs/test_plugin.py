@@ -12,7 +12,7 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import CommitFailedException
 from tests.catalogs.conftest import IDS
-from tests.catalogs.threads import at_once
+from tests.support.threads import at_once
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.catalog import Catalog, CatalogContext

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from tests.servers.postgres import Postgres
+from tests.support.servers.postgres import Postgres
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.catalogs.sql.database import DuplicateKeyError

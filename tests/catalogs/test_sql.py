@@ -16,7 +16,7 @@ import pyarrow
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
-from tests.repetitions import repetitions
+from tests.support.repetitions import repetitions
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.catalogs.sql.sqlite import SqliteDatabase

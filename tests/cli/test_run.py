@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow
 import pytest
-from tests.transactions import ROOT, opened, writing
+from tests.support.transaction_pipelines import ROOT, opened, writing
 
 from lakehouse.cli.run import run_pipeline
 from lakehouse.cli.templates import FILES
@@ -34,7 +34,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from tests.transactions import writing
+from tests.support.transaction_pipelines import writing
 
 
 def divide(context):

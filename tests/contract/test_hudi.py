@@ -11,8 +11,8 @@ import pytest
 from tests.contract.engines import Engine, settings_of
 from tests.contract.hudi import HUDI, OurLake, SparkOnFolders, SparkOnHive, TrinoOnHive
 from tests.contract.matrix import CHANGES, FILE, ICEBERG, Desk, document
-from tests.repetitions import repetitions
-from tests.servers.stack import Stack
+from tests.support.repetitions import repetitions
+from tests.support.servers.stack import Stack
 
 from lakehouse.core.errors import EngineError, NotSupportedError, QueryRejectedError, UnknownChoiceError
 from lakehouse.core.names import TableName

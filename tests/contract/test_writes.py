@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.audit import ALL, AuditError, audit
 from tests.conftest import cache_only
 from tests.contract.writes import CASES, WriteBench, WriteCase
+from tests.support.audit import ALL, AuditError, audit
 
 from lakehouse.config.load import load_settings
 from lakehouse.copies.findings import UNREACHABLE

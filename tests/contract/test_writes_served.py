@@ -9,10 +9,10 @@ import pytest
 from tests.catalogs.conftest import served_beside
 from tests.conftest import cache_only
 from tests.contract.writes import CASES, WriteBench
-from tests.repetitions import repetitions
 from tests.rest_catalog.conftest import Served
-from tests.servers.nessie import nessie_server
-from tests.servers.s3 import S3Server
+from tests.support.repetitions import repetitions
+from tests.support.servers.nessie import nessie_server
+from tests.support.servers.s3 import S3Server
 
 from lakehouse.config.load import load_settings
 from lakehouse.lake import Lake

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow
 import pytest
-from tests.audit import ALL, Audited, AuditError, audit, audited, take_state
-from tests.transactions import writing
+from tests.support.audit import ALL, Audited, AuditError, audit, audited, take_state
+from tests.support.transaction_pipelines import writing
 
 from lakehouse.config.load import load_settings
 from lakehouse.core.requests import MaintainRequest, QueryRequest

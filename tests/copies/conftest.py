@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.copies.small_lake import SmallLake, filled_folder, put_back
+from tests.support.small_lake import SmallLake, filled_folder, put_back
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import LAKE, command_for
-from tests.copies.small_lake import SmallLake, opened
-from tests.repetitions import repetitions
+from tests.support.repetitions import repetitions
+from tests.support.small_lake import SmallLake, opened
 
 from lakehouse.config.load import load_settings
 from lakehouse.copies.backup_store import BackupError

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.copies.small_lake import opened
+from tests.support.small_lake import opened
 
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings

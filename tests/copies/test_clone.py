@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.copies.small_lake import SmallLake, opened
-from tests.maintenance.desk import FUTURE_DAYS, maintainer
+from tests.support.damaged_tables import FUTURE_DAYS, maintainer
+from tests.support.small_lake import SmallLake, opened
 
 from lakehouse.config.load import load_settings
 from lakehouse.core.errors import TableExistsError

@@ -14,11 +14,11 @@ import pytest
 from tests.catalogs.conftest import nessie_server, served_beside
 from tests.catalogs.test_sql import VERSION_1
 from tests.conftest import LAKE
-from tests.copies.small_lake import SmallLake, opened
 from tests.rest_catalog.conftest import Served
-from tests.servers.nessie import NessieServer
-from tests.servers.postgres import Postgres
-from tests.servers.s3 import S3Server
+from tests.support.servers.nessie import NessieServer
+from tests.support.servers.postgres import Postgres
+from tests.support.servers.s3 import S3Server
+from tests.support.small_lake import SmallLake, opened
 
 from lakehouse.catalogs.overlay import BranchOverlay
 from lakehouse.catalogs.rest import RestCatalog

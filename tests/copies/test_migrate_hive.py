@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.copies.small_lake import opened
 from tests.copies.test_migrate import killed_right_before_its_end
-from tests.servers.stack import Stack
+from tests.support.servers.stack import Stack
+from tests.support.small_lake import opened
 
 from lakehouse.core.errors import TableExistsError
 from lakehouse.core.names import TableName

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import command_for
-from tests.copies.damage import DAMAGES, Damage, data, metadata
-from tests.copies.small_lake import SmallLake, filled_folder, opened
+from tests.support.lake_damage import DAMAGES, Damage, data, metadata
+from tests.support.small_lake import SmallLake, filled_folder, opened
 
 from lakehouse.core.errors import NoSuchTableError
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.servers.postgres import Postgres
+from tests.support.servers.postgres import Postgres
 
 from lakehouse.catalogs.sql import open_database
 from lakehouse.core.idempotency import Database, IdempotencyStore, KeyedRequest, store_answer

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import sqlglot
 from sqlglot import exp
-from tests.frames import assert_same_frame
 from tests.runs.conftest import lake_with
+from tests.support.frames import assert_same_frame
 
 from lakehouse.lake import Lake
 from lakehouse.orchestrate.dbt import PACKAGED_PROJECT

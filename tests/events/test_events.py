@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.events.receiver import receiver
+from tests.support.event_receiver import receiver
 
 from lakehouse.config.load import load_settings
 from lakehouse.core.errors import BadSettingError, LakeError, RunBlockedError

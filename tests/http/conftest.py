@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import requests
 from tests.conftest import LAKE, cache_only
-from tests.servers.application import running
+from tests.support.servers.application import running
 
 from lakehouse.config.load import load_settings
 from lakehouse.http.app import create_app, create_service

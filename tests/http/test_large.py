@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 import requests
 from tests.http.conftest import Process, Start, wait_for
-from tests.repetitions import repetitions
+from tests.support.repetitions import repetitions
 
 #: Bytes that are sent and received; 2 GB in `make test-faults`.
 SIZE = repetitions(100 << 20, 2 << 30)

@@ -13,7 +13,7 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
-from tests.servers.ports import free_port
+from tests.support.servers.ports import free_port
 
 from lakehouse.core.errors import ServiceError, UnauthorizedError
 from lakehouse.http.oidc import OidcVerifier

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 from tests.http.conftest import Client, Served
-from tests.repetitions import repetitions
+from tests.support.repetitions import repetitions
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.repetitions import repetitions
+from tests.support.repetitions import repetitions
 
 from lakehouse.ingest.work_folder import work_folder
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Command, command_for
-from tests.ingest_fixture import IngestFixture
+from tests.support.ingest_fixture import IngestFixture
 
 from lakehouse.config.settings import Settings
 from lakehouse.lake import Lake

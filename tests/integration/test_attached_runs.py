@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.conftest import LAKE
-from tests.repetitions import repetitions
+from tests.support.repetitions import repetitions
 
 from lakehouse.config.settings import Settings
 from lakehouse.engines.spark.java import find_java

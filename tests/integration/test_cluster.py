@@ -1,6 +1,6 @@
 """The pipelines on a standalone Spark cluster, unchanged.
 
-The executors cannot read the driver's folders (tests/servers/cluster.py): files that are downloaded and rows that are staged must be in
+The executors cannot read the driver's folders (tests/support/servers/cluster.py): files that are downloaded and rows that are staged must be in
 the lake's storage. That the rows are those of a single process, tests/integration/test_pipelines_stack.py shows on another lake.
 """
 
@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 from pyarrow.parquet import read_metadata
-from tests.servers.cluster import Cluster, cluster
-from tests.servers.postgres import Postgres
-from tests.servers.s3 import S3Server
-from tests.servers.web import serving
+from tests.support.servers.cluster import Cluster, cluster
+from tests.support.servers.postgres import Postgres
+from tests.support.servers.s3 import S3Server
+from tests.support.servers.web import serving
 
 from lakehouse.pipelines.market.sample import write_day
 from lakehouse.pipelines.social import sample as social

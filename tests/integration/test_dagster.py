@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from tests.conftest import LAKE
-from tests.servers.ports import free_port
+from tests.support.servers.ports import free_port
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.servers.stack import Stack
+from tests.support.servers.stack import Stack
 
 from lakehouse.lake import Lake
 from lakehouse.pipelines.taxi.sample import write_month

@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.servers.stack import Stack
+from tests.support.servers.stack import Stack
 
 from lakehouse.catalogs.hive.metastore import Metastore
 from lakehouse.config.profiles import resolve_profile

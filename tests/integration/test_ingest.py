@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Command
-from tests.ingest_fixture import IngestFixture, both_formats, counts
+from tests.support.ingest_fixture import IngestFixture, both_formats, counts
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import LakeError, TableError

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.ingest_fixture import IngestFixture
+from tests.support.ingest_fixture import IngestFixture
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.config.settings import Settings

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.audit import ALL, audit
 from tests.conftest import LAKE, Command, command_for, stop_spark
-from tests.repetitions import repetitions
+from tests.support.audit import ALL, audit
+from tests.support.repetitions import repetitions
 
 from lakehouse.config.load import load_settings
 from lakehouse.lake import Lake

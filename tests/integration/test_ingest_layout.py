@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.ingest_fixture import IngestFixture
-from tests.repetitions import repetitions
+from tests.support.ingest_fixture import IngestFixture
+from tests.support.repetitions import repetitions
 
 from lakehouse.core.errors import NotSupportedError
 

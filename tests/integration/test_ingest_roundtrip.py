@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.ingest.files.test_roundtrip import CELLS, DIALECTS
-from tests.repetitions import repetitions
+from tests.support.repetitions import repetitions
 
 from lakehouse.core.requests import ReadOptions
 from lakehouse.lake import Lake

@@ -17,7 +17,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 from tests.conftest import Command, cache_only, command_for, stop_spark
-from tests.servers.s3 import S3Server
+from tests.support.servers.s3 import S3Server
 
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.ingest_fixture import IngestFixture, both_formats, counts, one_format_or_both
-from tests.repetitions import repetitions
+from tests.support.ingest_fixture import IngestFixture, both_formats, counts, one_format_or_both
+from tests.support.repetitions import repetitions
 
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.ingest.errors import ContractError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Command, stop_spark
-from tests.servers.s3 import S3Server
+from tests.support.servers.s3 import S3Server
 
 from lakehouse.pipelines.market.sample import write_day
 

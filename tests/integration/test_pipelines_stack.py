@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 import pytest
 from tests.conftest import cache_only
-from tests.everything import ALL, everything
-from tests.servers.nessie import NessieServer
-from tests.servers.s3 import S3Server
-from tests.servers.spark_connect import connect_server
-from tests.servers.stack import Stack
+from tests.support.all_pipelines import ALL, everything
+from tests.support.servers.nessie import NessieServer
+from tests.support.servers.s3 import S3Server
+from tests.support.servers.spark_connect import connect_server
+from tests.support.servers.stack import Stack
 
 from lakehouse.config.load import load_settings
 from lakehouse.engines.trino import Trino, TrinoSettings

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.servers.stack import Stack
+from tests.support.servers.stack import Stack
 
 from lakehouse.config.profiles import resolve_profile
 from lakehouse.lake import Lake

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import stop_spark
-from tests.repetitions import REPEAT
-from tests.wheel import build_wheel, install_wheel, without_checkout
+from tests.support.repetitions import REPEAT
+from tests.support.wheel import build_wheel, install_wheel, without_checkout
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

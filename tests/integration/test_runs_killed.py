@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.audit import ALL, audit
 from tests.conftest import LAKE, Command
-from tests.repetitions import repetitions
-from tests.servers.postgres import running_server
+from tests.support.audit import ALL, audit
+from tests.support.repetitions import repetitions
+from tests.support.servers.postgres import running_server
 
 from lakehouse.lake import Lake
 from lakehouse.pipelines.market.sample import write_day

@@ -12,7 +12,7 @@ import pytest
 import requests
 from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
 from tests.http.conftest import Client, Served, running
-from tests.servers.stack import Stack
+from tests.support.servers.stack import Stack
 
 from lakehouse.config.profiles import resolve_profile
 from lakehouse.core.errors import LakeError

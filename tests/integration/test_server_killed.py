@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import LAKE, command_for
-from tests.repetitions import repetitions
-from tests.servers.stack import Stack
+from tests.support.repetitions import repetitions
+from tests.support.servers.stack import Stack
 
 from lakehouse.config.settings import Settings
 from lakehouse.engines.trino import Trino, TrinoSettings

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.cli.shell.terminal import CTRL_C, Terminal, shell
+from tests.support.terminal import CTRL_C, Terminal, shell
 
 from lakehouse.config.settings import Settings
 from lakehouse.lake import Lake

@@ -14,8 +14,8 @@ from typing import Any
 import pyspark
 import pytest
 from tests.conftest import command_for
-from tests.repetitions import repetitions
-from tests.servers.stack import Stack
+from tests.support.repetitions import repetitions
+from tests.support.servers.stack import Stack
 
 from lakehouse.config.profiles import resolve_profile
 from lakehouse.core.errors import LakeError

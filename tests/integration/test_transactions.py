@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.audit import audit
-from tests.repetitions import repetitions
-from tests.servers.nessie import NessieServer, nessie_server
-from tests.servers.postgres import Postgres
-from tests.transactions import NESSIE_STEPS, STEPS, command, environment, opened, write, writing
+from tests.support.audit import audit
+from tests.support.repetitions import repetitions
+from tests.support.servers.nessie import NessieServer, nessie_server
+from tests.support.servers.postgres import Postgres
+from tests.support.transaction_pipelines import NESSIE_STEPS, STEPS, command, environment, opened, write, writing
 
 from lakehouse.core.names import TableName
 from lakehouse.lake import Lake

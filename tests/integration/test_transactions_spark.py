@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Command
-from tests.ingest_fixture import IngestFixture
 from tests.runs.conftest import lake_with
+from tests.support.ingest_fixture import IngestFixture
 
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import TableName

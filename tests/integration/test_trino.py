@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.servers.stack import SEEN_BY_TRINO, Stack
+from tests.support.servers.stack import SEEN_BY_TRINO, Stack
 
 from lakehouse.core.errors import EngineError, NotSupportedError, QueryRejectedError
 from lakehouse.engines.trino import Trino, TrinoSettings

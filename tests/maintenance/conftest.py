@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.versioning.shop import with_settings
+from tests.support.light_runs import with_settings
 
 from lakehouse.lake import Lake
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.catalogs.conftest import Bench, bench, served_beside
 from tests.conftest import cache_only
-from tests.maintenance.desk import FUTURE_DAYS, T, append, create, delete, maintainer
-from tests.servers.nessie import nessie_server
-from tests.servers.s3 import S3Server
-from tests.versioning.shop import pyiceberg
+from tests.support.damaged_tables import FUTURE_DAYS, T, append, create, delete, maintainer
+from tests.support.light_runs import pyiceberg
+from tests.support.servers.nessie import nessie_server
+from tests.support.servers.s3 import S3Server
 
 from lakehouse.catalogs.nessie import NessieCatalog
 from lakehouse.config.load import load_settings

@@ -9,7 +9,7 @@ import pyarrow
 import pytest
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import StringType
-from tests.maintenance.desk import (
+from tests.support.damaged_tables import (
     BY_DAY,
     NAME,
     T,
@@ -25,7 +25,7 @@ from tests.maintenance.desk import (
     maintainer,
     opened,
 )
-from tests.versioning.shop import pyiceberg
+from tests.support.light_runs import pyiceberg
 
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.lake import Lake
@@ -147,7 +147,7 @@ def test_a_writer_that_read_before_the_compaction_and_commits_after_it_loses_not
     damaged(lake)
     theirs = pyiceberg(lake).load_table(T)  # at the state before
     lake.maintain(T)
-    from tests.maintenance.desk import rows
+    from tests.support.damaged_tables import rows
 
     try:
         theirs.append(rows([100]))
@@ -170,7 +170,7 @@ def test_a_branch_with_changes_keeps_its_table_from_maintenance(lake: Lake) -> N
 def test_a_protected_main_accepts_maintenance(home: object) -> None:
     from pathlib import Path
 
-    from tests.versioning.shop import with_settings
+    from tests.support.light_runs import with_settings
 
     assert isinstance(home, Path)
     with with_settings(home, branches__protected=["main"]) as lake:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.maintenance.desk import (
+from tests.support.damaged_tables import (
     FUTURE_DAYS,
     NAME,
     T,
@@ -23,7 +23,7 @@ from tests.maintenance.desk import (
     maintainer,
     rows,
 )
-from tests.versioning.shop import pyiceberg
+from tests.support.light_runs import pyiceberg
 
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.names import TableName

@@ -9,7 +9,7 @@ import sqlite3
 import time
 import uuid
 
-from tests.maintenance.desk import (
+from tests.support.damaged_tables import (
     T,
     append,
     create,

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.conftest import LAKE
-from tests.maintenance.desk import maintainer
+from tests.support.damaged_tables import maintainer
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import StatementRefusedError, WhenError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.maintenance.test_hudi import maintainer, names, request, with_small_files
-from tests.servers.stack import Stack
+from tests.support.servers.stack import Stack
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.stretch("hive")]
 

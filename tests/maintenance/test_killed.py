@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.audit import audit
-from tests.maintenance.desk import T, append, damaged, data_files, ids
-from tests.repetitions import repetitions
-from tests.versioning.shop import with_settings
+from tests.support.audit import audit
+from tests.support.damaged_tables import T, append, damaged, data_files, ids
+from tests.support.light_runs import with_settings
+from tests.support.repetitions import repetitions
 
 LAKE = Path(sys.executable).parent / "lake"
 SETTINGS = {"LAKE_MAINTENANCE__KEEP_DAYS": "0", "LAKE_MAINTENANCE__KEEP_SNAPSHOTS": "1"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.maintenance.desk import FUTURE_DAYS, T, append, catalog_of, create, damaged, data_files, maintainer
+from tests.support.damaged_tables import FUTURE_DAYS, T, append, catalog_of, create, damaged, data_files, maintainer
 
 from lakehouse.core.errors import BadNameError
 from lakehouse.core.files import local_path

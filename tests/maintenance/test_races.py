@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from tests.maintenance.desk import (
+from tests.maintenance.test_sweep import NOW, racing, slow_writer
+from tests.support.damaged_tables import (
     FUTURE_DAYS,
     NAME,
     T,
@@ -26,8 +27,7 @@ from tests.maintenance.desk import (
     opened,
     rows,
 )
-from tests.maintenance.test_sweep import NOW, racing, slow_writer
-from tests.versioning.shop import pyiceberg
+from tests.support.light_runs import pyiceberg
 
 from lakehouse.core.errors import LakeError
 from lakehouse.core.names import TableName

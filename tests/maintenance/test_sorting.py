@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.maintenance.desk import BY_DAY, NAME, T, append, catalog_of, create, data_files, maintainer, opened
+from tests.support.damaged_tables import BY_DAY, NAME, T, append, catalog_of, create, data_files, maintainer, opened
 
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.lake import Lake

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pyarrow
 import pytest
-from tests.maintenance.desk import before_publish, maintainer, opened
-from tests.versioning.shop import pyiceberg
+from tests.support.damaged_tables import before_publish, maintainer, opened
+from tests.support.light_runs import pyiceberg
 
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import MaintainRequest

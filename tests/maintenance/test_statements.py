@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Command
-from tests.maintenance.desk import (
+from tests.support.damaged_tables import (
     FUTURE_DAYS,
     NAME,
     T,
@@ -19,7 +19,7 @@ from tests.maintenance.desk import (
     expire_all,
     ids,
 )
-from tests.versioning.shop import run, with_settings
+from tests.support.light_runs import run, with_settings
 
 from lakehouse.core.errors import LakeError, NoSuchCommitError, StatementRefusedError
 from lakehouse.lake import Lake
@@ -73,7 +73,7 @@ def test_a_revert_to_what_was_removed_is_refused_and_changes_nothing(lake: Lake)
     for tag in ("run_one", "run_two"):
         lake.refs.branches.drop_tag(tag)
     pointer = catalog_of(lake).pointer(NAME)
-    from tests.maintenance.desk import maintainer
+    from tests.support.damaged_tables import maintainer
 
     from lakehouse.core.requests import MaintainRequest
 

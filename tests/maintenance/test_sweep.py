@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.audit import audited, take_state
-from tests.maintenance.desk import (
+from tests.support.audit import audited, take_state
+from tests.support.damaged_tables import (
     FUTURE_DAYS,
     NAME,
     T,
@@ -31,7 +31,7 @@ from tests.maintenance.desk import (
     rows,
     stored_files,
 )
-from tests.versioning.shop import pyiceberg, run, with_settings
+from tests.support.light_runs import pyiceberg, run, with_settings
 
 from lakehouse.core.errors import MaintenanceRunningError
 from lakehouse.core.requests import MaintainRequest

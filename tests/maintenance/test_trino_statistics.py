@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow
 import pytest
-from tests.maintenance.desk import maintainer
-from tests.servers.stack import Stack
-from tests.versioning.shop import pyiceberg
+from tests.support.damaged_tables import maintainer
+from tests.support.light_runs import pyiceberg
+from tests.support.servers.stack import Stack
 
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import MaintainRequest

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.maintenance.desk import T, damaged, data_files, ids
-from tests.versioning.shop import with_settings
+from tests.support.damaged_tables import T, damaged, data_files, ids
+from tests.support.light_runs import with_settings
 
 from lakehouse.maintenance.policy import MaintenanceSettings
 from lakehouse.orchestrate.assets import RESOURCE, LakeResource

@@ -6,8 +6,8 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from tests.servers.ports import free_port
-from tests.servers.web import Web, serving
+from tests.support.servers.ports import free_port
+from tests.support.servers.web import Web, serving
 
 from lakehouse.process.http_client import TIMEOUT, HttpRequest, NoAnswerError, send, stream
 

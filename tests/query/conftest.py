@@ -1,5 +1,5 @@
 """Fixtures: a lake whose tables PyIceberg made."""
 
-from tests.shop_lake import emptied, open_lake, own_lake, pyiceberg, shop, shop_home
+from tests.support.shop_lake import emptied, open_lake, own_lake, pyiceberg, shop, shop_home
 
 __all__ = ["emptied", "open_lake", "own_lake", "pyiceberg", "shop", "shop_home"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow
 import pytest
-from tests.query.run_statements import rows
+from tests.support.run_statements import rows
 
 from lakehouse.core.errors import (
     QueryRejectedError,

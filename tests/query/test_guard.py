@@ -6,8 +6,8 @@ import random
 import re
 
 import pytest
-from tests.query.statements import ALLOWED_SPARK, ALLOWED_TRINO, REFUSED_SPARK, REFUSED_TRINO
-from tests.repetitions import repetitions
+from tests.support.repetitions import repetitions
+from tests.support.statement_corpus import ALLOWED_SPARK, ALLOWED_TRINO, REFUSED_SPARK, REFUSED_TRINO
 
 from lakehouse.core.errors import LakeError
 from lakehouse.query.sql.parser import parse

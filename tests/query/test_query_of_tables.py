@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
-from tests.query.run_statements import choice, rows
+from tests.support.run_statements import choice, rows
 
 from lakehouse.core.errors import (
     NoSuchTableError,

@@ -13,7 +13,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import IntegerType, NestedField
-from tests.query.run_statements import choice, rows
+from tests.support.run_statements import choice, rows
 
 from lakehouse.core.errors import (
     NoSuchTableError,

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import requests
 from pyiceberg.catalog.rest import RestCatalog
-from tests.servers.application import running
-from tests.servers.postgres import Postgres
+from tests.support.servers.application import running
+from tests.support.servers.postgres import Postgres
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.rest_catalog.app import create_app

@@ -10,7 +10,7 @@ import psutil
 import pytest
 import requests
 from fastapi import FastAPI
-from tests.servers.application import running
+from tests.support.servers.application import running
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.errors import BadSettingError, EngineUnreachableError

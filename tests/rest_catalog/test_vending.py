@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from pyarrow.fs import FileSelector, S3FileSystem
 from tests.rest_catalog.conftest import Serve, make_table
-from tests.servers.ports import free_port
-from tests.servers.started import wait_until
+from tests.support.servers.ports import free_port
+from tests.support.servers.started import wait_until
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.config.load import load_settings

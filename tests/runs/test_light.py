@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.transactions import opened
+from tests.support.transaction_pipelines import opened
 
 from lakehouse.core.errors import BadDeclarationError, NotSupportedError, RunBlockedError
 from lakehouse.lake import Lake

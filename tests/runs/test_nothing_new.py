@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.runs.conftest import lake_with
-from tests.transactions import opened
+from tests.support.transaction_pipelines import opened
 
 from lakehouse.pipelines.files.pipeline import files
 from lakehouse.runs.records import RunLog

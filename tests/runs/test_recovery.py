@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.transactions import opened
+from tests.support.transaction_pipelines import opened
 
 from lakehouse.core.errors import RunConflictError
 from lakehouse.core.requests import RunRequest
@@ -17,7 +17,7 @@ _FIRST = """
 import sys
 from pathlib import Path
 import pyarrow as pa
-from tests.transactions import opened
+from tests.support.transaction_pipelines import opened
 from lakehouse.core.requests import RunRequest
 from lakehouse.pipelines import Pipeline, Table
 

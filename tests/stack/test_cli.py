@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import LAKE, Command
-from tests.servers.stack import free_ports
+from tests.support.servers.stack import free_ports
 
 Lake = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import requests
-from tests.servers.stack import stack_settings
+from tests.support.servers.stack import stack_settings
 
 from lakehouse.cli.app import run
 from lakehouse.config.endpoints import endpoints_of

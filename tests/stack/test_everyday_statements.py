@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 import pytest
 from tests.query.test_tpc import texts, with_namespace, written_to
-from tests.repetitions import repetitions
-from tests.servers.stack import Stack
+from tests.support.repetitions import repetitions
+from tests.support.servers.stack import Stack
 
 from lakehouse.engines.duckdb.connection import load_extension
 from lakehouse.lake import Lake

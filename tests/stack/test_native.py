@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
-from tests.servers.stack import free_ports, stack_settings
+from tests.support.servers.stack import free_ports, stack_settings
 
 from lakehouse.config.endpoints import Database, endpoints_of
 from lakehouse.config.settings import Settings

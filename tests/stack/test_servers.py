@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 import trino
 from pyiceberg.catalog import load_catalog
-from tests.repetitions import repetitions
-from tests.servers.stack import Stack, free_ports, stack_settings
+from tests.support.repetitions import repetitions
+from tests.support.servers.stack import Stack, free_ports, stack_settings
 
 from lakehouse.config.stack import StackSettings
 from lakehouse.core.names import TableName

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow.fs import FileSelector, S3FileSystem
 from pyiceberg.catalog import load_catalog
-from tests.servers.stack import Stack
+from tests.support.servers.stack import Stack
 from trino.dbapi import connect
 from trino.exceptions import TrinoUserError
 

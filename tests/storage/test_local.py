@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.repetitions import repetitions
+from tests.support.repetitions import repetitions
 
 from lakehouse.catalogs.sql.sqlite import SqliteDatabase
 from lakehouse.core.errors import DiskFullError, HomeError, LakeError

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.servers.s3 import S3Server
+from tests.support.servers.s3 import S3Server
 
 from lakehouse.core.errors import (
     AccessDeniedError,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import cache_only
-from tests.servers.s3 import S3Server
+from tests.support.servers.s3 import S3Server
 
 from lakehouse.config.load import load_settings
 from lakehouse.core.errors import StorageError

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.transactions import opened
-from tests.versioning.shop import ONE, TWO, run
+from tests.support.light_runs import ONE, TWO, run
+from tests.support.transaction_pipelines import opened
 
 from lakehouse.lake import Lake
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.versioning.shop import ONE, TWO, names_in, run, stranger_adds, with_settings
+from tests.support.light_runs import ONE, TWO, names_in, run, stranger_adds, with_settings
 
 from lakehouse.core.errors import (
     BadSettingError,

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.rest_catalog.conftest import serving
-from tests.servers.nessie import NessieServer, nessie_server
-from tests.servers.postgres import Postgres
-from tests.servers.relay import Relay, relay
-from tests.transactions import opened
-from tests.versioning.shop import ONE, TWO, names_in, run
+from tests.support.light_runs import ONE, TWO, names_in, run
+from tests.support.servers.nessie import NessieServer, nessie_server
+from tests.support.servers.postgres import Postgres
+from tests.support.servers.relay import Relay, relay
+from tests.support.transaction_pipelines import opened
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.errors import CatalogUnreachableError

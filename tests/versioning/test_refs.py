@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from tests.versioning.shop import ONE, TWO, names_in, pyiceberg, run, stranger_adds
+from tests.support.light_runs import ONE, TWO, names_in, pyiceberg, run, stranger_adds
 
 from lakehouse.core.errors import (
     BadNameError,

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.transactions import writing
-from tests.versioning.shop import ONE, TWO, names_in, run
+from tests.support.light_runs import ONE, TWO, names_in, run
+from tests.support.transaction_pipelines import writing
 
 from lakehouse.core.errors import (
     RunBlockedError,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import create_shop
-from tests.cli.shell.terminal import Terminal, shell
+from tests.support.terminal import Terminal, shell
 
 
 @pytest.fixture(scope="module")

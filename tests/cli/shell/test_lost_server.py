@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.cli.shell.terminal import LAKE, Terminal
+from tests.support.terminal import LAKE, Terminal
 
 from lakehouse.http.keys import KeyRequest, KeyStore
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
-from tests.cli.shell.terminal import CTRL_C, CTRL_D, CTRL_R, LAKE, TAB, UP, Terminal, shell
+from tests.support.terminal import CTRL_C, CTRL_D, CTRL_R, LAKE, TAB, UP, Terminal, shell
 
 from lakehouse.cli.shell.display import Display
 

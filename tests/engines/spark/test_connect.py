@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import cache_only
-from tests.servers.spark_connect import connect_server
+from tests.support.servers.spark_connect import connect_server
 
 from lakehouse.config.load import load_settings
 from lakehouse.lake import Lake

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.avro.file import AvroFile as TheirFile
 from pyiceberg.io.pyarrow import PyArrowFileIO
-from tests.copies.small_lake import opened
+from tests.support.small_lake import opened
 
 from lakehouse.formats.iceberg import avro, relocate
 from lakehouse.formats.iceberg.avro import AvroError

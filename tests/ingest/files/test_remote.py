@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from tests.servers.s3 import S3Server
+from tests.support.servers.s3 import S3Server
 
 from lakehouse.core.errors import DiskFullError, LakeError, NoSuchBucketError, StorageError
 from lakehouse.ingest.files import SourceFile, content_hash, discover, fetch_remote

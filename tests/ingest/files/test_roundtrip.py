@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.repetitions import repetitions
+from tests.support.repetitions import repetitions
 
 from .conftest import ReadResult, read_paths
 

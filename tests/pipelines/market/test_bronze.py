@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.frames import assert_same_frame
+from tests.support.frames import assert_same_frame
 
 from lakehouse.pipelines.market.bronze import minute_aggs
 

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.frames import assert_same_frame
+from tests.support.frames import assert_same_frame
 
 from lakehouse.pipelines.market.silver import minute_aggs
 

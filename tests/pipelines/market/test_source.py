@@ -19,7 +19,7 @@ from lakehouse.storage.s3 import S3
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from tests.servers.s3 import S3Server
+    from tests.support.servers.s3 import S3Server
 
 DAY = "2026-01-14"
 NOW = datetime(2026, 1, 16, 12, tzinfo=UTC)
@@ -99,7 +99,7 @@ def rows(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
 def test_a_line_becomes_a_typed_row_that_knows_its_file(spark: SparkSession, tmp_path: Path) -> None:
     file = flat_file(tmp_path / "2026-01-14.csv.gz", BAR, modified=datetime(2026, 1, 15, 12, tzinfo=UTC))
     batch = read(context_of(spark, tmp_path))
-    from tests.frames import assert_same_frame
+    from tests.support.frames import assert_same_frame
 
     shape = (
         "ticker string, volume bigint, open decimal(18,6), close decimal(18,6), high decimal(18,6), low decimal(18,6), "

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from tests.servers.postgres import Postgres
+from tests.support.servers.postgres import Postgres
 
 from lakehouse.core.errors import RunConflictError, SourceError
 from lakehouse.engines.duckdb import DuckDB

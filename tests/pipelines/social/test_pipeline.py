@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from tests.runs.conftest import without_spark
-from tests.servers.postgres import Postgres
+from tests.support.servers.postgres import Postgres
 
 from lakehouse.core.raw import LocalRawArea
 from lakehouse.lake import Lake

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.servers.postgres import Postgres
+from tests.support.servers.postgres import Postgres
 
 from lakehouse.pipelines.social import sample as social
 

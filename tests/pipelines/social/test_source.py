@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.servers.postgres import Postgres
+from tests.support.servers.postgres import Postgres
 
 from lakehouse.core.errors import BadSettingError, LakeError, SourceError
 from lakehouse.core.raw import LocalRawArea

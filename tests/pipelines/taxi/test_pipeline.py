@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.pipelines.taxi.test_silver import PUBLISHED, published
 from tests.runs.conftest import lake_with
-from tests.servers.web import serving
+from tests.support.servers.web import serving
 
 from lakehouse.core.errors import LakeError
 from lakehouse.lake import Lake

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.frames import assert_same_frame
+from tests.support.frames import assert_same_frame
 
 from lakehouse.pipelines.taxi.silver import PAYMENT_TYPES, TRIP_KEY, stg_yellow_trips
 

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.repetitions import repetitions
+from tests.support.repetitions import repetitions
 
 from lakehouse.core.errors import QueryRejectedError
 from lakehouse.core.statement import Statement

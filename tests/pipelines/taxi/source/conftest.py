@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.servers.web import Web, serving
+from tests.support.servers.web import Web, serving
 
 from lakehouse.core.raw import LocalRawArea
 from lakehouse.pipelines.model import SourceContext

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.pipelines.taxi.source.conftest import FILE, MONTH
-from tests.servers.web import Web, serving
+from tests.support.servers.web import Web, serving
 
 from lakehouse.core.errors import SourceError
 from lakehouse.pipelines.taxi.source.download import DownloadRequest, RetryPolicy, download

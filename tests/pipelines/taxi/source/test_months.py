@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.pipelines.taxi.source.conftest import FILE, NOW, Contexts
-from tests.servers.web import Web, serving
+from tests.support.servers.web import Web, serving
 
 from lakehouse.core.errors import BadSettingError, SourceError
 from lakehouse.pipelines.taxi.source.months import find_month, list_months

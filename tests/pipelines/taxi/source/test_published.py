@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.pipelines.taxi.months import read_month
 from tests.pipelines.taxi.source.conftest import FILE, NOW, Contexts
+from tests.support.taxi_months import read_month
 
 from lakehouse.core.errors import SourceError
 from lakehouse.pipelines.taxi import source as taxi

@@ -18,10 +18,10 @@ from lakehouse.core.names import TableName
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.lake import Lake
 from lakehouse.pipelines import LightContext
-from tests.audit import ALL, AuditError, audit, audited, take_state
-from tests.maintenance.desk import catalog_of, opened
-from tests.transactions import writing
-from tests.versioning.shop import pyiceberg, run, with_settings
+from tests.support.audit import ALL, AuditError, audit, audited, take_state
+from tests.support.damaged_tables import catalog_of, opened
+from tests.support.light_runs import pyiceberg, run, with_settings
+from tests.support.transaction_pipelines import writing
 
 DAYS, OTHER = "shop.days", "shop.other"
 

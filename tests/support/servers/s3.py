@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.servers.ports import free_port
-from tests.servers.started import wait_until
+from tests.support.servers.ports import free_port
+from tests.support.servers.started import wait_until
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.clients import MavenArtifact

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
-from tests.servers.ports import free_port
+from tests.support.servers.ports import free_port
 
 from lakehouse.config.load import dump_settings
 from lakehouse.config.settings import Settings

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HOMES = (".lake", ".lake-demo")
 """The default home, and the one of `make demo`."""
 _EVENTS = frozenset({"open", "os.mkdir", "os.listdir", "os.scandir", "os.remove", "os.rename", "sqlite3.connect"})

@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow
 from pyiceberg.catalog import Catalog as PyIceberg
 from pyiceberg.catalog import load_catalog
-from tests.conftest import cache_only
 
 from lakehouse.config.load import load_settings
 from lakehouse.core.catalog import Catalog
@@ -23,6 +22,7 @@ from lakehouse.lake.assemble import Assembly
 from lakehouse.lake.backend import Backend
 from lakehouse.runs.model import RunRecord
 from lakehouse.runs.records import RunLog
+from tests.conftest import cache_only
 
 ROWS = pyarrow.schema([("id", pyarrow.int64()), ("name", pyarrow.string())])
 

@@ -1,6 +1,6 @@
 """Small pipelines without Spark that write several tables at once, in processes that may be killed.
 
-As a program: `python -m tests.transactions HOME WORK…`, where WORK is `write NAME RUNS TABLE…` or
+As a program: `python -m tests.support.transaction_pipelines HOME WORK…`, where WORK is `write NAME RUNS TABLE…` or
 `die STEP RUN TABLE…`; where the lake's catalog is, the environment says.
 """
 
@@ -24,7 +24,7 @@ from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 from lakehouse.pipelines import LightContext, Pipeline, Table
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SHAPE = pyarrow.schema([("run", pyarrow.string()), ("n", pyarrow.int64())])
 
 
@@ -102,7 +102,7 @@ def die_at(step: Step) -> None:
 
 
 def command(home: Path, *work: str) -> list[str]:
-    return [sys.executable, "-m", "tests.transactions", str(home), *work]
+    return [sys.executable, "-m", "tests.support.transaction_pipelines", str(home), *work]
 
 
 def environment(settings: Mapping[str, str]) -> dict[str, str]:

@@ -19,8 +19,8 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
-from tests.servers.ports import free_port
-from tests.servers.started import wait_until
+from tests.support.servers.ports import free_port
+from tests.support.servers.started import wait_until
 
 #: PostgreSQL refuses to run as root; whom the tests of a root (in a container) start it as.
 _NOBODY = 65534

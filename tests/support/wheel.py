@@ -10,7 +10,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).parent / "uv"
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.servers.ports import free_port
-from tests.servers.s3 import S3Server
-from tests.servers.started import wait_until
+from tests.support.servers.ports import free_port
+from tests.support.servers.s3 import S3Server
+from tests.support.servers.started import wait_until
 
 from lakehouse.catalogs.nessie import NessieCatalog
 from lakehouse.catalogs.nessie.api import NessieApi

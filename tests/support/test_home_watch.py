@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse import open_lake
-from tests.watch import ROOT, HomeWatch, default_homes
+from tests.support.home_watch import ROOT, HomeWatch, default_homes
 
 
 @pytest.fixture

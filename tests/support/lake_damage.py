@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyarrow import parquet
-from tests.copies.small_lake import SmallLake
 
 from lakehouse.core.files import local_path
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.formats.iceberg import avro
+from tests.support.small_lake import SmallLake
 
 ORDERS, ITEMS = TableName("shop", "orders"), TableName("shop", "items")
 

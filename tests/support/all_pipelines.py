@@ -1,6 +1,6 @@
 """All pipelines on whatever lake the environment names, twice, in a process with a Spark of its own.
 
-As a program: `python -m tests.everything PIPELINE…` prints what came of it as JSON: the states of both runs of each pipeline, and
+As a program: `python -m tests.support.all_pipelines PIPELINE…` prints what came of it as JSON: the states of both runs of each pipeline, and
 every row that it made outside of bronze.
 """
 
@@ -18,7 +18,7 @@ from lakehouse.config.load import load_settings
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ALL = ("market", "taxi", "social", "files")
 #: What differs from run to run by its nature.
 EXCEPT = {"ingested_at", "file_modified_at", "source_file"}
@@ -40,7 +40,7 @@ def made(lake: Lake, pipelines: tuple[str, ...]) -> dict[str, Any]:
 def everything(settings: Mapping[str, str], *pipelines: str) -> dict[str, Any]:
     """The same, in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.everything", *(pipelines or ALL)],
+        [sys.executable, "-m", "tests.support.all_pipelines", *(pipelines or ALL)],
         env={**os.environ, "PYTHONPATH": str(ROOT), **settings},
         capture_output=True,
         text=True,

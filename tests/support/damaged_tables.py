@@ -26,7 +26,6 @@ from pyiceberg.table import StaticTable
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
-from tests.versioning.shop import pyiceberg
 
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.files import local_path
@@ -38,6 +37,7 @@ from lakehouse.lake import Lake
 from lakehouse.maintenance.maintain import Maintainer
 from lakehouse.maintenance.report import MaintenanceReport
 from lakehouse.pyiceberg_internals import DeleteManifestWriter
+from tests.support.light_runs import pyiceberg
 
 T = "shop.sales"
 NAME = TableName.parse(T)

@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.servers.stack import free_ports
-from tests.servers.started import wait_until
+from tests.support.servers.stack import free_ports
+from tests.support.servers.started import wait_until
 
 from lakehouse.config.settings import Settings
 from lakehouse.engines.spark.java import find_java

@@ -1,6 +1,6 @@
 """Which modules of ours a command crosses: those in which one of our functions runs, in the order of the first call.
 
-python -m tests.trace cli/sql.py:sql sql "select 1"     # prints the modules as one line of JSON after the output
+python -m tests.support.call_trace cli/sql.py:sql sql "select 1"     # prints the modules as one line of JSON after the output
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ class Trace:
 
 def trace_lake(begin: str, *arguments: str, folder: Path, home: Path) -> list[str]:
     """The modules that `lake ARGUMENTS` crosses in a process of its own, as the real command."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     path = os.pathsep.join([_FOLDER.removesuffix("lakehouse/"), str(root), str(folder)])
     done = subprocess.run(
-        [sys.executable, "-m", "tests.trace", begin, *arguments],
+        [sys.executable, "-m", "tests.support.call_trace", begin, *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": path, "LAKE_HOME": str(home)},
         capture_output=True,

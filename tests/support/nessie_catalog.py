@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
-from tests.servers.nessie import NessieServer
 
 from lakehouse.catalogs.nessie import NessieCatalog
 from lakehouse.core.names import TableName
+from tests.support.servers.nessie import NessieServer
 
 ROWS = pyarrow.table({"id": [1, 2]})
 

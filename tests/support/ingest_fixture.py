@@ -10,7 +10,7 @@ import pytest
 
 from lakehouse.ingest.report import IngestReport
 from lakehouse.lake import Lake
-from tests.repetitions import repetitions
+from tests.support.repetitions import repetitions
 
 both_formats = pytest.mark.parametrize("table_format", ["iceberg", "hudi"])
 #: Hudi too in `make test-faults`: the file has other tests that try the same with Hudi.

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
-from tests.transactions import writing
 
 from lakehouse.config.load import load_settings
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
+from tests.support.transaction_pipelines import writing
 
 ONE, TWO = "shop.one", "shop.two"
 

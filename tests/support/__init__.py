@@ -1,0 +1,1 @@
+"""What several tests share: servers, lakes, writers and watchers. No test imports another test."""
