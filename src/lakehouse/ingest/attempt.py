@@ -98,7 +98,7 @@ class IngestAttempt:
         """The key columns by their clean names: as requested, or those of the table."""
         if not self.request.key:
             return self.info.key if self.info and self.request.mode != "append" else ()
-        return tuple(_resolve_column(each, columns, "key") for each in self.request.key)
+        return tuple(_resolve_column(column, columns, "key") for column in self.request.key)
 
     def _mode(self, key: Sequence[str]) -> str:
         mode = self.request.mode or ("upsert" if key else "append")

@@ -52,10 +52,10 @@ class LayoutField:
     @classmethod
     def parse(cls, text: str) -> LayoutField:
         """Parse a field as `lake describe` prints it."""
-        found = _FIELD.fullmatch(text)
-        assert found is not None
-        column = found["plain"] or found["inner"]
-        return cls(column, found["transform"] or "", found["width"] or "", found["order"] or "")
+        match = _FIELD.fullmatch(text)
+        assert match is not None
+        column = match["plain"] or match["inner"]
+        return cls(column, match["transform"] or "", match["width"] or "", match["order"] or "")
 
     def __str__(self) -> str:
         inner = ", ".join(filter(None, (self.width, f"`{self.column}`")))
@@ -69,13 +69,13 @@ class LayoutField:
 def check_layout(option: str, layout: str, columns: Sequence[str]) -> None:
     """Reject a partitioning or sort order of a new table that names an unknown column or transform."""
     for field in filter(None, map(str.strip, re.split(r",(?![^(]*\))", layout))):
-        found = _REQUESTED_FIELD.fullmatch(field)
-        if found is None:
+        match = _REQUESTED_FIELD.fullmatch(field)
+        if match is None:
             raise BadSettingError(
                 f"Invalid field in {option}: {field!r}.",
                 'Write columns and transforms as in "days(ts), bucket(16, id)".',
             )
-        transform, column = found["transform"], found["column"].strip("`")
+        transform, column = match["transform"], match["column"].strip("`")
         if transform and transform.lower() not in _TRANSFORMS:
             raise UnknownChoiceError(f"a transform in {option}", transform, _TRANSFORMS)
         if column.lower() not in columns:
@@ -86,7 +86,7 @@ def check_layout(option: str, layout: str, columns: Sequence[str]) -> None:
 
 def incompatible_fields(fields: Sequence[str], types: Mapping[str, str]) -> tuple[str, ...]:
     """The fields of a partitioning or sort order that the new types of columns do not allow."""
-    return tuple(each for each in fields if not _is_compatible(LayoutField.parse(each), types))
+    return tuple(field for field in fields if not _is_compatible(LayoutField.parse(field), types))
 
 
 def drop_statements(table: TableName, info: TableInfo, types: Mapping[str, str]) -> Iterator[str]:

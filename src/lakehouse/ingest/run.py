@@ -66,14 +66,14 @@ class Ingester:
         )
 
     def _context(self, table: TableName) -> TargetContext:
-        found = self.tables.find(table)
+        table_format = self.tables.find(table)
         return TargetContext(
             self.tables,
             self.catalog,
             self.spark,
             self.duckdb,
             table,
-            found.describe(table) if found else None,
+            table_format.describe(table) if table_format else None,
             self.files,
         )
 
@@ -96,9 +96,9 @@ class Ingester:
 
     def _ingested(self, table: TableName) -> set[str]:
         """Content hashes and fingerprints of all files in the table; a replace or rollback removes a file from it."""
-        found = self.tables.find(table)
-        history = {snapshot.id: snapshot for snapshot in found.history(table)} if found else {}
-        snapshot = next((each for each in history.values() if each.is_current), None)
+        table_format = self.tables.find(table)
+        history = {snapshot.id: snapshot for snapshot in table_format.history(table)} if table_format else {}
+        snapshot = next((ancestor for ancestor in history.values() if ancestor.is_current), None)
         hashes: set[str] = set()
         while snapshot is not None:
             for note in ("sha256", "objects"):

@@ -53,24 +53,24 @@ def plan_schema_changes(planned: Sequence[PlannedColumn], table: Sequence[Column
     types = {column.name: column.type for column in table}
     added = tuple(column for column in planned if column.name not in types)
     changed = [c for c in planned if c.name in types and not _fits(c, types[c.name])]
-    found = SchemaChanges(
+    changes = SchemaChanges(
         added=added,
         widened=tuple(column for column in changed if _can_promote(types[column.name], column.type)),
         rewritten=tuple(column for column in changed if not _can_promote(types[column.name], column.type)),
     )
-    if found and contract == "freeze":
+    if changes and contract == "freeze":
         raise ContractError(
-            f"The files do not match the schema of the table: {'; '.join(found.describe())}.",
+            f"The files do not match the schema of the table: {'; '.join(changes.describe())}.",
             "Correct the files, or change the table with --contract evolve.",
         )
-    return found
+    return changes
 
 
-def with_layout_changes(found: SchemaChanges, info: TableInfo) -> SchemaChanges:
+def with_layout_changes(changes: SchemaChanges, info: TableInfo) -> SchemaChanges:
     """Add the partition and sort fields that the table loses by the changes."""
-    types = {column.name: column.type for column in found.rewritten}
+    types = {column.name: column.type for column in changes.rewritten}
     return replace(
-        found,
+        changes,
         unpartitioned=layout.incompatible_fields(info.partitioning, types),
         unsorted=layout.incompatible_fields(info.sorting, types),
     )
@@ -92,7 +92,7 @@ def merge_recorded(column: RecordedColumn, table_type: str) -> RecordedColumn:
 
 def with_utc_timestamps(columns: Sequence[PlannedColumn]) -> tuple[PlannedColumn, ...]:
     """Columns as a table in a Hive Metastore stores them: every timestamp in UTC."""
-    return tuple(replace(each, type=_WITH_ZONE) if each.type == _WITHOUT_ZONE else each for each in columns)
+    return tuple(replace(column, type=_WITH_ZONE) if column.type == _WITHOUT_ZONE else column for column in columns)
 
 
 def _fits(planned: PlannedColumn, table_type: str) -> bool:

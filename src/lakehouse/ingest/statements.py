@@ -84,4 +84,4 @@ def dump_recorded_columns(columns: Sequence[PlannedColumn]) -> str:
 
 def parse_recorded_columns(serialized: str) -> tuple[RecordedColumn, ...]:
     """Read what `dump_recorded_columns` wrote."""
-    return tuple(RecordedColumn(*each) for each in json.loads(serialized))
+    return tuple(RecordedColumn(*fields) for fields in json.loads(serialized))

@@ -179,8 +179,8 @@ def _targets(tree: exp.Expr) -> list[exp.Table]:
     from sqlglot import exp
 
     named = tree.args.get("tables") or [tree.args.get("this"), *tree.expressions]
-    tables = [each.this if isinstance(each, exp.Schema) else each for each in named]
-    return [each for each in tables if isinstance(each, exp.Table)]
+    tables = [table.this if isinstance(table, exp.Schema) else table for table in named]
+    return [table for table in tables if isinstance(table, exp.Table)]
 
 
 def _check_target(parts: Sequence[str], kind: str = "TABLE") -> None:
@@ -233,7 +233,7 @@ def _created(tree: exp.Create, tokens: Sequence[Token], dialect: str, by_ingest:
     allowed = (exp.FileFormatProperty, exp.PartitionedByProperty, exp.PartitionedByBucket, exp.PartitionByTruncate,
                exp.SchemaCommentProperty, exp.TemporaryProperty,
                exp.SqlSecurityProperty, exp.ViewAttributeProperty)  # fmt: skip
-    for part in (each for each in tree.find_all(exp.Property) if type(each) is not exp.Property):
+    for part in (prop for prop in tree.find_all(exp.Property) if type(prop) is not exp.Property):
         if not isinstance(part, allowed) and not (by_ingest and isinstance(part, exp.LocationProperty)):
             raise _refused(
                 f"CREATE {kind} with {part.sql(dialect)[:60]!r}", "The lake chooses where a table is stored."
@@ -264,7 +264,7 @@ def _check_properties(tokens: Sequence[Token], dialect: str) -> None:
     for place, token in enumerate(tokens):
         if token.quoted or token.text not in lists:
             continue
-        opened = [each.text for each in tokens[place + 1 : place + 2]] == ["("]
+        opened = [token.text for token in tokens[place + 1 : place + 2]] == ["("]
         if not opened and token.text == "with":
             continue
         names = property_names(tokens[place + 1 + opened :])

@@ -16,8 +16,8 @@ _CALL = re.compile(
 
 def maintenance_call(request: QueryRequest) -> Statement:
     """Return the statement of a request of maintenance, which may name only the table that it maintains."""
-    found = _CALL.fullmatch(request.sql)
-    if found is None or found[1] != spark_text(request.maintains):
+    call = _CALL.fullmatch(request.sql)
+    if call is None or call[1] != spark_text(request.maintains):
         raise StatementRefusedError(
             f"This is not a call of a procedure that maintains {request.maintains}.",
             f"lake maintain {request.maintains}",

@@ -34,19 +34,22 @@ class Tables:
             protected: branches that only checked runs may change.
             branch: the branch of these tables.
         """
-        self.formats: Mapping[str, TableFormat] = {each.name: each for each in formats}
+        self.formats: Mapping[str, TableFormat] = {table_format.name: table_format for table_format in formats}
         self.is_view, self.branches, self.protected, self.branch = is_view, branches, protected, branch
 
     def on(self, branch: str) -> Tables:
         """The tables of a branch, without checking that it exists."""
         if not branch or branch == MAIN:
             return self
-        return self._with([each.on(branch) for each in self.formats.values()], branch)
+        return self._with([table_format.on(branch) for table_format in self.formats.values()], branch)
 
     def pinned(self, names: Sequence[TableName]) -> Tables:
         """Pin these tables to their current snapshots, for a statement that reads several of them."""
         # A format without branches has no publish that changes several tables at once.
-        formats = [each.pin(names) if each.capabilities.branch else each for each in self.formats.values()]
+        formats = [
+            table_format.pin(names) if table_format.capabilities.branch else table_format
+            for table_format in self.formats.values()
+        ]
         return self._with(formats, self.branch)
 
     def _with(self, formats: Sequence[TableFormat], branch: str) -> Tables:
@@ -69,20 +72,20 @@ class Tables:
 
     def all(self) -> list[tuple[TableName, TableFormat]]:
         """Every table with its format, sorted by name."""
-        found = [(name, each) for each in self.formats.values() for name in each.tables()]
-        return sorted(found, key=lambda entry: entry[0])
+        tables = [(name, table_format) for table_format in self.formats.values() for name in table_format.tables()]
+        return sorted(tables, key=lambda entry: entry[0])
 
     def find(self, name: TableName) -> TableFormat | None:
         """The format of a table; None if there is no such table."""
-        return next((each for each in self.formats.values() if each.has(name)), None)
+        return next((table_format for table_format in self.formats.values() if table_format.has(name)), None)
 
     def format_of(self, name: TableName) -> TableFormat:
         """The format of a table; raises NoSuchTableError."""
-        found = self.find(name)
-        if found is None:
-            known = [str(each) for each, _ in self.all()]
+        table_format = self.find(name)
+        if table_format is None:
+            known = [str(table) for table, _ in self.all()]
             raise NoSuchTableError(str(name), nearest(str(name), known), total=len(known))
-        return found
+        return table_format
 
     def drop(self, name: TableName) -> None:
         """Drop a table softly."""
@@ -97,16 +100,16 @@ class Tables:
                 f"There is a table {name} ({taken.name}), so the dropped one cannot be restored.",
                 f"Drop or rename the existing one first: lake drop {name}",
             )
-        for each in self.formats.values():
-            if each.undrop(name):
-                return each
-        known = [str(each) for each in self.dropped()]
+        for table_format in self.formats.values():
+            if table_format.undrop(name):
+                return table_format
+        known = [str(table) for table in self.dropped()]
         hint = f"Dropped tables: {', '.join(known)}." if known else "No table was dropped."
         raise NotDroppedError(f"There is no dropped table {name}.", hint)
 
     def dropped(self) -> list[TableName]:
         """The tables that `undrop` can restore."""
-        return sorted(name for each in self.formats.values() for name in each.dropped())
+        return sorted(name for table_format in self.formats.values() for name in table_format.dropped())
 
     def describe(self, name: TableName) -> TableInfo:
         return self.format_of(name).describe(name)

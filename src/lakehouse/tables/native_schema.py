@@ -88,6 +88,6 @@ def _type(kind: str) -> Any:
     }
     if kind in plain:
         return plain[kind]
-    if found := _DECIMAL.fullmatch(kind):
-        return types.DecimalType(int(found[1]), int(found[2]))
+    if decimal := _DECIMAL.fullmatch(kind):
+        return types.DecimalType(int(decimal[1]), int(decimal[2]))
     raise NeedsSparkError(f"A column of the type {kind}")

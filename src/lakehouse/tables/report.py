@@ -40,20 +40,20 @@ class TableReport:
 
     @property
     def rows_total(self) -> int:
-        current = next((each for each in self.snapshots if each.is_current), None)
+        current = next((snapshot for snapshot in self.snapshots if snapshot.is_current), None)
         return (current.rows_total or 0) if current else 0
 
 
 def report_table(tables: Tables, duckdb: DuckDB, table: TableName, start: str = "", end: str = "") -> TableReport:
     """List a table's snapshots and summarize two of them, read by time travel rather than from statistics."""
-    found = tables.format_of(table)
-    snapshots = list(found.history(table))
+    table_format = tables.format_of(table)
+    snapshots = list(table_format.history(table))
     if not snapshots:
-        return TableReport(str(table), found.name, ())
+        return TableReport(str(table), table_format.name, ())
     first = tables.snapshot_at(table, start) or snapshots[0].id
-    last = tables.snapshot_at(table, end) or next(each.id for each in snapshots if each.is_current)
-    summaries = [_summarize(duckdb, found.scan(table, snapshot), snapshot) for snapshot in (first, last)]
-    return TableReport(str(table), found.name, snapshots, *summaries)
+    last = tables.snapshot_at(table, end) or next(snapshot.id for snapshot in snapshots if snapshot.is_current)
+    summaries = [_summarize(duckdb, table_format.scan(table, snapshot), snapshot) for snapshot in (first, last)]
+    return TableReport(str(table), table_format.name, snapshots, *summaries)
 
 
 def _summarize(duckdb: DuckDB, scan: Scan, snapshot: str) -> SnapshotSummary:
@@ -94,15 +94,13 @@ def _section(report: TableReport) -> str:
 
 def _chart(snapshots: Sequence[Snapshot]) -> str:
     shown = snapshots[-_MOST_BARS:]
-    most = max((each.rows_total or 0 for each in shown), default=0) or 1
+    most = max((snapshot.rows_total or 0 for snapshot in shown), default=0) or 1
     bars = []
-    for at, each in enumerate(shown):
+    for at, snapshot in enumerate(shown):
         left = at * (_BAR_WIDTH + _BAR_GAP)
-        total = _CHART_HEIGHT * (each.rows_total or 0) / most
-        added = min(_CHART_HEIGHT * (each.rows_added or 0) / most, total)
-        title = (
-            f"<title>{each.at:%Y-%m-%d %H:%M:%S}: {each.rows_total or 0:,} rows, {each.rows_added or 0:,} added</title>"
-        )
+        total = _CHART_HEIGHT * (snapshot.rows_total or 0) / most
+        added = min(_CHART_HEIGHT * (snapshot.rows_added or 0) / most, total)
+        title = f"<title>{snapshot.at:%Y-%m-%d %H:%M:%S}: {snapshot.rows_total or 0:,} rows, {snapshot.rows_added or 0:,} added</title>"
         bars.append(
             f'<g>{title}<rect x="{left}" y="{_CHART_HEIGHT - total:.1f}" width="{_BAR_WIDTH}" height="{total:.1f}"'
             f' class="total"/><rect x="{left}" y="{_CHART_HEIGHT - added:.1f}" width="{_BAR_WIDTH}"'
@@ -116,21 +114,21 @@ def _snapshots(snapshots: Sequence[Snapshot]) -> str:
     head = ("at", "snapshot", "operation", "added", "removed", "rows", "growth", "files", "bytes", "source")
     rows = []
     before: int | None = None
-    for each in snapshots:
-        total = each.rows_total
+    for snapshot in snapshots:
+        total = snapshot.rows_total
         growth = "" if before is None or total is None else f"{total - before:+,}"
         rows.append(
             (
-                f"{each.at:%Y-%m-%d %H:%M:%S}",
-                each.id + (" (now)" if each.is_current else ""),
-                each.operation,
-                _number(each.rows_added),
-                _number(each.rows_removed),
+                f"{snapshot.at:%Y-%m-%d %H:%M:%S}",
+                snapshot.id + (" (now)" if snapshot.is_current else ""),
+                snapshot.operation,
+                _number(snapshot.rows_added),
+                _number(snapshot.rows_removed),
                 _number(total),
                 growth,
-                _number(each.files_total),
-                _number(each.bytes_total),
-                each.source,
+                _number(snapshot.files_total),
+                _number(snapshot.bytes_total),
+                snapshot.source,
             )
         )
         before = total
@@ -163,7 +161,7 @@ def _number(value: int | None) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    top = "".join(f"<th>{escape(each)}" for each in head)
+    top = "".join(f"<th>{escape(title)}" for title in head)
     lines = "".join("<tr>" + "".join(f"<td>{escape(cell)}" for cell in row) for row in rows)
     return f"<div class=wide><table><tr>{top}{lines}</table></div>"
 

@@ -63,12 +63,12 @@ class ViewCatalog:
     """By statement. To prepare one takes as long as a small query."""
 
     def prepare(self, cursor: duckdb.DuckDBPyConnection, sql: str) -> Prepared:
-        found = self.prepared.get(sql)
-        if found is None:
+        prepared = self.prepared.get(sql)
+        if prepared is None:
             if len(self.prepared) >= _MAX_STATEMENTS:
                 self.prepared.clear()
-            found = self.prepared[sql] = _prepare(cursor, sql, None)
-        return found
+            prepared = self.prepared[sql] = _prepare(cursor, sql, None)
+        return prepared
 
 
 class ViewCatalogs:
@@ -289,10 +289,12 @@ def _prepare(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[st
     if [statement.type for statement in cursor.extract_statements(sql)] != [duckdb.StatementType.SELECT]:
         raise QueryRejectedError("DuckDB runs single queries here, and this is none.", sql=sql)
     relation = cursor.sql(sql, params=dict(parameters)) if parameters else cursor.sql(sql)
-    found = list(zip(relation.columns, relation.types, strict=True))
-    columns = tuple(Column(spark_name(name), _CAST.get(kind.id) or spark_type(kind)) for name, kind in found)
+    described = list(zip(relation.columns, relation.types, strict=True))
+    columns = tuple(Column(spark_name(name), _CAST.get(kind.id) or spark_type(kind)) for name, kind in described)
     plain = sql.rstrip().rstrip(";")
-    return Prepared(with_bigint_sums(plain, found) if any(kind.id in _CAST for _, kind in found) else plain, columns)
+    return Prepared(
+        with_bigint_sums(plain, described) if any(kind.id in _CAST for _, kind in described) else plain, columns
+    )
 
 
 def spark_name(column: str) -> str:

@@ -57,18 +57,18 @@ def stopped(cursor: duckdb.DuckDBPyConnection, exc: RuntimeError) -> BaseExcepti
 
 def _parse(text: str, sql: str) -> tuple[str, int | None, int | None]:
     """DuckDB's message without its marked line, and the line and column that the mark points at."""
-    found = _POSITION.search(text)
-    if not found:
+    position = _POSITION.search(text)
+    if not position:
         return _one_line(text), None, None
-    excerpt, caret = (text[found.start() :].split(os.linesep) + [""])[:2]
-    line = int(found[1])
-    column = len(caret) - len(found[0])
+    excerpt, caret = (text[position.start() :].split(os.linesep) + [""])[:2]
+    line = int(position[1])
+    column = len(caret) - len(position[0])
     # A long line is shown from its middle, with "..." before it: find that piece in the statement.
-    piece = excerpt[len(found[0]) :]
+    piece = excerpt[len(position[0]) :]
     lines = sql.splitlines()
     if piece.startswith("...") and line <= len(lines):
         column += lines[line - 1].find(piece[3:].removesuffix("...")) - 3
-    return _one_line(text[: found.start()]), line, max(column, 1)
+    return _one_line(text[: position.start()]), line, max(column, 1)
 
 
 def _one_line(text: str) -> str:

@@ -154,10 +154,10 @@ class _StatementTables:
         creates = self.statement.creates
         if not creates:
             return False
-        found = self.tables.find(self.target)
-        if found is not None and found.name != creates:
+        existing = self.tables.find(self.target)
+        if existing is not None and existing.name != creates:
             raise TableExistsError(
-                f"{self.target} exists already, as a table of {found.name}.", f"lake describe {self.target}"
+                f"{self.target} exists already, as a table of {existing.name}.", f"lake describe {self.target}"
             )
         if creates not in self.tables.formats:
             raise UnknownChoiceError("USING", creates, self.tables.formats)
@@ -165,14 +165,18 @@ class _StatementTables:
 
     def versions(self) -> dict[TableName, str]:
         """The version of each table, by which a session knows whether to register it again."""
-        found = ((use.name, self._format(use)) for use in self.statement.uses)
-        return {name: spark_tables(each).setup_version(name) for name, each in found if each is not None}
+        formats = ((use.name, self._format(use)) for use in self.statement.uses)
+        return {
+            name: spark_tables(table_format).setup_version(name)
+            for name, table_format in formats
+            if table_format is not None
+        }
 
     def in_session(self, name: TableName) -> SparkTables:
         use = next(use for use in self.statement.uses if use.name == name)
-        found = self._format(use)
-        assert found is not None
-        return spark_tables(found)
+        table_format = self._format(use)
+        assert table_format is not None
+        return spark_tables(table_format)
 
     def write_settings(self, write: WriteTarget | None) -> Mapping[str, str]:
         """Session settings for changing the statement's target."""
@@ -183,8 +187,11 @@ class _StatementTables:
     def serial_target(self) -> str:
         """The table that the statement changes, if writers of its format must take turns; else an empty string."""
         changed = [use for use in self.statement.uses if use.is_target and self.statement.kind == "write"]
-        found = ((use.name, self._format(use)) for use in changed)
-        return next((str(name) for name, each in found if each and each.capabilities.serial_writes), "")
+        formats = ((use.name, self._format(use)) for use in changed)
+        return next(
+            (str(name) for name, table_format in formats if table_format and table_format.capabilities.serial_writes),
+            "",
+        )
 
     def replacements(self, as_of: str) -> dict[int, str]:
         """What replaces each table name in Spark SQL, by its position in the text."""
@@ -216,7 +223,7 @@ class _StatementTables:
 
     def _pinned_snapshot(self, use: TableUse, in_spark: SparkTables) -> str:
         """Pin several tables to one moment, because Spark resolves each at a different time."""
-        several = len({each.name for each in self.statement.uses}) > 1
+        several = len({use.name for use in self.statement.uses}) > 1
         return in_spark.current_snapshot(use.name) if several and self.statement.kind == "read" else ""
 
 

@@ -124,11 +124,11 @@ def default_repository() -> str:
 
     jar = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
     with zipfile.ZipFile(jar) as archive:
-        found = re.search(
+        match = re.search(
             rb"https://[\w./-]+/maven2/", archive.read("org/apache/ivy/plugins/resolver/IBiblioResolver.class")
         )
-    assert found is not None
-    return found[0].decode()
+    assert match is not None
+    return match[0].decode()
 
 
 def verify_jars(cache: Path, jars: Sequence[MavenArtifact] = EMBEDDED) -> list[str]:

@@ -64,8 +64,8 @@ def _version(home: Path) -> str:
         raise JavaError(
             f"There is no working Java in {home}.", "Point spark.java_home (LAKE_SPARK__JAVA_HOME) at a Java 17."
         ) from exc
-    found = re.search(r'version "([\d.]+)', completed.stderr)
-    return found[1] if found else "0"
+    version = re.search(r'version "([\d.]+)', completed.stderr)
+    return version[1] if version else "0"
 
 
 def heap_for(driver_memory: str) -> str:

@@ -131,8 +131,8 @@ class LocalSession:
         tracker = context.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(tag)]
         stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-        found = [stage for stage in stages if stage]
-        return sum(stage.numCompletedTasks for stage in found), sum(stage.numTasks for stage in found)
+        started = [stage for stage in stages if stage]
+        return sum(stage.numCompletedTasks for stage in started), sum(stage.numTasks for stage in started)
 
     def stop(self) -> None:
         """End the session and its JVM."""

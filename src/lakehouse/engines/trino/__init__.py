@@ -51,7 +51,7 @@ class Trino:
             if limit is not None:  # Trino need not compute rows that nobody fetches
                 _cancel(cursor)
         columns = _columns(cursor)
-        return Result(columns, ListedRows([each.name for each in columns], rows), self._explain(cursor, reason))
+        return Result(columns, ListedRows([column.name for column in columns], rows), self._explain(cursor, reason))
 
     def stream(self, sql: str, reason: str, limit: int | None = None, progress: Progress | None = None) -> Result:
         """The same, with all but the first rows read from Trino when they are needed."""
@@ -113,7 +113,7 @@ class _Pages:
 
 
 def _columns(cursor: Any) -> tuple[Column, ...]:
-    return tuple(Column(each[0], spark_type(each[1])) for each in cursor.description or ())
+    return tuple(Column(described[0], spark_type(described[1])) for described in cursor.description or ())
 
 
 def _execute(cursor: Any, sql: str, limit: int | None, progress: Progress | None) -> list[Row]:

@@ -57,7 +57,7 @@ class TrinoEngine:
 
         tree = statement.tree.copy()
         tables = self._context.tables.on(request.branch)
-        ctes = {each.alias for each in tree.find_all(exp.CTE)}
+        ctes = {cte.alias for cte in tree.find_all(exp.CTE)}
         for table in tree.find_all(exp.Table):
             if table.catalog.lower() in ("", CATALOG) and table.db and table.name not in ctes:
                 snapshot = tables.snapshot_at(TableName(table.db.lower(), table.name.lower()), request.as_of)

@@ -75,8 +75,8 @@ def _size(type: str) -> tuple[int, int] | None:
     """Digits before and after the decimal point."""
     if type in _INTEGERS:
         return (3, 5, 10, 19)[_INTEGERS.index(type)], 0
-    found = _DECIMAL.fullmatch(type)
-    return (int(found[1]) - int(found[2]), int(found[2])) if found else None
+    decimal = _DECIMAL.fullmatch(type)
+    return (int(decimal[1]) - int(decimal[2]), int(decimal[2])) if decimal else None
 
 
 def _plain(column: PlannedColumn, raw: str) -> Cast:
@@ -89,8 +89,8 @@ def _plain(column: PlannedColumn, raw: str) -> Cast:
         return Cast(f"({column_stats.matches(raw, column_stats.INTEGER)} AND {value} IS NOT NULL)", value)
     if kind in ("double", "float"):
         return _double(column, raw, value)
-    if found := _DECIMAL.fullmatch(kind):
-        return Cast(f"({_matches_decimal(raw, int(found[1]), int(found[2]))} AND {value} IS NOT NULL)", value)
+    if decimal := _DECIMAL.fullmatch(kind):
+        return Cast(f"({_matches_decimal(raw, int(decimal[1]), int(decimal[2]))} AND {value} IS NOT NULL)", value)
     return Cast(f"({value} IS NOT NULL)", value)
 
 

@@ -153,15 +153,15 @@ def _mismatching_columns(space: Workspace, rows: RowQuery, fields: Sequence[_Fie
     if not typed:
         return []
     counts = ", ".join(f"count(*) FILTER ({field.cast.mismatch(field.text)})" for field in typed if field.cast)
-    found = space.connection.execute(f"SELECT {counts} FROM ({rows.query}) WHERE {rows.good}").fetchone()
-    return [field.column.name for field, count in zip(typed, found or (), strict=True) if count]
+    failed = space.connection.execute(f"SELECT {counts} FROM ({rows.query}) WHERE {rows.good}").fetchone()
+    return [field.column.name for field, count in zip(typed, failed or (), strict=True) if count]
 
 
 def _count_mismatches(space: Workspace, file: FilePlan, plan: ReadPlan) -> int:
     rows = rows_of(file, space.prepare(file), space)
     query = f"SELECT count(*) FROM ({rows.query}) WHERE {_any_mismatch(rows, _fields(plan, file, rows))}"
-    found = space.connection.execute(query).fetchone()
-    return int(found[0]) if found else 0
+    counted = space.connection.execute(query).fetchone()
+    return int(counted[0]) if counted else 0
 
 
 def _mismatches(space: Workspace, file: FilePlan, plan: ReadPlan, skipped: frozenset[int]) -> Iterator[Reject]:

@@ -87,13 +87,13 @@ def _vote(cell: str, below: list[str], nulls: Sequence[str]) -> int:
 def _candidates(text: str, whole: bool, settings: ReadOptions) -> list[InferredDialect]:
     delimiters = [settings.delimiter] if settings.delimiter else _DELIMITERS
     quotes = [settings.quote] if settings.quote is not None else [quote for quote in _QUOTES if quote in text] or ['"']
-    found = []
+    dialects = []
     for delimiter in delimiters:
         for quote in quotes:
             for escape in _escapes(text, quote, settings):
                 rows = _read(text, whole, delimiter, quote, escape)
-                found.append(InferredDialect(delimiter, quote, escape, rows))
-    return found
+                dialects.append(InferredDialect(delimiter, quote, escape, rows))
+    return dialects
 
 
 def _escapes(text: str, quote: str, settings: ReadOptions) -> list[str]:

@@ -41,15 +41,15 @@ def discover(sources: Sequence[str], store: RemoteFiles | None = None) -> list[S
 
     In folders, hidden files and names that start with `_` (such as Spark's `_SUCCESS`) are skipped.
     """
-    found: dict[str, SourceFile] = {}
+    files: dict[str, SourceFile] = {}
     for source in sources:
         if store is not None and remote.is_url(source):
             for file in remote.find_files(source, store):
-                found.setdefault(file.name, SourceFile("", file.name, file.size, file.etag))
+                files.setdefault(file.name, SourceFile("", file.name, file.size, file.etag))
             continue
         for path, name in _paths(source):
-            found.setdefault(path, _source_file(path, name))
-    return list(found.values())
+            files.setdefault(path, _source_file(path, name))
+    return list(files.values())
 
 
 def fetch_remote(files: Sequence[SourceFile], store: RemoteFiles | None, into: Path) -> list[SourceFile]:

@@ -27,7 +27,7 @@ _COLUMNS_PER_QUERY = 500
 
 def collect_stats(space: Workspace, rows: RowQuery, indexes: Sequence[int]) -> dict[int, ColumnStats]:
     """Statistics of some columns over all rows of a query."""
-    found = {index: ColumnStats() for index in indexes}
+    stats = {index: ColumnStats() for index in indexes}
     for start in range(0, len(indexes), _COLUMNS_PER_QUERY):
         part = indexes[start : start + _COLUMNS_PER_QUERY]
         numbers = ", ".join(map(str, part))
@@ -36,8 +36,8 @@ def collect_stats(space: Workspace, rows: RowQuery, indexes: Sequence[int]) -> d
         unnested = f"""SELECT unnest([{numbers}]) AS i, unnest([{raws}]) AS r, unnest([{texts}]) AS t
           FROM ({rows.query}) WHERE {rows.good}"""
         for index, *counted in space.connection.execute(stats_sql(unnested)).fetchall():
-            found[index] = stats_from_row(counted)
-    return found
+            stats[index] = stats_from_row(counted)
+    return stats
 
 
 def stats_of_head(space: Workspace, plan: FilePlan, head: str, whole: bool) -> dict[str, ColumnStats]:
@@ -48,8 +48,8 @@ def stats_of_head(space: Workspace, plan: FilePlan, head: str, whole: bool) -> d
     literal = quoting.text(json.dumps([{"i": index, "t": text} for index, text in cells]))
     listed = f"""unnest(from_json({literal}, '[{{"i": "BIGINT", "t": "VARCHAR"}}]'))"""
     query = stats_sql(f"SELECT c.i AS i, c.t AS r, c.t AS t FROM (SELECT {listed} AS c)")
-    found = {index: stats_from_row(counted) for index, *counted in space.connection.execute(query).fetchall()}
-    return {name: found.get(index, ColumnStats()) for index, name in enumerate(plan.names)}
+    stats = {index: stats_from_row(counted) for index, *counted in space.connection.execute(query).fetchall()}
+    return {name: stats.get(index, ColumnStats()) for index, name in enumerate(plan.names)}
 
 
 def _first_rows(plan: FilePlan, head: str, whole: bool) -> Iterator[list[str]]:

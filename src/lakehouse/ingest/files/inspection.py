@@ -105,12 +105,12 @@ def _inspect_json(
 
 def _json_keys(space: Workspace, rows: RowQuery) -> list[str]:
     """The keys of all objects, in order of their first occurrence."""
-    found = space.connection.execute(
+    keys = space.connection.execute(
         f"""SELECT k FROM (SELECT n, unnest(json_keys(f0)) AS k, unnest(range(len(json_keys(f0)))) AS position
               FROM (SELECT f0, row_number() OVER () AS n FROM ({rows.query}) WHERE {rows.good}))
             GROUP BY k ORDER BY min([n, position])"""
     )
-    return [key for (key,) in found.fetchall()]
+    return [key for (key,) in keys.fetchall()]
 
 
 def _blank_file(file: SourceFile) -> EmptyFileError:

@@ -46,8 +46,8 @@ def records(stream: IO[bytes], dialect: Dialect) -> Iterator[Record]:
     line, offset = 1, 3 if buffer == _BOM else 0
     buffer = buffer.removeprefix(_BOM)
     while True:
-        found = match_record(buffer, start)
-        end = found.end() if found else -1
+        record = match_record(buffer, start)
+        end = record.end() if record else -1
         # A record that reaches the end of the buffer may continue after it.
         if not ended and end in (-1, len(buffer)) and len(buffer) - start < _MAX_RECORD:
             more = stream.read(_CHUNK)
@@ -91,8 +91,8 @@ def count_lines(path: Path) -> int:
 
 
 def _line_end(buffer: bytes, start: int) -> int:
-    found = re.compile(rb"\r\n|\n|\r").search(buffer, start)
-    return found.end() if found else len(buffer)
+    line_end = re.compile(rb"\r\n|\n|\r").search(buffer, start)
+    return line_end.end() if line_end else len(buffer)
 
 
 def _pattern(dialect: Dialect) -> re.Pattern[bytes]:

@@ -74,13 +74,13 @@ def parse_rejects(
     """The rows that DuckDB could not parse in its last scan, in file order, and the first byte of each."""
     if not has_rejects(connection):
         return [], frozenset()
-    found = connection.execute(
+    rejected = connection.execute(
         """SELECT line_byte_position - 1, error_type, csv_line, error_message FROM reject_errors
         QUALIFY row_number() OVER (PARTITION BY line_byte_position ORDER BY column_idx) = 1 ORDER BY 1"""
     ).fetchall()
-    offsets = [offset for offset, *_ in found]
+    offsets = [offset for offset, *_ in rejected]
     rejects = []
-    for (offset, kind, csv_line, message), line in zip(found, _lines_at(path, offsets), strict=True):
+    for (offset, kind, csv_line, message), line in zip(rejected, _lines_at(path, offsets), strict=True):
         raw = _line_at(path, offset) if "ENCODING" in kind else csv_line or ""
         rejects.append(Reject(plan.file.name, line, _reason(kind, message or "", raw, plan.dialect), raw))
     return rejects, frozenset(offsets)
@@ -116,10 +116,10 @@ def _row_records(path: Path, dialect: Dialect, skipped: frozenset[int]) -> Itera
 
 
 def _reason(kind: str, message: str, raw: str, dialect: Dialect) -> str:
-    if found := _COUNTS.search(message):
+    if counts := _COUNTS.search(message):
         # DuckDB reports an error for every missing or extra field, each with a count of its own.
-        count = len(next(csv_rows(raw.splitlines(keepends=True), dialect), [])) or int(found[2])
-        return f"has {count} {'field' if count == 1 else 'fields'} instead of {found[1]}"
+        count = len(next(csv_rows(raw.splitlines(keepends=True), dialect), [])) or int(counts[2])
+        return f"has {count} {'field' if count == 1 else 'fields'} instead of {counts[1]}"
     known = {
         "INVALID ENCODING": "has bytes that are not valid in the encoding of the file",
         "UNQUOTED VALUE": "a quote is not closed, or text follows it",

@@ -111,13 +111,13 @@ class Workspace:
     def verify_row_count(self, plan: FilePlan, rows: int) -> bool:
         """Whether a scan found all rows; if not, the next scan of the file is sequential."""
         file = self.prepare(plan)
-        found = rows + plan.dialect.header
+        records = rows + plan.dialect.header
         if file.sequential:
-            if found != file.records:
+            if records != file.records:
                 raise _unsplittable_file(plan)
             return True
         # With quotes a value may span several lines, so lines do not count rows; DuckDB's own check must do.
-        if file.has_quote or found == file.lines or found == count_lines(file.path):
+        if file.has_quote or records == file.lines or records == count_lines(file.path):
             return True
         self._scan_sequentially(plan, file)
         return False

@@ -98,13 +98,13 @@ def parse_again(statement: Statement) -> Statement | None:
     return parsed if same else None
 
 
-def _normalize_as_of(found: re.Match[str]) -> str:
+def _normalize_as_of(match: re.Match[str]) -> str:
     """`VERSION` or `TIMESTAMP` without FOR, padded to the same length so that positions stay valid."""
-    what = found["what"]
+    what = match["what"]
     if what is None:
-        return found[0]
+        return match[0]
     word = "version" if what.lower().endswith("version") else "timestamp"
-    return re.sub(r"\S", " ", found["for"] or "") + word.rjust(len(what))
+    return re.sub(r"\S", " ", match["for"] or "") + word.rjust(len(what))
 
 
 @dataclass(frozen=True)
@@ -136,16 +136,16 @@ def parse_plain(text: str) -> Statement | None:
 
 def _tokens(text: str) -> list[_Token]:
     """Tokenize the text; empty if any token is not plain."""
-    found: list[_Token] = []
+    tokens: list[_Token] = []
     position = 0
     while position < len(text):
         token = _TOKEN.match(text, position)
         if token is None:
             return []
         kind = str(token.lastgroup)
-        found.append(_Token(token[kind].lower(), token.start(kind), kind))
+        tokens.append(_Token(token[kind].lower(), token.start(kind), kind))
         position = token.end()
-    return found
+    return tokens
 
 
 def _is_plain(before: _Token, token: _Token, after: _Token) -> bool:

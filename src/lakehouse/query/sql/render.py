@@ -96,8 +96,8 @@ _WORD = re.compile(r"""--[^\n]*|/\*.*?\*/|(?P<word>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|
 
 def _words(sql: str, name_quotes: str) -> list[tuple[int, int, str]]:
     """Names and string literals of a statement with start and end; names without their quotes."""
-    found = [match for match in _WORD.finditer(sql) if match["word"]]
-    return [(match.start(), match.end(), match["word"].strip(name_quotes).lower()) for match in found]
+    matches = [match for match in _WORD.finditer(sql) if match["word"]]
+    return [(match.start(), match.end(), match["word"].strip(name_quotes).lower()) for match in matches]
 
 
 def _same_word(given: str, place: int, users: str) -> int | None:

@@ -42,12 +42,14 @@ def tokenize(text: str, dialect: str) -> list[Token]:
             f"The statement is longer than {_LONGEST:,} characters.", "Load rows with lake ingest."
         )
     try:
-        found = sqlglot.tokenize(_PREFIX + text, dialect)[1:]
+        tokens = sqlglot.tokenize(_PREFIX + text, dialect)[1:]
     except TokenError as exc:
         raise QueryRejectedError(str(exc).splitlines()[0], "Check for an unclosed quote or comment.", sql=text) from exc
     return [
-        Token(each.text.lower(), each.start - len(_PREFIX), each.end + 1 - len(_PREFIX), *_kind(each.token_type.name))
-        for each in found
+        Token(
+            token.text.lower(), token.start - len(_PREFIX), token.end + 1 - len(_PREFIX), *_kind(token.token_type.name)
+        )
+        for token in tokens
     ]
 
 

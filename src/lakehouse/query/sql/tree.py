@@ -30,12 +30,12 @@ def parse_tree(text: str, dialect: str) -> exp.Expr:
     try:
         trees = [tree for tree in sqlglot.parse(text, dialect=dialect) if tree and not isinstance(tree, exp.Semicolon)]
     except ParseError as exc:
-        found = exc.errors[0]
+        error = exc.errors[0]
         # sqlglot counts to the end of the offending word.
-        column = found["col"] - len(found["highlight"] or "x") + 1
-        message = str(found["description"]).split("<class")[0].strip().rstrip(".") + "."
-        near = f" near {found['highlight']!r}" if found["highlight"] else ""
-        raise QueryRejectedError(message.rstrip(".") + near + ".", sql=text, line=found["line"], column=column) from exc
+        column = error["col"] - len(error["highlight"] or "x") + 1
+        message = str(error["description"]).split("<class")[0].strip().rstrip(".") + "."
+        near = f" near {error['highlight']!r}" if error["highlight"] else ""
+        raise QueryRejectedError(message.rstrip(".") + near + ".", sql=text, line=error["line"], column=column) from exc
     except RecursionError as exc:
         raise QueryRejectedError(
             "The statement is nested too deeply.", "Split it with common table expressions."

@@ -63,10 +63,10 @@ class ResultCache:
     def get(self, key: str) -> CachedResult | None:
         """The stored result, or None."""
         with self._lock:
-            found = self._results.get(key)
-            if found is not None:
+            result = self._results.get(key)
+            if result is not None:
                 self._results.move_to_end(key)
-            return found
+            return result
 
     def storing(
         self, key: str, header: Mapping[str, Any], pieces: Iterator[bytes], summary: Callable[[], dict[str, Any]]

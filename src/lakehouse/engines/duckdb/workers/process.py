@@ -100,10 +100,10 @@ class Worker:
     def _send_result(self, job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection, explain: Explain) -> None:
         described = cursor.description or ()
         # DuckDB sums integers to HUGEINT, which Spark and Arrow do not have: in Spark such a sum is a BIGINT.
-        wide = [str(each[1].id) == "hugeint" for each in described]
+        wide = [str(column[1].id) == "hugeint" for column in described]
         columns = [
-            Column(spark_name(each[0]), "bigint" if is_wide else spark_type(each[1]))
-            for each, is_wide in zip(described, wide, strict=True)
+            Column(spark_name(column[0]), "bigint" if is_wide else spark_type(column[1]))
+            for column, is_wide in zip(described, wide, strict=True)
         ]
         reader = cursor.to_arrow_reader(BATCH_ROWS)
         schema = _narrowed(reader.schema, wide)
@@ -138,7 +138,7 @@ def _narrowed(schema: pyarrow.Schema, wide: Sequence[bool]) -> pyarrow.Schema:
 
     narrow = pyarrow.int64()
     return pyarrow.schema(
-        [each.with_type(narrow) if is_wide else each for each, is_wide in zip(schema, wide, strict=True)]
+        [field.with_type(narrow) if is_wide else field for field, is_wide in zip(schema, wide, strict=True)]
     )
 
 

@@ -95,9 +95,9 @@ class SparkDaemonClient:
             while not ended.wait(_PROGRESS_S):
                 with suppress(LakeError):
                     status, _, data = self._send("GET", f"/progress/{tag}", timeout=_CONNECT_TIMEOUT_S)
-                    found = json.loads(data) if status == 200 else {}
-                    if found.get("tasks") and not ended.is_set():
-                        done, total = found["completed"], found["tasks"]
+                    progress = json.loads(data) if status == 200 else {}
+                    if progress.get("tasks") and not ended.is_set():
+                        done, total = progress["completed"], progress["tasks"]
                         show(f"Running on Spark: {100 * done // total} % ({done} of {total} tasks)")
 
         watcher = threading.Thread(target=watch, daemon=True)
@@ -125,8 +125,8 @@ class SparkDaemonClient:
             connection, first = open_stream(self._socket, "/attach", {"group": job_group()})
         except (Unreachable, ConnectionBroken):
             return None
-        found = json.loads(first)
-        return Lease(int(found["port"]), str(found["secret"]), connection.close)
+        granted = json.loads(first)
+        return Lease(int(granted["port"]), str(granted["secret"]), connection.close)
 
     def prepare(self) -> None:
         """Start the daemon in the background, if it does not run; `run` raises the errors."""

@@ -54,12 +54,12 @@ def _batches(response: ResponseStream, reader: Any, sql: str) -> Iterator[pyarro
     with response:
         while True:
             try:
-                found = reader.read_next_batch_with_custom_metadata()
+                received = reader.read_next_batch_with_custom_metadata()
             except (StopIteration, OSError, pyarrow.ArrowException) as exc:
                 raise StatementLostError("The warm Spark ended before all rows were sent.", "Run it again.") from exc
-            if found.custom_metadata is not None and key in found.custom_metadata:
-                outcome = json.loads(found.custom_metadata[key])
+            if received.custom_metadata is not None and key in received.custom_metadata:
+                outcome = json.loads(received.custom_metadata[key])
                 if "error" in outcome:
                     raise error_from_dict(outcome["error"], sql)
                 return
-            yield found.batch
+            yield received.batch
