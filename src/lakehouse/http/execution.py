@@ -32,9 +32,9 @@ from lakehouse.http.queries import AUDIT, QueryService
 from lakehouse.lake import Lake
 from lakehouse.operations import READ
 from lakehouse.query.route import CheckedStatement
-from lakehouse.query.shape import statement_shape
 from lakehouse.query.sql.parser import parse
 from lakehouse.query.sql.render import for_duckdb
+from lakehouse.query.statement_log import statement_shape
 
 
 class Caller(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakehouse.query.shape import statement_shape
+from lakehouse.query.statement_log import statement_shape
 
 
 @pytest.mark.parametrize(
