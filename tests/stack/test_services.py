@@ -10,7 +10,7 @@ import pytest
 from lakehouse.config.settings import Settings
 from lakehouse.config.stack import StackSettings
 from lakehouse.core.errors import NoSuchServiceError
-from lakehouse.stack.services import NAMES, in_order, service, services
+from lakehouse.stack.services import NAMES, find_service, in_order, services
 
 
 def names(*requested: str, external: tuple[str, ...] = ()) -> list[str]:
@@ -57,7 +57,7 @@ def test_the_page_on_the_stack_says_what_the_descriptions_say() -> None:
 def test_every_description_is_complete() -> None:
     known = {*StackSettings.__dataclass_fields__, "serve.port"}
     for each in services():
-        assert each.name == service(each.name).name
+        assert each.name == find_service(each.name).name
         assert each.about and each.version and each.licence
         assert each.ports and all(port.setting in known and port.inside for port in each.ports)
         assert each.process or each.container

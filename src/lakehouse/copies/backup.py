@@ -72,7 +72,7 @@ def back_up(
         len(stored),
         manifest.size,
         len(copier.copied),
-        sum(each.size for each in copier.copied),
+        sum(file.size for file in copier.copied),
         content.notes,
     )
 
@@ -109,15 +109,15 @@ class _Copier:
     def copy_all(self, content: Content) -> dict[str, StoredFile]:
         """Store all files and return them by name."""
         self.progress(f"Copying {len(content.files)} files")
-        rest = [each for each in content.files.values() if each.kind != "hudi"]
+        rest = [file for file in content.files.values() if file.kind != "hudi"]
         stored = self._copy(rest)
         for folder in content.hudi:
             stored |= self._copy_hudi(folder)
-        return {each.name: each for each in sorted(stored.values(), key=lambda file: file.name)}
+        return {file.name: file for file in sorted(stored.values(), key=lambda file: file.name)}
 
     def _copy(self, files: Iterable[ContentFile]) -> dict[str, StoredFile]:
         with ThreadPoolExecutor(_THREADS) as threads:
-            return {each.name: each for each in threads.map(self._store_file, files) if each is not None}
+            return {file.name: file for file in threads.map(self._store_file, files) if file is not None}
 
     def _copy_hudi(self, folder: str) -> dict[str, StoredFile]:
         """Copy a Hudi table. Its timeline and index change in place, so a copy counts if neither did meanwhile."""
@@ -164,4 +164,4 @@ def _is_unchanged(file: ContentFile, known: StoredFile) -> bool:
 
 def _timeline(files: Iterable[ContentFile]) -> set[ContentFile]:
     """Return what a commit to a Hudi table changes."""
-    return {each for each in files if "/.hoodie/" in each.name}
+    return {file for file in files if "/.hoodie/" in file.name}

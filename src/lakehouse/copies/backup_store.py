@@ -71,7 +71,7 @@ class Manifest:
     @property
     def size(self) -> int:
         """The bytes of all files."""
-        return sum(each.size for each in self.files.values())
+        return sum(file.size for file in self.files.values())
 
 
 def new_backup_id() -> str:
@@ -112,12 +112,12 @@ class BackupStore:
 
     def _check_marker(self) -> None:
         try:
-            found = json.loads(self.tree.read(_MARKER))["format"]
+            stored_format = json.loads(self.tree.read(_MARKER))["format"]
         except (ValueError, KeyError, TypeError) as exc:
             raise BackupError(f"{self.tree.uri}/{_MARKER} is damaged.", "Name another folder.") from exc
-        if found != _FORMAT:
+        if stored_format != _FORMAT:
             raise BackupError(
-                f"The backups in {self.tree.uri} have the format {found}; this release knows {_FORMAT}.",
+                f"The backups in {self.tree.uri} have the format {stored_format}; this release knows {_FORMAT}.",
                 "Use the release that made them.",
             )
 
@@ -126,13 +126,13 @@ class BackupStore:
     def ids(self) -> list[str]:
         """Return the ids of all backups, oldest first."""
         suffix = ".json.gz"
-        names = (each.name.removeprefix("backups/") for each in self.tree.list("backups"))
+        names = (file.name.removeprefix("backups/") for file in self.tree.list("backups"))
         return sorted(name.removesuffix(suffix) for name in names if name.endswith(suffix) and not name.startswith("."))
 
     def manifest(self, backup: str = "") -> Manifest:
         """Return a backup by its id or a unique prefix of it; the newest by default."""
         known = self.ids()
-        matching = [each for each in known if each.startswith(backup)] if backup else known[-1:]
+        matching = [backup_id for backup_id in known if backup_id.startswith(backup)] if backup else known[-1:]
         if len(matching) != 1:
             what = f"no backup {backup!r}" if backup else "no finished backup"
             raise BackupError(f"There is {what} in {self.tree.uri}.", "All of them: lake backup DEST --list")
@@ -148,7 +148,7 @@ class BackupStore:
         """Store a manifest, and so a backup."""
         self._flush()
         data = {**asdict(manifest), "state": manifest.state.as_dict()}
-        data["files"] = [list(asdict(each).values()) for each in manifest.files.values()]
+        data["files"] = [list(asdict(file).values()) for file in manifest.files.values()]
         self.tree.write(_manifest_name(manifest.id), gzip.compress(json.dumps(data).encode(), mtime=0))
 
     def _flush(self) -> None:
@@ -186,14 +186,14 @@ class BackupStore:
     def _remove_leftovers(self) -> None:
         """Remove the unnamed copies of backups that were killed more than a day ago."""
         if isinstance(self.tree, LocalTree):
-            for each in (self.tree.folder / "objects").glob(f"{_COPY}*"):
+            for copy in (self.tree.folder / "objects").glob(f"{_COPY}*"):
                 with suppress(FileNotFoundError):
-                    if time.time() - each.stat().st_mtime > _DAY_S:
-                        each.unlink()
+                    if time.time() - copy.stat().st_mtime > _DAY_S:
+                        copy.unlink()
 
     def contents(self) -> dict[str, int]:
         """Return the size of every stored content by its SHA-256."""
-        return {each.name.rpartition("/")[2]: each.size for each in self.tree.list("objects")}
+        return {file.name.rpartition("/")[2]: file.size for file in self.tree.list("objects")}
 
     def read(self, file: StoredFile) -> bytes:
         """Return the content of a file; an error if it is not what was stored."""
@@ -238,14 +238,14 @@ def _manifest_name(backup: str) -> str:
 
 
 def _manifest_from(data: Mapping[str, Any]) -> Manifest:
-    files: Sequence[StoredFile] = [StoredFile(*each) for each in data["files"]]
+    files: Sequence[StoredFile] = [StoredFile(*entry) for entry in data["files"]]
     return Manifest(
         id=data["id"],
         made_at=data["made_at"],
         warehouse=data["warehouse"],
         catalog=data["catalog"],
         state=state_from_dict(data["state"]),
-        files={each.name: each for each in files},
+        files={file.name: file for file in files},
         notes=tuple(data["notes"]),
         release=data["release"],
     )

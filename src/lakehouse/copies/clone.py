@@ -1,4 +1,4 @@
-"""Clone a lake without its data: new metadata files in another folder refer to the data of the source, which stays as it is."""
+"""Clone a lake without its data: new metadata files in another folder refer to the data files of the source."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def clone_shallow(source: LakeParts, target: LakeParts, from_ref: str) -> CloneR
 
 def _fill(source: LakeParts, target: LakeParts, tag: str) -> CloneReport:
     content = source.catalog.dump_state()
-    tables = next(each.tables for each in content.tags if each.ref.name == tag)
-    cloned = tuple(_clone_table(source, target, each) for each in tables)
-    spaces = {each.table.namespace: content.namespaces.get(each.table.namespace, {}) for each in cloned}
+    tables = next(state.tables for state in content.tags if state.ref.name == tag)
+    cloned = tuple(_clone_table(source, target, table) for table in tables)
+    spaces = {entry.table.namespace: content.namespaces.get(entry.table.namespace, {}) for entry in cloned}
     target.catalog.load_state(CatalogState(main=cloned, namespaces=spaces))
-    hudi = hudi_folders(each.name for each in source.warehouse.list())
-    notes = [f"Hudi table {each}: its files cannot be shared" for each in hudi]
+    hudi = hudi_folders(file.name for file in source.warehouse.list())
+    notes = [f"Hudi table {folder}: its files cannot be shared" for folder in hudi]
     return CloneReport(len(cloned), tag, tuple(notes))
 
 

@@ -58,7 +58,7 @@ def take_content(parts: LakeParts) -> Content:
     The files are immutable and new ones get new names, so that writers need not wait. FileVanishedError if one is missing.
     """
     state = parts.catalog.dump_state()
-    stats = {each.name: each for each in parts.warehouse.list() if not _is_scratch(each.name)}
+    stats = {stat.name: stat for stat in parts.warehouse.list() if not _is_scratch(stat.name)}
     listing = _Listing(parts, stats, ReferenceReader(parts.files))
     listing.add_tables(state)
     hudi = listing.add_hudi()
@@ -68,21 +68,21 @@ def take_content(parts: LakeParts) -> Content:
 
 def hudi_folders(names: Iterable[str]) -> tuple[str, ...]:
     """Return the folders of Hudi tables among the names of files."""
-    found = (name.removesuffix(_HUDI) for name in names if name.endswith(_HUDI) and _HUDI_INDEX not in name)
-    return tuple(sorted(found))
+    folders = (name.removesuffix(_HUDI) for name in names if name.endswith(_HUDI) and _HUDI_INDEX not in name)
+    return tuple(sorted(folders))
 
 
 def hudi_files(tree: Tree, folder: str) -> list[ContentFile]:
     """Return the files of a Hudi table."""
     return [
-        ContentFile(WAREHOUSE + each.name, "hudi", each.size, each.modified_ns)
-        for each in tree.list(folder)
-        if not _is_scratch(each.name)
+        ContentFile(WAREHOUSE + stat.name, "hudi", stat.size, stat.modified_ns)
+        for stat in tree.list(folder)
+        if not _is_scratch(stat.name)
     ]
 
 
 def _is_scratch(name: str) -> bool:
-    """Whether a file is none of ours to copy: unfinished, or Hadoop's checksum of another file, which is made anew."""
+    """Whether a file is not copied: it is unfinished, or a checksum of Hadoop, which the copy computes again."""
     return name.endswith((UNFINISHED, ".writing")) or is_checksum(name)
 
 
@@ -125,9 +125,9 @@ class _Listing:
             self.notes.append(f"{expired} states in the log have expired; their entries are kept without files")
 
     def _add_table(self, pointer: str) -> None:
-        # First all, then add: a state whose files are partly gone adds nothing.
-        found = list(self._table_files(pointer))
-        self.files.update((each.name, each) for each in found)
+        # A list first, so that a state with a missing file adds nothing.
+        files = list(self._table_files(pointer))
+        self.files.update((file.name, file) for file in files)
 
     def _table_files(self, pointer: str) -> Iterator[ContentFile]:
         names = self.parts.names
@@ -142,10 +142,10 @@ class _Listing:
         known = self.files.get(WAREHOUSE + name)
         if known is not None:
             return known
-        found = self.stats.get(name)
-        if found is None:
-            found = self._stat_elsewhere(name, uri)
-        return ContentFile(WAREHOUSE + name, kind, found.size, found.modified_ns)
+        stat = self.stats.get(name)
+        if stat is None:
+            stat = self._stat_elsewhere(name, uri)
+        return ContentFile(WAREHOUSE + name, kind, stat.size, stat.modified_ns)
 
     def _stat_elsewhere(self, name: str, uri: str) -> FileStat:
         """Return a file that the listing has not: it is newer, or outside the warehouse."""
@@ -159,23 +159,22 @@ class _Listing:
         """Add the files of Hudi tables, and return their folders."""
         folders = hudi_folders(self.stats)
         for folder in folders:
-            self.files.update((each.name, each) for each in hudi_files(self.parts.warehouse, folder))
+            self.files.update((file.name, file) for file in hudi_files(self.parts.warehouse, folder))
         return folders
 
     def add_raw_and_home(self) -> None:
         """Add the source files of pipelines, the records of runs, dropped Hudi tables and the hashes of keys."""
-        for each in self.parts.raw.list():
-            if not _is_scratch(each.name):
-                self._add(RAW, each, "raw")
+        for stat in self.parts.raw.list():
+            if not _is_scratch(stat.name):
+                self._add(RAW, stat, "raw")
         home = LocalTree(self.parts.home)
-        found = chain.from_iterable(home.list(folder) for folder in _HOME_FOLDERS)
-        for each in found:
-            if not _is_scratch(each.name) and not each.name.startswith("runs/."):
-                self._add(HOME, each, "home")
+        for stat in chain.from_iterable(home.list(folder) for folder in _HOME_FOLDERS):
+            if not _is_scratch(stat.name) and not stat.name.startswith("runs/."):
+                self._add(HOME, stat, "home")
         for name in _HOME_FILES:
             size = home.size(name)
             if size is not None:
                 self._add(HOME, FileStat(name, size, (home.folder / name).stat().st_mtime_ns), "home")
 
-    def _add(self, area: str, found: FileStat, kind: str) -> None:
-        self.files[area + found.name] = ContentFile(area + found.name, kind, found.size, found.modified_ns)
+    def _add(self, area: str, stat: FileStat, kind: str) -> None:
+        self.files[area + stat.name] = ContentFile(area + stat.name, kind, stat.size, stat.modified_ns)

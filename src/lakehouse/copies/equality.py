@@ -21,7 +21,7 @@ _PATH_DEPENDENT = ("lower_bounds", "upper_bounds", "file_size_in_bytes", "column
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that one side has otherwise."""
+    """Something that differs between the two sides."""
 
     ref: str
     table: str
@@ -42,24 +42,24 @@ class Side:
         raw = parse_metadata(entry.pointer, self.read(entry.pointer))
         plain = relocate.move_table(raw, self.names.of)
         snapshots = {
-            str(each["snapshot-id"]): self._of_list(each["manifest-list"])
-            for each in raw.get("snapshots") or ()
-            if "manifest-list" in each
+            str(snapshot["snapshot-id"]): self._of_list(snapshot["manifest-list"])
+            for snapshot in raw.get("snapshots") or ()
+            if "manifest-list" in snapshot
         }
         return _digest(plain), snapshots
 
     def _of_list(self, uri: str) -> str:
         if uri not in self._digests:
             manifests = []
-            for each in avro.read(self.read(uri)).records:
-                described = {**each, "manifest_path": self.names.of(each["manifest_path"]), "manifest_length": 0}
-                manifests.append([described, self._of_manifest(each["manifest_path"])])
+            for record in avro.read(self.read(uri)).records:
+                described = {**record, "manifest_path": self.names.of(record["manifest_path"]), "manifest_length": 0}
+                manifests.append([described, self._of_manifest(record["manifest_path"])])
             self._digests[uri] = _digest(manifests)
         return self._digests[uri]
 
     def _of_manifest(self, uri: str) -> str:
         if uri not in self._digests:
-            self._digests[uri] = _digest([self._plain(each) for each in avro.read(self.read(uri)).records])
+            self._digests[uri] = _digest([self._plain(record) for record in avro.read(self.read(uri)).records])
         return self._digests[uri]
 
     def _plain(self, entry: dict[str, Any]) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def differences(left: Side, right: Side, same_kind: bool = True) -> Iterator[Dif
     """
     if same_kind:
         yield from _refs(left, right)
-    others = {_key(right, by, each): each for by, each in right.state.entries()}
+    others = {_key(right, by, entry): entry for by, entry in right.state.entries()}
     compared: set[str] = set()
     for by, entry in left.state.entries():
         other = others.pop(_key(left, by, entry), None)
@@ -114,13 +114,13 @@ def _of_table(left: Side, right: Side, by: str, entry: TableEntry, other: TableE
 
 def _refs(left: Side, right: Side) -> Iterator[Difference]:
     ours, theirs = left.state.moved(left.names.of), right.state.moved(right.names.of)
-    for what, one, two in (
-        ("branches", [each.ref for each in ours.branches], [each.ref for each in theirs.branches]),
-        ("tags", [each.ref for each in ours.tags], [each.ref for each in theirs.tags]),
+    for what, left_value, right_value in (
+        ("branches", [branch.ref for branch in ours.branches], [branch.ref for branch in theirs.branches]),
+        ("tags", [tag.ref for tag in ours.tags], [tag.ref for tag in theirs.tags]),
         ("log", ours.log, theirs.log),
         ("namespaces", dict(ours.namespaces), dict(theirs.namespaces)),
     ):
-        if one != two:
+        if left_value != right_value:
             yield Difference(what, "", "they differ")
 
 

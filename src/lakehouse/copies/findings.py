@@ -52,4 +52,4 @@ class VerifyReport:
     @property
     def damage(self) -> list[Finding]:
         """The findings that mean a loss."""
-        return [each for each in self.findings if each.is_damage]
+        return [finding for finding in self.findings if finding.is_damage]

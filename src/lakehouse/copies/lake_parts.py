@@ -1,4 +1,4 @@
-"""The parts of a lake that hold something, and the names under which copies of them are kept."""
+"""The parts of a lake that a backup copies, and the names of their files in a copy."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class LakeParts:
         return LocalTree(self.home), name.removeprefix(HOME)
 
     def source_of(self, name: str) -> tuple[Tree, str]:
-        """Return where a file of this lake is: the same, unless it is outside the warehouse."""
+        """Return the tree of a file of this lake, and its name there; the file may be outside the warehouse."""
         if name.startswith(f"{WAREHOUSE}{EXTERNAL}/"):
             return self.warehouse.at(external_uri(name))
         return self.place_of(name)
 
 
 def external_uri(name: str) -> str:
-    """Return where a file was that is outside the warehouse."""
+    """Return the original URI of a file from outside the warehouse."""
     scheme, _, path = name.removeprefix(WAREHOUSE).removeprefix(f"{EXTERNAL}/").partition("/")
     return f"file:///{path}" if scheme == "file" else f"{scheme}://{path}"
 

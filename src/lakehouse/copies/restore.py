@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lakehouse.copies.backup_store import BackupError, BackupStore, Manifest, StoredFile
@@ -83,7 +83,7 @@ class LakeSource:
     def files(self) -> Mapping[str, ContentFile]:
         if self.with_home:
             return self.content.files
-        return {name: each for name, each in self.content.files.items() if not name.startswith("home/")}
+        return {name: file for name, file in self.content.files.items() if not name.startswith("home/")}
 
     def read(self, name: str) -> bytes:
         tree, place = self.parts.source_of(name)
@@ -107,14 +107,14 @@ def check_empty(target: LakeParts, wanted: CatalogState, resumes: bool = False) 
     """
     if resumes:
         return
-    found, names = target.catalog.dump_state(), {each.table for each in wanted.main}
-    tables = list(dict.fromkeys(entry.table for _, entry in found.entries()))
+    held, names = target.catalog.dump_state(), {entry.table for entry in wanted.main}
+    tables = list(dict.fromkeys(entry.table for _, entry in held.entries()))
     is_shared = target.catalog.capabilities.shared
     if is_shared:
-        tables = [each for each in tables if each in names]
+        tables = [table for table in tables if table in names]
     first = None if is_shared else next(iter(target.warehouse.list()), None)
-    if tables or (not is_shared and not found.is_empty):
-        what = ", ".join(str(each) for each in tables[:5]) or "a log"
+    if tables or (not is_shared and not held.is_empty):
+        what = ", ".join(str(table) for table in tables[:5]) or "a log"
         raise TableExistsError(
             f"The target is not empty: it holds {what}. Nothing was changed.",
             "Use another folder (--home DIR), an empty database and an empty bucket.",
@@ -127,13 +127,13 @@ def check_empty(target: LakeParts, wanted: CatalogState, resumes: bool = False) 
 
 
 def is_copied(source: Source, target: LakeParts) -> bool:
-    """Return whether main of the target is what a copy of the source leads to."""
-    pointers = target.catalog.pointers(each.table for each in source.state.main)
+    """Return whether main of the target already holds a copy of the source's main."""
+    pointers = target.catalog.pointers(entry.table for entry in source.state.main)
     names = FileNames(source.warehouse)
     return all(
-        (pointer := pointers[each.table]) is not None and target.names.of(pointer) == names.of(each.pointer)
-        for each in source.state.main
-        if not each.is_view
+        (pointer := pointers[entry.table]) is not None and target.names.of(pointer) == names.of(entry.pointer)
+        for entry in source.state.main
+        if not entry.is_view
     )
 
 
@@ -146,17 +146,15 @@ def copy_lake(source: Source, target: LakeParts, kind: str, progress: Progress =
     transfer = Transfer(source, target, progress)
     state = transfer.run()
     progress("Comparing every snapshot")
-    left = Side(source.state, FileNames(source.warehouse), _reader(source))
+    left = side_of(source)
     _require_equal(list(differences(left, Side(state, target.names, target.files.read))))
     progress("Filling the catalog")
     notes = _fill(source, target, state)
     loaded = Side(target.catalog.dump_state(), target.names, target.files.read)
     if not target.catalog.capabilities.shared:
         held = _without_noted(source.state, notes)
-        _require_equal(
-            list(differences(Side(held, left.names, left.read), loaded, same_kind=target.kind == kind == "sql"))
-        )
-    hudi = [f"Hudi table {each}: the target has no place for Hudi tables" for each in transfer.skipped]
+        _require_equal(list(differences(replace(left, state=held), loaded, same_kind=target.kind == kind == "sql")))
+    hudi = [f"Hudi table {folder}: the target has no place for Hudi tables" for folder in transfer.skipped]
     return CopyReport(
         len(state.main),
         len(state.branches),
@@ -180,25 +178,24 @@ def _fill(source: Source, target: LakeParts, state: CatalogState) -> list[str]:
 
 def _without_noted(state: CatalogState, notes: list[str]) -> CatalogState:
     """Return the state without branches and tags that the target could not take."""
-    from dataclasses import replace
-
     noted = {note.partition(":")[0] for note in notes}
     return replace(
         state,
-        branches=tuple(each for each in state.branches if f"branch {each.ref.name}" not in noted),
-        tags=tuple(each for each in state.tags if f"tag {each.ref.name}" not in noted),
+        branches=tuple(branch for branch in state.branches if f"branch {branch.ref.name}" not in noted),
+        tags=tuple(tag for tag in state.tags if f"tag {tag.ref.name}" not in noted),
     )
 
 
-def _reader(source: Source) -> Callable[[str], bytes]:
+def side_of(source: Source) -> Side:
+    """Return the source as one side of a comparison."""
     names = FileNames(source.warehouse)
-    return lambda uri: source.read(WAREHOUSE + names.of(uri))
+    return Side(source.state, names, lambda uri: source.read(WAREHOUSE + names.of(uri)))
 
 
-def _require_equal(found: list[Difference]) -> None:
-    if found:
-        first = found[0]
+def _require_equal(unequal: list[Difference]) -> None:
+    if unequal:
+        first = unequal[0]
         raise BackupError(
-            f"The copy is not equal in {len(found)} places: {first.ref} {first.table}: {first.what}.",
+            f"The copy is not equal in {len(unequal)} places: {first.ref} {first.table}: {first.what}.",
             "The source is unchanged. lake verify reports whether it is damaged.",
         )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from lakehouse.copies.content import hudi_folders
 from lakehouse.copies.lake_parts import WAREHOUSE, FileNames, LakeParts
 from lakehouse.core.errors import TableError
 from lakehouse.core.state import CatalogState
@@ -84,25 +86,25 @@ class Transfer:
         files = list(self.source.files.values())
         if not self.target.has_hudi:
             files = self._without_hudi(files)
-        plain = [each for each in files if not self.moves or each.kind not in _REWRITTEN]
+        plain = [file for file in files if not self.moves or file.kind not in _REWRITTEN]
         self.progress(f"Copying {len(plain)} files")
         with (
             ThreadPoolExecutor(_THREADS) as threads,
             tempfile.TemporaryDirectory(prefix="lake-copy-", dir=self._scratch()) as folder,
         ):
-            for _ in threads.map(lambda each: self._copy(each, Path(folder)), plain):
+            for _ in threads.map(lambda file: self._copy(file, Path(folder)), plain):
                 pass
         if self.moves:
-            changed = [each for each in files if each.kind in _REWRITTEN]
+            changed = [file for file in files if file.kind in _REWRITTEN]
             self.progress(f"Rewriting the paths in {len(changed)} files")
             for kind, rewrite in (
                 (_MANIFEST, self._manifest),
                 (_LIST, self._manifest_list),
                 (_METADATA, self._metadata),
             ):
-                for each in changed:
-                    if each.kind == kind:
-                        rewrite(each.name)
+                for file in changed:
+                    if file.kind == kind:
+                        rewrite(file.name)
         return self.source.state.moved(self.move)
 
     def _scratch(self) -> Path | None:
@@ -111,10 +113,8 @@ class Transfer:
         return folder if folder.is_dir() else None
 
     def _without_hudi(self, files: Sequence[SourceFile]) -> list[SourceFile]:
-        from lakehouse.copies.content import hudi_folders
-
-        self.skipped = list(hudi_folders(each.name.removeprefix(WAREHOUSE) for each in files if each.kind == "hudi"))
-        return [each for each in files if each.kind != "hudi" and not each.name.startswith("home/dropped/")]
+        self.skipped = list(hudi_folders(file.name.removeprefix(WAREHOUSE) for file in files if file.kind == "hudi"))
+        return [file for file in files if file.kind != "hudi" and not file.name.startswith("home/dropped/")]
 
     def _copy(self, file: SourceFile, folder: Path) -> None:
         tree, name = self.target.place_of(file.name)
@@ -160,15 +160,10 @@ class Transfer:
         return self._deletes[name]
 
 
-class _explained:
-    """Turns the errors of a damaged file into ours."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
-        if isinstance(exc, ValueError | KeyError | EOFError):
-            raise TableError(f"{self._name} is damaged: {exc}.", "lake verify") from exc
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Translate the errors of a damaged file."""
+    try:
+        yield
+    except (ValueError, KeyError, EOFError) as exc:
+        raise TableError(f"{name} is damaged: {exc}.", "lake verify") from exc

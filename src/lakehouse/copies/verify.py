@@ -22,8 +22,8 @@ from lakehouse.copies.findings import (
     Finding,
     VerifyReport,
 )
-from lakehouse.copies.lake_parts import WAREHOUSE, FileNames, LakeParts
-from lakehouse.copies.restore import BackupSource
+from lakehouse.copies.lake_parts import LakeParts
+from lakehouse.copies.restore import BackupSource, side_of
 from lakehouse.copies.verify_files import Warehouse, check_data
 from lakehouse.copies.verify_tables import TableChecks, same_tables
 from lakehouse.core.errors import HomeError, LakeError, NotSupportedError
@@ -31,6 +31,7 @@ from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.state import CatalogState
 from lakehouse.formats.hudi.slices import instant_of
+from lakehouse.formats.iceberg.references import ReferenceReader
 from lakehouse.storage.raw import RAW_FOLDER
 from lakehouse.storage.tree import UNFINISHED
 from lakehouse.tables.directory import Tables
@@ -65,17 +66,17 @@ class Verifier:
             against: compare with the newest backup.
         """
         begin = time.monotonic()
-        only = {TableName.parse(each) for each in tables}
+        only = {TableName.parse(table) for table in tables}
         try:
             self.findings += [Finding(CORRUPT, "catalog", problem) for problem in self.parts.catalog.problems()]
             state = self.parts.catalog.dump_state()
         except HomeError as exc:
             finding = Finding(CORRUPT, "catalog", exc.message)
             return VerifyReport((finding,), 0, 0, 0, 0, time.monotonic() - begin)
-        for each in only:
-            self.tables.format_of(each)
+        for table in only:
+            self.tables.format_of(table)
         self.progress("Listing the files")
-        stats = {each.name: each for each in self.parts.warehouse.list()}
+        stats = {stat.name: stat for stat in self.parts.warehouse.list()}
         warehouse = Warehouse(self.parts.warehouse, self.parts.files, self.parts.names, stats)
         is_clone = (self.parts.home / CLONE_FILE).exists()
         checks = TableChecks(warehouse, deep, is_clone)
@@ -125,11 +126,9 @@ class Verifier:
             self.findings.append(Finding(DANGLING, pointer, detail, str(table), by, is_damage=False))
             return
         try:
-            from lakehouse.formats.iceberg.references import ReferenceReader
-
             references = ReferenceReader(self.parts.files)
-            checks.needed.update(checks.warehouse.names.of(each.uri) for each in references.table(pointer))
-            checks.needed.update(checks.warehouse.names.of(each) for each in references.metadata(pointer).previous)
+            checks.needed.update(checks.warehouse.names.of(file.uri) for file in references.table(pointer))
+            checks.needed.update(checks.warehouse.names.of(uri) for uri in references.metadata(pointer).previous)
         except FileNotFoundError:
             pass  # a snapshot of it has expired
         except LakeError as exc:
@@ -137,7 +136,7 @@ class Verifier:
 
     def _check_hudi(self, warehouse: Warehouse, folders: Sequence[str], only: set[TableName], deep: bool) -> None:
         hudi = self.tables.formats.get("hudi")
-        known = {str(each) for each in hudi.tables()} if hudi else set()
+        known = {str(name) for name in hudi.tables()} if hudi else set()
         for folder in folders:
             namespace, _, name = folder.rpartition("/")
             table = TableName(namespace.removesuffix(".db"), name)
@@ -152,7 +151,9 @@ class Verifier:
     def _check_engines(self, only: set[TableName], deep: bool) -> None:
         """Read a row, or with `deep` all rows, of every table on main with DuckDB."""
         self.progress("Reading the tables")
-        damaged = {each.table for each in self.findings if each.is_damage and each.where.endswith(_METADATA)}
+        damaged = {
+            finding.table for finding in self.findings if finding.is_damage and finding.where.endswith(_METADATA)
+        }
         for name, table_format in self.tables.all():
             if str(name) in damaged:
                 # DuckDB ends the whole process on some damaged metadata.
@@ -172,16 +173,16 @@ class Verifier:
             self.duckdb.query(f"SELECT * FROM {_CHECKED} LIMIT 1", {_CHECKED: scan}, "verify").rows()
             return
         query = f"SELECT count(*), bit_xor(hash({_CHECKED})) FROM {_CHECKED}"
-        ((found, _),) = self.duckdb.query(query, {_CHECKED: scan}, "verify").rows()
-        if scan.total_rows is not None and found != scan.total_rows:
-            detail = f"DuckDB reads {found} rows, and the metadata states {scan.total_rows}"
+        ((row_count, _),) = self.duckdb.query(query, {_CHECKED: scan}, "verify").rows()
+        if scan.total_rows is not None and row_count != scan.total_rows:
+            detail = f"DuckDB reads {row_count} rows, and the metadata states {scan.total_rows}"
             self.findings.append(Finding(UNREADABLE, str(name), detail, str(name), MAIN))
 
     # ---- the rest -----------------------------------------------------------------------------------------------
 
     def _check_runs(self, state: CatalogState) -> Iterator[Finding]:
-        branches = {each.ref.name for each in state.branches}
-        entries = {each.id for each in state.log} | {each.commit.run for each in state.log}
+        branches = {branch.ref.name for branch in state.branches}
+        entries = {entry.id for entry in state.log} | {entry.commit.run for entry in state.log}
         for file in sorted((self.parts.home / "runs").glob("*.json")):
             try:
                 record = json.loads(file.read_text())
@@ -198,9 +199,9 @@ class Verifier:
         self, warehouse: Warehouse, needed: set[str], folders: Sequence[str], deep: bool
     ) -> Iterator[Finding]:
         newest = (time.time() - _GRACE_S) * 1e9
-        inside = tuple(f"{each}/" for each in folders)
-        for name, found in sorted(warehouse.stats.items()):
-            is_young = found.modified_ns > newest
+        inside = tuple(f"{folder}/" for folder in folders)
+        for name, stat in sorted(warehouse.stats.items()):
+            is_young = stat.modified_ns > newest
             if name in needed or is_checksum(name) or name.startswith((_RAW, *inside)) or (is_young and not deep):
                 continue
             what = "it was never finished" if name.endswith(UNFINISHED) else "nothing refers to it"
@@ -210,12 +211,10 @@ class Verifier:
     def _different(self, state: CatalogState, store: BackupStore) -> Iterator[Finding]:
         store.check()
         source = BackupSource(store, store.manifest())
-        names = FileNames(source.warehouse)
-        kept = Side(source.state, names, lambda uri: source.read(WAREHOUSE + names.of(uri)))
         same_kind = source.manifest.catalog == self.parts.kind
         here = Side(state, self.parts.names, self.parts.files.read)
-        for each in differences(kept, here, same_kind):
-            yield Finding(DIFFERENT, store.tree.uri, each.what, each.table, each.ref)
+        for difference in differences(side_of(source), here, same_kind):
+            yield Finding(DIFFERENT, store.tree.uri, difference.what, difference.table, difference.ref)
 
 
 def _hudi_findings(
@@ -223,7 +222,7 @@ def _hudi_findings(
 ) -> Iterator[Finding]:
     try:
         slices = hudi.file_slices(table)
-        needed = {path for each in slices if each.is_latest for path in each.files}
+        needed = {path for file_slice in slices if file_slice.is_latest for path in file_slice.files}
         hudi.history(table)
     except LakeError as exc:
         yield Finding(UNREADABLE, folder, exc.message, str(table), MAIN)
@@ -232,13 +231,11 @@ def _hudi_findings(
         yield Finding(CORRUPT, folder, f"its timeline cannot be read: {exc}", str(table), MAIN)
         return
     inside = [name for name in warehouse.stats if name.startswith(f"{folder}/") and name.endswith(".parquet")]
-    for each in sorted(f"{folder}/{path}" for path in needed):
-        if warehouse.size(warehouse.names.uri(each)) is None:
-            yield Finding(MISSING, each, "there is no such file", str(table), MAIN)
-    written, first = (
-        {path for each in slices for path in each.files},
-        min((each.instant for each in slices), default=""),
-    )
+    for name in sorted(f"{folder}/{path}" for path in needed):
+        if warehouse.size(warehouse.names.uri(name)) is None:
+            yield Finding(MISSING, name, "there is no such file", str(table), MAIN)
+    written = {path for file_slice in slices for path in file_slice.files}
+    first = min((file_slice.instant for file_slice in slices), default="")
     for name in inside:
         if deep and name.removeprefix(f"{folder}/") not in written and instant_of(name) >= first:
             detail = "no completed instant wrote it"

@@ -13,7 +13,7 @@ from lakehouse.copies.lake_parts import EXTERNAL, FileNames
 from lakehouse.core.files import Files
 from lakehouse.storage.tree import FileStat, Tree
 
-#: Hadoop's checksum file: this, the number of bytes per checksum, then one CRC-32 for each so many bytes.
+#: A checksum file of Hadoop: this magic number, the number of bytes per checksum, then the CRC-32s.
 _CRC_MAGIC = b"crc\x00"
 _CRC_HEADER = 8
 _AVRO = b"Obj\x01"
@@ -51,11 +51,11 @@ class Warehouse:
 
     def check(self, uri: str, size: int) -> Problem | None:
         """Check that a file exists with the length that the metadata states (-1: it states none)."""
-        found = self.size(uri)
-        if found is None:
+        actual = self.size(uri)
+        if actual is None:
             return MISSING, "there is no such file"
-        if size >= 0 and found != size:
-            return TRUNCATED, f"it has {found} bytes instead of {size}"
+        if size >= 0 and actual != size:
+            return TRUNCATED, f"it has {actual} bytes instead of {size}"
         return None
 
     def check_sum(self, uri: str) -> Problem | None:
@@ -113,9 +113,9 @@ def _check_parquet(content: BinaryIO, rows: int, deep: bool) -> Problem | None:
         if rows >= 0 and file.metadata.num_rows != rows:
             return CORRUPT, f"it has {file.metadata.num_rows} rows instead of {rows}"
         if deep:
-            found = sum(batch.num_rows for batch in file.iter_batches())
-            if found != file.metadata.num_rows:
-                return CORRUPT, f"{found} of {file.metadata.num_rows} rows can be read"
+            readable = sum(batch.num_rows for batch in file.iter_batches())
+            if readable != file.metadata.num_rows:
+                return CORRUPT, f"{readable} of {file.metadata.num_rows} rows can be read"
     except (pyarrow.ArrowException, OSError, ValueError) as exc:
         return CORRUPT, f"it cannot be read as Parquet: {_first_line(exc)}"
     return None

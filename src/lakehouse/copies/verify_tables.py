@@ -37,7 +37,7 @@ class _Owner:
 
 @dataclass
 class TableChecks:
-    """Checks tables, each file once."""
+    """Checks tables; reads each file once."""
 
     warehouse: Warehouse
     deep: bool = False
@@ -53,7 +53,7 @@ class TableChecks:
     _manifests: dict[str, dict[int, int] | None] = field(default_factory=dict)
     _work: list[Callable[[], Finding | None]] = field(default_factory=list)
 
-    def check(self, by: str, entry: TableEntry, previous: bool = True) -> None:
+    def check(self, by: str, entry: TableEntry) -> None:
         """Check a metadata file and all that it refers to; files with data are checked by `finish`."""
         owner = _Owner(str(entry.table), by, ())
         content = self._read(entry.pointer, owner)
@@ -65,32 +65,31 @@ class TableChecks:
         except (TableError, KeyError) as exc:
             self._add(owner, entry.pointer, (CORRUPT, f"it is no metadata file: {exc}"))
             return
-        if previous:
-            self.needed.update(self.warehouse.names.of(each["metadata-file"]) for each in raw.get("metadata-log") or ())
+        self.needed.update(self.warehouse.names.of(logged["metadata-file"]) for logged in raw.get("metadata-log") or ())
         places = [raw.get("properties", {}).get(name) for name in relocate.PATH_PROPERTIES]
         owner = _Owner(
-            owner.table, by, tuple(normalized(each).rstrip("/") + "/" for each in (location, *places) if each)
+            owner.table, by, tuple(normalized(folder).rstrip("/") + "/" for folder in (location, *places) if folder)
         )
         self._check_place(owner, entry.pointer)
         self.uuids[entry.pointer] = str(raw.get("table-uuid") or raw.get("view-uuid") or "")
         if "view-uuid" in raw:
             return
         self._check_ids(owner, entry.pointer, raw)
-        for each in (*(raw.get("statistics") or ()), *(raw.get("partition-statistics") or ())):
-            self._check_file(owner, each["statistics-path"], each.get("file-size-in-bytes", -1))
+        for statistics in (*(raw.get("statistics") or ()), *(raw.get("partition-statistics") or ())):
+            self._check_file(owner, statistics["statistics-path"], statistics.get("file-size-in-bytes", -1))
         for snapshot in raw.get("snapshots") or ():
             self._check_snapshot(owner, snapshot)
 
     def finish(self) -> None:
         """Check the files with data, several at once."""
         with ThreadPoolExecutor(_THREADS) as threads:
-            self.findings += [found for found in threads.map(lambda work: work(), self._work) if found]
+            self.findings += [finding for finding in threads.map(lambda work: work(), self._work) if finding]
         self._work.clear()
 
     # ---- metadata -----------------------------------------------------------------------------------------------
 
     def _check_ids(self, owner: _Owner, uri: str, raw: Mapping[str, Any]) -> None:
-        known = {each["snapshot-id"] for each in raw.get("snapshots") or ()}
+        known = {snapshot["snapshot-id"] for snapshot in raw.get("snapshots") or ()}
         wanted = {name: ref["snapshot-id"] for name, ref in (raw.get("refs") or {}).items()}
         if raw.get("current-snapshot-id") not in (None, -1):
             wanted["its current snapshot"] = raw["current-snapshot-id"]
@@ -98,7 +97,7 @@ class TableChecks:
             if snapshot not in known:
                 self._add(owner, uri, (DANGLING, f"{name} is snapshot {snapshot}, which it does not have"))
         for listed, id_name, current in _VERSIONED:
-            if listed in raw and raw.get(current) not in {each[id_name] for each in raw[listed]}:
+            if listed in raw and raw.get(current) not in {version[id_name] for version in raw[listed]}:
                 self._add(owner, uri, (CORRUPT, f"{current} is {raw.get(current)}, which it does not have"))
 
     def _check_snapshot(self, owner: _Owner, snapshot: Mapping[str, Any]) -> None:
@@ -106,20 +105,20 @@ class TableChecks:
         if not uri or self.warehouse.names.of(uri) in self.needed:
             return
         self.snapshots += 1
-        for each in self._records(uri, owner, "manifest list") or ():
-            self._check_manifest(owner, each)
+        for record in self._records(uri, owner, "manifest list") or ():
+            self._check_manifest(owner, record)
 
     def _check_manifest(self, owner: _Owner, described: Mapping[str, Any]) -> None:
         uri = described["manifest_path"]
         if uri not in self._manifests:
             entries = self._records(uri, owner, "manifest", described["manifest_length"])
-            self._manifests[uri] = None if entries is None else Counter(each["status"] for each in entries)
-            for each in entries or ():
-                if each["status"] != _DELETED:
-                    self._plan_data(owner, each["data_file"])
+            self._manifests[uri] = None if entries is None else Counter(entry["status"] for entry in entries)
+            for entry in entries or ():
+                if entry["status"] != _DELETED:
+                    self._plan_data(owner, entry["data_file"])
         counts = self._manifests[uri]
         stated = {status: described.get(name) for name, status in _COUNTS}
-        if counts is not None and any(each not in (None, -1, counts.get(at, 0)) for at, each in stated.items()):
+        if counts is not None and any(count not in (None, -1, counts.get(at, 0)) for at, count in stated.items()):
             self._add(owner, uri, (CORRUPT, "it has another number of files than its manifest list states"))
 
     def _records(self, uri: str, owner: _Owner, kind: str, size: int = -1) -> Sequence[dict[str, Any]] | None:

@@ -85,8 +85,10 @@ def document() -> dict[str, Any]:
     """The content of compose.yaml."""
     containers = dict(_containers())
     profiles = _profiles(containers)
-    entries = {name: _entry(owner, each, profiles[name]) for name, (owner, each) in containers.items()}
-    volumes = sorted({name for _, each in containers.values() for name in each.volumes if not name.startswith(".")})
+    entries = {name: _entry(owner, container, profiles[name]) for name, (owner, container) in containers.items()}
+    volumes = sorted(
+        {name for _, container in containers.values() for name in container.volumes if not name.startswith(".")}
+    )
     return {
         "name": "lakehouse",
         "services": entries,
@@ -105,20 +107,20 @@ def _containers() -> Iterator[tuple[str, tuple[Service, ContainerSpec]]]:
 
 def _profiles(containers: Mapping[str, tuple[Service, ContainerSpec]]) -> dict[str, list[str]]:
     """A container is in its own profile and in those of its dependents, so that each profile is complete."""
-    found: dict[str, set[str]] = {name: {ALL} for name in containers}
+    profiles_of: dict[str, set[str]] = {name: {ALL} for name in containers}
     for name, (owner, _) in containers.items():
-        for each in _with_needs(name, containers):
-            found[each].add(owner.name)
-    return {name: sorted(profiles) for name, profiles in found.items()}
+        for needed in _with_needs(name, containers):
+            profiles_of[needed].add(owner.name)
+    return {name: sorted(profiles) for name, profiles in profiles_of.items()}
 
 
-def _with_needs(name: str, containers: Mapping[str, tuple[Service, ContainerSpec]]) -> set[str]:
-    seen, pending = set[str](), [name]
+def _with_needs(container: str, containers: Mapping[str, tuple[Service, ContainerSpec]]) -> set[str]:
+    seen, pending = set[str](), [container]
     while pending:
-        each = pending.pop()
-        if each not in seen:
-            seen.add(each)
-            pending += containers[each][1].needs
+        name = pending.pop()
+        if name not in seen:
+            seen.add(name)
+            pending += containers[name][1].needs
     return seen
 
 
@@ -175,13 +177,13 @@ def _volume(source: str, target: str) -> str:
 def _substituted(value: str) -> str:
     """A value with its variables in compose's syntax: with a default, or required."""
 
-    def one(found: re.Match[str]) -> str:
-        name = found[1]
+    def substitute(match: re.Match[str]) -> str:
+        name = match[1]
         if name in _DEFAULTS:
             return f"${{{name}:-{getattr(StackSettings(), _DEFAULTS[name])}}}"
         return f"${{{name}:?run lake stack render}}"
 
-    return _REFERENCE.sub(one, value)
+    return _REFERENCE.sub(substitute, value)
 
 
 def _env(secrets: Mapping[str, str]) -> str:
@@ -199,7 +201,7 @@ def _env(secrets: Mapping[str, str]) -> str:
 
 
 def _open_ports(known: Iterable[Service]) -> Iterator[Any]:
-    names = {each.name for each in fields(StackSettings)}
+    names = {field.name for field in fields(StackSettings)}
     return (
         port
         for service in known

@@ -1,4 +1,4 @@
-"""Downloads what the services run on into the cache: jars, archives of servers, wheels. Each is verified, then trusted."""
+"""Downloads what the services run on into the cache: jars, archives of servers, wheels. Each file is verified when it is downloaded."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def artifact_path(settings: Settings, artifact: Artifact) -> Path:
 def fetch(settings: Settings, artifacts: Iterable[Artifact], download: DownloadReporter) -> None:
     """Download the artifacts that the cache lacks."""
     artifacts = list(dict.fromkeys(artifacts))
-    jars = [each for each in artifacts if isinstance(each, MavenArtifact)]
+    jars = [artifact for artifact in artifacts if isinstance(artifact, MavenArtifact)]
     _fetch_jars(settings, jars, "Downloading jars", download)
     settings.cache.mkdir(parents=True, exist_ok=True)
-    for each in artifacts:
-        if isinstance(each, ServerArchive | Wheel) and not artifact_path(settings, each).is_dir():
-            _install(settings, each, download)
+    for artifact in artifacts:
+        if isinstance(artifact, ServerArchive | Wheel) and not artifact_path(settings, artifact).is_dir():
+            _install(settings, artifact, download)
 
 
 def _fetch_jars(settings: Settings, jars: list[MavenArtifact], text: str, download: DownloadReporter) -> None:
@@ -90,27 +90,27 @@ def _unpack(archive: Path, keep: tuple[str, ...], folder: Path) -> None:
     unpacked too, and deleted with the scratch folder.
     """
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch, tarfile.open(archive) as tar:
-        kept = {each.name: each for each in tar if _is_kept(each.name, keep)}
-        targets = {each.linkname for each in kept.values() if each.islnk()}
-        members = [each for each in tar if each.name in kept or each.name in targets]
+        kept = {member.name: member for member in tar if _is_kept(member.name, keep)}
+        targets = {member.linkname for member in kept.values() if member.islnk()}
+        members = [member for member in tar if member.name in kept or member.name in targets]
         try:
             tar.extractall(scratch, members, filter="data")
         except tarfile.FilterError as exc:
             raise JarError(f"The archive holds a file that leads out of it: {exc}.", "Nothing was kept.") from exc
         (top,) = Path(scratch).iterdir()
-        for name in keep or [each.name for each in top.iterdir()]:
+        for name in keep or [entry.name for entry in top.iterdir()]:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (top / name).rename(folder / name)
 
 
 def _is_kept(name: str, keep: tuple[str, ...]) -> bool:
     path = name.partition("/")[2]
-    return not keep or any(path == each or path.startswith(f"{each}/") for each in keep)
+    return not keep or any(path == kept or path.startswith(f"{kept}/") for kept in keep)
 
 
 def _install_wheel(wheel: Wheel, folder: Path) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as requirements:
-        hashes = " ".join(f"--hash=sha256:{each}" for each in wheel.hashes)
+        hashes = " ".join(f"--hash=sha256:{digest}" for digest in wheel.hashes)
         requirements.write(f"{wheel.name}=={wheel.version} {hashes}\n")
         requirements.flush()
         options = [
@@ -127,8 +127,8 @@ def _install_wheel(wheel: Wheel, folder: Path) -> None:
             [*_installer(), "install", "--quiet", *options], capture_output=True, text=True, timeout=_WHEEL_TIMEOUT_S
         )
     if done.returncode != 0:
-        telling = [line for line in done.stderr.splitlines() if "hash" in line.lower() or "error" in line.lower()]
-        reason = telling[0].strip() if telling else "the installer failed"
+        causes = [line for line in done.stderr.splitlines() if "hash" in line.lower() or "error" in line.lower()]
+        reason = causes[0].strip() if causes else "the installer failed"
         raise JarError(
             f"{wheel.name} {wheel.version} could not be downloaded: {reason}",
             "Check the network and pip's own settings, then try again.",

@@ -114,11 +114,11 @@ class ServiceMonitor:
     def _wait_for_dependencies(self) -> bool:
         """Wait until all dependencies run; False if this service will never be started."""
         while not self._stopping.is_set():
-            broken = [each for each in self._dependencies if each.state in (FAILED, STOPPED)]
+            broken = [dependency for dependency in self._dependencies if dependency.state in (FAILED, STOPPED)]
             if broken:
                 self._enter(FAILED, f"it needs {broken[0].service.name}, which does not run: {broken[0].reason}")
                 return False
-            if all(each.state == RUNNING for each in self._dependencies):
+            if all(dependency.state == RUNNING for dependency in self._dependencies):
                 return True
             self._stopping.wait(_POLL_S)
         return False

@@ -25,7 +25,7 @@ from lakehouse.stack.context import LOCK, SOCKET, STATE, protocol_version, run_f
 from lakehouse.stack.fetch import fetch
 from lakehouse.stack.model import Service, StackContext
 from lakehouse.stack.process import run_in_foreground, service_failed, terminate_leftovers
-from lakehouse.stack.services import ALL, NAMES, in_order, service, services
+from lakehouse.stack.services import ALL, NAMES, find_service, in_order, services
 from lakehouse.storage.local import LocalHome
 
 _SUPERVISOR_TIMEOUT_S = 60.0
@@ -51,12 +51,14 @@ def startable(settings: Settings, names: Iterable[str]) -> list[Service]:
     """The named services and their dependencies, in the order of their start."""
     requested, external = list(names), settings.stack.external_services()
     if ALL in requested:
-        requested = [each.name for each in services() if each.process is not None and each.name not in external]
+        requested = [
+            service.name for service in services() if service.process is not None and service.name not in external
+        ]
     chosen = in_order(requested, external, settings.profile)
-    for each in chosen:
-        if each.process is None:
+    for service in chosen:
+        if service.process is None:
             raise NotSupportedError(
-                f"{each.name} runs in a container only.", f"docker compose --profile {each.name} up (see deploy/)"
+                f"{service.name} runs in a container only.", f"docker compose --profile {service.name} up (see deploy/)"
             )
     return chosen
 
@@ -74,11 +76,11 @@ def up(
     chosen = startable(settings, names)
     LocalHome(settings.home, settings.shared).ready().check_room()
     install(settings, names, download=download, progress=progress)
-    context, chosen_names = stack_context(settings), [each.name for each in chosen]
-    for each in chosen:
-        assert each.process is not None
-        each.process(context)  # raises what is wrong with it, such as a missing Java, here and not in a log
-    with locked(context.run / "up.lock"):  # of two at once, each would find its ports taken by the other's servers
+    context, chosen_names = stack_context(settings), [service.name for service in chosen]
+    for service in chosen:
+        assert service.process is not None
+        service.process(context)  # raises what is wrong with it, such as a missing Java, here and not in a log
+    with locked(context.run / "up.lock"):  # two at once would take each other's ports
         if _request(settings, {"do": "status"}) is None:
             terminate_leftovers(context.run / STATE)
         _check_ports(context, chosen)
@@ -98,16 +100,16 @@ def install(
 ) -> None:
     """Download and build the missing programs of services; `only`: not those of their dependencies."""
     names = list(names)
-    chosen = [each for each in startable(settings, names) if not only or each.name in names]
+    chosen = [service for service in startable(settings, names) if not only or service.name in names]
     context = stack_context(settings)
-    for each in chosen:
-        each.build(context, progress)  # first, because a failed build may need other artifacts
-    fetch(settings, [artifact for each in chosen for artifact in each.artifacts(context)], download)
+    for service in chosen:
+        service.build(context, progress)  # first, because a failed build may need other artifacts
+    fetch(settings, [artifact for service in chosen for artifact in service.artifacts(context)], download)
 
 
 def serve(settings: Settings, name: str, *, download: DownloadReporter = silent) -> int:
     """Run one service in the foreground until it ends, and return its exit code. Its dependencies must run already."""
-    (chosen,) = [each for each in startable(settings, [name]) if each.name == name]
+    (chosen,) = [service for service in startable(settings, [name]) if service.name == name]
     context = stack_context(settings)
     fetch(settings, chosen.artifacts(context), download)
     chosen.prepare(context)
@@ -117,11 +119,11 @@ def serve(settings: Settings, name: str, *, download: DownloadReporter = silent)
 
 def down(settings: Settings, names: Iterable[str] = ()) -> list[str]:
     """Stop services and their dependents (default: all); returns the names of those that were stopped."""
-    requested = [service(name).name for name in names if name != ALL]
-    before = [each.service for each in status(settings)]
+    requested = [find_service(name).name for name in names if name != ALL]
+    before = [report.service for report in status(settings)]
     if before:
         response = _request(settings, {"do": "stop", "services": requested})
-        left = [each["service"] for each in (response or {}).get("services", [])]
+        left = [report["service"] for report in (response or {}).get("services", [])]
         if not left:
             _wait_for_supervisor_end(settings)
         return [name for name in before if name not in left]
@@ -130,7 +132,7 @@ def down(settings: Settings, names: Iterable[str] = ()) -> list[str]:
 
 def wipe(settings: Settings, names: Iterable[str] = ()) -> list[Path]:
     """Stop services (default: all) and delete their data; returns the deleted folders."""
-    names = [service(name).name for name in names if name != ALL]
+    names = [find_service(name).name for name in names if name != ALL]
     down(settings, names)
     context = stack_context(settings)
     deleted = [context.folder(name) for name in names or NAMES if context.folder(name).is_dir()]
@@ -143,23 +145,23 @@ def status(settings: Settings) -> list[ServiceStatus]:
     """The services that the supervisor monitors; empty if no supervisor runs."""
     response = _request(settings, {"do": "status"})
     known = ServiceStatus.__dataclass_fields__
-    found = _reported(response) if response else []
-    return [ServiceStatus(**{name: value for name, value in each.items() if name in known}) for each in found]
+    reports = _reported(response) if response else []
+    return [ServiceStatus(**{name: value for name, value in report.items() if name in known}) for report in reports]
 
 
 def log_files(settings: Settings, names: Iterable[str] = ()) -> dict[str, Path]:
     """The logs of the named services (default: all) that have one."""
     context = stack_context(settings)
-    chosen = [service(name).name for name in names] or [*NAMES, "supervisor"]
+    chosen = [find_service(name).name for name in names] or [*NAMES, "supervisor"]
     return {name: context.log(name) for name in chosen if context.log(name).is_file()}
 
 
 def _check_ports(context: StackContext, chosen: list[Service]) -> None:
     """Name a port that is taken before anything is started."""
-    running = {each.service for each in status(context.settings)}
+    running = {report.service for report in status(context.settings)}
     host = context.settings.stack.host
-    for each in chosen:
-        for port in each.ports if each.name not in running else ():
+    for service in chosen:
+        for port in service.ports if service.name not in running else ():
             number = port.number(context.settings)
             try:
                 bind_tcp(host, number).close()
@@ -169,7 +171,7 @@ def _check_ports(context: StackContext, chosen: list[Service]) -> None:
                         f"stack.host = {host!r} is no address of this machine.", "Leave LAKE_STACK__HOST unset."
                     ) from exc
                 raise PortTakenError(
-                    f"{each.name} cannot listen on {host}:{number}: another program does.",
+                    f"{service.name} cannot listen on {host}:{number}: another program does.",
                     f"Stop that program, or choose another port: LAKE_{port.dotted.replace('.', '__').upper()}=… "
                     f"({port.dotted} in lake.toml).",
                 ) from exc
@@ -201,17 +203,17 @@ def _wait_until_running(
     settings: Settings, names: list[str], status_reporter: StatusReporter, progress: Callable[[str], object]
 ) -> list[ServiceStatus]:
     """Wait until all run; raises the error of the first that failed."""
-    began, reported, shown = time.monotonic(), set[str](), ""
+    began, announced, shown = time.monotonic(), set[str](), ""
     with ExitStack() as spinner:
-        for text, found in _poll(settings, names):
-            started = [each for each in found if each.state == "running" and each.service not in reported]
+        for text, reports in _poll(settings, names):
+            started = [report for report in reports if report.state == "running" and report.service not in announced]
             if text != shown:  # one spinner per text; progress lines are printed between them
                 spinner.close()
-            for each in started:
-                reported.add(each.service)
-                progress(f"{each.service:<9} {each.url or ''}  ({time.monotonic() - began:.1f} s)")
+            for report in started:
+                announced.add(report.service)
+                progress(f"{report.service:<9} {report.url or ''}  ({time.monotonic() - began:.1f} s)")
             if not text:
-                return found
+                return reports
             if text != shown:
                 spinner.enter_context(status_reporter(text))
                 shown = text
@@ -220,13 +222,13 @@ def _wait_until_running(
 
 
 def _poll(settings: Settings, names: list[str]) -> Iterator[tuple[str, list[ServiceStatus]]]:
-    """Yield the status again and again, with a text that lists what is not running yet."""
-    while found := status(settings):
-        chosen = [each for each in found if each.service in names]
-        for each in chosen:
-            if each.state == "failed":
-                raise service_failed(each.service, each.reason, each.log)
-        missing = [each.service for each in chosen if each.state != "running"]
+    """Poll the status; yields it with a text that lists what is not running yet."""
+    while reports := status(settings):
+        chosen = [report for report in reports if report.service in names]
+        for report in chosen:
+            if report.state == "failed":
+                raise service_failed(report.service, report.reason, report.log)
+        missing = [report.service for report in chosen if report.state != "running"]
         yield ("Starting " + ", ".join(missing) if missing else ""), chosen
 
 

@@ -24,7 +24,7 @@ from lakehouse.process.sockets import listen_unix
 from lakehouse.stack.context import LOCK, SOCKET, STATE, protocol_version, run_folder, stack_context
 from lakehouse.stack.monitor import ServiceMonitor
 from lakehouse.stack.process import terminate_leftovers
-from lakehouse.stack.services import in_order, service
+from lakehouse.stack.services import find_service, in_order
 
 
 class Supervisor:
@@ -54,22 +54,22 @@ class Supervisor:
         parsed = parse_settings(settings)
         context = stack_context(parsed)
         with self._lock:
-            for each in in_order(names, parsed.stack.external_services(), parsed.profile):
-                known = self._monitors.get(each.name)
+            for service in in_order(names, parsed.stack.external_services(), parsed.profile):
+                known = self._monitors.get(service.name)
                 if known is not None and known.matches(context):
                     continue
                 if known is not None:
                     known.stop()
-                dependencies = [self._monitors[name] for name in each.needs if name in self._monitors]
-                self._monitors[each.name] = ServiceMonitor(each, context, dependencies, self.write_state)
-                self._monitors[each.name].begin()
+                dependencies = [self._monitors[name] for name in service.needs if name in self._monitors]
+                self._monitors[service.name] = ServiceMonitor(service, context, dependencies, self.write_state)
+                self._monitors[service.name].begin()
 
     def stop(self, names: Iterable[str]) -> None:
         """Stop services, and before them their dependents."""
         with self._lock:
             stopping = {name for name in names if name in self._monitors}
             for name in reversed(self._monitors):
-                if stopping & set(service(name).needs):
+                if stopping & set(find_service(name).needs):
                     stopping.add(name)
             for name in [name for name in reversed(self._monitors) if name in stopping]:
                 self._monitors.pop(name).stop()

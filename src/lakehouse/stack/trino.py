@@ -1,4 +1,4 @@
-"""Trino's catalogs as the files that it reads: what each catalog says of itself, with the keys of the object store."""
+"""The catalog files of Trino: the properties that a catalog names for Trino, with the keys of the object store."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def lake_catalogs(catalog: Catalog, settings: Settings, endpoints: StackEndpoint
             **_our_rest_server(endpoints, name),
             **{branch: _our_rest_server(endpoints, branch, branch)[branch] for branch in settings.trino.branches},
         }
-    seen = dict(catalog.trino_catalogs(name))
+    catalogs = dict(catalog.trino_catalogs(name))
     for branch in settings.trino.branches:
-        seen |= catalog.on(branch).trino_catalogs(branch)
-    return seen
+        catalogs |= catalog.on(branch).trino_catalogs(branch)
+    return catalogs
 
 
 def stack_catalogs(endpoints: StackEndpoints) -> dict[str, Properties]:
-    """What Trino sees of a whole stack. A catalog whose server does not run fails when it is asked, not before."""
+    """The catalogs of a whole stack. A catalog whose server does not run fails when it is used, not before."""
     oltp = endpoints.databases["oltp"]
     return {
         **_our_rest_server(endpoints, "lake"),
@@ -90,7 +90,7 @@ def access_rules(hard_drops: Sequence[str]) -> str:
 
     Args:
         hard_drops: catalogs in which DROP TABLE would delete the files of a table, also those that a branch or tag needs. Nobody owns
-            a table there: who owns one may drop it, and who does not can neither create nor alter one.
+            a table there: its owner could drop it. So nobody can create or alter a table there either.
     """
     retentions = "expire_snapshots_min_retention|remove_orphan_files_min_retention"
     change = ["SELECT", "INSERT", "DELETE", "UPDATE"]
@@ -107,7 +107,7 @@ def access_rules(hard_drops: Sequence[str]) -> str:
 
 
 def hard_drops(catalogs: Mapping[str, Properties]) -> list[str]:
-    """The catalogs in which Trino's DROP TABLE deletes files: all of files, except through a REST server, which decides itself.
+    """The catalogs in which Trino's DROP TABLE deletes files: those of Iceberg and Hive, except through a REST server, which decides itself.
 
     Trino's Hudi connector cannot drop tables.
     """

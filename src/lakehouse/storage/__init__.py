@@ -1,1 +1,1 @@
-"""Where files live."""
+"""Access to files: the local folder of a lake, and object stores."""

@@ -1,4 +1,4 @@
-"""The access settings of an object store in the form that each engine needs."""
+"""The access settings of an object store, in the format of each engine."""
 
 from __future__ import annotations
 

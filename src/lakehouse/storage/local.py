@@ -55,19 +55,19 @@ class LocalHome:
         self._refuse_half_a_lake()
         marker = self.folder / _MARKER
         try:
-            found = marker.read_text().strip() if marker.is_file() else ""
-            if not found:
+            layout = marker.read_text().strip() if marker.is_file() else ""
+            if not layout:
                 self._refuse_a_foreign_folder()
                 self._create_folder(self.folder)
-            elif found != _LAYOUT_VERSION:
+            elif layout != _LAYOUT_VERSION:
                 raise HomeError(
-                    f"{self.folder} is a lake of layout {found!r}; this lakehouse knows {_LAYOUT_VERSION!r}.",
+                    f"{self.folder} is a lake of layout {layout!r}; this lakehouse knows {_LAYOUT_VERSION!r}.",
                     "Use the version of lakehouse that created it, or another LAKE_HOME.",
                 )
-            if found and not os.access(self.folder, os.W_OK):
+            if layout and not os.access(self.folder, os.W_OK):
                 return self  # a lake that this user may only read
-            self._create_parts(is_new=not found)
-            if not found:
+            self._create_parts(is_new=not layout)
+            if not layout:
                 # Written atomically: an empty marker would make the lake unusable.
                 temporary = self.run / f"{_MARKER}.{os.getpid()}.{get_ident()}"
                 temporary.write_text(_LAYOUT_VERSION + "\n")
@@ -93,10 +93,10 @@ class LocalHome:
             folder.chmod(self._mode)
 
     def _refuse_an_unusable_name(self) -> None:
-        found = _UNUSABLE.search(str(self.folder))
-        if found:
+        unusable = _UNUSABLE.search(str(self.folder))
+        if unusable:
             raise HomeError(
-                f"{str(self.folder)!r} cannot be a lake: {found[0]!r} in a path ends it for PyIceberg or DuckDB.",
+                f"{str(self.folder)!r} cannot be a lake: {unusable[0]!r} in a path ends it for PyIceberg or DuckDB.",
                 'Point LAKE_HOME (or --home) at a folder without ? # " and control characters.',
             )
 

@@ -52,7 +52,7 @@ class Tree(Protocol):
         """Write a small file: readers see all of it or what was there before."""
 
     def move_in(self, name: str, file: Path) -> None:
-        """Move a local file into the tree: readers see all of it or nothing. It may stay where it was, too."""
+        """Move a local file into the tree: readers see all of it or nothing. The local file may remain."""
 
 
 def open_tree(uri: str, s3: S3Settings) -> Tree:
@@ -78,10 +78,10 @@ class LocalTree:
             for name in names:
                 path = os.path.join(parent, name)
                 try:
-                    found = os.stat(path)
+                    stat = os.stat(path)
                 except FileNotFoundError:
-                    continue  # deleted meanwhile
-                yield FileStat(os.path.relpath(path, self.folder), found.st_size, found.st_mtime_ns)
+                    continue  # deleted since the listing
+                yield FileStat(os.path.relpath(path, self.folder), stat.st_size, stat.st_mtime_ns)
 
     def size(self, name: str) -> int | None:
         try:
@@ -141,8 +141,8 @@ class ObjectTree:
             yield FileStat(name[start:], size, modified)
 
     def size(self, name: str) -> int | None:
-        found = self._store.stat(self._name(name))
-        return found.size if found else None
+        info = self._store.stat(self._name(name))
+        return info.size if info else None
 
     def read(self, name: str) -> bytes:
         return self._store.read(self._name(name))

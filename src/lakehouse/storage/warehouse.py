@@ -52,10 +52,10 @@ class WarehouseStore:
             for name in names:
                 path = local_path(root) / name
                 try:
-                    found = path.lstat()
+                    stat = path.lstat()
                 except FileNotFoundError:
                     continue
-                yield StoredFile(file_uri(path), found.st_size, datetime.fromtimestamp(found.st_mtime, tz=UTC))
+                yield StoredFile(file_uri(path), stat.st_size, datetime.fromtimestamp(stat.st_mtime, tz=UTC))
 
     def start(self, uri: str, count: int) -> bytes:
         """Return the first bytes of a file."""

@@ -1,4 +1,4 @@
-"""Copy-on-write Hudi tables: found by their folders or in a metastore, read with hudi-rs, changed by Spark."""
+"""Copy-on-write Hudi tables: located by their folders or in a metastore, read with hudi-rs, changed by Spark."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ class HudiTables:
     def resolve(self, table: TableName, when: str, now: datetime) -> str:
         instants = read_metadata(self._locations, table).instants
         versions = [Version(instant.id, timeline.moment(instant.id)) for instant in instants]
-        found = resolve(when, versions, {}, now, str(table))
-        if found != instants[-1].id:
-            self._check_not_cleaned(table, [instant for instant in instants if instant.id <= found])
-        return found
+        instant_id = resolve(when, versions, {}, now, str(table))
+        if instant_id != instants[-1].id:
+            self._check_not_cleaned(table, [instant for instant in instants if instant.id <= instant_id])
+        return instant_id
 
     def _check_not_cleaned(self, table: TableName, instants: Sequence[timeline.Instant]) -> None:
         """Raise if files that an instant needs are gone: Hudi itself reads it as a table with fewer rows."""

@@ -71,18 +71,18 @@ class LocalFolders:
     access: Mapping[str, str] = field(default_factory=dict)
 
     def tables(self) -> Sequence[TableName]:
-        found = sorted(path.parents[1] for path in self.warehouse.glob("*/*/.hoodie/hoodie.properties"))
-        return [TableName(folder.parent.name, folder.name) for folder in found]
+        folders = sorted(path.parents[1] for path in self.warehouse.glob("*/*/.hoodie/hoodie.properties"))
+        return [TableName(folder.parent.name, folder.name) for folder in folders]
 
     def find(self, table: TableName) -> str | None:
         folder = self._folder(table)
         return file_uri(folder) if (folder / ".hoodie" / "hoodie.properties").is_file() else None
 
     def folder(self, namespace: str) -> str:
-        found = _ENCODED.search(str(self.warehouse))
-        if found:
+        unusable = _ENCODED.search(str(self.warehouse))
+        if unusable:
             raise NotSupportedError(
-                f"Hudi cannot write to {self.warehouse}: it would encode {found[0]!r} and create another folder.",
+                f"Hudi cannot write to {self.warehouse}: it would encode {unusable[0]!r} and create another folder.",
                 "Move the lake to a folder without it, or create an Iceberg table.",
             )
         return file_uri(self.warehouse / namespace)

@@ -18,7 +18,8 @@ def file_slices(timeline: Sequence[Instant]) -> list[FileSlice]:
     for instant in timeline:
         for group in instant.replaced_files():
             groups[group] = [
-                replace(each, replaced_at=each.replaced_at or instant.id) for each in groups.get(group, [])
+                replace(file_slice, replaced_at=file_slice.replaced_at or instant.id)
+                for file_slice in groups.get(group, [])
             ]
         for partition, stats in (instant.metadata.get("partitionToWriteStats") or {}).items():
             for stat in stats:
@@ -26,7 +27,7 @@ def file_slices(timeline: Sequence[Instant]) -> list[FileSlice]:
     for slices in groups.values():
         if slices and not slices[-1].replaced_at:
             slices[-1] = replace(slices[-1], is_latest=True)
-    return [each for slices in groups.values() for each in slices]
+    return [file_slice for slices in groups.values() for file_slice in slices]
 
 
 def _add(slices: list[FileSlice], partition: str, stat: Mapping[str, Any], instant: str) -> None:

@@ -1,4 +1,4 @@
-"""Hudi tables in Spark: they are in Spark's session catalog, which a session has to learn them from."""
+"""Hudi tables in Spark: a session has to register them in Spark's session catalog."""
 
 from __future__ import annotations
 

@@ -60,12 +60,12 @@ def open_table(location: str, access: Mapping[str, str]) -> Any:
 def instants(table: Any) -> list[Instant]:
     """Return every completed instant that changed rows, oldest first."""
     timeline = table.get_timeline()
-    found = [
+    completed = [
         *timeline.get_completed_commits(),
         *timeline.get_completed_deltacommits(),
         *timeline.get_completed_replacecommits(),
     ]
-    by_time = {instant.timestamp: instant for instant in found}
+    by_time = {instant.timestamp: instant for instant in completed}
     return [
         Instant(time, by_time[time].action, json.loads(timeline.get_instant_metadata_in_json(by_time[time])))
         for time in sorted(by_time)
@@ -76,7 +76,7 @@ def snapshots(timeline: list[Instant]) -> list[Snapshot]:
     """Return the timeline as snapshots: the rows that each instant added and removed, and the totals after it."""
     rows_of_file: dict[str, int] = {}
     size_of_file: dict[str, int] = {}
-    found: list[Snapshot] = []
+    history: list[Snapshot] = []
     for instant in timeline:
         before = sum(rows_of_file.values())
         for file in instant.replaced_files():
@@ -89,10 +89,10 @@ def snapshots(timeline: list[Instant]) -> list[Snapshot]:
             added += stat["numInserts"] + stat["numUpdateWrites"]
             removed += stat["numDeletes"] + stat["numUpdateWrites"]
         snapshot = _snapshot(instant, added, removed, rows_of_file, size_of_file)
-        found.append(replace(snapshot, parent=found[-1].id if found else ""))
-    if found:
-        found[-1] = replace(found[-1], is_current=True)
-    return found
+        history.append(replace(snapshot, parent=history[-1].id if history else ""))
+    if history:
+        history[-1] = replace(history[-1], is_current=True)
+    return history
 
 
 def files_with_rows(timeline: list[Instant]) -> int:

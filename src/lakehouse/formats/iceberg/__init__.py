@@ -1,4 +1,4 @@
-"""Iceberg tables: found by the catalog's pointers, read from their metadata files, changed by Spark."""
+"""Iceberg tables: located by the catalog's pointers, read from their metadata files, changed by Spark."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class IcebergTables:
         return IcebergTables(self._catalog.on(branch), self._files)
 
     def pin(self, tables: Sequence[TableName]) -> IcebergTables:
-        return self.at_pointers(self._catalog.pointers([each for each in tables if each not in self._pinned]))
+        return self.at_pointers(self._catalog.pointers([table for table in tables if table not in self._pinned]))
 
     def at_pointers(self, pointers: Pointers) -> IcebergTables:
         return IcebergTables(self._catalog, self._files, {**self._pinned, **pointers})
@@ -57,7 +57,6 @@ class IcebergTables:
 
     def describe(self, table: TableName) -> TableInfo:
         metadata = self._metadata(table)
-        current = metadata.snapshot(metadata.current_id)
         return TableInfo(
             name=table,
             format=self.name,
@@ -67,7 +66,7 @@ class IcebergTables:
             sorting=metadata.sorting(),
             key=metadata.key(),
             properties=metadata.properties,
-            current=current,
+            current=metadata.snapshot(metadata.current_id),
         )
 
     def history(self, table: TableName) -> Sequence[Snapshot]:
@@ -78,13 +77,13 @@ class IcebergTables:
         versions = [Version(snapshot_id, at) for snapshot_id, at in metadata.log()]
         available = metadata.snapshot_ids()
         refs = {**self._tag(table, when), **metadata.refs()}
-        found = resolve(when, versions, refs, now, str(table), available)
-        if found not in available:
+        snapshot_id = resolve(when, versions, refs, now, str(table), available)
+        if snapshot_id not in available:
             raise WhenError(
                 f"The snapshot of {table} to which {when!r} resolves was expired.",
                 f"List those that are left: lake history {table}",
             )
-        return found
+        return snapshot_id
 
     def _tag(self, table: TableName, when: str) -> dict[str, str]:
         """Return the snapshot that a tag of the whole catalog holds for this table, if the WHEN is such a tag."""
@@ -95,14 +94,14 @@ class IcebergTables:
         pointer = self._pointer(table)
         metadata = read_metadata(pointer, self._files)
         requested = snapshot or metadata.current_id
-        found = metadata.snapshot(requested)
+        read = metadata.snapshot(requested)
         return Scan(
             columns=metadata.columns(snapshot),
             metadata=pointer if requested else "",
             snapshot_id=snapshot,
-            total_rows=found.rows_total if found else 0,
-            total_files=found.files_total if found else 0,
-            total_bytes=found.bytes_total if found else 0,
+            total_rows=read.rows_total if read else 0,
+            total_files=read.files_total if read else 0,
+            total_bytes=read.bytes_total if read else 0,
         )
 
     def drop(self, table: TableName) -> None:

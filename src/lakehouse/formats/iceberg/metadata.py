@@ -1,4 +1,4 @@
-"""An Iceberg metadata file, read as the JSON it is: enough to describe a table and to travel in it, in milliseconds."""
+"""An Iceberg metadata file, parsed from its JSON in milliseconds: describes a table and resolves time travel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakehouse.core.tables import Column, Snapshot
 NOTES = "lake."
 KEY_PROPERTY = "lake.key"
 
-_SPARK_WORDS = {"long": "bigint", "timestamptz": "timestamp", "timestamp": "timestamp_ntz", "uuid": "string"}
+_SPARK_TYPES = {"long": "bigint", "timestamptz": "timestamp", "timestamp": "timestamp_ntz", "uuid": "string"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Metadata:
         return {name: str(ref["snapshot-id"]) for name, ref in self.raw.get("refs", {}).items()}
 
     def log(self) -> list[tuple[str, datetime]]:
-        """Which snapshot was the present one since when, oldest first."""
+        """The snapshots that were current, with the time when each became so, oldest first."""
         return [(str(entry["snapshot-id"]), _moment(entry["timestamp-ms"])) for entry in self.raw["snapshot-log"]]
 
     def snapshots(self) -> list[Snapshot]:
@@ -126,7 +126,7 @@ class Metadata:
         return identifiers or recorded
 
     def partitioning(self) -> tuple[str, ...]:
-        """The partition fields of the present spec, as one would write them."""
+        """The partition fields of the current spec, as in CREATE TABLE."""
         names = {field["id"]: field["name"] for field in self._schema(self.raw["current-schema-id"])["fields"]}
         spec = next(spec for spec in self.raw["partition-specs"] if spec["spec-id"] == self.raw["default-spec-id"])
         return tuple(
@@ -136,10 +136,10 @@ class Metadata:
         )
 
     def sorting(self) -> tuple[str, ...]:
-        """The present sort order, as WRITE ORDERED BY would have it."""
+        """The current sort order, as in WRITE ORDERED BY."""
         names = {field["id"]: field["name"] for field in self._schema(self.raw["current-schema-id"])["fields"]}
         default = self.raw.get("default-sort-order-id")
-        orders = [each["fields"] for each in self.raw.get("sort-orders", []) if each["order-id"] == default]
+        orders = [order["fields"] for order in self.raw.get("sort-orders", []) if order["order-id"] == default]
         return tuple(
             f"{_transform(part['transform'], names.get(part['source-id'], '?'))} {part['direction'].upper()}"
             f" {part['null-order'].upper().replace('-', ' ')}"
@@ -147,8 +147,8 @@ class Metadata:
         )
 
     def _schema(self, schema_id: int) -> dict[str, Any]:
-        found: dict[str, Any] = next(schema for schema in self.raw["schemas"] if schema["schema-id"] == schema_id)
-        return found
+        schema: dict[str, Any] = next(schema for schema in self.raw["schemas"] if schema["schema-id"] == schema_id)
+        return schema
 
 
 @lru_cache(maxsize=256)
@@ -164,9 +164,9 @@ def read_metadata(uri: str, files: Files = LOCAL) -> Metadata:
 
 
 def spark_type(kind: str | dict[str, Any]) -> str:
-    """An Iceberg type in Spark's words."""
+    """Return an Iceberg type as a Spark type."""
     if isinstance(kind, str):
-        return _SPARK_WORDS.get(kind, kind.replace(" ", "") if kind.startswith("decimal") else kind)
+        return _SPARK_TYPES.get(kind, kind.replace(" ", "") if kind.startswith("decimal") else kind)
     if kind["type"] == "struct":
         return "struct<" + ",".join(f"{field['name']}:{spark_type(field['type'])}" for field in kind["fields"]) + ">"
     if kind["type"] == "list":

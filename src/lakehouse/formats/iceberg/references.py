@@ -76,35 +76,28 @@ class ReferenceReader:
     def manifests(self, manifest_list: str) -> tuple[NeededFile, ...]:
         """Return the manifests of a snapshot."""
         if manifest_list not in self._lists:
-            found = _records(manifest_list, self.files, _MANIFEST_PATH, _MANIFEST_LENGTH)
-            self._lists[manifest_list] = tuple(NeededFile(path, "manifest", size) for path, size in found)
+            records = _records(manifest_list, self.files, _MANIFEST_PATH, _MANIFEST_LENGTH)
+            self._lists[manifest_list] = tuple(NeededFile(path, "manifest", size) for path, size in records)
         return self._lists[manifest_list]
 
     def contents(self, manifest: str) -> tuple[NeededFile, ...]:
         """Return the live data and delete files of a manifest."""
         if manifest not in self._manifests:
-            found = _records(manifest, self.files, _STATUS, _CONTENT, _FILE_PATH, _FILE_SIZE)
+            records = _records(manifest, self.files, _STATUS, _CONTENT, _FILE_PATH, _FILE_SIZE)
             self._manifests[manifest] = tuple(
                 NeededFile(path, _CONTENTS[content or 0], size)
-                for status, content, path, size in found
+                for status, content, path, size in records
                 if status != _DELETED
             )
         return self._manifests[manifest]
 
-    def snapshot(self, manifest_list: str) -> Iterator[NeededFile]:
-        """Yield every file of a snapshot, the manifest list included. A file may come twice."""
-        yield NeededFile(manifest_list, "manifest-list")
-        for manifest in self.manifests(manifest_list):
-            yield manifest
-            yield from self.contents(manifest.uri)
-
     def table(self, pointer: str, only: frozenset[str] | None = None) -> Iterator[NeededFile]:
         """Yield every file that a metadata file needs: of all its snapshots, or of some. A file may come twice."""
-        found = self.metadata(pointer)
+        metadata = self.metadata(pointer)
         yield NeededFile(pointer, "metadata")
-        yield from found.statistics
+        yield from metadata.statistics
         seen: set[str] = set()
-        for snapshot, manifest_list in found.manifest_lists.items():
+        for snapshot, manifest_list in metadata.manifest_lists.items():
             if only is not None and snapshot not in only:
                 continue
             yield NeededFile(manifest_list, "manifest-list")
@@ -126,12 +119,14 @@ def _metadata_files(uri: str, raw: Mapping[str, Any]) -> MetadataFiles:
             uuid=str(raw.get("table-uuid", "")),
             location=str(raw["location"]),
             current="" if current in (None, -1) else str(current),
-            manifest_lists={str(each["snapshot-id"]): each["manifest-list"] for each in raw.get("snapshots", ())},
+            manifest_lists={
+                str(snapshot["snapshot-id"]): snapshot["manifest-list"] for snapshot in raw.get("snapshots", ())
+            },
             statistics=tuple(
-                NeededFile(each["statistics-path"], "statistics", each.get("file-size-in-bytes", -1))
-                for each in statistics
+                NeededFile(statistic["statistics-path"], "statistics", statistic.get("file-size-in-bytes", -1))
+                for statistic in statistics
             ),
-            previous=tuple(each["metadata-file"] for each in raw.get("metadata-log", ())),
+            previous=tuple(entry["metadata-file"] for entry in raw.get("metadata-log", ())),
         )
     except (KeyError, TypeError, AttributeError) as exc:
         # A snapshot of format version 1 may list its manifests itself instead of naming a manifest list.

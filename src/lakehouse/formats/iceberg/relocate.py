@@ -60,12 +60,12 @@ def move_table(raw: dict[str, Any], move: Move) -> dict[str, Any]:
         ("statistics", "statistics-path"),
         ("partition-statistics", "statistics-path"),
     ):
-        for each in raw.get(listed) or ():
-            if key in each:
-                each[key] = move(each[key])
+        for entry in raw.get(listed) or ():
+            if key in entry:
+                entry[key] = move(entry[key])
     for snapshot in raw.get("snapshots") or ():
         if "manifests" in snapshot:  # version 1 without a manifest list
-            snapshot["manifests"] = [move(each) for each in snapshot["manifests"]]
+            snapshot["manifests"] = [move(manifest) for manifest in snapshot["manifests"]]
     return raw
 
 
@@ -75,11 +75,11 @@ def move_manifest_list(content: bytes, move: Move, length_of: Callable[[str], in
     Args:
         length_of: returns the length that a manifest has after it was rewritten, by its path before.
     """
-    found = avro.read(content)
-    for each in found.records:
-        each["manifest_length"] = length_of(each["manifest_path"])
-        each["manifest_path"] = move(each["manifest_path"])
-    return avro.write(found)
+    manifest_list = avro.read(content)
+    for record in manifest_list.records:
+        record["manifest_length"] = length_of(record["manifest_path"])
+        record["manifest_path"] = move(record["manifest_path"])
+    return avro.write(manifest_list)
 
 
 def move_manifest(content: bytes, move: Move, deletes_of: Callable[[str, str], MovedDeletes | None]) -> bytes:
@@ -89,8 +89,8 @@ def move_manifest(content: bytes, move: Move, deletes_of: Callable[[str, str], M
         deletes_of: returns a position delete file after it was rewritten, by its path before and its format; None for one
             that is gone, because the snapshot removed it.
     """
-    found = avro.read(content)
-    for entry in found.records:
+    manifest = avro.read(content)
+    for entry in manifest.records:
         file = entry["data_file"]
         if file.get("content", DATA) == POSITION_DELETES:
             moved = deletes_of(file["file_path"], file["file_format"])
@@ -99,7 +99,7 @@ def move_manifest(content: bytes, move: Move, deletes_of: Callable[[str, str], M
         if file.get("referenced_data_file") is not None:
             file["referenced_data_file"] = move(file["referenced_data_file"])
         file["file_path"] = move(file["file_path"])
-    return avro.write(found)
+    return avro.write(manifest)
 
 
 def _describe(file: dict[str, Any], moved: MovedDeletes) -> None:
@@ -134,7 +134,7 @@ def _move_parquet_deletes(content: bytes, move: Move) -> MovedDeletes:
     column = pyarrow.array([moved[path] for path in table.column(at).to_pylist()], pyarrow.string())
     field = table.schema.field(at)
     table = table.set_column(at, field.with_type(pyarrow.string()), column)
-    # Readers expect the order of (file_path, pos), which another prefix keeps within a table but not between prefixes.
+    # Readers expect the order of (file_path, pos). Paths with different prefixes may sort differently after the move.
     order = compute.sort_indices(table, [(_FILE_PATH, "ascending"), ("pos", "ascending")])
     out = io.BytesIO()
     parquet.write_table(table.take(order), out, compression="zstd", store_schema=False)
@@ -143,7 +143,7 @@ def _move_parquet_deletes(content: bytes, move: Move) -> MovedDeletes:
 
 
 def _move_puffin(content: bytes, move: Move) -> bytes:
-    """Rewrite the footer. The blobs before it keep their places, by which manifests find them."""
+    """Rewrite the footer. The blobs before it keep their offsets, which manifests state."""
     payload_size, flags = struct.unpack("<iI", content[-_PUFFIN_TAIL:-4])
     start = len(content) - _PUFFIN_TAIL - payload_size
     if content[-4:] != _PUFFIN or start < 8 or content[start - 4 : start] != _PUFFIN:

@@ -14,7 +14,7 @@ NAMES = ("storage", "postgres", "nessie", "rest", "hive", "connect", "trino", "s
 ALL = "all"
 
 
-def service(name: str) -> Service:
+def find_service(name: str) -> Service:
     """The description of a service."""
     if name not in NAMES:
         raise NoSuchServiceError(name, (*NAMES, ALL), nearest(name, NAMES))
@@ -24,16 +24,16 @@ def service(name: str) -> Service:
 
 def services() -> list[Service]:
     """The descriptions of all services."""
-    return [service(name) for name in NAMES]
+    return [find_service(name) for name in NAMES]
 
 
 def in_order(names: Iterable[str], external: Iterable[str] = (), profile: str = "") -> list[Service]:
     """These services and their dependencies, dependencies first; dependencies that run elsewhere are left out."""
     external, chosen = set(external), set[str]()
-    pending = [service(name) for name in names]
+    pending = [find_service(name) for name in names]
     while pending:
         needed = pending.pop()
         if needed.name not in chosen:
             chosen.add(needed.name)
-            pending += [service(name) for name in needed.needs_in(profile) if name not in external]
-    return [service(name) for name in NAMES if name in chosen]
+            pending += [find_service(name) for name in needed.needs_in(profile) if name not in external]
+    return [find_service(name) for name in NAMES if name in chosen]

@@ -1,4 +1,4 @@
-"""Spark Connect: the lake's Spark for other processes and machines, with its pages."""
+"""Spark Connect: the lake's Spark for other processes and machines, with its web UI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Hive Metastore, for engines that know no other catalog: Iceberg and Hudi tables side by side."""
+"""The Hive Metastore, for engines that support no other catalog: Iceberg and Hudi tables side by side."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def properties(context: StackContext) -> dict[str, str]:
         "fs.s3a.secret.key": endpoints.s3_secret_key,
         "fs.s3a.path.style.access": "true",
         "fs.s3a.connection.ssl.enabled": "false",
-        # A table of its own that is renamed is moved by the metastore; s3proxy has no ETag of the empty objects in it.
+        # The metastore moves the folder of a managed table that is renamed; s3proxy has no ETag of the empty objects in it.
         "fs.s3a.change.detection.version.required": "false",
     }
 

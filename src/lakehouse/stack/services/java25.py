@@ -1,4 +1,4 @@
-"""The Java for Nessie and Trino, which want a newer one than Spark does."""
+"""The Java for Nessie and Trino, which need a newer one than Spark."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def _check(home: Path) -> None:
     release = home / "release"
     stated = re.search(r'JAVA_VERSION="(\d+)', release.read_text()) if release.is_file() else None
     if not (home / "bin" / "java").is_file() or stated is None or int(stated[1]) < _OLDEST:
-        found = f"is Java {stated[1]}" if stated else "holds no Java"
+        actual = f"is Java {stated[1]}" if stated else "holds no Java"
         raise JavaError(
-            f"{home} {found}, but Nessie and Trino need {_OLDEST} or newer.",
+            f"{home} {actual}, but Nessie and Trino need {_OLDEST} or newer.",
             "Leave stack.java_home (LAKE_STACK__JAVA_HOME) unset to use the Java that is fetched for them.",
         )

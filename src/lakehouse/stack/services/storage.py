@@ -41,9 +41,9 @@ def kind(context: StackContext) -> str:
     if chosen != "auto":
         return chosen
     # Neither reads the other's folder, so existing data decides.
-    for each in ("minio", "s3proxy"):
-        if (context.folder("storage") / each).is_dir():
-            return each
+    for server in ("minio", "s3proxy"):
+        if (context.folder("storage") / server).is_dir():
+            return server
     return "minio" if minio(context.settings) or shutil.which("go") else "s3proxy"
 
 

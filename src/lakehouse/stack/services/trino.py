@@ -23,7 +23,7 @@ from lakehouse.stack.trino import (
     stack_catalogs,
 )
 
-#: The most result pages to read while the statement is queued and runs.
+#: Maximum number of result pages to read while the statement is queued and runs.
 _MAX_PAGES = 100
 _PAGE_TIMEOUT_S = 5.0
 #: postgresql does not load without geospatial.
