@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.config.settings import Settings, TrinoSettings
+from lakehouse.config.settings import QuerySettings, Settings, TrinoSettings
 from lakehouse.core.errors import ForbiddenError
 from lakehouse.core.requests import QueryRequest
 from lakehouse.http.execution import check_rights
@@ -67,3 +67,11 @@ def test_a_limited_key_may_use_engines_that_read_only_the_lake(lake: Lake, engin
     else:
         with pytest.raises(ForbiddenError, match=f"The engine {engine} may read other databases"):
             check_rights(limited, checked)
+
+
+def test_a_limited_key_that_names_no_engine_is_checked_for_the_default_one(tmp_path: Path) -> None:
+    trino = TrinoSettings(url="http://127.0.0.1:1")
+    lake = assemble(Settings(home=tmp_path / "lake", query=QuerySettings(engine="trino"), trino=trino))
+    limited = Request(Principal("limited", "reader", namespaces=("mine",)), lake)
+    with pytest.raises(ForbiddenError, match="The engine trino may read other databases"):
+        check_rights(limited, lake.check(QueryRequest("select 1 as n")))
