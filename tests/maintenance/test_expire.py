@@ -172,10 +172,10 @@ def test_a_revert_brings_the_expired_snapshots_back(lake: Lake) -> None:
     ],
 )
 def test_a_wrong_policy_is_refused(tables: dict[str, dict[str, str]], named: str) -> None:
-    from lakehouse.maintenance.policy import check_policies
+    from lakehouse.maintenance.policy import special_policies
 
     with pytest.raises(BadSettingError) as found:
-        check_policies(MaintenanceSettings(tables=tables))
+        special_policies(MaintenanceSettings(tables=tables))
     assert named in f"{found.value} {found.value.hint}"
 
 

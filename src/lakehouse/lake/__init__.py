@@ -126,7 +126,7 @@ class Lake(LakeInterface):
         """Run a call of a maintenance procedure on main as `maintain` does; None if the statement is another one."""
         if request.branch or not _MAINTENANCE.search(request.sql):
             return None
-        from lakehouse.maintenance.statements import parse_call
+        from lakehouse.maintenance.procedures import parse_call
 
         call = parse_call(request.sql)
         if call is None:

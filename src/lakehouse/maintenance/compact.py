@@ -1,4 +1,4 @@
-"""Plans a compaction, and runs a small one in this process: no JVM, one file at a time in memory."""
+"""Plans a compaction, and runs a small one in this process, without a JVM."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from lakehouse.maintenance.rewrite import (
 
 #: A file below this share of the target size is small. Iceberg's own procedure takes the same share.
 SMALL_SHARE = 0.75
-#: So many small files of a partition are worth a rewrite, or fewer if they are tiny.
+#: At least this many small files of a partition are worth a rewrite, or fewer if they are tiny.
 MIN_FILES = 5
 _TINY_BYTES = 16 * 2**20
-#: The largest group whose rows are sorted in this process, which holds all of them: in memory they take about ten times this.
-_MOST_SORTED_BYTES = 64 * 2**20
+#: The largest group whose rows are sorted in this process: sorting holds all of them in memory, in about ten times these bytes.
+_MAX_SORTED_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ def plan_compaction(table: Any, files: SnapshotFiles, target: int, largest_local
     groups = tuple(_groups(list(table.scan().plan_files()), target))
     size, count = sum(group.bytes for group in groups), sum(len(group.tasks) for group in groups)
     too_large = f"{size} bytes are more than maintenance.largest_local" if size > largest_local else ""
-    if not table.sort_order().is_unsorted and any(group.bytes > _MOST_SORTED_BYTES for group in groups):
-        too_large = too_large or f"more than {_MOST_SORTED_BYTES} bytes to sort"
+    if not table.sort_order().is_unsorted and any(group.bytes > _MAX_SORTED_BYTES for group in groups):
+        too_large = too_large or f"more than {_MAX_SORTED_BYTES} bytes to sort"
     return CompactionPlan(groups, too_large, count, size, len(groups))
 
 
@@ -108,14 +108,14 @@ def _needs_spark(table: Any, files: SnapshotFiles) -> str:
     version = table.metadata.format_version
     if version != 2:
         return f"format version {version}"
-    if any(each.data_file.content == DataFileContent.EQUALITY_DELETES for each in files.deletes.values()):
+    if any(entry.data_file.content == DataFileContent.EQUALITY_DELETES for entry in files.deletes.values()):
         return "equality deletes"
     entries = (*files.data.values(), *files.deletes.values())
-    if any(each.data_file.file_format != FileFormat.PARQUET for each in entries):
+    if any(entry.data_file.file_format != FileFormat.PARQUET for entry in entries):
         return "files that are not Parquet"
-    if any(str(each.transform) != "identity" for each in table.sort_order().fields):
+    if any(str(field.transform) != "identity" for field in table.sort_order().fields):
         return "a sort order with transforms"
-    if any(each.data_file.spec_id != table.spec().spec_id for each in files.data.values()):
+    if any(entry.data_file.spec_id != table.spec().spec_id for entry in files.data.values()):
         return "files of an earlier partitioning"
     return ""
 
@@ -133,7 +133,7 @@ def _spark_plan(files: SnapshotFiles, target: int, reason: str) -> CompactionPla
 
 
 def _bytes(files: Sequence[Any]) -> int:
-    return sum(each.file_size_in_bytes for each in files)
+    return sum(file.file_size_in_bytes for file in files)
 
 
 def is_worth(count: int, size: int) -> bool:
@@ -155,10 +155,10 @@ def _groups(tasks: Sequence[Any], target: int) -> Iterator[Group]:
 
 
 def _packed(tasks: Sequence[Any], target: int) -> Iterator[list[Any]]:
-    """Yield the files in the order of their names, which is mostly that of their rows, each group up to the target size."""
+    """Yield groups of files up to the target size, in the order of their names, which is mostly that of their rows."""
     group: list[Any] = []
     size = 0
-    for task in sorted(tasks, key=lambda each: each.file.file_path):
+    for task in sorted(tasks, key=lambda task: task.file.file_path):
         if group and size + task.file.file_size_in_bytes > target:
             yield group
             group, size = [], 0
@@ -210,10 +210,10 @@ def with_dangling_deletes(table: Any, files: SnapshotFiles, replacement: Replace
 def merged(replacements: Sequence[Replacement]) -> Replacement:
     """Return one replacement for several."""
     return Replacement(
-        removed=frozenset().union(*(each.removed for each in replacements)),
-        added=tuple(file for each in replacements for file in each.added),
-        partitions=frozenset().union(*(each.partitions for each in replacements)),
-        applied_deletes=frozenset().union(*(each.applied_deletes for each in replacements)),
+        removed=frozenset().union(*(replacement.removed for replacement in replacements)),
+        added=tuple(file for replacement in replacements for file in replacement.added),
+        partitions=frozenset().union(*(replacement.partitions for replacement in replacements)),
+        applied_deletes=frozenset().union(*(replacement.applied_deletes for replacement in replacements)),
     )
 
 
@@ -223,7 +223,7 @@ def difference(before: SnapshotFiles, after: SnapshotFiles) -> Replacement:
     added = [after.data[path] for path in after.data if path not in before.data]
     return Replacement(
         removed=removed,
-        added=tuple(AddedFile(each.data_file, each.sequence_number) for each in added),
+        added=tuple(AddedFile(entry.data_file, entry.sequence_number) for entry in added),
         partitions=frozenset(partition_key(before.data[path].data_file) for path in removed),
         applied_deletes=frozenset(before.deletes),
         removed_deletes=frozenset(before.deletes) - set(after.deletes),
@@ -238,9 +238,9 @@ def _sort_key(table: Any, part: Any) -> tuple[str, str]:
 def _sorted(batches: Iterator[Any], keys: Sequence[tuple[str, str]]) -> Iterator[Any]:
     import pyarrow
 
-    found = list(batches)
-    if found:
-        yield from pyarrow.Table.from_batches(found).sort_by(list(keys)).to_batches()
+    rows = list(batches)
+    if rows:
+        yield from pyarrow.Table.from_batches(rows).sort_by(list(keys)).to_batches()
 
 
 def _referenced(table: Any, delete_file: Any) -> set[str]:

@@ -1,4 +1,4 @@
-"""What manifests and listings add to the health of tables: manifests, skew, and which bytes are held by what."""
+"""Details of the health of tables from manifests and listings: manifests, skew, and which bytes a branch or tag holds."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from lakehouse.maintenance.rewrite import SnapshotFiles, partition_key, read_sna
 from lakehouse.maintenance.sorting import is_decayed, overlap, sort_columns
 from lakehouse.maintenance.sweep import Sweeper
 
-#: What holds a file, the strongest first: a file counts for the first that needs it.
+#: What holds a file, the strongest first: a file counts for the first holder that needs it.
 HOLDERS = ("current", "old_snapshots", "branches", "tags", "dropped", "log")
 #: A partition this many times the median is skewed.
 _SKEW = 10
-_MOST_MANIFESTS, _MOST_SKEW, _MOST_UNSORTED = 10, 5, 10
+_MAX_MANIFESTS, _MAX_SKEW, _MAX_UNSORTED = 10, 5, 10
 
 
 def deepen(
@@ -34,15 +34,15 @@ def deepen(
     sweeper: Sweeper,
     policy_of: Callable[[TableName], Policy],
 ) -> list[TableHealth]:
-    """Return the health of Iceberg tables with what their manifests and folders tell, the worst first."""
+    """Return the health of Iceberg tables with details from their manifests and folders, the worst first."""
     unneeded, _, inventory = sweeper.find()
     held = bytes_by_holder(inventory, inventories)
-    found = []
-    for each in tables:
-        if each.format != "iceberg" or each.problem:
-            found.append(each)
+    deepened = []
+    for health in tables:
+        if health.format != "iceberg" or health.problem:
+            deepened.append(health)
             continue
-        name = TableName.parse(each.table)
+        name = TableName.parse(health.table)
         pointer = catalog.pointer(name)
         metadata = inventory.tables.get(pointer or "")
         place = normalized(metadata.location).rstrip("/") + "/" if metadata else ""
@@ -53,14 +53,14 @@ def deepen(
         reasons: list[Reason] = []
         if pointer:
             deep |= _manifests(pointer, catalog, inventories.files, policy_of(name), reasons)
-        known = tuple(reason for reason in each.reasons if not (mine and reason.what == "unnamed"))
+        known = tuple(reason for reason in health.reasons if not (mine and reason.what == "unnamed"))
         if mine:
             size = deep["bytes"]["unreachable"]
             text = f"{len(mine)} files with {size} bytes that nothing refers to."
             reasons.append(Reason("unreachable", 1, text, "remove_files", f"{size} bytes"))
         score = max(0, 100 - sum(reason.points for reason in (*known, *reasons)))
-        found.append(replace(each, score=score, reasons=(*known, *reasons), deep=deep))
-    return sorted(found, key=lambda each: (each.score, each.table))
+        deepened.append(replace(health, score=score, reasons=(*known, *reasons), deep=deep))
+    return sorted(deepened, key=lambda health: (health.score, health.table))
 
 
 def _manifests(pointer: str, catalog: Catalog, storage: Files, policy: Policy, reasons: list[Reason]) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def _manifests(pointer: str, catalog: Catalog, storage: Files, policy: Policy, r
     files = read_snapshot(table)
     if too_many_manifests(files):
         text = f"{len(files.manifests)} manifests for {len(files.data)} files: every query reads each of them."
-        reasons.append(Reason("manifests", _MOST_MANIFESTS, text, "rewrite_manifests", "faster planning"))
+        reasons.append(Reason("manifests", _MAX_MANIFESTS, text, "rewrite_manifests", "faster planning"))
     sizes: dict[tuple[int, str], int] = {}
     for entry in files.data.values():
         key = partition_key(entry.data_file)
@@ -78,9 +78,9 @@ def _manifests(pointer: str, catalog: Catalog, storage: Files, policy: Policy, r
     largest, middle = max(sizes.values(), default=0), median(sizes.values()) if sizes else 0
     if len(sizes) > 2 and largest > _SKEW * middle:
         text = f"The largest of {len(sizes)} partitions has {largest} bytes, the median one {middle:.0f}."
-        reasons.append(Reason("skew", _MOST_SKEW, text))
-    found = {"manifests": len(files.manifests), "partitions": len(sizes), "largest_partition_bytes": largest}
-    return {**found, **_sort_overlap(table, files, load_metadata(pointer, storage), policy, reasons)}
+        reasons.append(Reason("skew", _MAX_SKEW, text))
+    figures = {"manifests": len(files.manifests), "partitions": len(sizes), "largest_partition_bytes": largest}
+    return {**figures, **_sort_overlap(table, files, load_metadata(pointer, storage), policy, reasons)}
 
 
 def _sort_overlap(
@@ -88,37 +88,37 @@ def _sort_overlap(
 ) -> dict[str, Any]:
     """Return how far files overlap in the sort columns; nothing if the table has no sort order or too few files."""
     columns = sort_columns(policy.sort, table)
-    found = overlap(table, files, columns)
-    if found is None:
+    share = overlap(table, files, columns)
+    if share is None:
         return {}
-    if is_decayed(found, raw):
+    if is_decayed(share, raw):
         named = ", ".join(columns)
         text = (
-            f"A file overlaps with {found:.0%} of the others of its partition in {named}: queries by it skip few files."
+            f"A file overlaps with {share:.0%} of the others of its partition in {named}: queries by it skip few files."
         )
         # Only a policy sorts a whole table again: the table's own order applies to the files of one compaction.
         action = "compact" if policy.sort else ""
         gain = f"queries by {named} skip files" if action else "set maintenance.sort for this table"
-        reasons.append(Reason("unsorted", _MOST_UNSORTED, text, action, gain))
-    return {"sort_overlap": round(found, 3)}
+        reasons.append(Reason("unsorted", _MAX_UNSORTED, text, action, gain))
+    return {"sort_overlap": round(share, 3)}
 
 
 def bytes_by_holder(inventory: Inventory, inventories: Inventories) -> dict[TableName, dict[str, int]]:
     """Return the bytes of each table by what holds them; each file counts once, for the strongest holder."""
     seen: set[str] = set()
-    found: dict[TableName, dict[str, int]] = {}
+    bytes_of: dict[TableName, dict[str, int]] = {}
     for holder in HOLDERS:
         for reference in _unique(inventory.references):
             snapshots = _snapshots(holder, reference, inventory)
             if snapshots is None:
                 continue
-            counts = found.setdefault(reference.table, dict.fromkeys(HOLDERS, 0))
+            counts = bytes_of.setdefault(reference.table, dict.fromkeys(HOLDERS, 0))
             for file in inventories.references.table(reference.pointer, snapshots):
                 key = normalized(file.uri)
                 if key not in seen:
                     seen.add(key)
                     counts[holder] += max(file.size, 0)
-    return found
+    return bytes_of
 
 
 def branch_bytes(inventory: Inventory, inventories: Inventories, table: TableName) -> dict[str, int]:
@@ -145,7 +145,7 @@ def _unique(references: Iterable[ReachableFile]) -> list[ReachableFile]:
 
 
 def _snapshots(holder: str, reference: ReachableFile, inventory: Inventory) -> frozenset[str] | None:
-    """Return which snapshots of a reference a holder stands for; None: it is not this holder."""
+    """Return the snapshots of a reference that count for a holder; None if the reference is of another holder."""
     metadata = inventory.tables.get(reference.pointer)
     if metadata is None:
         return None

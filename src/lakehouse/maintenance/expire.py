@@ -8,21 +8,21 @@ from datetime import datetime
 from typing import Any
 
 from lakehouse.maintenance.layout import ended_at_ms
-from lakehouse.maintenance.notes import carry_notes
 from lakehouse.maintenance.policy import Policy
+from lakehouse.maintenance.snapshot_notes import carry_notes
 
 #: How many earlier metadata files a table lists after an expiry; Iceberg's own default is 100.
 _LISTED_METADATA = 10
 
 
 def expirable(raw: Mapping[str, Any], policy: Policy, now: datetime, held: Iterable[str] = ()) -> set[int]:
-    """Return the ids of the snapshots that may go.
+    """Return the ids of the snapshots that may expire.
 
     A snapshot counts as old from the time when another one replaced it, not from its own: a reader may have begun right
-    before. What a branch or tag of the table, or one of the catalog (`held`), has as its current snapshot stays.
+    before. The current snapshots of the branches and tags of the table, and of the catalog (`held`), stay.
     """
     ends = ended_at_ms(raw)
-    kept = {each["snapshot-id"] for each in raw.get("refs", {}).values()} | {int(each) for each in held}
+    kept = {ref["snapshot-id"] for ref in raw.get("refs", {}).values()} | {int(snapshot) for snapshot in held}
     by_age = sorted(ends, key=lambda snapshot: ends[snapshot], reverse=True)
     oldest = policy.oldest_kept(now).timestamp() * 1000
     limit = max(policy.max_snapshots, 1) - 1 if policy.max_snapshots else len(by_age)
@@ -38,12 +38,12 @@ def without_snapshots(raw: Mapping[str, Any], gone: set[int], pointer: str, now:
     """Return the metadata without some snapshots; `pointer` is the file that the metadata was read from."""
     new = copy.deepcopy(dict(raw))
     carry_notes(new, gone)
-    new["snapshots"] = [each for each in new["snapshots"] if each["snapshot-id"] not in gone]
+    new["snapshots"] = [snapshot for snapshot in new["snapshots"] if snapshot["snapshot-id"] not in gone]
     new["snapshot-log"] = _log_without(raw.get("snapshot-log", []), gone)
     for name in ("statistics", "partition-statistics"):
         if name in raw:
-            new[name] = [each for each in raw[name] if each["snapshot-id"] not in gone]
-    kept = {each["snapshot-id"] for each in new["snapshots"]}
+            new[name] = [statistics for statistics in raw[name] if statistics["snapshot-id"] not in gone]
+    kept = {snapshot["snapshot-id"] for snapshot in new["snapshots"]}
     new["refs"] = {name: ref for name, ref in raw.get("refs", {}).items() if ref["snapshot-id"] in kept}
     log = [*raw.get("metadata-log", []), {"metadata-file": pointer, "timestamp-ms": raw["last-updated-ms"]}]
     new["metadata-log"] = log[-_LISTED_METADATA:]
@@ -52,11 +52,11 @@ def without_snapshots(raw: Mapping[str, Any], gone: set[int], pointer: str, now:
 
 
 def _log_without(log: list[dict[str, Any]], gone: set[int]) -> list[dict[str, Any]]:
-    """Return the log from the last gap on: across a gap, the snapshot of a moment would be a wrong one."""
-    found: list[dict[str, Any]] = []
+    """Return the log after its last removed entry: time travel across a gap would resolve to a wrong snapshot."""
+    kept: list[dict[str, Any]] = []
     for entry in log:
         if entry["snapshot-id"] in gone:
-            found.clear()
+            kept.clear()
         else:
-            found.append(entry)
-    return found
+            kept.append(entry)
+    return kept

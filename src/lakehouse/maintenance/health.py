@@ -15,17 +15,16 @@ from lakehouse.core.format import TableFormat
 from lakehouse.core.metadata_file import parse_metadata
 from lakehouse.core.names import TableName
 from lakehouse.maintenance import hudi
+from lakehouse.maintenance.compact import MIN_FILES, SMALL_SHARE
 from lakehouse.maintenance.expire import expirable
 from lakehouse.maintenance.layout import Layout, layout_of, utc_now
 from lakehouse.maintenance.policy import MaintenanceSettings, Policy, policies
-from lakehouse.maintenance.unnamed import FileCount, UnnamedFiles
+from lakehouse.maintenance.unnamed_files import FileCount, UnnamedFiles
 from lakehouse.storage.s3 import is_remote
 
-#: Maximum number of points that one reason takes off the score.
-_MOST_GUESSED = 15
-_MOST_SMALL_FILES, _MOST_DELETES, _MOST_SNAPSHOTS, _MOST_METADATA = 45, 35, 15, 15
-#: Fewer files than this are not worth a compaction, however small they are.
-MIN_FILES = 5
+#: Maximum number of points that one reason takes off the score; _MAX_GUESSED is for small files of a guessed layout.
+_MAX_GUESSED = 15
+_MAX_SMALL_FILES, _MAX_DELETES, _MAX_SNAPSHOTS, _MAX_METADATA = 45, 35, 15, 15
 _LARGE_METADATA = 2**20
 _MANY_SNAPSHOTS = 100
 
@@ -69,7 +68,7 @@ class TableHealth:
     def as_dict(self) -> dict[str, Any]:
         # `asdict` copies every value; it took a fifth of `lake health -o json` for 1,000 tables.
         values = {part.name: getattr(self, part.name) for part in fields(self)}
-        return {**values, "reasons": [asdict(each) for each in self.reasons]}
+        return {**values, "reasons": [asdict(reason) for reason in self.reasons]}
 
 
 @dataclass(frozen=True)
@@ -87,40 +86,40 @@ class HealthCheck:
         """Return the health of some tables, or of all, the worst first."""
         names = list(only) or list(self.catalog.tables())
         pointers, policy_of = self.catalog.pointers(names), policies(self.settings)
-        found = [
+        scored = [
             self._table(name, pointer, policy_of(name), bool(only)) for name, pointer in pointers.items() if pointer
         ]
-        found += self._others(set(only) if only else None, policy_of)
-        return sorted(found, key=lambda each: (each.score, each.table))
+        scored += self._others(set(only) if only else None, policy_of)
+        return sorted(scored, key=lambda health: (health.score, health.table))
 
     def _table(self, name: TableName, pointer: str, policy: Policy, named: bool) -> TableHealth:
         """Return the health of the Iceberg table that a pointer refers to."""
         try:
             content = self.files.read(pointer)
             raw = parse_metadata(pointer, content)
-            found = layout_of(raw, len(content), policy.target_file_size)
+            layout = layout_of(raw, len(content), policy.target_file_size)
             # A listing of an object store takes a request for each table.
             is_listed = named or not is_remote(raw["location"])
             unnamed = self.unnamed.of_iceberg(name, raw) if is_listed else FileCount()
         except (LakeError, OSError, KeyError, TypeError) as exc:
             return TableHealth(str(name), "iceberg", 0, 0, 0, 0, 0, 0, 0, problem=f"{pointer} cannot be read: {exc}")
-        return with_unnamed(score(str(name), found, len(expirable(raw, policy, self.now()))), unnamed)
+        return with_unnamed(score(str(name), layout, len(expirable(raw, policy, self.now()))), unnamed)
 
     def _others(self, only: set[TableName] | None, policy_of: Callable[[TableName], Policy]) -> Iterator[TableHealth]:
         """Yield the health of tables of other formats, as far as it is known from their history."""
         for tables in self.formats:
-            if tables.name == "iceberg" or tables.spark is None:  # what can only be read is not maintained
+            if tables.name == "iceberg" or tables.spark is None:  # a read-only format is not maintained
                 continue
             for name in tables.tables():
                 if only is None or name in only:
                     yield self._hudi(tables, name, policy_of(name), only is not None)
 
     def _hudi(self, tables: TableFormat, name: TableName, policy: Policy, named: bool) -> TableHealth:
-        found = _hudi_health(tables, name, policy)
-        location = "" if found.problem else tables.describe(name).location
+        health = _hudi_health(tables, name, policy)
+        location = "" if health.problem else tables.describe(name).location
         if not location or (is_remote(location) and not named):
-            return found
-        return with_unnamed(found, self.unnamed.of_hudi(location, tables.file_slices(name)))
+            return health
+        return with_unnamed(health, self.unnamed.of_hudi(location, tables.file_slices(name)))
 
 
 def score(name: str, layout: Layout, expired: int, table_format: str = "iceberg") -> TableHealth:
@@ -160,9 +159,9 @@ def with_unnamed(health: TableHealth, unnamed: FileCount) -> TableHealth:
 
 def _reasons(layout: Layout, expired: int) -> Iterator[Reason]:
     excess = layout.data_files - layout.min_files
-    if layout.data_files >= MIN_FILES and excess > 0 and layout.mean_file_bytes < 0.75 * layout.target:
-        most = _MOST_SMALL_FILES if layout.is_exact else _MOST_GUESSED
-        points = _points(8 * math.log2(layout.data_files / layout.min_files), most)
+    if layout.data_files >= MIN_FILES and excess > 0 and layout.mean_file_bytes < SMALL_SHARE * layout.target:
+        limit = _MAX_SMALL_FILES if layout.is_exact else _MAX_GUESSED
+        points = _points(8 * math.log2(layout.data_files / layout.min_files), limit)
         yield Reason(
             "small_files",
             points,
@@ -174,7 +173,7 @@ def _reasons(layout: Layout, expired: int) -> Iterator[Reason]:
     if layout.delete_files:
         share = layout.delete_files / max(layout.data_files, 1)
         rows = layout.deleted_rows / max(layout.rows, 1)
-        points = _points(5 + 20 * share + 40 * rows, _MOST_DELETES)
+        points = _points(5 + 20 * share + 40 * rows, _MAX_DELETES)
         marked = f"{layout.deleted_rows} deleted rows" if layout.deleted_rows else "deleted rows"
         yield Reason(
             "delete_files",
@@ -184,7 +183,7 @@ def _reasons(layout: Layout, expired: int) -> Iterator[Reason]:
             "no delete files to read",
         )
     if expired:
-        points = _points(expired / 10, _MOST_SNAPSHOTS)
+        points = _points(expired / 10, _MAX_SNAPSHOTS)
         yield Reason(
             "snapshots",
             points,
@@ -193,7 +192,7 @@ def _reasons(layout: Layout, expired: int) -> Iterator[Reason]:
             "smaller metadata, and their files can be removed",
         )
     if layout.metadata_bytes > _LARGE_METADATA and layout.snapshots > _MANY_SNAPSHOTS:
-        points = _points(5 * layout.metadata_bytes / _LARGE_METADATA, _MOST_METADATA)
+        points = _points(5 * layout.metadata_bytes / _LARGE_METADATA, _MAX_METADATA)
         yield Reason(
             "metadata",
             points,
@@ -212,12 +211,14 @@ def _hudi_health(tables: TableFormat, name: TableName, policy: Policy) -> TableH
     target = policy.target_file_size or hudi.DEFAULT_TARGET
     latest = hudi.latest_slices(slices)
     clustered = hudi.small_files(slices, target)
-    excess = sum(len(group) - max(1, -(-sum(each.bytes for each in group) // target)) for group in clustered.values())
+    excess = sum(
+        len(group) - max(1, -(-sum(file_slice.bytes for file_slice in group) // target)) for group in clustered.values()
+    )
     layout = Layout(
         data_files=len(latest),
-        bytes=sum(each.bytes for each in latest),
+        bytes=sum(file_slice.bytes for file_slice in latest),
         rows=(history[-1].rows_total or 0) if history else 0,
-        delete_files=sum(each.log_files for each in latest),
+        delete_files=sum(file_slice.log_files for file_slice in latest),
         deleted_rows=0,
         equality_deletes=0,
         snapshots=len(history),
@@ -226,9 +227,9 @@ def _hudi_health(tables: TableFormat, name: TableName, policy: Policy) -> TableH
         is_exact=True,
         target=target,
     )
-    found = score(str(name), layout, 0, tables.name)
+    health = score(str(name), layout, 0, tables.name)
     figures = {"file_slices": len(slices), "log_files": layout.delete_files, "instants": len(history)}
-    return replace(found, reasons=tuple(map(_of_log_files, found.reasons)), deep=figures)
+    return replace(health, reasons=tuple(map(_of_log_files, health.reasons)), deep=figures)
 
 
 def _of_log_files(reason: Reason) -> Reason:
@@ -239,8 +240,8 @@ def _of_log_files(reason: Reason) -> Reason:
     return replace(reason, what="log_files", text=text, gain="no log files to merge with every query")
 
 
-def _points(value: float, most: int) -> int:
-    return max(1, min(most, round(value)))
+def _points(value: float, limit: int) -> int:
+    return max(1, min(limit, round(value)))
 
 
 def _size(count: int) -> str:

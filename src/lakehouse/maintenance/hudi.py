@@ -28,7 +28,7 @@ _TIMELINE = "/.hoodie/timeline/"
 _INSTANT = re.compile(r"(\d{17})(_\d{17})?\.(?:(\w+)\.)?(\w+)")
 #: Actions of writers. While one is pending, its files are not in any snapshot yet.
 _WRITES = {"", "commit", "deltacommit", "replacecommit"}
-#: A procedure must not do by itself what maintenance does by policy.
+#: A procedure must not clean or archive: maintenance does that by policy.
 _NOTHING_ELSE = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 
 #: Runs a call of a procedure for a table on Spark.
@@ -69,17 +69,17 @@ class HudiMaintainer:
         begun: dict[str, str] = {}
         ended: set[str] = set()
         for name in self._stored(table):
-            found = _INSTANT.fullmatch(name.removeprefix(_TIMELINE[1:])) if name.startswith(_TIMELINE[1:]) else None
-            if found and found[2]:
-                ended.add(found[1])
-            elif found:
-                begun[found[1]] = begun.get(found[1]) or found[3] or ""
+            match = _INSTANT.fullmatch(name.removeprefix(_TIMELINE[1:])) if name.startswith(_TIMELINE[1:]) else None
+            if match and match[2]:
+                ended.add(match[1])
+            elif match:
+                begun[match[1]] = begun.get(match[1]) or match[3] or ""
         return {instant: action for instant, action in begun.items() if instant not in ended}
 
     def _stored(self, table: TableName) -> dict[str, int]:
         """Return the files in the folder of a table with their sizes, by their paths in it."""
         place = normalized(self.tables.describe(table).location).rstrip("/") + "/"
-        return {normalized(each.uri).removeprefix(place): each.size for each in self.store.files(place)}
+        return {normalized(file.uri).removeprefix(place): file.size for file in self.store.files(place)}
 
     # ---- compaction and clustering ------------------------------------------------------------------------------
 
@@ -88,18 +88,22 @@ class HudiMaintainer:
         return [action for action in actions if action is not None]
 
     def _merge_logs(self, table: TableName, dry_run: bool) -> Action | None:
-        logged = [each for each in latest_slices(self.tables.file_slices(table)) if each.log_files]
-        count = sum(each.log_files for each in logged)
+        logged = [file_slice for file_slice in latest_slices(self.tables.file_slices(table)) if file_slice.log_files]
+        count = sum(file_slice.log_files for file_slice in logged)
         if not count:
             return None
         files = count + len(logged)
-        numbers = {"files_before": files, "files_after": len(logged), "bytes": sum(each.bytes for each in logged)}
+        numbers = {
+            "files_before": files,
+            "files_after": len(logged),
+            "bytes": sum(file_slice.bytes for file_slice in logged),
+        }
         detail = f"{count} log files are merged into {len(logged)} base files"
         if dry_run:
             return Action(str(table), "compact", "planned", detail, "spark", **numbers)
         options = {**_NOTHING_ELSE, "hoodie.compact.inline.max.delta.commits": "1"}
         self._execute("run_compaction", table, {"op": "scheduleAndExecute", "options": _listed(options)}, "compaction")
-        left = sum(each.log_files for each in latest_slices(self.tables.file_slices(table)))
+        left = sum(file_slice.log_files for file_slice in latest_slices(self.tables.file_slices(table)))
         if left >= count:
             return Action(str(table), "compact", "skipped", "Hudi found no log files to merge", "spark")
         return Action(str(table), "compact", "done", detail, "spark", **numbers)
@@ -110,26 +114,30 @@ class HudiMaintainer:
         if not small:
             return None
         before = len(latest_slices(self.tables.file_slices(table)))
-        files = [each for group in small.values() for each in group]
+        files = [file_slice for group in small.values() for file_slice in group]
         after = sum(max(1, -(-_bytes(group) // target)) for group in small.values())
         detail = f"{len(files)} files become about {after}"
         size = _bytes(files)
         if dry_run:
             return Action(str(table), "cluster", "planned", detail, "spark", before, before - len(files) + after, size)
-        known = {each.id for each in self.tables.history(table)}
+        known = {snapshot.id for snapshot in self.tables.history(table)}
         self._execute("run_clustering", table, _clustering(policy, target), "clustering")
         left = len(latest_slices(self.tables.file_slices(table)))
-        # Others may have written right after it, so that only its own commits count.
-        done = [each for each in self.tables.history(table) if each.id not in known and each.operation == REPLACE]
+        # Others may have committed meanwhile, so only replacements count.
+        done = [
+            snapshot
+            for snapshot in self.tables.history(table)
+            if snapshot.id not in known and snapshot.operation == REPLACE
+        ]
         if not done:
             return Action(str(table), "cluster", "skipped", "Hudi found no files to rewrite", "spark", before, before)
-        if lost := sum((each.rows_removed or 0) - (each.rows_added or 0) for each in done):
+        if lost := sum((snapshot.rows_removed or 0) - (snapshot.rows_added or 0) for snapshot in done):
             detail = f"the new files have {lost} rows less than the old ones; restore them: lake rollback {table}"
             return Action(str(table), "cluster", "failed", detail, "spark", before, left, size)
         return Action(str(table), "cluster", "done", f"{len(files)} files were rewritten", "spark", before, left, size)
 
     def _execute(self, procedure: str, table: TableName, arguments: Mapping[str, str], action: str) -> None:
-        """Run a procedure; first what one that was killed has planned, so that its files are not left half written."""
+        """Run a procedure. A plan that a killed one left is executed first, so that its files are not left half written."""
         if action in self._pending(table).values():
             self.run(table, _call(procedure, table, {**arguments, "op": "execute"}))
         self.run(table, _call(procedure, table, arguments))
@@ -162,16 +170,16 @@ class HudiMaintainer:
 
 def latest_slices(slices: Sequence[FileSlice]) -> list[FileSlice]:
     """Return the file slices that the current snapshot reads."""
-    return [each for each in slices if each.is_latest]
+    return [file_slice for file_slice in slices if file_slice.is_latest]
 
 
 def small_files(slices: Sequence[FileSlice], target: int) -> dict[str, list[FileSlice]]:
     """Return the small files of each partition where they are worth a rewrite. Hudi does not cluster slices with log files."""
-    found: dict[str, list[FileSlice]] = {}
-    for each in latest_slices(slices):
-        if not each.log_files and each.bytes < SMALL_SHARE * target:
-            found.setdefault(each.partition, []).append(each)
-    return {partition: group for partition, group in found.items() if is_worth(len(group), _bytes(group))}
+    small: dict[str, list[FileSlice]] = {}
+    for file_slice in latest_slices(slices):
+        if not file_slice.log_files and file_slice.bytes < SMALL_SHARE * target:
+            small.setdefault(file_slice.partition, []).append(file_slice)
+    return {partition: group for partition, group in small.items() if is_worth(len(group), _bytes(group))}
 
 
 def kept_instants(history: Sequence[Snapshot], policy: Policy, now: datetime) -> int:
@@ -189,22 +197,26 @@ def unneeded_slices(slices: Sequence[FileSlice], earliest: str) -> list[FileSlic
     replacement itself is older than `earliest`, then all versions.
     """
     newest_before: dict[str, str] = {}
-    for each in slices:
-        if each.instant < earliest:
-            newest_before[each.group] = max(each.instant, newest_before.get(each.group, ""))
+    for file_slice in slices:
+        if file_slice.instant < earliest:
+            newest_before[file_slice.group] = max(file_slice.instant, newest_before.get(file_slice.group, ""))
     return [
-        each
-        for each in slices
-        if (each.replaced_at < earliest if each.replaced_at else each.instant < newest_before.get(each.group, ""))
+        file_slice
+        for file_slice in slices
+        if (
+            file_slice.replaced_at < earliest
+            if file_slice.replaced_at
+            else file_slice.instant < newest_before.get(file_slice.group, "")
+        )
     ]
 
 
 def _files_in(stored: Mapping[str, int], slices: Sequence[FileSlice]) -> list[str]:
-    return [path for each in slices for path in each.files if path in stored]
+    return [path for file_slice in slices for path in file_slice.files if path in stored]
 
 
 def _bytes(slices: Sequence[FileSlice]) -> int:
-    return sum(each.bytes for each in slices)
+    return sum(file_slice.bytes for file_slice in slices)
 
 
 def _clustering(policy: Policy, target: int) -> dict[str, str]:
@@ -221,8 +233,8 @@ def _clustering(policy: Policy, target: int) -> dict[str, str]:
     arguments = {"op": "scheduleAndExecute"}
     if policy.sort:
         zorder = re.fullmatch(r"\s*zorder\s*\((.*)\)\s*", policy.sort, re.IGNORECASE)
-        columns = [each.strip() for each in (zorder[1] if zorder else policy.sort).split(",")]
-        if not all(re.fullmatch(r"\w+", each) for each in columns):
+        columns = [column.strip() for column in (zorder[1] if zorder else policy.sort).split(",")]
+        if not all(re.fullmatch(r"\w+", column) for column in columns):
             raise NotSupportedError(
                 f"Hudi cannot sort by {policy.sort!r}.", "Name columns, or zorder(column, …): maintenance.sort"
             )

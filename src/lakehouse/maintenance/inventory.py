@@ -1,6 +1,6 @@
 """Lists every file that a lake needs: what main, a branch, a tag, a kept run, a dropped table or the log refers to.
 
-Whatever deletes, copies or checks files asks this module. `complete` is False where the catalog cannot know all references,
+Everything that deletes, copies or checks files uses this module. `complete` is False where the catalog cannot know all references,
 or where a file that must be read is missing: then nothing may be deleted.
 """
 
@@ -67,11 +67,11 @@ class Inventory:
 
     def locations(self) -> dict[str, set[str]]:
         """Return the folders of all Iceberg tables, each with the UUIDs of the tables in it."""
-        found: dict[str, set[str]] = {}
-        for each in self.tables.values():
-            if not each.is_view:
-                found.setdefault(normalized(each.location).rstrip("/"), set()).add(each.uuid)
-        return found
+        locations: dict[str, set[str]] = {}
+        for table in self.tables.values():
+            if not table.is_view:
+                locations.setdefault(normalized(table.location).rstrip("/"), set()).add(table.uuid)
+        return locations
 
 
 @dataclass
@@ -104,50 +104,50 @@ class Inventories:
         problems: list[Problem] = []
         for reference in _strongest(references):
             try:
-                found = list(self.references.table(reference.pointer))
+                files = list(self.references.table(reference.pointer))
                 tables[reference.pointer] = self.references.metadata(reference.pointer)
             except (LakeError, OSError) as exc:
                 if not _is_stale(reference, exc):
                     problems.append(_problem(reference, exc))
                 continue
-            needed.update((normalized(each.uri), each) for each in found)
+            needed.update((normalized(file.uri), file) for file in files)
         hudi = self._hudi(problems)
         return Inventory(references, tables, needed, hudi, tuple(problems), reason)
 
     def _known(self) -> tuple[ReachableFile, ...]:
         """Return what main and the branches hold now, where the catalog cannot list all references."""
-        found = []
+        references = []
         for branch in (MAIN, *self.catalog.branches()):
             catalog = self.catalog.on(branch)
             by = MAIN if branch == MAIN else f"branch {branch}"
             pointers = catalog.pointers(catalog.tables())
-            found += [ReachableFile(table, pointer, by) for table, pointer in pointers.items() if pointer]
+            references += [ReachableFile(table, pointer, by) for table, pointer in pointers.items() if pointer]
         for tag in self.catalog.tags():
             pointers = dict(self.catalog.tag_pointers(tag.name) or {})
-            found += [
+            references += [
                 ReachableFile(table, pointer, f"tag {tag.name}") for table, pointer in pointers.items() if pointer
             ]
-        return tuple(found)
+        return tuple(references)
 
     def _hudi(self, problems: list[Problem]) -> tuple[HudiFolder, ...]:
-        found = []
+        folders = []
         for tables in self.formats:
             if tables.name != "hudi":
                 continue
             for table in tables.tables():
                 try:
-                    found.append(HudiFolder(table, tables.describe(table).location))
+                    folders.append(HudiFolder(table, tables.describe(table).location))
                 except LakeError as exc:
                     problems.append(Problem(table, MAIN, str(table), str(exc), missing=False))
-        return tuple(found)
+        return tuple(folders)
 
 
 def _strongest(references: Iterable[ReachableFile]) -> list[ReachableFile]:
     """Return one reference for each metadata file: that of the log only where nothing else refers to it."""
-    found: dict[str, ReachableFile] = {}
-    for each in sorted(references, key=lambda reference: reference.by.startswith(_LOG)):
-        found.setdefault(each.pointer, each)
-    return list(found.values())
+    strongest: dict[str, ReachableFile] = {}
+    for reference in sorted(references, key=lambda reference: reference.by.startswith(_LOG)):
+        strongest.setdefault(reference.pointer, reference)
+    return list(strongest.values())
 
 
 def _is_stale(reference: ReachableFile, exc: Exception) -> bool:

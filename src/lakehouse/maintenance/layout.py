@@ -70,11 +70,11 @@ def layout_of(raw: Mapping[str, Any], metadata_bytes: int, target: int = 0) -> L
 def current_snapshot(raw: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the current snapshot of a metadata file; None if the table has none."""
     current = raw.get("current-snapshot-id")
-    # Mostly the newest, which is the last one.
-    found: dict[str, Any] | None = next(
-        (each for each in reversed(raw.get("snapshots", [])) if each["snapshot-id"] == current), None
+    # In reverse, because the current snapshot is mostly the last one.
+    snapshot: dict[str, Any] | None = next(
+        (snapshot for snapshot in reversed(raw.get("snapshots", [])) if snapshot["snapshot-id"] == current), None
     )
-    return found
+    return snapshot
 
 
 def ended_at_ms(raw: Mapping[str, Any]) -> dict[int, int]:
@@ -82,7 +82,7 @@ def ended_at_ms(raw: Mapping[str, Any]) -> dict[int, int]:
 
     A snapshot that was never current, such as one of a branch of the table, counts from its own time.
     """
-    ends = {each["snapshot-id"]: each["timestamp-ms"] for each in raw.get("snapshots", [])}
+    ends = {snapshot["snapshot-id"]: snapshot["timestamp-ms"] for snapshot in raw.get("snapshots", [])}
     entries = raw.get("snapshot-log", [])
     for entry, following in zip(entries, entries[1:], strict=False):
         if entry["snapshot-id"] in ends:
@@ -97,22 +97,22 @@ def utc_now() -> datetime:
 
 
 def _partitions(raw: Mapping[str, Any], snapshots: list[Any]) -> tuple[int, bool]:
-    """Return a lower bound of the number of files, and whether it is more than a guess.
+    """Return a lower bound of the number of files, and whether it is exact.
 
     It is what the last compaction left, or the most partitions that one commit changed.
     """
     spec: Mapping[str, Any] = next(
-        (each for each in raw["partition-specs"] if each["spec-id"] == raw["default-spec-id"]), {}
+        (spec for spec in raw["partition-specs"] if spec["spec-id"] == raw["default-spec-id"]), {}
     )
     partitioned = any(part["transform"] != "void" for part in spec.get("fields", ()))
-    found = 1
-    for each in reversed(snapshots):
-        summary = each.get("summary", {})
+    partitions = 1
+    for snapshot in reversed(snapshots):
+        summary = snapshot.get("summary", {})
         if COMPACTED_FILES in summary:
-            return max(found, _int(summary, COMPACTED_FILES)), True
+            return max(partitions, _int(summary, COMPACTED_FILES)), True
         if partitioned:
-            found = max(found, _int(summary, "changed-partition-count"))
-    return found, not partitioned
+            partitions = max(partitions, _int(summary, "changed-partition-count"))
+    return partitions, not partitioned
 
 
 def _int(values: Mapping[str, str], name: str) -> int:

@@ -18,22 +18,21 @@ from lakehouse.core.format import TableFormat
 from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import MaintainRequest
+from lakehouse.maintenance.compactor import Compactor, RunSpark
 from lakehouse.maintenance.expire import expirable, without_snapshots
 from lakehouse.maintenance.health import HealthCheck, TableHealth
 from lakehouse.maintenance.hudi import HudiMaintainer, RunCall
 from lakehouse.maintenance.inventory import Inventories
 from lakehouse.maintenance.layout import utc_now
-from lakehouse.maintenance.policy import MaintenanceSettings, Policy, check_policies, policy_for
+from lakehouse.maintenance.policy import MaintenanceSettings, Policy, policy_for, special_policies
 from lakehouse.maintenance.report import Action, MaintenanceReport
 from lakehouse.maintenance.statistics import StatisticsWriter
 from lakehouse.maintenance.sweep import Store, Sweeper, SweepReport
-from lakehouse.maintenance.tables import Compactor, RunSpark
-from lakehouse.maintenance.unnamed import UnnamedFiles
+from lakehouse.maintenance.unnamed_files import UnnamedFiles
 from lakehouse.process.files import try_locked
 from lakehouse.tables.fork import Committer, drop_abandoned
 
 _ATTEMPTS = 5
-#: A branch that a killed maintenance left is dropped after this time; a large compaction takes hours.
 Progress = Callable[[str], None]
 
 
@@ -51,7 +50,7 @@ class Maintainer:
         run_spark: runs a statement on a branch with Spark.
         run_hudi: runs a call of one of Hudi's procedures for a table with Spark.
         writers_since: returns when the oldest run that is still at work began, or None.
-        holders: returns the branches that have changes to a table which somebody may still publish.
+        holders: returns the branches with unpublished changes to a table.
     """
 
     catalog: Catalog
@@ -74,7 +73,7 @@ class Maintainer:
 
     def run(self, request: MaintainRequest, progress: Progress = lambda text: None) -> MaintenanceReport:
         """Do what the tables need, or say what would be done."""
-        check_policies(self.settings)
+        special_policies(self.settings)  # raises for an invalid policy, whichever tables are maintained
         names = self._names(request)
         with self._locked(request.dry_run):
             actions: list[Action] = []
@@ -106,25 +105,21 @@ class Maintainer:
 
     def sweeper(self) -> Sweeper:
         """Return what finds and removes files that nothing needs."""
-        policies = [policy_for(self.settings), *self._special_policies()]
-        # At least as long as orphans stay: otherwise data that a log entry needs could go before its metadata file does,
-        # and a revert would find the one without the other.
-        keep_days = max(max(each.keep_days, each.orphan_days) for each in policies)
+        policies = [policy_for(self.settings), *special_policies(self.settings)]
+        # At least as long as orphans stay: otherwise the data of a log entry could be removed before its metadata file,
+        # and a revert would restore a table without data.
+        keep_days = max(max(policy.keep_days, policy.orphan_days) for policy in policies)
         return Sweeper(
             inventories=self.inventories,
             store=self.store,
             warehouse=self.warehouse,
             state_file=self.folder / "maintenance" / "files.json",
             since=(self.now() - timedelta(days=keep_days)).isoformat(timespec="milliseconds"),
-            orphan_days=max(each.orphan_days for each in policies),
+            orphan_days=max(policy.orphan_days for policy in policies),
             delete_after_hours=self.settings.delete_after_hours,
             now=self.now,
             writers_since=self.writers_since,
         )
-
-    def _special_policies(self) -> Iterator[Policy]:
-        for key in self.settings.tables:
-            yield policy_for(self.settings, TableName.parse(key) if "." in key else TableName(key, "x"))
 
     def _names(self, request: MaintainRequest) -> list[TableName]:
         known = set(self.catalog.tables())
@@ -139,7 +134,7 @@ class Maintainer:
 
     @contextmanager
     def _locked(self, dry_run: bool) -> Iterator[None]:
-        """Hold the lock of maintenance. It saves double work: what one does is safe beside another anyway."""
+        """Hold the lock of maintenance. It only avoids double work: concurrent maintenance is safe."""
         if dry_run:
             yield
             return
@@ -187,8 +182,8 @@ class Maintainer:
 
     def _hudi(self) -> HudiMaintainer | None:
         """Return what maintains Hudi tables; None if the lake has no place for them."""
-        found = next((each for each in self.formats if each.name == "hudi"), None)
-        return HudiMaintainer(found, self.store, self.run_hudi, self.now) if found else None
+        hudi = next((table_format for table_format in self.formats if table_format.name == "hudi"), None)
+        return HudiMaintainer(hudi, self.store, self.run_hudi, self.now) if hudi else None
 
     def _expire(self, table: TableName, policy: Policy, dry_run: bool, inputs: set[str]) -> list[Action]:
         """Expire the old snapshots of a table, except those that another table was built from (`inputs`)."""
@@ -214,28 +209,30 @@ class Maintainer:
         return [Action(str(table), "expire", "skipped", "other writers changed the table all the time")]
 
     def _inputs(self) -> set[str]:
-        """Return the snapshots from which other tables were last built: a run finds what changed since by them."""
-        found: set[str] = set()
+        """Return the snapshots from which other tables were last built: runs use them to find what changed since."""
+        inputs: set[str] = set()
         for pointer in self.catalog.pointers(self.catalog.tables()).values():
             with suppress(LakeError, OSError, KeyError, TypeError, ValueError, AttributeError):  # of a damaged table
                 snapshots = load_metadata(pointer, self.files).get("snapshots", []) if pointer else []
                 notes = [
-                    each["summary"]["lake.inputs"] for each in snapshots if "lake.inputs" in each.get("summary", {})
+                    snapshot["summary"]["lake.inputs"]
+                    for snapshot in snapshots
+                    if "lake.inputs" in snapshot.get("summary", {})
                 ]
-                found |= {str(each) for each in json.loads(notes[-1]).values()} if notes else set()
-        return {each for each in found if each.isdecimal()}
+                inputs |= {str(value) for value in json.loads(notes[-1]).values()} if notes else set()
+        return {snapshot for snapshot in inputs if snapshot.isdecimal()}
 
     def _held(self, raw: Mapping[str, Any], references: Sequence[Any]) -> set[str]:
         """Return the current snapshots of this table on branches and tags: `lake travel` finds them in main's metadata."""
-        found: set[str] = set()
-        for each in references:
-            if each.by == MAIN or each.by.startswith("log "):
+        held: set[str] = set()
+        for reference in references:
+            if reference.by == MAIN or reference.by.startswith("log "):
                 continue
             with suppress(LakeError, OSError):
-                metadata = self.inventories.references.metadata(each.pointer)
+                metadata = self.inventories.references.metadata(reference.pointer)
                 if metadata.uuid == str(raw.get("table-uuid")) and metadata.current:
-                    found.add(metadata.current)
-        return found
+                    held.add(metadata.current)
+        return held
 
     def _forget(self, request: MaintainRequest) -> list[Action]:
         """Forget dropped tables whose time for `undrop` is over."""
@@ -246,7 +243,7 @@ class Maintainer:
             days = policy_for(self.settings, table).undrop_days
             return (self.now() - timedelta(days=days)).isoformat()
 
-        # What they hold must be known to the sweep as this lake's own, before nothing refers to it any more.
+        # The sweep must know their folders as this lake's own before nothing refers to them any more.
         self.sweeper().remember()
         return [
             Action(str(table), "forget", "done", "dropped longer ago than undrop_days: it cannot be restored any more")

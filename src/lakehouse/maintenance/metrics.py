@@ -1,4 +1,4 @@
-"""Figures of the tables' health for monitoring, by the names that Prometheus takes."""
+"""Figures of the tables' health for monitoring, with Prometheus names."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _GAUGES = {
 def figures(tables: Sequence[TableHealth]) -> Iterator[Figure]:
     """Yield the figures of all tables, those of one name together."""
     for name, text in _GAUGES.items():
-        for each in tables:
-            labels = (("table", each.table), ("format", each.format))
-            yield Figure(f"lake_table_{name}", text, labels, float(getattr(each, name)))
+        for health in tables:
+            labels = (("table", health.table), ("format", health.format))
+            yield Figure(f"lake_table_{name}", text, labels, float(getattr(health, name)))
 
 
 def exposition(tables: Sequence[TableHealth]) -> str:
     """Return the figures in Prometheus's text format."""
     lines: list[str] = []
     seen: set[str] = set()
-    for each in figures(tables):
-        if each.name not in seen:
-            seen.add(each.name)
-            lines += [f"# HELP {each.name} {each.help}", f"# TYPE {each.name} gauge"]
-        labels = ",".join(f'{name}="{value}"' for name, value in each.labels)  # table names need no escaping
-        lines.append(f"{each.name}{{{labels}}} {each.value:g}")
+    for figure in figures(tables):
+        if figure.name not in seen:
+            seen.add(figure.name)
+            lines += [f"# HELP {figure.name} {figure.help}", f"# TYPE {figure.name} gauge"]
+        labels = ",".join(f'{name}="{value}"' for name, value in figure.labels)  # table names need no escaping
+        lines.append(f"{figure.name}{{{labels}}} {figure.value:g}")
     return "\n".join(lines) + "\n" if lines else ""

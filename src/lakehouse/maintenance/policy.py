@@ -102,10 +102,11 @@ def policies(settings: MaintenanceSettings) -> Callable[[TableName], Policy]:
     return policy_of
 
 
-def check_policies(settings: MaintenanceSettings) -> None:
-    """Raise for a policy that has an unknown setting or an invalid value."""
-    for key in settings.tables:
-        policy_for(settings, TableName.parse(key) if "." in key else TableName(key, "x"))
+def special_policies(settings: MaintenanceSettings) -> list[Policy]:
+    """Return the policies of tables and namespaces that differ; raises for an unknown setting or an invalid value."""
+    return [
+        policy_for(settings, TableName.parse(key) if "." in key else TableName(key, "x")) for key in settings.tables
+    ]
 
 
 def _with_differences(settings: MaintenanceSettings, key: str, values: Mapping[str, str]) -> MaintenanceSettings:
@@ -139,9 +140,9 @@ def _bytes(name: str, text: str) -> int:
     digits = text.strip().lower().removesuffix("b").removesuffix("i").rstrip()
     number, unit = (digits[:-1], digits[-1]) if digits[-1:] in _UNITS and digits else (digits, "")
     try:
-        found = int(float(number) * _UNITS[unit])
+        size = int(float(number) * _UNITS[unit])
     except (ValueError, OverflowError) as exc:
         raise BadSettingError(f"maintenance.{name} = {text!r} is not a size.", "Write it as 128MB or 1GB.") from exc
-    if found <= 0:
+    if size <= 0:
         raise BadSettingError(f"maintenance.{name} = {text!r} is not a size.", "Write it as 128MB or 1GB.")
-    return found
+    return size

@@ -1,4 +1,4 @@
-"""Reads the rows of data files for a compaction in this process: small files side by side, large ones batch by batch."""
+"""Reads the rows of data files for a compaction in this process: small files concurrently, large ones batch by batch."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _chunks(tasks: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def _read_small(table: Any, scan: Any, columns: Any, task: Any) -> list[Any]:
-    """Return the rows of a file; PyIceberg takes four times as long and is needed only where a file is not as the table is now."""
+    """Return the rows of a file, with PyIceberg only where its columns or deletes require it: that takes four times as long."""
     from pyarrow import parquet
 
     if columns is not None and not task.delete_files:
@@ -71,7 +71,7 @@ def _read_small(table: Any, scan: Any, columns: Any, task: Any) -> list[Any]:
 
 
 def _columns(table: Any) -> Any:
-    """Return the columns that a file has if its rows are rows of the table as they are; None if that takes more than a look."""
+    """Return the columns of a file whose rows need no conversion; None if the table has nested columns."""
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
     schema = table.schema()
@@ -82,8 +82,8 @@ def _columns(table: Any) -> Any:
 
 def _described(schema: Any) -> Any:
     """Return the name, the field id and the type of each column; None if a column has no id."""
-    found = [((field.metadata or {}).get(b"PARQUET:field_id"), field.name, _type(field.type)) for field in schema]
-    return found if all(number for number, _, _ in found) else None
+    columns = [((field.metadata or {}).get(b"PARQUET:field_id"), field.name, _type(field.type)) for field in schema]
+    return columns if all(number for number, _, _ in columns) else None
 
 
 def _type(type_: Any) -> str:

@@ -44,7 +44,7 @@ class MaintenanceReport:
 
     @property
     def failed(self) -> bool:
-        return any(each.state == "failed" for each in self.actions)
+        return any(action.state == "failed" for action in self.actions)
 
     def as_dict(self) -> dict[str, Any]:
-        return {"dry_run": self.dry_run, "actions": [each.as_dict() for each in self.actions], **asdict(self.sweep)}
+        return {"dry_run": self.dry_run, "actions": [action.as_dict() for action in self.actions], **asdict(self.sweep)}

@@ -51,7 +51,7 @@ class Replacement:
     removed_deletes: frozenset[str] = frozenset()
     """Delete files that refer to removed files only."""
     merge_manifests: bool = False
-    """Write all manifests anew."""
+    """Rewrite all manifests."""
 
 
 @dataclass
@@ -71,13 +71,13 @@ def read_snapshot(table: Any) -> SnapshotFiles:
     from pyiceberg.manifest import ManifestContent
 
     snapshot = table.current_snapshot()
-    found = SnapshotFiles(list(snapshot.manifests(table.io)) if snapshot else [])
-    for manifest in found.manifests:
-        into = found.data if manifest.content == ManifestContent.DATA else found.deletes
+    files = SnapshotFiles(list(snapshot.manifests(table.io)) if snapshot else [])
+    for manifest in files.manifests:
+        into = files.data if manifest.content == ManifestContent.DATA else files.deletes
         for entry in manifest.fetch_manifest_entry(table.io):
             into[entry.data_file.file_path] = entry
-            found.manifest_of[entry.data_file.file_path] = manifest.manifest_path
-    return found
+            files.manifest_of[entry.data_file.file_path] = manifest.manifest_path
+    return files
 
 
 def partition_key(file: Any) -> PartitionKey:
@@ -128,15 +128,15 @@ def replace_files(
     validate(current, replacement)
     gone = replacement.removed | replacement.removed_deletes
     affected = _affected(current, gone, replacement.merge_manifests)
-    kept = [each for each in current.manifests if each.manifest_path not in affected]
+    kept = [manifest for manifest in current.manifests if manifest.manifest_path not in affected]
     new, summary = copy.deepcopy(dict(raw)), _summary(current, replacement)
     writer = _ManifestFiles(table)
     sequence = raw["last-sequence-number"] + 1
     manifests = [*kept, *writer.write(current, affected, replacement, sequence)]
     writer.add_snapshot(new, manifests, {**summary, **notes}, now)
-    live = [each for each in manifests if each.has_added_files() or each.has_existing_files()]
+    live = [manifest for manifest in manifests if manifest.has_added_files() or manifest.has_existing_files()]
     if len(live) < len(manifests):
-        # A second one without the manifests of removed files, which DuckDB and PyIceberg would read for every query.
+        # A second snapshot, without the manifests of removed files: DuckDB and PyIceberg would read them for every query.
         totals = {name: value for name, value in summary.items() if name.startswith("total-")}
         _ManifestFiles(table).add_snapshot(new, live, {**totals, **notes}, now)
     log = [
@@ -148,9 +148,9 @@ def replace_files(
 
 
 def _affected(current: SnapshotFiles, gone: frozenset[str], everything: bool) -> set[str]:
-    """Return the manifests to write anew: those with a file that goes, and all if there are too many."""
+    """Return the manifests to rewrite: those with a removed file, or all if there are too many."""
     if everything or too_many_manifests(current):
-        return {each.manifest_path for each in current.manifests}
+        return {manifest.manifest_path for manifest in current.manifests}
     return {current.manifest_of[path] for path in gone}
 
 
@@ -186,13 +186,13 @@ class _ManifestFiles:
     def write(
         self, current: SnapshotFiles, affected: set[str], replacement: Replacement, sequence: int
     ) -> Iterator[Any]:
-        """Write the entries of some manifests anew, without the files that go and with those that come."""
-        for each in self._manifests(current, affected, replacement):
-            # Stated here, because the lists of two snapshots have this manifest.
-            each.sequence_number = sequence
-            if each.min_sequence_number < 0:
-                each.min_sequence_number = sequence
-            yield each
+        """Rewrite the entries of some manifests, without the removed and with the added files."""
+        for manifest in self._manifests(current, affected, replacement):
+            # Set here, because the manifest lists of two snapshots hold this manifest.
+            manifest.sequence_number = sequence
+            if manifest.min_sequence_number < 0:
+                manifest.min_sequence_number = sequence
+            yield manifest
 
     def _manifests(self, current: SnapshotFiles, affected: set[str], replacement: Replacement) -> Iterator[Any]:
         from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus
@@ -201,10 +201,10 @@ class _ManifestFiles:
             ManifestEntry.from_args(
                 status=ManifestEntryStatus.ADDED,
                 snapshot_id=self._snapshot_id,
-                sequence_number=each.sequence,
-                data_file=each.file,
+                sequence_number=new.sequence,
+                data_file=new.file,
             )
-            for each in replacement.added
+            for new in replacement.added
         ]
         yield from self._by_spec(_of(current.data, current, affected), replacement.removed, added, deletes=False)
         yield from self._by_spec(_of(current.deletes, current, affected), replacement.removed_deletes, [], deletes=True)
@@ -212,14 +212,14 @@ class _ManifestFiles:
     def _by_spec(
         self, entries: Sequence[Any], gone: frozenset[str], added: Sequence[Any], deletes: bool
     ) -> Iterator[Any]:
-        specs = sorted({each.data_file.spec_id for each in (*entries, *added)})
+        specs = sorted({entry.data_file.spec_id for entry in (*entries, *added)})
         for spec in specs:
-            mine = [each for each in entries if each.data_file.spec_id == spec]
-            live = [("existing", each) for each in mine if each.data_file.file_path not in gone]
-            live += [("add", each) for each in added if each.data_file.spec_id == spec]
+            of_spec = [entry for entry in entries if entry.data_file.spec_id == spec]
+            live = [("existing", entry) for entry in of_spec if entry.data_file.file_path not in gone]
+            live += [("add", entry) for entry in added if entry.data_file.spec_id == spec]
             # In manifests of their own, which readers skip. Spark needs them: it refuses to delete rows of a file that is
             # gone only if a manifest says so.
-            removed = [("delete", each) for each in mine if each.data_file.file_path in gone]
+            removed = [("delete", entry) for entry in of_spec if entry.data_file.file_path in gone]
             for part in (live, removed):
                 part.sort(key=lambda pair: repr(pair[1].data_file.partition))
                 for start in range(0, len(part), _ENTRIES_PER_MANIFEST):
@@ -260,20 +260,20 @@ def _summary(current: SnapshotFiles, replacement: Replacement) -> dict[str, str]
     from pyiceberg.manifest import DataFileContent
 
     gone = [current.data[path].data_file for path in replacement.removed]
-    come = [each.file for each in replacement.added]
-    data = [each.data_file for path, each in current.data.items() if path not in replacement.removed] + come
-    deletes = [each.data_file for path, each in current.deletes.items() if path not in replacement.removed_deletes]
-    by_position = [each for each in deletes if each.content == DataFileContent.POSITION_DELETES]
-    by_equality = [each for each in deletes if each.content == DataFileContent.EQUALITY_DELETES]
+    added_files = [added.file for added in replacement.added]
+    data = [entry.data_file for path, entry in current.data.items() if path not in replacement.removed] + added_files
+    deletes = [entry.data_file for path, entry in current.deletes.items() if path not in replacement.removed_deletes]
+    by_position = [file for file in deletes if file.content == DataFileContent.POSITION_DELETES]
+    by_equality = [file for file in deletes if file.content == DataFileContent.EQUALITY_DELETES]
     counts = {
-        "added-data-files": len(come),
+        "added-data-files": len(added_files),
         "deleted-data-files": len(gone),
-        "added-records": _rows(come),
+        "added-records": _rows(added_files),
         "deleted-records": _rows(gone),
-        "added-files-size": _bytes(come),
+        "added-files-size": _bytes(added_files),
         "removed-files-size": _bytes(gone),
         "removed-delete-files": len(replacement.removed_deletes),
-        "changed-partition-count": len({partition_key(each) for each in gone}),
+        "changed-partition-count": len({partition_key(file) for file in gone}),
         "total-data-files": len(data),
         "total-delete-files": len(deletes),
         "total-records": _rows(data),
@@ -285,8 +285,8 @@ def _summary(current: SnapshotFiles, replacement: Replacement) -> dict[str, str]
 
 
 def _rows(files: Iterable[Any]) -> int:
-    return sum(each.record_count for each in files)
+    return sum(file.record_count for file in files)
 
 
 def _bytes(files: Iterable[Any]) -> int:
-    return sum(each.file_size_in_bytes for each in files)
+    return sum(file.file_size_in_bytes for file in files)

@@ -1,4 +1,4 @@
-"""How well a table is sorted: how far the value ranges of its files overlap, by the bounds that its manifests state."""
+"""Measures how well a table is sorted: how far the value ranges of its files overlap, by the bounds in its manifests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakehouse.maintenance.rewrite import SnapshotFiles, partition_key
 
 #: Our note in the summary of a snapshot that sorted a table: the overlap that it left. Z-order leaves some.
 SORT_OVERLAP = "lake.sort-overlap"
-#: A table is sorted again when its overlap has grown by so much since.
+#: A table is sorted again when its overlap has grown by this much since.
 _DECAYED_BY = 0.3
 _ZORDER = re.compile(r"\s*zorder\s*\((.*)\)\s*", re.IGNORECASE)
 
@@ -24,11 +24,11 @@ def sort_columns(order: str, table: Any) -> list[str]:
     """
     zorder = _ZORDER.fullmatch(order)
     if zorder:
-        return [each.strip() for each in zorder[1].split(",")]
+        return [column.strip() for column in zorder[1].split(",")]
     if order:
         return [order.split(",")[0].split()[0]]
-    fields = [each for each in table.sort_order().fields if str(each.transform) == "identity"]
-    return [table.schema().find_column_name(each.source_id) for each in fields[:1]]
+    fields = [field for field in table.sort_order().fields if str(field.transform) == "identity"]
+    return [table.schema().find_column_name(field.source_id) for field in fields[:1]]
 
 
 def overlap(table: Any, files: SnapshotFiles, columns: Sequence[str]) -> float | None:
@@ -40,11 +40,13 @@ def overlap(table: Any, files: SnapshotFiles, columns: Sequence[str]) -> float |
     return sum(shares) / len(shares) if shares else None
 
 
-def is_decayed(found: float | None, raw: Mapping[str, Any]) -> bool:
+def is_decayed(share: float | None, raw: Mapping[str, Any]) -> bool:
     """Return whether sorting again would let queries skip noticeably more files."""
-    notes = [each["summary"] for each in raw.get("snapshots", ()) if SORT_OVERLAP in each.get("summary", {})]
+    notes = [
+        snapshot["summary"] for snapshot in raw.get("snapshots", ()) if SORT_OVERLAP in snapshot.get("summary", {})
+    ]
     after_sorting = float(notes[-1][SORT_OVERLAP]) if notes else 0.0
-    return found is not None and found > after_sorting + _DECAYED_BY
+    return share is not None and share > after_sorting + _DECAYED_BY
 
 
 def _of_column(table: Any, files: SnapshotFiles, column: str) -> float | None:
@@ -61,14 +63,16 @@ def _of_column(table: Any, files: SnapshotFiles, column: str) -> float | None:
         if lower is not None and upper is not None:
             bounds = from_bytes(field.field_type, lower), from_bytes(field.field_type, upper)
             ranges.setdefault(partition_key(entry.data_file), []).append(bounds)
-    several = [each for each in ranges.values() if len(each) > 1]
-    possible = sum(len(each) * (len(each) - 1) for each in several)
-    return sum(_overlapping(each) for each in several) / possible if possible else None
+    several = [group for group in ranges.values() if len(group) > 1]
+    possible = sum(len(group) * (len(group) - 1) for group in several)
+    return sum(_overlapping(group) for group in several) / possible if possible else None
 
 
 def _overlapping(ranges: Sequence[tuple[Any, Any]]) -> int:
-    """Return the number of ordered pairs of ranges that overlap. Sorted files share the value at which one ends."""
+    """Return the number of ordered pairs of ranges that overlap; sharing an end, as sorted files may, is no overlap."""
     lowers, uppers = sorted(lower for lower, _ in ranges), sorted(upper for _, upper in ranges)
     count = len(ranges)
-    found = (count - 1 - bisect_right(uppers, lower) - (count - bisect_left(lowers, upper)) for lower, upper in ranges)
-    return sum(max(0, each) for each in found)
+    overlapping = (
+        count - 1 - bisect_right(uppers, lower) - (count - bisect_left(lowers, upper)) for lower, upper in ranges
+    )
+    return sum(max(0, number) for number in overlapping)

@@ -14,7 +14,7 @@ from lakehouse.core.quoting import spark_text
 from lakehouse.maintenance.report import Action
 from lakehouse.tables.fork import Committer, forked
 
-#: They are computed again when the number of rows has changed by this share: planners take those of an older snapshot.
+#: The statistics are computed again when the number of rows has changed by this share; planners use older ones until then.
 _CHANGED_BY = 0.1
 _COMMITS = 10
 STEP = "statistics"
@@ -47,9 +47,13 @@ class StatisticsWriter:
             if not computed or pointer is None:
                 break
             raw = load_metadata(pointer, self.files)
-            if computed["snapshot-id"] not in {each["snapshot-id"] for each in raw["snapshots"]}:
+            if computed["snapshot-id"] not in {snapshot["snapshot-id"] for snapshot in raw["snapshots"]}:
                 break
-            others = [each for each in raw.get("statistics", []) if each["snapshot-id"] != computed["snapshot-id"]]
+            others = [
+                statistics
+                for statistics in raw.get("statistics", [])
+                if statistics["snapshot-id"] != computed["snapshot-id"]
+            ]
             new = {**raw, "statistics": [*others, computed]}
             if self.committer.commit(table, pointer, new, f"compute the statistics of {table}"):
                 return [Action(str(table), STEP, "done", detail, "spark")]
@@ -66,16 +70,20 @@ class StatisticsWriter:
             )
             raw = load_metadata(catalog.pointer(table) or pointer, self.files)
             current = raw["current-snapshot-id"]
-            return next((each for each in raw.get("statistics", []) if each["snapshot-id"] == current), None)
+            return next(
+                (statistics for statistics in raw.get("statistics", []) if statistics["snapshot-id"] == current), None
+            )
 
 
 def outdated(raw: Mapping[str, Any]) -> str:
     """Return why a table needs statistics; empty if it does not."""
-    rows = {each["snapshot-id"]: _rows(each) for each in raw.get("snapshots", [])}
+    rows = {snapshot["snapshot-id"]: _rows(snapshot) for snapshot in raw.get("snapshots", [])}
     now = rows.get(raw.get("current-snapshot-id", -1), 0)
     if not now:
         return ""
-    known = [rows[each["snapshot-id"]] for each in raw.get("statistics", []) if each["snapshot-id"] in rows]
+    known = [
+        rows[statistics["snapshot-id"]] for statistics in raw.get("statistics", []) if statistics["snapshot-id"] in rows
+    ]
     if not known:
         return "the table had no statistics"
     if abs(now - known[-1]) <= _CHANGED_BY * now:

@@ -71,21 +71,21 @@ class SweepReport:
 
 @dataclass
 class SweepState:
-    """What earlier sweeps found: the folders of this lake's tables, and since when nothing needs a file."""
+    """The results of earlier sweeps: the folders of this lake's tables, and since when nothing needs a file."""
 
     file: Path
     locations: dict[str, set[str]] = field(default_factory=dict)
     marks: dict[str, str] = field(default_factory=dict)
 
     def load(self) -> SweepState:
-        """Read the state; without a readable file, every wait begins anew."""
+        """Read the state; without a readable file, every wait starts again."""
         try:
-            found = json.loads(self.file.read_text())
+            stored = json.loads(self.file.read_text())
         except (OSError, ValueError):
             return self
-        if found.get("version") == _STATE_VERSION:
-            self.locations = {place: set(uuids) for place, uuids in found["locations"].items()}
-            self.marks = found["marks"]
+        if stored.get("version") == _STATE_VERSION:
+            self.locations = {place: set(uuids) for place, uuids in stored["locations"].items()}
+            self.marks = stored["marks"]
         return self
 
     def save(self) -> None:
@@ -124,15 +124,15 @@ class Sweeper:
 
     def find(self) -> tuple[list[StoredFile], list[str], Inventory]:
         """Return the files that nothing needs, the folders that were left alone, and the inventory that says so."""
-        # Listed first, inventoried after: a file that is committed in between is needed by then.
+        # The listing comes before the inventory, so that a file that is committed in between counts as needed.
         before = self.inventories.take(self.since)
         known = SweepState(self.state_file).load()
         known.remember(before.locations())
         listed, skipped = self._list(known.locations, before)
         inventory = self.inventories.take(self.since)
         cutoff = self._cutoff()
-        found = [each for each in listed if each.modified < cutoff and not inventory.needs(each.uri)]
-        return found, skipped, inventory
+        unneeded = [file for file in listed if file.modified < cutoff and not inventory.needs(file.uri)]
+        return unneeded, skipped, inventory
 
     def remember(self) -> None:
         """Store the folders of all tables that there are now, so that they are known when the tables are gone."""
@@ -142,41 +142,41 @@ class Sweeper:
 
     def sweep(self, dry_run: bool = False) -> SweepReport:
         """Mark what nothing needs, and remove what was marked long enough ago."""
-        found, skipped, inventory = self.find()
+        unneeded, skipped, inventory = self.find()
         if not inventory.complete:
             reason = inventory.reason or f"{len(inventory.problems)} references cannot be read: lake verify"
             return SweepReport(skipped=(f"nothing was removed: {reason}",))
         state, now = SweepState(self.state_file).load(), self.now()
         state.remember(inventory.locations())
-        marks = {normalized(each.uri): state.marks.get(normalized(each.uri), now.isoformat()) for each in found}
+        marks = {normalized(file.uri): state.marks.get(normalized(file.uri), now.isoformat()) for file in unneeded}
         state.marks = marks
         limit = (now - timedelta(hours=self.delete_after_hours)).isoformat()
-        due = [each for each in found if marks[normalized(each.uri)] <= limit]
+        due = [file for file in unneeded if marks[normalized(file.uri)] <= limit]
         if dry_run:
             removed = due
         else:
             state.save()
             removed = self._remove(due, inventory)
-            for each in removed:
-                state.marks.pop(normalized(each.uri), None)
+            for file in removed:
+                state.marks.pop(normalized(file.uri), None)
             state.save()
-        gone = {each.uri for each in removed}
-        waiting = [each for each in found if each.uri not in gone]
+        gone = {file.uri for file in removed}
+        waiting = [file for file in unneeded if file.uri not in gone]
         return SweepReport(len(removed), _bytes(removed), len(waiting), _bytes(waiting), tuple(skipped))
 
     def _remove(self, due: Sequence[StoredFile], inventory: Inventory) -> list[StoredFile]:
         """Remove files, each only if the references right before still do not need it."""
         removed: list[StoredFile] = []
-        # Metadata first: what is left of it after a kill is not taken for a table.
-        ordered = sorted(due, key=lambda each: (not each.uri.endswith(".json"), each.uri))
+        # Metadata files first, so that what a kill leaves does not look like a table.
+        ordered = sorted(due, key=lambda file: (not file.uri.endswith(".json"), file.uri))
         for start in range(0, len(ordered), _CHUNK):
             inventory = self.inventories.take(self.since, previous=inventory)
             if not inventory.complete:
                 break
-            for each in ordered[start : start + _CHUNK]:
-                if not inventory.needs(each.uri):
-                    self.store.remove(each.uri)
-                    removed.append(each)
+            for file in ordered[start : start + _CHUNK]:
+                if not inventory.needs(file.uri):
+                    self.store.remove(file.uri)
+                    removed.append(file)
         return removed
 
     def _cutoff(self) -> datetime:
@@ -189,7 +189,7 @@ class Sweeper:
 
     def _list(self, locations: Mapping[str, set[str]], inventory: Inventory) -> tuple[list[StoredFile], list[str]]:
         root = normalized(self.warehouse).rstrip("/") + "/"
-        hudi = {normalized(each.location).rstrip("/") + "/" for each in inventory.hudi}
+        hudi = {normalized(folder.location).rstrip("/") + "/" for folder in inventory.hudi}
         listed: list[StoredFile] = []
         skipped: list[str] = []
         for place, uuids in sorted(locations.items()):
@@ -202,8 +202,8 @@ class Sweeper:
                 skipped.append(f"{place}: {reason}")
                 continue
             excluded = hudi | _other_roots(place, files) | {f"{other}/" for other in locations if other != place}
-            own = [each for each in files if normalized(each.uri) not in not_ours]
-            listed += [each for each in own if _is_own(place, normalized(each.uri), excluded)]
+            own = [file for file in files if normalized(file.uri) not in not_ours]
+            listed += [file for file in own if _is_own(place, normalized(file.uri), excluded)]
         return listed, skipped
 
     def _foreign(
@@ -214,11 +214,11 @@ class Sweeper:
         A metadata file without snapshots needs no other file: an attempt to create a table that existed leaves one. It stays,
         because it may be the empty table of another lake.
         """
-        if any(normalized(each.uri).startswith(f"{place}{_HUDI}") for each in files):
+        if any(normalized(file.uri).startswith(f"{place}{_HUDI}") for file in files):
             return "a Hudi table is in the same folder", set()
         empty: set[str] = set()
-        for each in files:
-            uri = normalized(each.uri)
+        for file in files:
+            uri = normalized(file.uri)
             match = _METADATA_FILE.match(uri)
             if not match or match[1] != place or inventory.needs(uri) or self._uuid(uri) in uuids:
                 continue
@@ -230,8 +230,8 @@ class Sweeper:
     def _uuid(self, uri: str) -> str:
         """Return the UUID of the table that a metadata file is of; empty if it is unknown."""
         try:
-            found = _UUID.search(self.store.start(uri, _UUID_BYTES))
-            return found[1].decode() if found else str(load_metadata(uri, self.inventories.files).get("table-uuid", ""))
+            match = _UUID.search(self.store.start(uri, _UUID_BYTES))
+            return match[1].decode() if match else str(load_metadata(uri, self.inventories.files).get("table-uuid", ""))
         except (LakeError, OSError):
             return ""
 
@@ -255,16 +255,16 @@ def _is_own(place: str, uri: str, excluded: set[str]) -> bool:
 
 def _other_roots(place: str, files: Sequence[StoredFile]) -> set[str]:
     """Return the folders of other tables below a folder: whatever has a `metadata` or `.hoodie` folder of its own."""
-    found: set[str] = set()
-    for each in files:
-        uri = normalized(each.uri)
+    roots: set[str] = set()
+    for file in files:
+        uri = normalized(file.uri)
         match = _METADATA_FILE.match(uri)
         if match and match[1] != place:
-            found.add(f"{match[1]}/")
+            roots.add(f"{match[1]}/")
         if _HUDI in uri:
-            found.add(uri.partition(_HUDI)[0] + "/")
-    return found
+            roots.add(uri.partition(_HUDI)[0] + "/")
+    return roots
 
 
 def _bytes(files: Sequence[StoredFile]) -> int:
-    return sum(each.size for each in files)
+    return sum(file.size for file in files)

@@ -13,7 +13,7 @@ from lakehouse.core.requests import MaintainRequest
 from lakehouse.maintenance.policy import Policy
 
 _STEPS = {"rewrite_data_files": "compact", "rewrite_manifests": "rewrite_manifests", "expire_snapshots": "expire"}
-#: The arguments that are understood, in the order in which Spark takes them without names.
+#: The supported arguments, in the order of Spark's positional arguments.
 _ARGUMENTS = {
     "rewrite_data_files": ("table", "strategy", "sort_order"),
     "rewrite_manifests": ("table",),
@@ -34,7 +34,7 @@ class MaintenanceCall:
     arguments: dict[str, str]
 
     def request(self, policy_of: Callable[[TableName], Policy], now: datetime) -> MaintainRequest:
-        """Return the same as a request; an error if it would expire more than the policy of the table allows."""
+        """Return the call as a request; an error if it would expire more than the policy of the table allows."""
         table = TableName.parse(self.arguments["table"])
         request = MaintainRequest(
             (table,), only=(_STEPS[self.procedure],), sort=self.arguments.get("sort_order", ""), forced=True
@@ -56,12 +56,12 @@ class MaintenanceCall:
 def parse_call(sql: str) -> MaintenanceCall | None:
     """Return the procedure that a statement calls; None if it is another statement, or has arguments for Spark alone."""
     text = _without_comments(sql)
-    found = _CALL.fullmatch(text)
-    if found is None:
+    call = _CALL.fullmatch(text)
+    if call is None:
         return None
-    procedure = found[1].lower()
+    procedure = call[1].lower()
     known, arguments = _ARGUMENTS[procedure], {}
-    for place, part in enumerate(filter(None, (each.strip() for each in found[2].split(",")))):
+    for place, part in enumerate(filter(None, (argument.strip() for argument in call[2].split(",")))):
         value = _ARGUMENT.fullmatch(part)
         if value is None:
             return None
@@ -81,9 +81,9 @@ def _without_comments(sql: str) -> str:
 
 def _moment(text: str) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError as exc:
         raise QueryRejectedError(
             f"older_than = {text!r} is not a time.", "Write it as TIMESTAMP '2026-11-01 00:00:00'."
         ) from exc
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,6 +1,6 @@
 """Compacts a table and merges its manifests: in this process where that is cheap, else on Spark; then commits the result.
 
-Rows are read and written first, on no lock. The commit is repeated on the newest state of the table as long as nobody has
+Rows are read and written first, without a lock. The commit is repeated on the newest state of the table as long as nobody has
 changed the same files; appends of others stay.
 """
 
@@ -33,9 +33,9 @@ from lakehouse.maintenance.rewrite import (
 from lakehouse.maintenance.sorting import SORT_OVERLAP, is_decayed, overlap, sort_columns
 from lakehouse.tables.fork import Committer, forked
 
-#: How often a compaction is committed anew because the table has changed, and planned anew because its files have.
+#: Attempts to commit a compaction when the table has changed, and to plan it when the files to replace have.
 _COMMITS, _PLANS = 10, 3
-#: Bytes of input that one commit of a compaction replaces: what a conflict costs.
+#: Bytes of input that one commit of a compaction replaces, and so the work that a conflict wastes.
 _BATCH_BYTES = 256 * 2**20
 #: Groups up to this size are rewritten concurrently, by this number of threads: object stores answer slowly, and memory is limited.
 _SMALL_GROUP, _THREADS = 8 * 2**20, 4
@@ -91,9 +91,9 @@ class Compactor:
         plan = compaction.plan_compaction(loaded.table, loaded.files, target, policy.largest_local)
         if not policy.sort:
             return plan, target
-        found = overlap(loaded.table, loaded.files, sort_columns(policy.sort, loaded.table))
-        if sort_all or is_decayed(found, loaded.raw):
-            reason = f"files overlap by {found or 0:.0%} in the order {policy.sort}"
+        share = overlap(loaded.table, loaded.files, sort_columns(policy.sort, loaded.table))
+        if sort_all or is_decayed(share, loaded.raw):
+            reason = f"files overlap by {share or 0:.0%} in the order {policy.sort}"
             return compaction.whole_table(loaded.files, target, reason), target
         return compaction.with_reason(plan, f"the policy sorts by {policy.sort}"), target
 
@@ -113,7 +113,7 @@ class Compactor:
             return [Action(str(table), "rewrite_manifests", "done", detail, "local")]
         return [Action(str(table), "rewrite_manifests", "skipped", "other writers changed the table all the time")]
 
-    # ---- the two ways -------------------------------------------------------------------------------------------
+    # ---- local and Spark -------------------------------------------------------------------------------------------
 
     def _local(self, table: TableName, loaded: Loaded, plan: compaction.CompactionPlan, action: Action) -> Action:
         """Rewrite the groups in this process, and commit them in batches: what is committed stays if a later one fails."""
@@ -186,12 +186,12 @@ class Compactor:
         return False
 
     def _may_need(self, table: TableName, policy: Policy) -> bool:
-        """Whether metadata alone rules a compaction out."""
+        """Whether a table may need a compaction, as far as its metadata file states it."""
         pointer = self.catalog.pointer(table)
         if pointer is None:
             return False
-        found = layout_of(load_metadata(pointer, self.files), 0, policy.target_file_size)
-        return found.data_files > 1 or found.delete_files > 0
+        layout = layout_of(load_metadata(pointer, self.files), 0, policy.target_file_size)
+        return layout.data_files > 1 or layout.delete_files > 0
 
     def _load(self, table: TableName) -> Loaded | None:
         pointer = self.catalog.pointer(table)
@@ -200,8 +200,8 @@ class Compactor:
     def _load_pointer(self, pointer: str) -> Loaded:
         from lakehouse.pyiceberg_internals import table_at
 
-        found = table_at(pointer, self.catalog.pyiceberg_properties())
-        return Loaded(pointer, load_metadata(pointer, self.files), found, read_snapshot(found))
+        table = table_at(pointer, self.catalog.pyiceberg_properties())
+        return Loaded(pointer, load_metadata(pointer, self.files), table, read_snapshot(table))
 
 
 def _planned(table: TableName, loaded: Loaded, plan: compaction.CompactionPlan) -> Action:
@@ -220,15 +220,15 @@ def _planned(table: TableName, loaded: Loaded, plan: compaction.CompactionPlan) 
 
 def _batches(groups: Sequence[compaction.Group]) -> list[list[compaction.Group]]:
     """Return the groups in batches of one commit each."""
-    found: list[list[compaction.Group]] = []
+    batches: list[list[compaction.Group]] = []
     size = 0
     for group in groups:
-        if not found or size + group.bytes > _BATCH_BYTES:
-            found.append([])
+        if not batches or size + group.bytes > _BATCH_BYTES:
+            batches.append([])
             size = 0
-        found[-1].append(group)
+        batches[-1].append(group)
         size += group.bytes
-    return found
+    return batches
 
 
 def _threads(groups: Sequence[compaction.Group]) -> int:
@@ -236,9 +236,9 @@ def _threads(groups: Sequence[compaction.Group]) -> int:
 
 
 def _sort_notes(sorted_table: Loaded, policy: Policy) -> dict[str, str]:
-    """Return what a snapshot remembers of how well its files are sorted."""
-    found = overlap(sorted_table.table, sorted_table.files, sort_columns(policy.sort, sorted_table.table))
-    return {SORT_OVERLAP: f"{found or 0:.3f}"}
+    """Return the note that states how well the files of a snapshot are sorted."""
+    share = overlap(sorted_table.table, sorted_table.files, sort_columns(policy.sort, sorted_table.table))
+    return {SORT_OVERLAP: f"{share or 0:.3f}"}
 
 
 def _rewrite_statement(
@@ -251,7 +251,7 @@ def _rewrite_statement(
     }
     if loaded.files.deletes:
         options["delete-file-threshold"] = "1"
-    # Otherwise it leaves fewer than five small files alone, which we have found to be worth it.
+    # By default Spark rewrites no fewer than five files; the plan may hold fewer.
     options |= {"rewrite-all": "true"} if everything else {"min-input-files": "2"}
     listed = ", ".join(f"{spark_text(name)}, {spark_text(value)}" for name, value in options.items())
     order = f", strategy => 'sort', sort_order => {spark_text(policy.sort)}" if policy.sort else ""

@@ -1,4 +1,4 @@
-"""Keeps what snapshots remember when they expire.
+"""Keeps the notes in the summaries of snapshots that expire.
 
 Ingests and runs store their state in the summaries of snapshots: which files a table has, how far a source was read, from
 which inputs a table was built. They search a table's ancestors for it, so what an expired ancestor states is copied to the
@@ -12,22 +12,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _PREFIX = "lake."
-#: Lists of files that the table holds, separated by commas; a replace of all rows begins them anew.
+#: Lists of files that the table holds, separated by commas; a replacement of all rows starts a new list.
 _LISTS = ("sha256", "objects")
 #: A JSON object; of two values for a key, the newer one counts.
 _MAPS = ("fingerprints",)
 #: The newest value counts.
 _LATEST = ("inputs", "cursor", "fingerprint", "columns")
-_BEGINS_ANEW = ("replace", "insert_overwrite")
+_REPLACING_MODES = ("replace", "insert_overwrite")
 
 
 def carry_notes(raw: dict[str, Any], gone: set[int]) -> None:
-    """Copy the notes of snapshots that are about to go to the oldest ancestor that stays, for each branch of the table."""
-    by_id = {each["snapshot-id"]: each for each in raw["snapshots"]}
-    heads = {raw.get("current-snapshot-id"), *(each["snapshot-id"] for each in raw.get("refs", {}).values())}
-    for head in sorted(each for each in heads if each in by_id):
+    """Copy the notes of the snapshots in `gone` to the oldest ancestor that stays, for each branch of the table."""
+    by_id = {snapshot["snapshot-id"]: snapshot for snapshot in raw["snapshots"]}
+    heads = {raw.get("current-snapshot-id"), *(ref["snapshot-id"] for ref in raw.get("refs", {}).values())}
+    for head in sorted(head for head in heads if head in by_id):
         chain = list(_ancestors(by_id, head))
-        # A snapshot that a tag holds may stay although younger ones go: each gap has its own last ancestor before it.
+        # A tag may hold a snapshot that is older than some that expire, so a chain may have several gaps.
         for place, snapshot in enumerate(chain):
             following = chain[place + 1 :]
             if snapshot["snapshot-id"] not in gone and following and following[0]["snapshot-id"] in gone:
@@ -44,26 +44,30 @@ def _ancestors(by_id: Mapping[int, dict[str, Any]], head: int) -> Iterator[dict[
 def _carry(into: dict[str, Any], older: list[dict[str, Any]]) -> None:
     """Add the notes of older snapshots, newest first, to a snapshot."""
     notes: dict[str, str] = into.setdefault("summary", {})
-    summaries = [each.get("summary", {}) for each in older]
+    summaries = [snapshot.get("summary", {}) for snapshot in older]
     for name in _LISTS:
-        items = dict.fromkeys(item for each in _until_anew([notes, *summaries]) for item in _items(each, name))
+        items = dict.fromkeys(
+            item for summary in _until_replaced([notes, *summaries]) for item in _items(summary, name)
+        )
         if items:
             notes[_PREFIX + name] = ",".join(items)
     for name in _MAPS:
-        found = [json.loads(each[_PREFIX + name]) for each in [notes, *summaries] if _PREFIX + name in each]
-        if found:
-            notes[_PREFIX + name] = json.dumps({key: value for each in reversed(found) for key, value in each.items()})
+        maps = [json.loads(summary[_PREFIX + name]) for summary in [notes, *summaries] if _PREFIX + name in summary]
+        if maps:
+            notes[_PREFIX + name] = json.dumps(
+                {key: value for values in reversed(maps) for key, value in values.items()}
+            )
     for name in _LATEST:
-        latest = next((each[_PREFIX + name] for each in [notes, *summaries] if _PREFIX + name in each), None)
+        latest = next((summary[_PREFIX + name] for summary in [notes, *summaries] if _PREFIX + name in summary), None)
         if latest is not None:
             notes[_PREFIX + name] = latest
 
 
-def _until_anew(summaries: list[dict[str, str]]) -> Iterator[dict[str, str]]:
+def _until_replaced(summaries: list[dict[str, str]]) -> Iterator[dict[str, str]]:
     """Yield summaries, newest first, up to one that replaced all rows."""
-    for each in summaries:
-        yield each
-        if each.get(f"{_PREFIX}mode", "") in _BEGINS_ANEW:
+    for summary in summaries:
+        yield summary
+        if summary.get(f"{_PREFIX}mode", "") in _REPLACING_MODES:
             return
 
 

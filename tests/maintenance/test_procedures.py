@@ -23,7 +23,7 @@ from tests.support.light_runs import run, with_settings
 
 from lakehouse.core.errors import LakeError, NoSuchCommitError, StatementRefusedError
 from lakehouse.lake import Lake
-from lakehouse.maintenance.statements import parse_call
+from lakehouse.maintenance.procedures import parse_call
 
 
 def test_calls_do_what_lake_maintain_does(lake: Lake) -> None:

@@ -44,7 +44,7 @@ class UnnamedFiles:
 
     Args:
         read: the content of a file.
-        references: every metadata file that something refers to; asked only if main alone does not explain the files.
+        references: returns every metadata file with a reference; called only if main alone does not explain the files.
     """
 
     store: Store
@@ -67,8 +67,8 @@ class UnnamedFiles:
 
     def of_hudi(self, location: str, slices: Collection[FileSlice]) -> FileCount:
         """Return the files of a Hudi table that no completed instant wrote."""
-        first = min((each.instant for each in slices), default="")
-        written = {file for each in slices for file in each.files}
+        first = min((file_slice.instant for file_slice in slices), default="")
+        written = {file for file_slice in slices for file in file_slice.files}
         unnamed = [
             file.size
             for file in self.store.files(location)
