@@ -20,8 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psutil
-from tests.maintenance.test_health import many_tables
-from tests.support.damaged_tables import BY_DAY, FUTURE_DAYS, append, create, maintainer, opened, rows
+from tests.support.damaged_tables import BY_DAY, FUTURE_DAYS, append, create, maintainer, many_tables, opened, rows
 from tests.support.light_runs import with_settings
 
 from bench.damages import DAMAGES, ROWS, Damage, copied, one_row_commits, tiny_partitions

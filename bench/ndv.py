@@ -16,8 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import duckdb
-from tests.query.test_tpc import texts, with_namespace, written_to
-from tests.stack.test_everyday_statements import for_trino
+from tests.support.tpc import for_trino, texts, with_namespace, written_to
 
 from bench.damages import copied
 from bench.measure import Figure, Ratio, beside_own, interleaved, report

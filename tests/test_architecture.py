@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import grimp
+import pytest
 
 import lakehouse
 
@@ -73,3 +75,66 @@ def test_the_public_names_are_these() -> None:
 def test_every_module_says_what_it_is_for() -> None:
     for file in (ROOT / "src").rglob("*.py"):
         assert file.read_text().startswith('"""'), f"{file} has no first sentence"
+
+
+# ---- the tests --------------------------------------------------------------------------------------------------
+
+
+def imported_modules(text: str) -> Iterator[str]:
+    """Every module that a text imports, also inside functions; a name that is imported may be a module too."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module or ''}.{alias.name}" for alias in node.names)
+
+
+def imported_tests(text: str) -> list[str]:
+    """The imports of a text from the module of a test."""
+    return [name for name in imported_modules(text) if any(part.startswith("test_") for part in name.split("."))]
+
+
+def is_in_its_place(path: PurePath) -> bool:
+    """Whether a module below tests/ is a test, belongs to pytest, or is where tests look for what they share."""
+    return (
+        path.name.startswith("test_")
+        or path.name in ("conftest.py", "__init__.py")
+        or path.parts[0] in ("support", "contract")
+    )
+
+
+def test_no_test_imports_another_test() -> None:
+    files = [file for folder in ("tests", "bench", "tools") for file in (ROOT / folder).rglob("*.py")]
+    assert {str(file): names for file in files if (names := imported_tests(file.read_text()))} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from tests.query.test_guard import CASES",
+        "from tests.query import test_guard",
+        "from .test_guard import CASES",
+        "from . import test_guard",
+        "import tests.query.test_guard",
+        "def work():\n    from tests.query.test_guard import CASES",
+    ],
+)
+def test_an_import_of_a_test_is_found(text: str) -> None:
+    assert imported_tests(text)
+    assert not imported_tests(text.replace("test_guard", "guard"))
+
+
+def test_what_tests_share_is_in_one_place() -> None:
+    modules = [file.relative_to(ROOT / "tests") for file in (ROOT / "tests").rglob("*.py")]
+    assert [str(path) for path in modules if not is_in_its_place(path)] == []
+
+
+def test_a_helper_beside_a_test_is_found() -> None:
+    assert not is_in_its_place(PurePath("query/statements.py")) and not is_in_its_place(PurePath("helpers.py"))
+    assert is_in_its_place(PurePath("support/servers/s3.py")) and is_in_its_place(PurePath("query/test_guard.py"))
+
+
+def test_every_package_has_a_folder_of_tests() -> None:
+    packages = {file.parent.name for file in (ROOT / "src" / "lakehouse").glob("*/__init__.py")}
+    tested = {file.relative_to(ROOT / "tests").parts[0] for file in (ROOT / "tests").rglob("test_*.py")}
+    assert {"catalogs", "tables"} <= packages and packages - tested == set()

@@ -13,9 +13,9 @@ from tools.imports import refreshed, without_implied
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.storage.local import LocalHome
-from tests.integration.test_run_command import PIPELINE
 from tests.rest_catalog.conftest import serving
 from tests.support.call_trace import Trace, trace_lake
+from tests.support.tills_pipeline import PIPELINE
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "ARCHITECTURE.md").read_text()

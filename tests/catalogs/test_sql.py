@@ -16,6 +16,7 @@ import pyarrow
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from tests.support.first_catalog import VERSION_1
 from tests.support.repetitions import repetitions
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
@@ -296,21 +297,6 @@ def test_drops_of_many_at_once_drop_once(catalog: SqlCatalog, pyiceberg: PyIcebe
 
 
 # ---- a catalog of an earlier version ------------------------------------------------------------------------------
-
-VERSION_1 = """
-CREATE TABLE iceberg_tables (catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL,
-  table_name VARCHAR(255) NOT NULL, metadata_location VARCHAR(1000), previous_metadata_location VARCHAR(1000),
-  iceberg_type VARCHAR(5), PRIMARY KEY (catalog_name, table_namespace, table_name));
-CREATE TABLE iceberg_namespace_properties (catalog_name VARCHAR(255) NOT NULL, namespace VARCHAR(255) NOT NULL,
-  property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000),
-  PRIMARY KEY (catalog_name, namespace, property_key));
-CREATE TABLE lake_dropped (id INTEGER PRIMARY KEY AUTOINCREMENT, namespace VARCHAR(255) NOT NULL,
-  table_name VARCHAR(255) NOT NULL, dropped_at VARCHAR(40) NOT NULL);
-INSERT INTO iceberg_tables VALUES ('lake', 'crm', 'leads', 'a', NULL, 'TABLE'), ('run_1', 'crm', 'leads', 'b', 'a', 'TABLE'),
-  ('lake__dropped', 'crm', 'old#1', 'c', NULL, 'TABLE');
-INSERT INTO lake_dropped VALUES (1, 'crm', 'old', '2026-01-01');
-PRAGMA user_version=1;
-"""
 
 
 def test_a_catalog_of_the_first_version_keeps_its_tables_branches_and_drops(catalog: SqlCatalog) -> None:

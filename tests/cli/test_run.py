@@ -8,14 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pyarrow
 import pytest
-from tests.support.transaction_pipelines import ROOT, opened, writing
+from tests.support.transaction_pipelines import ROOT, failing_first, opened, writing
 
 from lakehouse.cli.run import run_pipeline
 from lakehouse.cli.templates import FILES
@@ -26,7 +25,6 @@ from lakehouse.pipelines import LightContext, Pipeline, Table
 pytestmark = pytest.mark.slow
 
 LIGHT = RunRequest(light=True)
-UNREACHABLE = CatalogUnreachableError("The catalog does not answer.", "Start it.")
 
 #: A user's module with three pipelines that need no Spark: one succeeds, one fails, one waits to be interrupted.
 MODULE = """
@@ -55,26 +53,6 @@ fine = writing("fine", "first", ["fine.one", "fine.two"])
 broken = with_work("broken", divide)
 slow = with_work("slow", wait)
 """
-
-
-def failing_first(times: int) -> Pipeline:
-    """A pipeline whose catalog does not answer the first so many times."""
-    pipeline = writing("shop", "first", ["shop.one"])
-    (table,) = pipeline.tables
-    assert isinstance(table, Table) and table.light
-    return replace(pipeline, tables=(replace(table, light=_failing_first(times, table.light)),))
-
-
-def _failing_first(times: int, work: Callable[[LightContext], int]) -> Callable[[LightContext], int]:
-    left = [times]
-
-    def attempt(context: LightContext) -> int:
-        if left[0]:
-            left[0] -= 1
-            raise UNREACHABLE
-        return work(context)
-
-    return attempt
 
 
 # ---- retries ----------------------------------------------------------------------------------------------------

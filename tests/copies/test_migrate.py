@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from tests.catalogs.conftest import nessie_server, served_beside
-from tests.catalogs.test_sql import VERSION_1
 from tests.conftest import LAKE
 from tests.rest_catalog.conftest import Served
+from tests.support.first_catalog import VERSION_1
 from tests.support.servers.nessie import NessieServer
 from tests.support.servers.postgres import Postgres
 from tests.support.servers.s3 import S3Server
-from tests.support.small_lake import SmallLake, opened
+from tests.support.small_lake import SmallLake, killed_right_before_its_end, opened
 
 from lakehouse.catalogs.overlay import BranchOverlay
 from lakehouse.catalogs.rest import RestCatalog
@@ -147,13 +147,6 @@ def test_a_lake_moves_from_sqlite_and_a_folder_to_postgresql_and_s3_and_back(
 
 
 # ---- other kinds of catalogs ------------------------------------------------------------------------------------
-
-
-def killed_right_before_its_end(home: Path, profile: str) -> None:
-    """Let a migration look as if it had been killed when the catalog was filled."""
-    marker = home / f"migration-{profile}"
-    assert marker.read_text() == "done"
-    marker.write_text("begun")
 
 
 @pytest.mark.slow

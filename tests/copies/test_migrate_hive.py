@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.copies.test_migrate import killed_right_before_its_end
 from tests.support.servers.stack import Stack
-from tests.support.small_lake import opened
+from tests.support.small_lake import killed_right_before_its_end, opened
 
 from lakehouse.core.errors import TableExistsError
 from lakehouse.core.names import TableName

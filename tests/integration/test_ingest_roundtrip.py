@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.ingest.files.test_roundtrip import CELLS, DIALECTS
+from tests.support.csv_texts import CELLS, DIALECTS
 from tests.support.repetitions import repetitions
 
 from lakehouse.core.requests import ReadOptions

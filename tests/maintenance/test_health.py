@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import sqlite3
 import time
-import uuid
 
 from tests.support.damaged_tables import (
     T,
@@ -17,6 +14,7 @@ from tests.support.damaged_tables import (
     data_files,
     delete_by_position,
     maintainer,
+    many_tables,
     opened,
     orphan_of,
 )
@@ -113,25 +111,6 @@ def test_figures_are_in_the_format_of_prometheus(lake: Lake) -> None:
     text = exposition(lake.health())
     assert "# TYPE lake_table_score gauge" in text
     assert f'lake_table_files{{table="{T}",format="iceberg"}} 2' in text
-
-
-def many_tables(lake: Lake, count: int) -> None:
-    """So many tables of ten snapshots, as their metadata files alone."""
-    damaged(lake, 1)
-    raw = load_metadata(opened(lake).metadata_location, LOCAL)
-    first = raw["snapshots"][0]
-    numbers = range(first["snapshot-id"], first["snapshot-id"] + 10)
-    raw["snapshots"] = [{**first, "snapshot-id": number, "parent-snapshot-id": number - 1} for number in numbers]
-    raw["current-snapshot-id"] = raw["snapshots"][-1]["snapshot-id"]
-    folder = lake.folder / "warehouse" / "many"
-    folder.mkdir()
-    rows = []
-    for number in range(count):
-        file = folder / f"{number}.metadata.json"
-        file.write_text(json.dumps({**raw, "table-uuid": str(uuid.uuid4())}))
-        rows.append(("lake", "many", f"t{number}", f"file://{file}", None, "TABLE"))
-    with sqlite3.connect(lake.folder / "catalog.db") as db:
-        db.executemany("INSERT INTO iceberg_tables VALUES (?, ?, ?, ?, ?, ?)", rows)
 
 
 def test_a_thousand_tables_take_moments(lake: Lake) -> None:

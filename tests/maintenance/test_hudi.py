@@ -12,11 +12,12 @@ import psutil
 import pytest
 from tests.conftest import LAKE
 from tests.support.damaged_tables import maintainer
+from tests.support.small_hudi_files import names, request, with_small_files
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import StatementRefusedError, WhenError
 from lakehouse.core.names import TableName
-from lakehouse.core.requests import MaintainRequest, QueryRequest
+from lakehouse.core.requests import QueryRequest
 from lakehouse.core.tables import Snapshot
 from lakehouse.formats.hudi.slices import file_slices
 from lakehouse.formats.hudi.timeline import Instant
@@ -105,14 +106,6 @@ def test_maintenance_calls_nothing_but_the_procedures_of_its_table(sql: str) -> 
 # ---- on Spark -------------------------------------------------------------------------------------------------------
 
 
-def request(table: str, dry_run: bool = False) -> MaintainRequest:
-    return MaintainRequest((TableName.parse(table),), dry_run, only=("compact", "expire"))
-
-
-def names(lake: Lake, table: str, **options: str) -> list[tuple[Any, ...]]:
-    return lake.sql(f"select id, name from {table} order by id", **options).rows()
-
-
 def waits_for_others(lake: Lake, table: str, sql: str) -> None:
     """Run a statement that another writer of the table, or its maintenance, keeps waiting for a while."""
     found: list[Any] = []
@@ -123,15 +116,6 @@ def waits_for_others(lake: Lake, table: str, sql: str) -> None:
         assert worker.is_alive() and not found
     worker.join(120)
     assert len(found) == 1
-
-
-def with_small_files(lake: Lake, table: str) -> None:
-    """A table with two rows in two files."""
-    lake.sql(f"create table {table} (id int, name string) using hudi tblproperties (primaryKey = 'id')")
-    for row in ("1, 'Ada'", "2, 'Bob'"):
-        # With the default limit, the second insert would fill up the file of the first one.
-        new_file = {"hoodie.parquet.small.file.limit": "0"}
-        lake.query(QueryRequest(f"insert into {table} values ({row})", settings=new_file), "spark")
 
 
 @pytest.mark.spark

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.maintenance.test_hudi import maintainer, names, request, with_small_files
+from tests.support.damaged_tables import maintainer
 from tests.support.servers.stack import Stack
+from tests.support.small_hudi_files import names, request, with_small_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.stretch("hive")]
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from tests.maintenance.test_sweep import NOW, racing, slow_writer
 from tests.support.damaged_tables import (
     FUTURE_DAYS,
     NAME,
@@ -28,6 +27,7 @@ from tests.support.damaged_tables import (
     rows,
 )
 from tests.support.light_runs import pyiceberg
+from tests.support.removal_races import NO_DELAY, racing, slow_writer
 
 from lakehouse.core.errors import LakeError
 from lakehouse.core.names import TableName
@@ -230,7 +230,7 @@ def test_a_long_reader_of_an_expired_snapshot_ends_well_because_files_wait(
     damaged(lake, 3)
     first, old = int(lake.history(T)[0].id), opened(lake)
     delete(lake, "id == 0")
-    maintained = maintainer(lake, FUTURE_DAYS, keep_snapshots=1, **{**NOW, "delete_after_hours": hours})
+    maintained = maintainer(lake, FUTURE_DAYS, keep_snapshots=1, **{**NO_DELAY, "delete_after_hours": hours})
     maintained.run(MaintainRequest())
     assert str(first) not in {each.id for each in lake.history(T)}
     if readable:
@@ -306,7 +306,7 @@ def test_a_table_is_restored_whole_or_not_at_all(lake: Lake, restored: bool) -> 
     damaged(lake, 2, "shop.gone")
     damaged(lake, 1)
     lake.drop("shop.gone")
-    over = {**NOW, "undrop_days": 30.0}
+    over = {**NO_DELAY, "undrop_days": 30.0}
 
     def undrop() -> bool:
         try:
@@ -336,7 +336,7 @@ def test_without_the_log_of_drops_a_dropped_table_would_be_removed(lake: Lake, m
         "reachable",
         lambda self, since="": [each for each in reachable(self, since) if not each.by.startswith("dropped")],
     )
-    maintainer(lake, FUTURE_DAYS, **NOW).run(MaintainRequest(only=("remove_files",)))
+    maintainer(lake, FUTURE_DAYS, **NO_DELAY).run(MaintainRequest(only=("remove_files",)))
     monkeypatch.undo()
     with pytest.raises(LakeError, match="cannot be read"):
         lake.undrop("shop.gone")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,6 +32,7 @@ from tests.support.damaged_tables import (
     stored_files,
 )
 from tests.support.light_runs import pyiceberg, run, with_settings
+from tests.support.removal_races import NO_DELAY, REMOVE, racing, slow_writer
 
 from lakehouse.core.errors import MaintenanceRunningError
 from lakehouse.core.requests import MaintainRequest
@@ -39,12 +40,9 @@ from lakehouse.lake import Lake
 from lakehouse.maintenance.inventory import Inventory
 from lakehouse.maintenance.sweep import Sweeper
 
-REMOVE = MaintainRequest(only=("remove_files",))
-NOW = {"delete_after_hours": 0, "undrop_days": 10_000}
-
 
 def sweep(lake: Lake, days: float = FUTURE_DAYS, **settings: Any) -> Any:
-    return maintainer(lake, days, **{**NOW, **settings}).run(REMOVE).sweep
+    return maintainer(lake, days, **{**NO_DELAY, **settings}).run(REMOVE).sweep
 
 
 def test_what_a_writer_left_behind_is_removed(lake: Lake) -> None:
@@ -73,12 +71,12 @@ def test_the_wait_begins_anew_when_a_file_was_needed_in_between(lake: Lake) -> N
     damaged(lake, 3)
     delete(lake, "id >= 0")
     old = set(data_files(lake))
-    maintained = maintainer(lake, 20, keep_snapshots=1, **{**NOW, "delete_after_hours": 24})
+    maintained = maintainer(lake, 20, keep_snapshots=1, **{**NO_DELAY, "delete_after_hours": 24})
     maintained.run(MaintainRequest())
     assert ids(lake) == [] and not old
-    waiting = maintainer(lake, 20.5, **{**NOW, "delete_after_hours": 24}).run(REMOVE).sweep.waiting_files
+    waiting = maintainer(lake, 20.5, **{**NO_DELAY, "delete_after_hours": 24}).run(REMOVE).sweep.waiting_files
     assert waiting > 0
-    assert maintainer(lake, 21.1, **{**NOW, "delete_after_hours": 24}).run(REMOVE).sweep.removed_files == waiting
+    assert maintainer(lake, 21.1, **{**NO_DELAY, "delete_after_hours": 24}).run(REMOVE).sweep.removed_files == waiting
 
 
 def test_bytes_on_disk_after_expiry_are_those_that_are_reachable(lake: Lake) -> None:
@@ -102,7 +100,7 @@ def test_a_dry_run_removes_nothing(lake: Lake) -> None:
     damaged(lake, 1)
     file = orphan_of(lake)
     before = stored_files(lake)
-    planned = maintainer(lake, FUTURE_DAYS, **NOW).run(replace(REMOVE, dry_run=True)).sweep
+    planned = maintainer(lake, FUTURE_DAYS, **NO_DELAY).run(replace(REMOVE, dry_run=True)).sweep
     assert planned.removed_files >= 1 and file.exists() and stored_files(lake) == before
     assert not (lake.folder / "maintenance").exists()
 
@@ -263,36 +261,6 @@ def test_a_dropped_table_is_forgotten_after_its_time_and_its_files_go(lake: Lake
 # ---- races ----------------------------------------------------------------------------------------------------------
 
 
-class AfterListing:
-    """A store whose listing is followed by what somebody else does."""
-
-    def __init__(self, store: Any, action: Callable[[], None], folders: int = 1) -> None:
-        self._store, self._action, self._left = store, action, folders
-
-    def files(self, folder: str) -> Iterator[Any]:
-        listed = list(self._store.files(folder))
-        self._left -= 1
-        if self._left == 0:
-            self._action()
-        return iter(listed)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-
-def racing(lake: Lake, action: Callable[[], None], **settings: Any) -> Any:
-    maintained = maintainer(lake, FUTURE_DAYS, **{**NOW, "keep_snapshots": 1, **settings})
-    return replace(maintained, store=AfterListing(maintained.store, action)).run(REMOVE).sweep
-
-
-def slow_writer(lake: Lake) -> Callable[[], None]:
-    """A writer that has written its file and commits it later."""
-    table = pyiceberg(lake).load_table(T)
-    transaction = table.transaction()
-    transaction.append(rows([100]))
-    return transaction.commit_transaction
-
-
 def test_a_file_that_is_committed_after_the_listing_stays(lake: Lake) -> None:
     damaged(lake, 2)
     racing(lake, slow_writer(lake))
@@ -302,7 +270,7 @@ def test_a_file_that_is_committed_after_the_listing_stays(lake: Lake) -> None:
 def test_a_file_that_is_committed_right_before_the_removal_stays(lake: Lake) -> None:
     damaged(lake, 2)
     commit = slow_writer(lake)
-    maintained = maintainer(lake, FUTURE_DAYS, **NOW)
+    maintained = maintainer(lake, FUTURE_DAYS, **NO_DELAY)
     swept = maintained.sweeper()
     found, _, inventory = swept.find()
     assert any("data" in each.uri for each in found), "the writer's file is a candidate"
@@ -314,7 +282,7 @@ def test_a_file_that_is_committed_right_before_the_removal_stays(lake: Lake) -> 
 def test_without_the_second_look_it_would_be_lost(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     damaged(lake, 2)
     commit = slow_writer(lake)
-    swept = maintainer(lake, FUTURE_DAYS, **NOW).sweeper()
+    swept = maintainer(lake, FUTURE_DAYS, **NO_DELAY).sweeper()
     found, _, inventory = swept.find()
     commit()
     monkeypatch.setattr(type(swept.inventories), "take", lambda self, since="", previous=None: previous)
@@ -355,7 +323,7 @@ def test_a_run_at_work_protects_all_files_since_it_began(lake: Lake) -> None:
     file = orphan_of(lake)
     os.utime(file, (1, 1))
     begun = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(minutes=30)
-    maintained = replace(maintainer(lake, FUTURE_DAYS, **NOW), writers_since=lambda: begun)
+    maintained = replace(maintainer(lake, FUTURE_DAYS, **NO_DELAY), writers_since=lambda: begun)
     assert maintained.run(REMOVE).sweep.removed_files == 0 and file.exists()
 
 
@@ -387,7 +355,7 @@ def test_two_maintainers_of_two_machines_lose_nothing(lake: Lake, tmp_path: Path
     def work(folder: Path) -> None:
         try:
             (folder / "run").mkdir(parents=True)
-            mine = replace(maintainer(lake, FUTURE_DAYS, keep_snapshots=1, **NOW), folder=folder)
+            mine = replace(maintainer(lake, FUTURE_DAYS, keep_snapshots=1, **NO_DELAY), folder=folder)
             barrier.wait(30)
             mine.run(MaintainRequest())
             mine.run(MaintainRequest())
@@ -417,7 +385,7 @@ def test_the_sweep_of_a_catalog_that_cannot_know_all_files_removes_nothing(lake:
     file = orphan_of(lake)
     from lakehouse.maintenance.inventory import Inventories
 
-    swept: Sweeper = maintainer(lake, FUTURE_DAYS, **NOW).sweeper()
+    swept: Sweeper = maintainer(lake, FUTURE_DAYS, **NO_DELAY).sweeper()
     unknowing = Inventories(Unknowing(), swept.inventories.files)  # type: ignore[arg-type]
     report = replace(swept, inventories=unknowing).sweep()
     assert report.removed_files == 0 and file.exists() and "others may use it" in report.skipped[0]

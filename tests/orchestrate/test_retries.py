@@ -6,8 +6,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from tests.cli.test_run import failing_first
-from tests.support.transaction_pipelines import opened
+from tests.support.transaction_pipelines import failing_first, opened
 
 from lakehouse.orchestrate.assets import RESOURCE, LakeResource, pipeline_assets
 

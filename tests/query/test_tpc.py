@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
+from tests.support.tpc import texts, with_namespace, written_to
 
 from lakehouse.config.load import load_settings
 from lakehouse.engines.duckdb.connection import load_extension
@@ -33,22 +34,6 @@ def lake(plain: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFact
         yield lake
 
 
-def written_to(lake: Lake, plain: duckdb.DuckDBPyConnection, namespace: str) -> None:
-    """Write every table of a database to a lake, with PyIceberg."""
-    from pyiceberg.catalog import load_catalog
-
-    lake.tables()
-    with load_catalog("lake", **lake._components.runner().catalog.pyiceberg_properties()) as writer:
-        writer.create_namespace(namespace)
-        for (name,) in plain.execute("show tables").fetchall():
-            rows = plain.execute(f"select * from {name}").to_arrow_table()
-            writer.create_table(f"{namespace}.{name}", schema=rows.schema).append(rows)
-
-
-def texts(plain: duckdb.DuckDBPyConnection, suite: str) -> list[str]:
-    return [query for _, query in plain.execute(f"select query_nr, query from {suite}_queries() order by 1").fetchall()]
-
-
 @pytest.mark.parametrize("dialect", ["spark", "trino"])
 @pytest.mark.parametrize(("suite", "count"), [("tpch", 22), ("tpcds", 99)])
 def test_every_text_is_allowed(plain: duckdb.DuckDBPyConnection, suite: str, count: int, dialect: str) -> None:
@@ -65,17 +50,6 @@ def test_tpch_answers_as_duckdb_alone(plain: duckdb.DuckDBPyConnection, lake: La
         assert _plain_values(lake.sql(in_lake, engine="duckdb").rows()) == _plain_values(
             plain.execute(text).fetchall()
         ), text
-
-
-def with_namespace(text: str, tables: list[str], namespace: str = "main", dialect: str = "spark") -> str:
-    import sqlglot
-    from sqlglot import exp
-
-    tree = sqlglot.parse_one(text, dialect="duckdb")
-    for table in tree.find_all(exp.Table):
-        if table.name in tables and not table.db:
-            table.set("db", exp.to_identifier(namespace))
-    return str(tree.sql(dialect=dialect))
 
 
 def _plain_values(rows: list[tuple[object, ...]]) -> list[tuple[str, ...]]:

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 import requests
 from tests.rest_catalog.conftest import SCHEMA, TOKEN, Serve, Served, make_table
-from tests.rest_catalog.test_wrong_requests import HARMLESS
-from tests.support.rest_changes import LEADS, properties, set_property
+from tests.support.rest_changes import HARMLESS, LEADS, properties, set_property
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.rest_catalog.errors import RestError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import requests
 from tests.rest_catalog.conftest import SCHEMA, Serve, Served, make_table
-from tests.support.rest_changes import LEADS, properties, set_property
+from tests.support.rest_changes import HARMLESS, LEADS, properties, set_property
 
 
 def test_a_missing_table_is_refused_in_the_protocols_words(served: Served) -> None:
@@ -87,8 +87,6 @@ ADDRESSES = [
     "views/rename",
     "transactions/commit",
 ]
-#: To commit nothing, and to change no property of a namespace, is not wrong.
-HARMLESS = {LEADS, "namespaces/crm/properties"}
 
 
 def test_whatever_is_wrong_with_a_request_is_its_senders_fault(serve: Serve) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 import duckdb
 import pytest
-from tests.query.test_tpc import texts, with_namespace, written_to
 from tests.support.repetitions import repetitions
 from tests.support.servers.stack import Stack
+from tests.support.tpc import for_trino, texts, with_namespace, written_to
 
 from lakehouse.engines.duckdb.connection import load_extension
 from lakehouse.lake import Lake
@@ -156,21 +155,6 @@ def test_writes_change_a_table_in_the_same_way(lake: Lake) -> None:
         ]
         assert found[0] == found[1], sql
         assert found[0]
-
-
-#: What Trino's stricter dialect does not take, and how the same is written there.
-FOR_TRINO = {
-    r"GROUP BY\s+supplier_no": "GROUP BY l_suppkey",
-    r"(?<!cast\()(?<!date )'(\d{4}-\d{2}-\d{2})'": r"DATE '\1'",
-    r"d_date \+ 5": "d_date + INTERVAL '5' DAY",
-    r"grouping\(\w+\)\+grouping\(\w+\) = 0": "lochierarchy = 0",
-}
-
-
-def for_trino(text: str) -> str:
-    for pattern, replacement in FOR_TRINO.items():
-        text = re.sub(pattern, replacement, text, flags=re.IGNORECASE)
-    return text
 
 
 @pytest.mark.faults

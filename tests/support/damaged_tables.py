@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -28,7 +29,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
 
 from lakehouse.core.catalog import Catalog
-from lakehouse.core.files import local_path
+from lakehouse.core.files import LOCAL, local_path
 from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import TableName
 from lakehouse.core.properties import new_table_properties
@@ -211,3 +212,22 @@ def orphan_of(lake: Lake, content: bytes = b"PAR1", name: str = "orphan.parquet"
     file = data_files(lake)[0].parent / name
     file.write_bytes(content)
     return file
+
+
+def many_tables(lake: Lake, count: int) -> None:
+    """So many tables of ten snapshots, as their metadata files alone."""
+    damaged(lake, 1)
+    raw = load_metadata(opened(lake).metadata_location, LOCAL)
+    first = raw["snapshots"][0]
+    numbers = range(first["snapshot-id"], first["snapshot-id"] + 10)
+    raw["snapshots"] = [{**first, "snapshot-id": number, "parent-snapshot-id": number - 1} for number in numbers]
+    raw["current-snapshot-id"] = raw["snapshots"][-1]["snapshot-id"]
+    folder = lake.folder / "warehouse" / "many"
+    folder.mkdir()
+    pointers = []
+    for number in range(count):
+        file = folder / f"{number}.metadata.json"
+        file.write_text(json.dumps({**raw, "table-uuid": str(uuid.uuid4())}))
+        pointers.append(("lake", "many", f"t{number}", f"file://{file}", None, "TABLE"))
+    with sqlite3.connect(lake.folder / "catalog.db") as db:
+        db.executemany("INSERT INTO iceberg_tables VALUES (?, ?, ?, ?, ?, ?)", pointers)

@@ -138,3 +138,10 @@ def put_back(folder: Path) -> Iterator[SmallLake]:
     shutil.copytree(folder / "kept", folder / "lake")
     with opened(folder / "lake") as small:
         yield small
+
+
+def killed_right_before_its_end(home: Path, profile: str) -> None:
+    """Let a migration look as if it had been killed when the catalog was filled."""
+    marker = home / f"migration-{profile}"
+    assert marker.read_text() == "done"
+    marker.write_text("begun")

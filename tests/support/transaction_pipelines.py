@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from lakehouse.catalogs.nessie import NessieCatalog
 from lakehouse.catalogs.nessie.api import NessieApi
 from lakehouse.catalogs.sql import SqlCatalog, log, refs, rows
 from lakehouse.config.load import load_settings
-from lakehouse.core.errors import RunConflictError
+from lakehouse.core.errors import CatalogUnreachableError, RunConflictError
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 from lakehouse.pipelines import LightContext, Pipeline, Table
@@ -50,6 +51,26 @@ def writing(name: str, run: str, tables: list[str]) -> Pipeline:
         raise AssertionError("these tables are made without Spark")
 
     return Pipeline(name, tuple(Table(table, nothing, light=adds(table)) for table in tables))
+
+
+def failing_first(times: int) -> Pipeline:
+    """A pipeline whose catalog does not answer the first so many times."""
+    pipeline = writing("shop", "first", ["shop.one"])
+    (table,) = pipeline.tables
+    assert isinstance(table, Table) and table.light
+    return replace(pipeline, tables=(replace(table, light=_failing_first(times, table.light)),))
+
+
+def _failing_first(times: int, work: Callable[[LightContext], int]) -> Callable[[LightContext], int]:
+    left = [times]
+
+    def attempt(context: LightContext) -> int:
+        if left[0]:
+            left[0] -= 1
+            raise CatalogUnreachableError("The catalog does not answer.", "Start it.")
+        return work(context)
+
+    return attempt
 
 
 def write(lake: Lake, name: str, runs: int, tables: list[str]) -> None:

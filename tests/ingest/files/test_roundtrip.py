@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.support.csv_texts import CELLS, DIALECTS
 from tests.support.repetitions import repetitions
 
 from .conftest import ReadResult, read_paths
@@ -26,32 +27,11 @@ FEW = settings(
 )
 MORE = settings(FEW, max_examples=repetitions(20, 200))
 
-#: Difficult cells: delimiters, quotes, line ends, blanks, null words, non-ASCII letters.
-CELLS = st.text(
-    st.sampled_from(list(",;\t|\"'\n\\ax 1é🙂")) | st.characters(codec="utf-8", exclude_characters="\x00\r"), max_size=8
-) | st.sampled_from(["", "NA", "null", '"', '""', "\n", "a\nb", " ", "\\N", '"x"', "\\"])
-
 
 @st.composite
 def tables(draw: st.DrawFn) -> list[list[str]]:
     width = draw(st.integers(1, 5))
     return draw(st.lists(st.lists(CELLS, min_size=width, max_size=width), min_size=1, max_size=12))
-
-
-DIALECTS = [
-    {"delimiter": ",", "quotechar": '"', "lineterminator": "\n"},
-    {"delimiter": ";", "quotechar": '"', "lineterminator": "\r\n"},
-    {"delimiter": "\t", "quotechar": "'", "lineterminator": "\n"},
-    {"delimiter": "|", "quotechar": '"', "lineterminator": "\n", "quoting": csv.QUOTE_ALL},
-    {
-        "delimiter": ",",
-        "quotechar": '"',
-        "lineterminator": "\n",
-        "doublequote": False,
-        "escapechar": "\\",
-        "quoting": 1,
-    },
-]
 
 
 def read_text(text: str, **settings: Any) -> ReadResult:

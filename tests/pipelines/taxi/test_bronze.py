@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.frames import assert_same_frame
-from tests.support.taxi_months import read_month
+from tests.support.taxi_trips import read_month
 
 from lakehouse.pipelines.taxi.bronze import LINEAGE, PUBLISHED, yellow_trips
 from lakehouse.pipelines.taxi.sample import write_month

@@ -11,9 +11,9 @@ from typing import Any
 import duckdb
 import pytest
 from pyspark.sql import SparkSession
-from tests.pipelines.taxi.test_silver import PUBLISHED, published
 from tests.runs.conftest import lake_with
 from tests.support.servers.web import serving
+from tests.support.taxi_trips import PUBLISHED, published
 
 from lakehouse.core.errors import LakeError
 from lakehouse.lake import Lake

@@ -9,14 +9,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.frames import assert_same_frame
+from tests.support.taxi_trips import NOW, PUBLISHED, published
 
 from lakehouse.pipelines.taxi.silver import PAYMENT_TYPES, TRIP_KEY, stg_yellow_trips
 
-PUBLISHED = """VendorID bigint, tpep_pickup_datetime timestamp_ntz, tpep_dropoff_datetime timestamp_ntz,
-    passenger_count bigint, trip_distance double, RatecodeID bigint, store_and_fwd_flag string, PULocationID bigint,
-    DOLocationID bigint, payment_type bigint, fare_amount double, extra double, mta_tax double, tip_amount double,
-    tolls_amount double, improvement_surcharge double, total_amount double, congestion_surcharge double,
-    airport_fee double, cbd_congestion_fee double, month string, source_file string, ingested_at timestamp"""
 TRIP = """vendor_id int, pickup_at timestamp_ntz, dropoff_at timestamp_ntz, pickup_date date, pickup_hour int,
     duration_seconds bigint, duration_minutes decimal(12,2), passenger_count int, trip_distance decimal(10,2),
     speed_mph decimal(14,2), rate_code_id int, rate_code string, store_and_forward boolean, pickup_location_id int,
@@ -24,37 +20,8 @@ TRIP = """vendor_id int, pickup_at timestamp_ntz, dropoff_at timestamp_ntz, pick
     mta_tax decimal(12,2), tip_amount decimal(12,2), tolls_amount decimal(12,2), improvement_surcharge decimal(12,2),
     total_amount decimal(12,2), congestion_surcharge decimal(12,2), airport_fee decimal(12,2),
     cbd_congestion_fee decimal(12,2), tip_share decimal(16,4), month string, source_file string, ingested_at timestamp"""
-NOW = datetime(2026, 3, 1)
 
 pytestmark = pytest.mark.spark
-
-
-def published(**other: Any) -> dict[str, Any]:
-    return {
-        "VendorID": 2,
-        "tpep_pickup_datetime": datetime(2026, 1, 14, 23, 50),
-        "tpep_dropoff_datetime": datetime(2026, 1, 15, 0, 3, 20),
-        "passenger_count": 1,
-        "trip_distance": 3.25,
-        "RatecodeID": 1,
-        "store_and_fwd_flag": "N",
-        "PULocationID": 138,
-        "DOLocationID": 265,
-        "payment_type": 1,
-        "fare_amount": 15.0,
-        "extra": 1.0,
-        "mta_tax": 0.5,
-        "tip_amount": 3.1,
-        "tolls_amount": 0.0,
-        "improvement_surcharge": 1.0,
-        "total_amount": 20.6,
-        "congestion_surcharge": 2.5,
-        "airport_fee": None,
-        "cbd_congestion_fee": 0.75,
-        "month": "2026-01",
-        "source_file": "yellow_tripdata_2026-01.parquet",
-        "ingested_at": NOW,
-    } | other
 
 
 def trips(spark: SparkSession, *rows: dict[str, Any]) -> list[Any]:

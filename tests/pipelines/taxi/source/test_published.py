@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.pipelines.taxi.source.conftest import FILE, NOW, Contexts
-from tests.support.taxi_months import read_month
+from tests.support.taxi_trips import read_month
 
 from lakehouse.core.errors import SourceError
 from lakehouse.pipelines.taxi import source as taxi
