@@ -16,14 +16,14 @@ from lakehouse.lake import Lake
 from lakehouse.pyiceberg_internals import fast_commits, merging_append, write_data_file
 
 ROWS = 200_000
-#: Appends merge manifests when there are so many; so after many commits each manifest has this many files.
+#: Appends merge manifests when there are this many, so after many commits each manifest has this many files.
 _MERGED = 100
 
 Damage = Callable[[Lake, str, int], None]
 
 
 def one_row_commits(lake: Lake, table: str, count: int) -> None:
-    """A table after so many commits of one row: the files, manifests and snapshots that they leave.
+    """A table after a number of commits of one row: the files, manifests and snapshots that they leave.
 
     Ten thousand commits would take hours, because each writes the list of all snapshots: the files are committed in groups, and
     the snapshots of the commits in between are added to the metadata.
@@ -48,20 +48,20 @@ def _no_partition() -> Any:
 
 
 def _add_snapshots(lake: Lake, table: TableName, count: int) -> None:
-    """Let the table have so many snapshots, by copies of each of its own with the time of the one before it."""
+    """Give the table this number of snapshots: copies of its own ones, with the time of the snapshot before."""
     catalog, files = catalog_of(lake), lake._components.maintainer().files
     pointer = catalog.pointer(table)
     assert pointer is not None
     raw = load_metadata(pointer, files)
     made: list[dict[str, Any]] = [raw["snapshots"][0]]
     missing = count - len(raw["snapshots"])
-    for each in raw["snapshots"][1:]:
+    for snapshot in raw["snapshots"][1:]:
         copies, time = min(_MERGED - 1, missing), made[-1]["timestamp-ms"]
         missing -= copies
         for _ in range(copies):
-            made.append(_child({**each, "snapshot-id": 1_000_000 + len(made), "timestamp-ms": time}, made[-1]))
-        made.append(_child(each, made[-1]))
-    log = [{"snapshot-id": each["snapshot-id"], "timestamp-ms": each["timestamp-ms"]} for each in made]
+            made.append(_child({**snapshot, "snapshot-id": 1_000_000 + len(made), "timestamp-ms": time}, made[-1]))
+        made.append(_child(snapshot, made[-1]))
+    log = [{"snapshot-id": snapshot["snapshot-id"], "timestamp-ms": snapshot["timestamp-ms"]} for snapshot in made]
     raw |= {"snapshots": made, "snapshot-log": log, "last-sequence-number": len(made)}
     new = f"{pointer.rpartition('/')[0]}/09999-with-snapshots.metadata.json"
     files.write(new, json.dumps(raw).encode())
@@ -82,7 +82,7 @@ def merge_on_read_deletes(lake: Lake, table: str, count: int) -> None:
 
 
 def tiny_partitions(lake: Lake, table: str, count: int) -> None:
-    """So many partitions with three small files each."""
+    """Partitions with three small files each."""
     create(lake, table, partition_spec=BY_DAY)
     held = pyiceberg(lake).load_table(table)
     for _ in range(3):

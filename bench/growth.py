@@ -44,18 +44,18 @@ def market(asked: argparse.Namespace) -> int:
                 taken = interleaved({"run": partial(run, [LAKE, "run", "market"], env)}, 1)["run"].runs
                 runs[factor] += taken if number else ()
                 print(f"one more day after {asked.days * factor}: {taken[0]:.1f} s", flush=True)
-    times = {factor: Times(tuple(each)) for factor, each in runs.items()}
+    times = {factor: Times(tuple(seconds)) for factor, seconds in runs.items()}
     first, *others = times
     ratios = [
         beside_own(f"one more day, {factor} times the history", times[factor], f"{first} time", times[first], LIMIT)
         for factor in others
     ]
-    figures = [waited(f"one more day after {asked.days * factor}", each) for factor, each in times.items()]
+    figures = [waited(f"one more day after {asked.days * factor}", taken) for factor, taken in times.items()]
     return report("growth_market", ratios, figures=figures, notes=[f"{asked.tickers} tickers, about 400 bars each"])
 
 
 def filled(scratch: Path, days: int, tickers: int, running: ExitStack) -> dict[str, str]:
-    """A lake with so many days of bars and its Spark standing by, as the environment of its commands."""
+    """A lake with this number of days of bars and a warm Spark, as the environment of its commands."""
     folder = scratch / f"files{days}"
     env = {"LAKE_HOME": str(scratch / f"lake{days}"), "LAKE_SOURCES__MARKET__PATH": str(folder)}
     for day in range(days):
@@ -73,7 +73,7 @@ def snapshots(asked: argparse.Namespace) -> int:
     for number in asked.counts:
         with tempfile.TemporaryDirectory(prefix="lake-bench-") as scratch:
             times[number] = long_history(Path(scratch) / "lake", number, asked.rounds)
-        print(f"{number:6} " + "  ".join(f"{what} {each.median:.4f} s" for what, each in times[number].items()))
+        print(f"{number:6} " + "  ".join(f"{what} {taken.median:.4f} s" for what, taken in times[number].items()))
     first, *others = asked.counts
     ratios: list[Ratio] = []
     figures: list[Figure] = []
@@ -91,7 +91,7 @@ def snapshots(asked: argparse.Namespace) -> int:
 
 
 def long_history(home: Path, snapshots: int, rounds: int) -> dict[str, Times]:
-    """The times of each operation on a table with so many snapshots."""
+    """The times of each operation on a table with this number of snapshots."""
     pointer = with_snapshots(home, snapshots)
     with open_lake(home) as lake:
         middle = lake.history(TABLE)[snapshots // 2].id
@@ -109,13 +109,13 @@ def long_history(home: Path, snapshots: int, rounds: int) -> dict[str, Times]:
             "history": lambda: lake.history(TABLE),
             "travel": lambda: lake.sql(text, engine="duckdb", as_of=middle).to_arrow(),
         }
-        # Metadata files never change, so that a lake may remember them: each call comes after a commit, which makes another.
+        # A lake caches metadata files, which never change, so each call comes after a commit, which writes a new one.
         commits = count()
         return interleaved(ways, rounds, before=lambda: commit(lake, pointer, next(commits)))
 
 
 def with_snapshots(home: Path, snapshots: int) -> dict[str, Any]:
-    """A table with so many snapshots; returns its metadata. Real commits would take hours, so its metadata file is written."""
+    """Write the metadata file of a table with this number of snapshots and return its content; real commits would take hours."""
     import pyarrow
 
     catalog = catalog_of(home)
@@ -126,16 +126,16 @@ def with_snapshots(home: Path, snapshots: int) -> dict[str, Any]:
     (only,) = metadata["snapshots"]
     made: list[dict[str, Any]] = []
     for number in range(snapshots):
-        each = copy.deepcopy(only)
-        each["snapshot-id"] = only["snapshot-id"] if number == snapshots - 1 else 1_000_000 + number
-        each["timestamp-ms"] = only["timestamp-ms"] - (snapshots - 1 - number) * _HOUR_MS
-        each["sequence-number"] = number + 1
+        snapshot = copy.deepcopy(only)
+        snapshot["snapshot-id"] = only["snapshot-id"] if number == snapshots - 1 else 1_000_000 + number
+        snapshot["timestamp-ms"] = only["timestamp-ms"] - (snapshots - 1 - number) * _HOUR_MS
+        snapshot["sequence-number"] = number + 1
         if number:
-            each["parent-snapshot-id"] = made[-1]["snapshot-id"]
-        made.append(each)
+            snapshot["parent-snapshot-id"] = made[-1]["snapshot-id"]
+        made.append(snapshot)
     metadata |= {"snapshots": made, "last-sequence-number": snapshots}
     metadata["snapshot-log"] = [
-        {"snapshot-id": each["snapshot-id"], "timestamp-ms": each["timestamp-ms"]} for each in made
+        {"snapshot-id": snapshot["snapshot-id"], "timestamp-ms": snapshot["timestamp-ms"]} for snapshot in made
     ]
     with open_lake(home) as lake:
         commit(lake, metadata, -1)

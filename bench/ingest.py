@@ -119,13 +119,13 @@ def compare(rows: int, rounds: int, names: list[str]) -> int:
                 runs[name].append(Contender(name, done.seconds, rows, done.peak_mb, load.written_mb()))
                 print(runs[name][-1], flush=True)
                 shutil.rmtree(load.home)
-    results = {name: middle(each) for name, each in runs.items()}
+    results = {name: middle(measured) for name, measured in runs.items()}
     if OURS not in results:
         return report("ingest_some", (), list(results.values()), notes=notes)
     ours = Times(results[OURS].runs)
     ratios = [
-        versus("lake ingest, cold", ours, name, Times(each.runs), LIMITS.get(name))
-        for name, each in results.items()
+        versus("lake ingest, cold", ours, name, Times(contender.runs), LIMITS.get(name))
+        for name, contender in results.items()
         if name != OURS
     ]
     return report("ingest_some" if names else "ingest", ratios, list(results.values()), notes=notes)
@@ -141,7 +141,7 @@ def largest(limit_mb: int, first: int, most: int, names: list[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="lake-bench-") as scratch:
             file = Path(scratch) / "orders.csv"
             make_csv(file, rows)
-            for at, name in enumerate(each for each in wanted if not why[each]):
+            for at, name in enumerate(contender for contender in wanted if not why[contender]):
                 load = Load(name, file, Path(scratch) / str(at))
                 done = load.run(limit_mb, TRY_S)
                 why[name] = done.ended_for or ("error" if done.code else "")

@@ -36,13 +36,13 @@ def hardware() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """The versions of what is compared."""
-    found = {}
+    installed = {}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def code_version(module: str) -> str:
@@ -77,7 +77,7 @@ class Watch:
 
 def _ticks() -> list[int]:
     try:
-        return [int(each) for each in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        return [int(ticks) for ticks in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     except OSError:  # no Linux
         return []
 

@@ -32,7 +32,7 @@ from lakehouse.core.requests import MaintainRequest
 from lakehouse.lake import Lake
 
 LAKE = str(Path(sys.executable).parent / "lake")
-#: What people accept: a maintained table beside a fresh one, the command, bytes on disk beside those that are reachable.
+#: Limits: reads of a maintained table / a fresh one, seconds of the command, bytes on disk / reachable bytes.
 MOST_READ, MOST_COMMAND_S, MOST_BYTES = 1.1, 1.0, 1.2
 PROCEDURE = "CALL lake.system.rewrite_data_files(table => '{}', options => map('min-input-files', '2', 'delete-file-threshold', '1'))"
 
@@ -58,7 +58,7 @@ def damage_ratios(lake: Lake, damage: Damage, count: int, rounds: int, mends: in
     made = create(lake, f"{damaged}_fresh", **({"partition_spec": BY_DAY} if damage is tiny_partitions else {}))
     made.append(opened(lake, expired).scan().to_arrow().cast(rows([]).schema))
     settle()
-    # In pairs: a read of a long metadata file slows down the next one, whosever it is.
+    # In pairs, because a read of a long metadata file slows down the next read.
     times = interleaved({"expired": read(lake, expired), "fresh": read(lake, f"{damaged}_fresh")}, rounds)
     times |= interleaved({how: read(lake, f"{damaged}_{how}0") for how in ways}, rounds)
     fresh, files = times["fresh"], lake.health(damaged)[0].files
@@ -80,9 +80,9 @@ def settle() -> None:
     """Wait until Java's compilers, in this process's children, have little to do; a minute at most."""
     children = psutil.Process().children(recursive=True)
     for _ in range(60):
-        before = sum(each.cpu_times().user for each in children)
+        before = sum(child.cpu_times().user for child in children)
         time.sleep(1)
-        if sum(each.cpu_times().user for each in children) - before < 0.05:
+        if sum(child.cpu_times().user for child in children) - before < 0.05:
             return
 
 
@@ -130,7 +130,7 @@ def bytes_on_disk(folder: Path) -> Figure:
         replace(late, now=lambda: datetime.now(UTC) + timedelta(days=2 * FUTURE_DAYS)).run(MaintainRequest())
         inventory = late.inventories.take((datetime.now(UTC) + timedelta(days=100)).isoformat())
         needed = sum(Path(uri.removeprefix("file://")).stat().st_size for uri in inventory.files)
-        stored = sum(each.stat().st_size for each in (lake.folder / "warehouse").rglob("*") if each.is_file())
+        stored = sum(file.stat().st_size for file in (lake.folder / "warehouse").rglob("*") if file.is_file())
         return Figure("bytes on disk after expiry, by reachable bytes", stored / needed, "times", MOST_BYTES)
 
 

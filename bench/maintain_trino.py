@@ -77,20 +77,20 @@ def main() -> int:
     parser.add_argument("--mends", type=int, default=3, help="copies of each table that each mends")
     parser.add_argument("--rounds", type=int, default=11)
     asked = parser.parse_args()
-    found: list[Ratio] = []
+    measured: list[Ratio] = []
     with tempfile.TemporaryDirectory() as folder, trino_stack(Path(folder), SCHEMA) as stack:
         settings = load_settings({}, environ={**os.environ, **stack.environment})
         with assemble(settings) as lake:
             create(lake, f"{SCHEMA}.warm")
             append(lake, [1], f"{SCHEMA}.warm")
             stack.ask(OPTIMIZE.format(f"{SCHEMA}.warm"))  # for Java's compiler
-            found += ratios(lake, stack, one_row_commits, asked.commits, asked)
-            found += ratios(lake, stack, deletes_by_trino(stack), asked.partitions, asked)
-            found += ratios(lake, stack, tiny_partitions, asked.partitions, asked)
+            measured += ratios(lake, stack, one_row_commits, asked.commits, asked)
+            measured += ratios(lake, stack, deletes_by_trino(stack), asked.partitions, asked)
+            measured += ratios(lake, stack, tiny_partitions, asked.partitions, asked)
     note = (
         f"{ROWS:,} rows in MinIO; {asked.commits:,} commits, {asked.partitions} partitions; Trino with a heap of 3 GB"
     )
-    return report("maintain_trino", found, notes=[note])
+    return report("maintain_trino", measured, notes=[note])
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from typing import Any
 from bench.machine import ROOT, Watch, code_version, hardware, versions
 
 RESULTS = Path(os.environ.get("BENCH_RESULTS") or Path(__file__).parent / "results")
-#: Fewer have no median worth the name.
+#: Minimum number of rounds for a meaningful median.
 ROUNDS = 3
 _watch = Watch()
 
@@ -37,8 +37,8 @@ class Times:
         return statistics.median(self.runs)
 
     def less(self, other: Times) -> Times:
-        """What each round took more than the other's round: the same noise is in both."""
-        return Times(tuple(one - two for one, two in zip(self.runs, other.runs, strict=True)))
+        """The difference of each round to the other's round, which has the same noise."""
+        return Times(tuple(own - others for own, others in zip(self.runs, other.runs, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Ratio:
     runs: tuple[float, ...] = ()
     against_runs: tuple[float, ...] = ()
     own: bool = False
-    """Whether the other is ours, too: to be slower than oneself is no loss."""
+    """Whether both are ours: then a slower time is no loss."""
 
     @property
     def ratio(self) -> float:
@@ -115,8 +115,8 @@ class Contender:
 def middle(runs: Sequence[Contender]) -> Contender:
     """The median time of several runs, and the most memory."""
     first = runs[0]
-    taken = tuple(each.seconds for each in runs)
-    peak = max(each.peak_mb for each in runs)
+    taken = tuple(run.seconds for run in runs)
+    peak = max(run.peak_mb for run in runs)
     return Contender(first.name, statistics.median(taken), first.rows, peak, first.written_mb, taken)
 
 
@@ -125,7 +125,7 @@ def interleaved(
     rounds: int,
     before: Callable[[], object] | None = None,
 ) -> dict[str, Times]:
-    """The times of each contender, run in turns; every other round backwards, so that no one always follows the same."""
+    """The times of each contender, run in turns; every other round backwards, so that none always follows the same contender."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(rounds):
         order = list(contenders.items())
@@ -169,8 +169,8 @@ def report(
         figures: single numbers.
         notes: what a reader must know, such as a contender that was left out.
     """
-    for each in (*ratios, *figures, *notes):
-        print(each, flush=True)
+    for result in (*ratios, *figures, *notes):
+        print(result, flush=True)
     kept = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command(),
@@ -180,16 +180,16 @@ def report(
         "load": _watch.seen(),
         "peak_mb": peak_mb(),
         "notes": list(notes),
-        "contenders": [_contender(each) for each in contenders],
-        "ratios": [{**_rounded(each), "ratio": round(each.ratio, 3), "verdict": each.verdict} for each in ratios],
-        "figures": [{**_rounded(each), "verdict": each.verdict} for each in figures],
+        "contenders": [_contender(contender) for contender in contenders],
+        "ratios": [{**_rounded(ratio), "ratio": round(ratio.ratio, 3), "verdict": ratio.verdict} for ratio in ratios],
+        "figures": [{**_rounded(figure), "verdict": figure.verdict} for figure in figures],
     }
     RESULTS.mkdir(parents=True, exist_ok=True)
     file = RESULTS / f"{name}.json"
     new = file.with_suffix(".new")
     new.write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n")
     new.replace(file)
-    verdicts = [*(each.verdict for each in ratios), *(each.verdict for each in figures)]
+    verdicts = [result.verdict for result in (*ratios, *figures)]
     return int("OVER" in verdicts)
 
 
@@ -212,15 +212,15 @@ def _module() -> str:
     return str(Path(sys.argv[0]).resolve().relative_to(ROOT))
 
 
-def _contender(each: Contender) -> dict[str, Any]:
-    return {**_rounded(each), "rows_per_second": round(each.rows / each.seconds)}
+def _contender(contender: Contender) -> dict[str, Any]:
+    return {**_rounded(contender), "rows_per_second": round(contender.rows / contender.seconds)}
 
 
-def _rounded(each: Ratio | Contender | Figure) -> dict[str, Any]:
-    return {key: _short(value) for key, value in asdict(each).items()}
+def _rounded(result: Ratio | Contender | Figure) -> dict[str, Any]:
+    return {key: _short(value) for key, value in asdict(result).items()}
 
 
 def _short(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.4g}") if abs(value) < 1000 else round(value, 1)
-    return [_short(one) for one in value] if isinstance(value, tuple) else value
+    return [_short(item) for item in value] if isinstance(value, tuple) else value

@@ -79,7 +79,7 @@ def main() -> int:
         }
         measure(stack, dict(list(queries.items())[:3]), 1)  # for Java's compiler
         ratios, changed = measure(stack, queries, asked.rounds)
-    before, after = (sum(each.against_seconds for each in ratios), sum(each.seconds for each in ratios))
+    before, after = (sum(ratio.against_seconds for ratio in ratios), sum(ratio.seconds for ratio in ratios))
     note = f"TPC-H at scale {asked.scale}, Trino with a heap of 3 GB. Other plans: {', '.join(changed) or 'none'}."
     figures = [analyzed, Figure("all queries without statistics", before, "s"), Figure("with statistics", after, "s")]
     return report("ndv", ratios, figures=figures, notes=[note])

@@ -43,7 +43,7 @@ def render(results: dict[str, Result]) -> dict[str, str]:
     sections = []
     others = {name: result for name, result in results.items() if "measured_at" not in result}
     results = {name: result for name, result in results.items() if name not in others}
-    for name, result in sorted(results.items(), key=lambda each: title_of(each[0])):
+    for name, result in sorted(results.items(), key=lambda item: title_of(item[0])):
         charts = charts_of(name, result)
         files |= {f"benchmarks/{file}": chart for file, chart in charts.items()}
         sections.append(section(name, result, list(charts)))
@@ -53,23 +53,23 @@ def render(results: dict[str, Result]) -> dict[str, str]:
 
 
 def plain_section(name: str, result: Result) -> str:
-    """A result of another shape: its numbers as they are, one line each, without a verdict."""
+    """A result of another shape: one line per number, without a verdict."""
     lines = [f"## {title_of(name)[1]}", "", f"[{name}.json](../bench/results/{name}.json), which states no limits.", ""]
     return "\n".join([*lines, "| what | value |", "|---|---|", *_leaves(result), ""])
 
 
 def _leaves(value: Any, path: str = "") -> list[str]:
     if isinstance(value, dict):
-        return [line for key, each in value.items() for line in _leaves(each, f"{path}, {key}" if path else str(key))]
+        return [line for key, item in value.items() for line in _leaves(item, f"{path}, {key}" if path else str(key))]
     if isinstance(value, list):
-        return [line for number, each in enumerate(value, 1) for line in _leaves(each, f"{path} {number}")]
+        return [line for number, item in enumerate(value, 1) for line in _leaves(item, f"{path} {number}")]
     return [f"| {path} | {value} |"]
 
 
 def losses(results: dict[str, Result]) -> list[str]:
-    """What does not meet its limit, and where somebody else is faster: before everything else."""
+    """Limits that are not met, and comparisons that we lose; they come first."""
     over, slower = [], []
-    for name, result in sorted(results.items(), key=lambda each: title_of(each[0])):
+    for name, result in sorted(results.items(), key=lambda item: title_of(item[0])):
         title = title_of(name)[1]
         for ratio in result.get("ratios", ()):
             row = f"| {title} | {ratio['what']} | {ratio['against']} | {_number(ratio['ratio'])} |"
@@ -83,11 +83,11 @@ def losses(results: dict[str, Result]) -> list[str]:
                 over.append(
                     f"| {title} | {figure['what']} | | {value} | at most {figure['limit']:g} {figure['unit']} |"
                 )
-    found = ["## Limits that are not met", ""]
-    found += ["| part | what | beside | measured | limit |", "|---|---|---|---|---|", *over] if over else ["None."]
-    found += ["", "## Comparisons that we lose", ""]
-    found += ["| part | what | beside | ratio |", "|---|---|---|---|", *slower] if slower else ["None."]
-    return [*found, ""]
+    lines = ["## Limits that are not met", ""]
+    lines += ["| part | what | beside | measured | limit |", "|---|---|---|---|---|", *over] if over else ["None."]
+    lines += ["", "## Comparisons that we lose", ""]
+    lines += ["| part | what | beside | ratio |", "|---|---|---|---|", *slower] if slower else ["None."]
+    return [*lines, ""]
 
 
 def section(name: str, result: Result, charts: Sequence[str]) -> str:
@@ -118,7 +118,7 @@ def conditions(name: str, result: Result) -> str:
     ]
     if "memory_gb" in machine:
         hardware.insert(1, f"{machine['memory_gb']} GB")
-    said.append(", ".join(each for each in hardware if each))
+    said.append(", ".join(detail for detail in hardware if detail))
     if result.get("versions"):
         said.append(", ".join(f"{package} {version}" for package, version in result["versions"].items()))
     if load := result.get("load"):
@@ -135,9 +135,9 @@ def contenders(result: Result) -> list[str]:
         return []
     lines = ["| contender | seconds | rows per second | peak MB | written MB |", "|---|---:|---:|---:|---:|"]
     return lines + [
-        f"| {each['name']} | {_number(each['seconds'])}{_spread(each.get('runs'))} | {each['rows_per_second']:,} |"
-        f" {each['peak_mb']:,} | {each['written_mb']:,} |"
-        for each in result["contenders"]
+        f"| {contender['name']} | {_number(contender['seconds'])}{_spread(contender.get('runs'))} | {contender['rows_per_second']:,} |"
+        f" {contender['peak_mb']:,} | {contender['written_mb']:,} |"
+        for contender in result["contenders"]
     ]
 
 
@@ -146,10 +146,10 @@ def ratios(result: Result) -> list[str]:
         return []
     lines = ["| what | seconds | beside | seconds | ratio | limit | |", "|---|---:|---|---:|---:|---:|---|"]
     return lines + [
-        f"| {each['what']} | {_number(each['seconds'])}{_spread(each.get('runs'))} | {each['against']} |"
-        f" {_number(each['against_seconds'])}{_spread(each.get('against_runs'))} | {each['ratio']:.2f} |"
-        f" {_limit(each)} | {_mark(each)} |"
-        for each in result["ratios"]
+        f"| {ratio['what']} | {_number(ratio['seconds'])}{_spread(ratio.get('runs'))} | {ratio['against']} |"
+        f" {_number(ratio['against_seconds'])}{_spread(ratio.get('against_runs'))} | {ratio['ratio']:.2f} |"
+        f" {_limit(ratio)} | {_mark(ratio)} |"
+        for ratio in result["ratios"]
     ]
 
 
@@ -158,9 +158,9 @@ def figures(result: Result) -> list[str]:
         return []
     lines = ["| what | median | limit | | |", "|---|---:|---:|---|---|"]
     return lines + [
-        f"| {each['what']} | {_number(each['value'])} {each['unit']}{_spread(each.get('runs'))} | {_limit(each)} |"
-        f" {'**OVER**' if each['verdict'] == 'OVER' else each['verdict']} | {each['note']} |"
-        for each in result["figures"]
+        f"| {figure['what']} | {_number(figure['value'])} {figure['unit']}{_spread(figure.get('runs'))} | {_limit(figure)} |"
+        f" {'**OVER**' if figure['verdict'] == 'OVER' else figure['verdict']} | {figure['note']} |"
+        for figure in result["figures"]
     ]
 
 
@@ -168,24 +168,29 @@ def charts_of(name: str, result: Result) -> dict[str, str]:
     """The charts of a result by file name: rows per second, ratios, and figures of one unit."""
     made: dict[str, str] = {}
     title = title_of(name)[1]
-    if found := result.get("contenders"):
+    if contenders := result.get("contenders"):
         bars = [
-            Bar(each["name"], each["rows_per_second"], f"{each['rows_per_second']:,}", _kind_of(each["name"]))
-            for each in found
+            Bar(
+                contender["name"],
+                contender["rows_per_second"],
+                f"{contender['rows_per_second']:,}",
+                _kind_of(contender["name"]),
+            )
+            for contender in contenders
         ]
         made[f"{name}_rows.svg"] = bar_chart(f"{title}: rows per second (longer is better)", bars)
-    if found := result.get("ratios"):
+    if ratios := result.get("ratios"):
         bars = [
-            Bar(f"{each['what']} / {each['against']}", each["ratio"], f"{each['ratio']:.2f}", _kind(each))
-            for each in found
+            Bar(f"{ratio['what']} / {ratio['against']}", ratio["ratio"], f"{ratio['ratio']:.2f}", _kind(ratio))
+            for ratio in ratios
         ]
         made[f"{name}_ratios.svg"] = bar_chart(f"{title}: our time / theirs (the line is 1)", bars, line=1.0)
-    units = sorted({each["unit"] for each in result.get("figures", ())})
+    units = sorted({figure["unit"] for figure in result.get("figures", ())})
     for unit in units:
         bars = [
-            Bar(each["what"], each["value"], f"{_number(each['value'])} {unit}", _kind(each))
-            for each in result["figures"]
-            if each["unit"] == unit
+            Bar(figure["what"], figure["value"], f"{_number(figure['value'])} {unit}", _kind(figure))
+            for figure in result["figures"]
+            if figure["unit"] == unit
         ]
         file = f"{name}_{''.join(letter for letter in unit if letter.isalnum())}.svg"
         made[file] = bar_chart(f"{title}: {unit}", bars)
@@ -196,10 +201,10 @@ def _kind_of(contender: str) -> str:
     return "ours" if contender.startswith(("lake", "ours")) else "other"
 
 
-def _kind(each: Result) -> str:
-    if each["verdict"] == "OVER" or ("ratio" in each and _is_loss(each)):
+def _kind(entry: Result) -> str:
+    if entry["verdict"] == "OVER" or ("ratio" in entry and _is_loss(entry)):
         return "loss"
-    return "ours" if "ratio" in each else _kind_of(each["what"])
+    return "ours" if "ratio" in entry else _kind_of(entry["what"])
 
 
 def _is_loss(ratio: Result) -> bool:
@@ -212,8 +217,8 @@ def _mark(ratio: Result) -> str:
     return "**slower**" if _is_loss(ratio) else ratio["verdict"]
 
 
-def _limit(each: Result) -> str:
-    return "" if each["limit"] is None else f"{each['limit']:g}"
+def _limit(entry: Result) -> str:
+    return "" if entry["limit"] is None else f"{entry['limit']:g}"
 
 
 def _number(value: float) -> str:

@@ -14,11 +14,11 @@ class Part:
     module: str
     arguments: tuple[str, ...]
     minutes: int
-    """After this it is ended."""
+    """The part is ended after this time."""
     quick: tuple[str, ...] | None = None
-    """Arguments for a try of seconds; None: left out then."""
+    """Arguments for `--quick`, which takes seconds; None: `--quick` skips the part."""
     quick_name: str = ""
-    """The file that the try writes (default: the same)."""
+    """The file that `--quick` writes (default: the same)."""
 
     def command(self, quick: bool) -> list[str]:
         return [self.module, *((self.quick or ()) if quick else self.arguments)]

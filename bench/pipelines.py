@@ -80,7 +80,7 @@ def compare(pipeline: str, sizes: list[int], make: Callable[[Path, int], None], 
                 stop_spark(env)
                 shutil.rmtree(home)
             contenders = {name: middle(runs) for name, runs in every.items()}
-            took = {name: Times(each.runs) for name, each in contenders.items()}
+            took = {name: Times(result.runs) for name, result in contenders.items()}
             ours = took.pop("lake run")
             limit = {"PySpark": 1.0, "PySpark, same tables": 1.0}
             ratios = [

@@ -101,7 +101,7 @@ COLUMNS = {
 }
 with psycopg.connect(URL, row_factory=dict_row) as connection:
     for table, columns in COLUMNS.items():
-        names = ", ".join(each.split()[0] for each in columns.split(", "))
+        names = ", ".join(column.split()[0] for column in columns.split(", "))
         rows = connection.execute(f"select {names} from {table}").fetchall()
         spark.createDataFrame([tuple(row.values()) for row in rows], columns).writeTo(f"lake.plain.{table}").createOrReplace()
 users, posts, follows = (spark.table(f"lake.plain.{table}") for table in COLUMNS)

@@ -86,7 +86,7 @@ def watched(command: list[str], env: dict[str, str], limit_mb: int = 0, limit_s:
     def watch() -> None:
         nonlocal peak, reason
         while not done.wait(0.2):
-            peak = max(peak, sum(_memory(each) for each in _family(process.pid, env)))
+            peak = max(peak, sum(_memory(member) for member in _family(process.pid, env)))
             over = "memory" if limit_mb and peak > limit_mb else ""
             over = over or ("time" if limit_s and time.perf_counter() - started > limit_s else "")
             if over:
@@ -116,17 +116,17 @@ def _family(pid: int, env: Mapping[str, str]) -> list[psutil.Process]:
     home = env.get("LAKE_HOME", "")
     # Found by its name: asking `lake status` five times a second would take half a core from what is measured.
     daemons = [
-        each.pid
-        for each in psutil.process_iter(["cmdline"])
-        if DAEMON in (each.info["cmdline"] or ()) and (not home or _home(each) == home)
+        daemon.pid
+        for daemon in psutil.process_iter(["cmdline"])
+        if DAEMON in (daemon.info["cmdline"] or ()) and (not home or _home(daemon) == home)
     ]
-    found: list[psutil.Process] = []
+    processes: list[psutil.Process] = []
     for root in (pid, *daemons):
         try:
-            found += [psutil.Process(root), *psutil.Process(root).children(recursive=True)]
+            processes += [psutil.Process(root), *psutil.Process(root).children(recursive=True)]
         except psutil.Error:
             continue
-    return list({each.pid: each for each in found}.values())
+    return list({process.pid: process for process in processes}.values())
 
 
 def _home(process: psutil.Process) -> str:

@@ -19,7 +19,7 @@ from lakehouse.core.names import TableName
 from lakehouse.core.refs import Commit
 
 TABLES = (1, 5, 20, 100)
-#: What publishing so many may cost, in times of one.
+#: The limit for publishing this many tables, as a multiple of publishing one.
 LIMITS = {20: 3.0}
 
 
@@ -33,7 +33,7 @@ def ready(where: str | Path, tables: int) -> SqlCatalog:
 
 
 def published(catalog: SqlCatalog, number: int, tables: int) -> float:
-    """Seconds that it takes to publish so many changed tables, tag and log included."""
+    """Seconds to publish this number of changed tables, tag and log included."""
     branch = f"run_{tables}_{number}"
     catalog.create_branch(branch)
     here = catalog.on(branch)
@@ -55,22 +55,24 @@ def measured(name: str, where: str | Path, sizes: list[int], rounds: int) -> tup
     for number in range(rounds):
         for size in sizes:
             runs[size].append(published(catalog, number, size))
-    taken = {size: Times(tuple(each)) for size, each in runs.items()}
-    one = taken[sizes[0]]
+    taken = {size: Times(tuple(seconds)) for size, seconds in runs.items()}
+    smallest = taken[sizes[0]]
     return (
         [
-            beside_own(f"publish {size} tables on {name}", taken[size], f"publish {sizes[0]}", one, LIMITS.get(size))
+            beside_own(
+                f"publish {size} tables on {name}", taken[size], f"publish {sizes[0]}", smallest, LIMITS.get(size)
+            )
             for size in sizes[1:]
         ],
         [
-            Figure(f"publish {size} tables on {name}", 1000 * each.median, "ms", runs=_spread(each))
-            for size, each in taken.items()
+            Figure(f"publish {size} tables on {name}", 1000 * times.median, "ms", runs=_spread(times))
+            for size, times in taken.items()
         ],
     )
 
 
 def _spread(times: Times) -> tuple[float, ...]:
-    return tuple(1000 * each for each in (min(times.runs), times.median, max(times.runs)))
+    return tuple(1000 * seconds for seconds in (min(times.runs), times.median, max(times.runs)))
 
 
 def _tables(count: int) -> list[TableName]:

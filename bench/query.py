@@ -49,12 +49,12 @@ class Contenders:
     trino: Answer | None = None
 
     def ways(self) -> dict[str, Answer]:
-        found: dict[str, Answer] = {
+        answers: dict[str, Answer] = {
             "lake": lambda text: self.lake.sql(in_namespace(text)).to_arrow(),
             "DuckDB, iceberg_scan": lambda text: self.scan.execute(text).to_arrow_table(),
             "DuckDB, read_parquet": lambda text: self.parquet.execute(text).to_arrow_table(),
         }
-        return {**found, "Trino": self.trino} if self.trino else found
+        return {**answers, "Trino": self.trino} if self.trino else answers
 
 
 def write_tables(home: Path, scale: float) -> None:
@@ -85,10 +85,10 @@ def write_tables(home: Path, scale: float) -> None:
 def check_counts(catalog: Any) -> None:
     """All nations and regions are there: a folder with half of the tables must not be measured."""
     for name, expected in {"nation": 25, "region": 5}.items():
-        found = catalog.load_table(f"{NAMESPACE}.{name}").scan().count()
-        if found != expected:
+        rows = catalog.load_table(f"{NAMESPACE}.{name}").scan().count()
+        if rows != expected:
             raise SystemExit(
-                f"{NAMESPACE}.{name} has {found} rows instead of {expected}: name another folder with --home."
+                f"{NAMESPACE}.{name} has {rows} rows instead of {expected}: name another folder with --home."
             )
 
 
@@ -118,8 +118,8 @@ def in_namespace(text: str) -> str:
 
 def texts() -> dict[int, str]:
     """The 22 texts by their number."""
-    found = bare_duckdb("tpch").execute("select query_nr, query from tpch_queries() order by 1").fetchall()
-    return {int(number): str(text) for number, text in found}
+    queries = bare_duckdb("tpch").execute("select query_nr, query from tpch_queries() order by 1").fetchall()
+    return {int(number): str(text) for number, text in queries}
 
 
 def trino_way(address: str) -> Answer:
@@ -142,33 +142,33 @@ def trino_way(address: str) -> Answer:
 
 def compare(contenders: Contenders, rounds: int) -> list[Ratio]:
     """Each text and their total, ours over each other's."""
-    ways, found = contenders.ways(), texts()
+    ways, queries = contenders.ways(), texts()
     times: dict[str, dict[int, Times]] = {name: {} for name in ways}
-    for number, text in found.items():
+    for number, text in queries.items():
         answers = {name: way(text) for name, way in ways.items()}  # warms up, and checks
         ours = answers["lake"].num_rows
         for name, answer in answers.items():
             rows = len(answer) if isinstance(answer, list) else answer.num_rows
             assert rows == ours, f"query {number}: {name} has {rows} rows, lake {ours}"
         taken = interleaved({name: partial(way, text) for name, way in ways.items()}, rounds)
-        for name, each in taken.items():
-            times[name][number] = each
-        print(f"{number:2}  " + "  ".join(f"{name} {each.median:.3f} s" for name, each in taken.items()), flush=True)
-    totals = {name: total(list(each.values())) for name, each in times.items()}
+        for name, time in taken.items():
+            times[name][number] = time
+        print(f"{number:2}  " + "  ".join(f"{name} {time.median:.3f} s" for name, time in taken.items()), flush=True)
+    totals = {name: total(list(by_query.values())) for name, by_query in times.items()}
     ratios = []
     for name in list(ways)[1:]:
         held = name == "DuckDB, iceberg_scan"
         ratios.append(versus("22 texts", totals["lake"], name, totals[name], TOTAL_LIMIT if held else None))
         ratios += [
             versus(f"query {number}", times["lake"][number], name, times[name][number], QUERY_LIMIT if held else None)
-            for number in found
+            for number in queries
         ]
     return ratios
 
 
 def total(times: list[Times]) -> Times:
     """Round by round, the sum over all texts."""
-    return Times(tuple(map(sum, zip(*(each.runs for each in times), strict=True))))
+    return Times(tuple(map(sum, zip(*(time.runs for time in times), strict=True))))
 
 
 def overhead(contenders: Contenders, statements: int) -> Figure:
@@ -184,7 +184,7 @@ def overhead(contenders: Contenders, statements: int) -> Figure:
         1000 * beyond.median,
         "ms",
         OVERHEAD_MS,
-        tuple(1000 * each for each in (min(beyond.runs), beyond.median, max(beyond.runs))),
+        tuple(1000 * seconds for seconds in (min(beyond.runs), beyond.median, max(beyond.runs))),
         f"lake {1000 * taken['lake'].median:.1f} ms, DuckDB {1000 * taken['DuckDB, iceberg_scan'].median:.1f} ms;"
         f" {statements} pairs",
     )

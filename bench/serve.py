@@ -114,7 +114,7 @@ def memory(pid: int) -> int:
     if not pid:
         return 0
     root = psutil.Process(pid)
-    return sum(each.memory_full_info().pss for each in (root, *root.children(recursive=True))) >> 20
+    return sum(process.memory_full_info().pss for process in (root, *root.children(recursive=True))) >> 20
 
 
 def rows(file: Path, count: int) -> None:
@@ -189,7 +189,7 @@ def beside_trino(folder: Path, arguments: argparse.Namespace) -> list[Load]:
         stack.ask(CREATE.format(rows=arguments.rows // 10_000))
         ours = served("lake serve, in the object store", None, stack.environment, arguments)
         load("Trino, warming up", stack.ask, "sales", 4, arguments.seconds / 2)  # for Java's compiler
-        server = next(each.pid for each in psutil.process_iter(["cmdline"]) if is_trino(each, folder))
+        server = next(process.pid for process in psutil.process_iter(["cmdline"]) if is_trino(process, folder))
         return [ours, load("Trino", stack.ask, "sales", arguments.clients, arguments.seconds, server)]
 
 
@@ -208,10 +208,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder, file = Path(name), Path(name) / "rows.parquet"
         rows(file, arguments.rows)
-        found = [served("lake serve", file, {"LAKE_HOME": str(folder / "lake")}, arguments)]
-        found.append(in_processes(folder / "lake", arguments))
-        found += beside_trino(folder, arguments) if arguments.trino else []
-    rates = {each.name: each.per_second for each in found}
+        contenders = [served("lake serve", file, {"LAKE_HOME": str(folder / "lake")}, arguments)]
+        contenders.append(in_processes(folder / "lake", arguments))
+        contenders += beside_trino(folder, arguments) if arguments.trino else []
+    rates = {contender.name: contender.per_second for contender in contenders}
     ratios = {
         f"{ours} to {other}": round(rates[ours] / rates[other], 2)
         for ours, other in (
@@ -231,7 +231,7 @@ def main() -> None:
                 "rows": arguments.rows,
                 "clients": arguments.clients,
                 "seconds": arguments.seconds,
-                "contenders": [asdict(each) for each in found],
+                "contenders": [asdict(contender) for contender in contenders],
                 "throughput": ratios,
             },
             indent=1,

@@ -1,4 +1,4 @@
-"""Small runs, which people feel: the demo's market sample (3 days, about 11,000 rows, four tables), beside plain PySpark.
+"""Small runs, where users notice the latency: the demo's market sample (3 days, about 11,000 rows, four tables), beside plain PySpark.
 
 `python -m bench.small_runs [--rounds N] [--stack]`. The plain script makes the same tables and starts its own Spark, as scripts do.
 `--stack` starts storage and PostgreSQL on free ports and runs `social` on the `sql` profile. Keeps bench/results/small_runs.json.
@@ -28,7 +28,7 @@ SOCIAL, SOCIAL_UNCHANGED = 15.0, 5.0
 USERS = 200
 PLAIN = "plain PySpark, same tables"
 
-#: A pipeline of one's own: the demo's, with a change in the file that a person would make and try.
+#: The demo's pipeline in a file of its own, with a small edit as a user would make it.
 EDITED_MODULE = """
 from dataclasses import replace
 from lakehouse.pipelines import functions as F
@@ -40,7 +40,7 @@ def daily_bars(minute_aggs):
     return gold.daily_bars(minute_aggs.where(F.col("volume") >= {edition}))
 
 
-tables = [replace(each, transform=daily_bars, checks=()) if each.name == "gold.daily_bars" else each for each in market.tables]
+tables = [replace(table, transform=daily_bars, checks=()) if table.name == "gold.daily_bars" else table for table in market.tables]
 edited = replace(market, name="edited", tables=tuple(tables))
 """
 
@@ -52,7 +52,7 @@ def write_days(folder: Path, first: int, days: int = DAYS) -> None:
 
 
 def plain_script(scratch: Path, number: int, files: Path) -> list[str]:
-    """The same tables with a script of one's own, in a lake of its own."""
+    """The same tables by a plain script, in a separate lake."""
     script = scratch / f"plain{number}.py"
     head = snippet("spark", load_settings({"home": scratch / f"plain{number}"}))
     script.write_text(f"FOLDER = {str(files)!r}\n{head}\n{MARKET_SAME}")
@@ -72,14 +72,14 @@ def cold(scratch: Path, rounds: int) -> tuple[Times, Times]:
         stop_spark(env)
         plain += interleaved({"run": partial(run, script, JAVA)}, 1)["run"].runs
         for table in ("bronze.minute_aggs", "silver.minute_aggs"):
-            found = count(Path(env["LAKE_HOME"]), table), count(scratch / f"plain{number}", table)
+            rows = count(Path(env["LAKE_HOME"]), table), count(scratch / f"plain{number}", table)
             # The script deduplicates at random and reads every file: a few rows more or less.
-            assert abs(found[0] - found[1]) <= 100 and found[0] > 5_000, (table, found)
+            assert abs(rows[0] - rows[1]) <= 100 and rows[0] > 5_000, (table, rows)
     return Times(tuple(ours)), Times(tuple(plain))
 
 
 def warm(scratch: Path, rounds: int) -> tuple[Times, Times]:
-    """Three more days in a lake whose Spark stands by; and then nothing to do."""
+    """Three more days in a lake with a warm Spark, then a run with nothing to do."""
     files = scratch / "warm_files"
     env = {"LAKE_HOME": str(scratch / "warm"), "LAKE_SOURCES__MARKET__PATH": str(files)}
     write_days(files, 0)
@@ -123,7 +123,7 @@ def social(scratch: Path, rounds: int) -> tuple[list[Ratio], list[Figure]]:
     for number in range(rounds):
         for name, taken in social_once(scratch / f"social{number}").items():
             runs[name].append(taken)
-    first, nothing, plain = (Times(tuple(each)) for each in runs.values())
+    first, nothing, plain = (Times(tuple(seconds)) for seconds in runs.values())
     return (
         [versus("lake run social, sql profile", first, PLAIN, plain)],
         [

@@ -1,4 +1,4 @@
-"""How long one waits: a cold query, help, the first and the second Spark statement. `make bench` runs it."""
+"""Startup times: a cold query, help, the first and the second Spark statement. `make bench` runs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakehouse.config.load import load_settings
 
 QUERY = "select count(*) from bench.numbers"
 
-# What somebody would write who knows where the pointer is: the least that such a query can cost.
+# A script that knows the pointer: the minimum that such a query can cost.
 BARE = """
 import sqlite3, duckdb, importlib.util
 (location,) = sqlite3.connect({catalog!r}).execute(

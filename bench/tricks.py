@@ -39,8 +39,8 @@ ON, PLAIN = {"spark.sql.codegen.maxFields": "25"}, "without "
 def cpu_seconds() -> float:
     """Processor seconds of this process and its Java so far."""
     own = psutil.Process()
-    times = [each.cpu_times() for each in (own, *own.children(recursive=True))]
-    return sum(each.user + each.system for each in times)
+    times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
+    return sum(time.user + time.system for time in times)
 
 
 def decimal_columns() -> Any:
@@ -124,17 +124,17 @@ def main() -> int:
             raw.repartition(4).write.parquet(f"{scratch}/bronze")
             bronze = spark.read.parquet(f"{scratch}/bronze")
             silver.stg_yellow_trips(bronze).write.parquet(f"{scratch}/silver")
-            found = variants(spark, bronze, spark.read.parquet(f"{scratch}/silver"))
-            times: dict[str, list[float]] = {name: [] for name in found}
+            works = variants(spark, bronze, spark.read.parquet(f"{scratch}/silver"))
+            times: dict[str, list[float]] = {name: [] for name in works}
             for number in range(options.rounds + 1):
-                for name, work in found.items():
+                for name, work in works.items():
                     before = cpu_seconds()
                     work()
                     took = cpu_seconds() - before
                     print(f"{number or 'warm-up'} {name:24} {took:6.2f} s CPU", flush=True)
                     if number:
                         times[name].append(took)
-    took_by = {name: median(each) for name, each in times.items()}
+    took_by = {name: median(seconds) for name, seconds in times.items()}
     base = {name: "gold" if name.endswith("exact_sum") else "silver" for name in took_by if name.startswith(PLAIN)}
     ratios = [Ratio(step, took_by[step], name, took_by[name], 1.0) for name, step in base.items()]
     return report("tricks", ratios)

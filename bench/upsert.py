@@ -94,7 +94,7 @@ def main() -> int:
             runs[name].append(upserted(name, commands(name, home, came), home, asked.rows // 10))
             lake(home, "down")
             shutil.rmtree(home)
-    took = {name: middle(each) for name, each in runs.items()}
+    took = {name: middle(rounds) for name, rounds in runs.items()}
     limits = {("ours, Iceberg", "PyIceberg upsert"): 0.05}
     return report(
         "upsert" if len(chosen) == len(CONTENDERS) else "upsert_some",

@@ -57,7 +57,7 @@ class Frame:
 
     @property
     def depth(self) -> int:
-        return 1 + max((each.depth for each in self.calls.values()), default=0)
+        return 1 + max((call.depth for call in self.calls.values()), default=0)
 
 
 def main(home: str, out: str, *command: str) -> None:
@@ -82,7 +82,7 @@ def _java_of(home: Path) -> psutil.Process:
     health = spark_daemon(load_settings({"home": home})).health()
     if health is None:
         raise SystemExit(f"No warm Spark runs in {home}: lake sql --engine spark 'select 1'")
-    return next(each for each in psutil.Process(health["pid"]).children(recursive=True) if each.name() == "java")
+    return next(child for child in psutil.Process(health["pid"]).children(recursive=True) if child.name() == "java")
 
 
 def _stack(block: str) -> list[str]:
@@ -92,7 +92,7 @@ def _stack(block: str) -> list[str]:
         return []
     kind = "task" if '"Executor task' in block else "driver"
     shown = [_short(frame) for frame in reversed(frames) if not _NOISE.search(frame)]
-    return [kind, *(each for each, before in zip(shown, ["", *shown], strict=False) if each != before)]
+    return [kind, *(frame for frame, before in zip(shown, ["", *shown], strict=False) if frame != before)]
 
 
 def _short(frame: str) -> str:
@@ -122,9 +122,9 @@ def _draw(frame: Frame, name: str, left: float, row: int, scale: float, boxes: l
         f'<g><title>{title}</title><rect x="{left:.1f}" y="{row * _ROW}" width="{width:.1f}" height="{_ROW}"'
         f' fill="hsl({hue},85%,70%)"/><text x="{left + 3:.1f}" y="{row * _ROW + 12}">{label}</text></g>'
     )
-    for called, each in sorted(frame.calls.items(), key=lambda entry: -entry[1].samples):
-        _draw(each, called, left, row + 1, scale, boxes)
-        left += each.samples * scale
+    for called, call in sorted(frame.calls.items(), key=lambda entry: -entry[1].samples):
+        _draw(call, called, left, row + 1, scale, boxes)
+        left += call.samples * scale
 
 
 if __name__ == "__main__":

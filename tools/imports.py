@@ -19,17 +19,21 @@ Imports = Mapping[str, set[str]]
 def package_imports() -> dict[str, set[str]]:
     """The packages that each top-level package imports directly, below `if TYPE_CHECKING` and in functions too."""
     graph = grimp.build_graph("lakehouse", exclude_type_checking_imports=False, cache_dir=None)
-    found: dict[str, set[str]] = {}
+    imports_of: dict[str, set[str]] = {}
     for module in graph.modules - {"lakehouse", "lakehouse.__main__"}:
-        package = found.setdefault(_package(module), set())
-        package |= {_package(each) for each in graph.find_modules_directly_imported_by(module) if "." in each}
-    return {package: imported - {package} for package, imported in found.items()}
+        package = imports_of.setdefault(_package(module), set())
+        package |= {
+            _package(imported) for imported in graph.find_modules_directly_imported_by(module) if "." in imported
+        }
+    return {package: imported - {package} for package, imported in imports_of.items()}
 
 
 def without_implied(imports: Imports) -> dict[str, set[str]]:
     """The same without the imports that follow from others: if a imports b and b imports c, a -> c is left out."""
     return {
-        package: {each for each in imported if not any(each in _below(imports, other) for other in imported - {each})}
+        package: {
+            direct for direct in imported if not any(direct in _below(imports, other) for other in imported - {direct})
+        }
         for package, imported in imports.items()
     }
 
@@ -38,7 +42,7 @@ def drawing(imports: Imports) -> str:
     """A graph without the implied imports, and a table of all of them; packages from top to bottom."""
     order = sorted(imports, key=lambda package: (-len(_below(imports, package)), package))
     reduced = without_implied(imports)
-    arrows = [f"  {package} --> {each}" for package in order for each in order if each in reduced[package]]
+    arrows = [f"  {package} --> {target}" for package in order for target in order if target in reduced[package]]
     rows = [f"| `{package}` | {', '.join(sorted(imports[package])) or '—'} |" for package in order]
     graph = ["```mermaid", "graph TD", *arrows, "```"]
     return "\n".join([*graph, "", "| package | imports directly |", "|---|---|", *rows, ""])
@@ -56,14 +60,14 @@ def _package(module: str) -> str:
 
 def _below(imports: Imports, package: str) -> set[str]:
     """Everything that a package imports, directly or through others."""
-    found: set[str] = set()
+    below: set[str] = set()
     waiting = list(imports[package])
     while waiting:
-        each = waiting.pop()
-        if each not in found:
-            found.add(each)
-            waiting += imports[each]
-    return found
+        imported = waiting.pop()
+        if imported not in below:
+            below.add(imported)
+            waiting += imports[imported]
+    return below
 
 
 if __name__ == "__main__":

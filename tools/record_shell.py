@@ -59,7 +59,7 @@ def main() -> None:
     CAST.write_text("\n".join(lines) + "\n")
     marked = re.compile(r"(<!-- recording[^\n]*-->\n```\n).*?(```\n<!-- end of recording -->)", re.DOTALL)
     shown = "\n".join(line.rstrip() for line in text.splitlines())
-    PAGE.write_text(marked.sub(lambda found: found[1] + shown + "\n" + found[2], PAGE.read_text()))
+    PAGE.write_text(marked.sub(lambda match: match[1] + shown + "\n" + match[2], PAGE.read_text()))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Run the tests in lanes side by side, balanced by the timing file, and say what they took.
+"""Run the tests in concurrent lanes, balanced by the timing file, and report time and memory.
 
 `python -m tools.suite.lanes [PYTEST_ARGS…]`. Files that share servers or a Spark form a batch, which is one pytest process: each
 server starts once and ends with its batch, so that memory holds what one batch needs and not what all of them do. A lane takes
@@ -25,7 +25,7 @@ from tools.suite.usage import VARIABLE, Sampler
 LANES = 2
 #: Without servers, memory allows one more; two leave a third of two cores unused.
 FAST_LANES = 3
-#: What the further lane takes.
+#: Families of the extra lane.
 UNSHARED = frozenset({"plain"})
 #: How many Sparks a batch of a family has at most, and how many there may be at once.
 SPARKS = {"stack": 2, "servers": 1, "warm": 1, "session": 1, "sparks": 2, "spark": 1, "plain": 0}
@@ -33,15 +33,15 @@ MOST_SPARKS = 3
 #: Families that share nothing are cut into batches of about this length, which fill up the lanes at the end.
 DIVIDED = ("sparks", "spark", "plain")
 DIVIDED_S = 90.0
-#: Without the cache: what failed last is kept in one file, which two cannot write at once.
+#: Without pytest's cache: two processes cannot write its one file at once.
 PYTEST = (sys.executable, "-u", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tools.suite.timings")
 #: `--fast`: what starts no JVM and no server.
 FAST = "not spark and not slow and not servers"
 SLOWEST = 15
 NO_TESTS = 5
-"""How pytest ends when the arguments leave a batch nothing to do."""
+"""Pytest's exit code when the arguments deselect every test of a batch."""
 WRONG = ("E   ", "FAILED ", "ERROR ")
-"""How the lines begin that somebody must look at: what went wrong, and in which tests."""
+"""Prefixes of the lines that report failures."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ def batches(files: Iterable[Timing]) -> list[Batch]:
 
 
 def divided(family: str, files: Iterable[Timing], count: int) -> list[Batch]:
-    """The files in so many batches of about the same length."""
+    """The files in this number of batches of about the same length."""
     parts: list[list[Timing]] = [[] for _ in range(count)]
     for file in sorted(files, key=lambda file: file.seconds, reverse=True):
-        min(parts, key=lambda part: sum(each.seconds for each in part)).append(file)
+        min(parts, key=lambda part: sum(file.seconds for file in part)).append(file)
     return [Batch(family, tuple(sorted(part, key=lambda file: file.path))) for part in parts]
 
 
@@ -182,16 +182,16 @@ def main(arguments: list[str]) -> int:
     sampler.stop()
     report(lanes, sampler, time.monotonic() - begun)
     if not arguments:
-        timings.write(timings.MEASURED, {name: each for lane in lanes for name, each in lane.measured.items()})
+        timings.write(timings.MEASURED, {name: timing for lane in lanes for name, timing in lane.measured.items()})
     return max({code for lane in lanes for code in lane.codes} - {NO_TESTS}, default=NO_TESTS)
 
 
 def chosen(paths: Sequence[str]) -> list[Timing]:
     """The test files, or those that arguments name."""
     known = timings.read(timings.COMMITTED)
-    found = paths or sorted(str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("test_*.py"))
-    known |= collected(sorted({path.partition("::")[0] for path in found} - set(known)))
-    return [replace(known[path.partition("::")[0]], path=path) for path in found]
+    requested = paths or sorted(str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("test_*.py"))
+    known |= collected(sorted({path.partition("::")[0] for path in requested} - set(known)))
+    return [replace(known[path.partition("::")[0]], path=path) for path in requested]
 
 
 def collected(files: Sequence[str]) -> dict[str, Timing]:
@@ -206,13 +206,13 @@ def collected(files: Sequence[str]) -> dict[str, Timing]:
 
 
 def report(lanes: Sequence[Lane], sampler: Sampler, seconds: float) -> None:
-    """What went wrong, once more at the very end, and where the time went."""
+    """Print the failures again at the end, the slowest files, and the use of the machine."""
     sys.stdout.writelines(line for lane in lanes for line in lane.wrong)
-    measured = [each for lane in lanes for each in lane.measured.values()]
+    measured = [file for lane in lanes for file in lane.measured.values()]
     for file in sorted(measured, key=lambda file: file.seconds, reverse=True)[:SLOWEST]:
         sys.stdout.write(f"{file.seconds:8.1f} s  {file.path} ({file.family})\n")
-    each = ", ".join(f"lane {lane.number} {lane.seconds:.0f} s" for lane in lanes)
-    sys.stdout.write(f"make test: {seconds:.0f} s of tests ({each}), {sampler.cpu_s:.0f} s of processor time\n")
+    by_lane = ", ".join(f"lane {lane.number} {lane.seconds:.0f} s" for lane in lanes)
+    sys.stdout.write(f"make test: {seconds:.0f} s of tests ({by_lane}), {sampler.cpu_s:.0f} s of processor time\n")
     sys.stdout.write(f"at most, at once: {sampler.peak}\n")
 
 

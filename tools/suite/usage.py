@@ -1,4 +1,4 @@
-"""What a test run takes of the machine: memory, processor time, Java processes, and Sparks among them."""
+"""Resources that a test run uses: memory, processor time, Java processes, and Sparks among them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPARK = "org.apache.spark.deploy.SparkSubmit"
 
 @dataclass
 class Peak:
-    """The largest values that were seen, each at its own moment."""
+    """The peaks of each value, not necessarily at the same time."""
 
     memory: int = 0
     java: int = 0
@@ -56,7 +56,7 @@ class Sampler:
     @property
     def cpu_s(self) -> float:
         """Processor time of all processes, but for what those that ended used in their last second."""
-        return sum(each.cpu_s for each in self._seen.values() if each)
+        return sum(usage.cpu_s for usage in self._seen.values() if usage)
 
     def _watch(self) -> None:
         while not self._ended.wait(_INTERVAL_S):
@@ -73,7 +73,7 @@ class Sampler:
                 seen.cpu_s = used.user + used.system
                 memory += process.memory_info().rss
                 java, sparks = java + seen.java, sparks + seen.spark
-            except (psutil.Error, OSError):  # it has ended, or is not ours to look at
+            except (psutil.Error, OSError):  # it has ended, or belongs to another user
                 continue
         self.peak = Peak(max(self.peak.memory, memory), max(self.peak.java, java), max(self.peak.sparks, sparks))
 
