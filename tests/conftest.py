@@ -59,8 +59,9 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def home_watch() -> Iterator[HomeWatch]:
+def home_watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HomeWatch]:
     """Fails the suite if anything in a lake of the developer is other than it was."""
+    tmp_path_factory.getbasetemp()  # empties an old --basetemp, by relative names that would look like a lake here
     watch = HomeWatch(default_homes())
     yield watch
     assert not watch.changed(), "a test changed a lake outside its temporary folder"

@@ -134,7 +134,17 @@ def test_a_helper_beside_a_test_is_found() -> None:
     assert is_in_its_place(PurePath("support/servers/s3.py")) and is_in_its_place(PurePath("query/test_guard.py"))
 
 
+def packages_below(folder: Path) -> set[str]:
+    return {str(file.parent.relative_to(folder)) for file in folder.rglob("__init__.py")} - {"."}
+
+
 def test_every_package_has_a_folder_of_tests() -> None:
-    packages = {file.parent.name for file in (ROOT / "src" / "lakehouse").glob("*/__init__.py")}
+    packages = {name for name in packages_below(ROOT / "src" / "lakehouse") if "/" not in name}
     tested = {file.relative_to(ROOT / "tests").parts[0] for file in (ROOT / "tests").rglob("test_*.py")}
     assert {"catalogs", "tables"} <= packages and packages - tested == set()
+
+
+def test_every_folder_of_tests_mirrors_a_package() -> None:
+    tested = {str(file.parent.relative_to(ROOT / "tests")) for file in (ROOT / "tests").rglob("test_*.py")}
+    unpaired = tested - packages_below(ROOT / "src" / "lakehouse")
+    assert unpaired == {".", "contract", "integration", "support"}

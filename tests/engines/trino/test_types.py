@@ -1,3 +1,5 @@
+"""Trino: its types in Spark's words, and what is said when its settings are wrong or it does not answer."""
+
 from __future__ import annotations
 
 import pytest

@@ -204,7 +204,7 @@ except LakeError as exc:
 
 
 SITE = Path(pyarrow.__file__).parent.parent
-SOURCE = Path(__file__).parents[2] / "src"
+SOURCE = Path(__file__).parents[3] / "src"
 
 
 def ask_with(*paths: Path) -> subprocess.CompletedProcess[str]:
