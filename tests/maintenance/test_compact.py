@@ -225,6 +225,6 @@ def test_spark_sorts_what_would_fill_the_memory_of_this_process(lake: Lake, monk
         append(lake, [number])
     (planned,) = lake.maintain(T, dry_run=True, only=["compact"]).actions
     assert planned.engine == "local"
-    monkeypatch.setattr(compact, "_MOST_SORTED_BYTES", 100)
+    monkeypatch.setattr(compact, "_MAX_SORTED_BYTES", 100)
     (planned,) = lake.maintain(T, dry_run=True, only=["compact"]).actions
     assert planned.engine == "spark" and "more than 100 bytes to sort" in planned.detail
