@@ -73,9 +73,9 @@ def examine(settings: Settings, deep: bool = False) -> Iterator[Finding]:
 
 
 def _python() -> Finding:
-    found = ".".join(str(part) for part in sys.version_info[:3])
+    running = ".".join(str(part) for part in sys.version_info[:3])
     right = sys.version_info[:2] == (3, 11)
-    return Finding("python", "ok" if right else "fail", found, "" if right else "Use Python 3.11.")
+    return Finding("python", "ok" if right else "fail", running, "" if right else "Use Python 3.11.")
 
 
 def _java(settings: Settings) -> Finding:
@@ -101,8 +101,8 @@ def _memory(settings: Settings) -> Finding:
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MB
     heap = heap_for(settings.spark.driver_memory)
     enough = machine >= _MIN_MEMORY_MB
-    found = f"{machine} MB in the machine, {heap} for Spark's heap"
-    return Finding("memory", "ok" if enough else "warn", found, "" if enough else "Set spark.driver_memory to 1g.")
+    amounts = f"{machine} MB in the machine, {heap} for Spark's heap"
+    return Finding("memory", "ok" if enough else "warn", amounts, "" if enough else "Set spark.driver_memory to 1g.")
 
 
 def _disk(settings: Settings) -> Finding:
@@ -114,7 +114,7 @@ def _disk(settings: Settings) -> Finding:
 
 
 def _existing(path: Path) -> Path:
-    return next(each for each in (path, *path.parents) if each.exists())
+    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def _home(settings: Settings) -> Finding:
@@ -144,10 +144,10 @@ def _catalog(settings: Settings) -> Finding:
 
 def _tables(settings: Settings) -> Finding:
     tables = assemble(settings).tables()
-    unreadable = [f"{each.name}: {each.problem}" for each in tables if each.problem]
+    unreadable = [f"{table.name}: {table.problem}" for table in tables if table.problem]
     if unreadable:
         return Finding("catalog", "fail", "; ".join(unreadable[:3]), "Restore the missing files from a backup.")
-    warnings = [f"{each.name} has {warning}" for each in tables for warning in each.warnings()]
+    warnings = [f"{table.name} has {warning}" for table in tables for warning in table.warnings()]
     if warnings:
         return Finding("catalog", "warn", "; ".join(warnings[:3]), "See lake describe TABLE.")
     return Finding("catalog", "ok", f"{len(tables)} table{'s' * (len(tables) != 1)}, all readable")
@@ -206,5 +206,5 @@ def _spark(settings: Settings, deep: bool) -> Finding:
     if settings.spark.master != WARM:
         return Finding("spark", "ok", f"{settings.spark.master} (not tested; use lake doctor --deep)")
     health = spark_daemon(settings).health()
-    found = f"running, process {health['pid']}" if health else "not running; it starts on first use"
-    return Finding("spark", "ok", found)
+    state = f"running, process {health['pid']}" if health else "not running; it starts on first use"
+    return Finding("spark", "ok", state)

@@ -42,7 +42,7 @@ _METADATA = {1: TableMetadataV1, 2: TableMetadataV2, NEWEST_FORMAT: TableMetadat
 
 def rest_endpoints(client: RestClient) -> set[str]:
     """Return the endpoints that a server's configuration lists."""
-    return {str(each) for each in client._supported_endpoints}
+    return {str(endpoint) for endpoint in client._supported_endpoints}
 
 
 def rest_table_url(client: RestClient, namespace: str, table: str) -> str:
@@ -199,9 +199,9 @@ def read_avro(content: bytes, *fields: int | tuple[int, int]) -> list[tuple[Any,
 def _path(struct: Any, field: int | tuple[int, int]) -> tuple[int, ...] | None:
     """Return the positions of a field in the record and in the nested record; None if the file lacks it."""
     first, *rest = field if isinstance(field, tuple) else (field,)
-    for position, each in enumerate(struct.fields):
-        if each.field_id == first:
-            below = _path(each.field_type, rest[0]) if rest else ()
+    for position, nested in enumerate(struct.fields):
+        if nested.field_id == first:
+            below = _path(nested.field_type, rest[0]) if rest else ()
             return None if below is None else (position, *below)
     return None
 
@@ -290,12 +290,12 @@ def write_data_file(table: Table, batches: Iterable[Any], partition: Record, sor
         types = types or converted[0].schema
         # A column that a file lacks is a large_string, one that it has a string: the writer takes one of them.
         writer.write(
-            pyarrow.Table.from_batches([each if each.schema == types else each.cast(types) for each in converted])
+            pyarrow.Table.from_batches([batch if batch.schema == types else batch.cast(types) for batch in converted])
         )
     if types is None:
         return None
     statistics = writer.close()
-    found = DataFile.from_args(
+    data_file = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=output.location,
         file_format=FileFormat.PARQUET,
@@ -306,8 +306,8 @@ def write_data_file(table: Table, batches: Iterable[Any], partition: Record, sor
         key_metadata=None,
         **statistics.to_serialized_dict(),
     )
-    found.spec_id = table.spec().spec_id
-    return found
+    data_file.spec_id = table.spec().spec_id
+    return data_file
 
 
 def _row_groups(batches: Iterable[Any]) -> Iterator[list[Any]]:

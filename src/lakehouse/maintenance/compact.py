@@ -14,6 +14,7 @@ from lakehouse.maintenance.rewrite import (
     Replacement,
     SnapshotFiles,
     partition_key,
+    partition_sizes,
 )
 
 #: A file below this share of the target size is small. Iceberg's own procedure takes the same share.
@@ -94,11 +95,8 @@ def with_reason(plan: CompactionPlan, reason: str) -> CompactionPlan:
 
 def whole_table(files: SnapshotFiles, target: int, reason: str) -> CompactionPlan:
     """Return a plan for Spark to rewrite every file."""
-    sizes: dict[PartitionKey, int] = {}
-    for entry in files.data.values():
-        key = partition_key(entry.data_file)
-        sizes[key] = sizes.get(key, 0) + entry.data_file.file_size_in_bytes
-    after = sum(max(1, -(-size // target)) for size in sizes.values())
+    sizes = partition_sizes(files)
+    after = sum(files_needed(size, target) for size in sizes.values())
     return CompactionPlan((), reason, len(files.data), sum(sizes.values()), after, everything=True)
 
 
@@ -128,12 +126,17 @@ def _spark_plan(files: SnapshotFiles, target: int, reason: str) -> CompactionPla
             small.setdefault(partition_key(entry.data_file), []).append(entry.data_file)
     chosen = [group for group in small.values() if files.deletes or is_worth(len(group), _bytes(group))]
     size = sum(_bytes(group) for group in chosen)
-    after = sum(max(1, -(-_bytes(group) // target)) for group in chosen)
+    after = sum(files_needed(_bytes(group), target) for group in chosen)
     return CompactionPlan((), reason, sum(len(group) for group in chosen), size, after)
 
 
 def _bytes(files: Sequence[Any]) -> int:
     return sum(file.file_size_in_bytes for file in files)
+
+
+def files_needed(size: int, target: int) -> int:
+    """Return how many files of the target size hold these bytes."""
+    return max(1, -(-size // target))
 
 
 def is_worth(count: int, size: int) -> bool:

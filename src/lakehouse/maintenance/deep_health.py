@@ -16,7 +16,7 @@ from lakehouse.formats.iceberg.references import normalized
 from lakehouse.maintenance.health import Reason, TableHealth
 from lakehouse.maintenance.inventory import Inventories, Inventory
 from lakehouse.maintenance.policy import Policy
-from lakehouse.maintenance.rewrite import SnapshotFiles, partition_key, read_snapshot, too_many_manifests
+from lakehouse.maintenance.rewrite import SnapshotFiles, partition_sizes, read_snapshot, too_many_manifests
 from lakehouse.maintenance.sorting import is_decayed, overlap, sort_columns
 from lakehouse.maintenance.sweep import Sweeper
 
@@ -46,17 +46,17 @@ def deepen(
         pointer = catalog.pointer(name)
         metadata = inventory.tables.get(pointer or "")
         place = normalized(metadata.location).rstrip("/") + "/" if metadata else ""
-        mine = [file for file in unneeded if place and normalized(file.uri).startswith(place)]
+        unneeded_here = [file for file in unneeded if place and normalized(file.uri).startswith(place)]
         bytes_held = dict(held.get(name, {}))
-        deep: dict[str, Any] = {"bytes": {**bytes_held, "unreachable": sum(file.size for file in mine)}}
+        deep: dict[str, Any] = {"bytes": {**bytes_held, "unreachable": sum(file.size for file in unneeded_here)}}
         deep["branches"] = branch_bytes(inventory, inventories, name)
         reasons: list[Reason] = []
         if pointer:
             deep |= _manifests(pointer, catalog, inventories.files, policy_of(name), reasons)
-        known = tuple(reason for reason in health.reasons if not (mine and reason.what == "unnamed"))
-        if mine:
+        known = tuple(reason for reason in health.reasons if not (unneeded_here and reason.what == "unnamed"))
+        if unneeded_here:
             size = deep["bytes"]["unreachable"]
-            text = f"{len(mine)} files with {size} bytes that nothing refers to."
+            text = f"{len(unneeded_here)} files with {size} bytes that nothing refers to."
             reasons.append(Reason("unreachable", 1, text, "remove_files", f"{size} bytes"))
         score = max(0, 100 - sum(reason.points for reason in (*known, *reasons)))
         deepened.append(replace(health, score=score, reasons=(*known, *reasons), deep=deep))
@@ -71,10 +71,7 @@ def _manifests(pointer: str, catalog: Catalog, storage: Files, policy: Policy, r
     if too_many_manifests(files):
         text = f"{len(files.manifests)} manifests for {len(files.data)} files: every query reads each of them."
         reasons.append(Reason("manifests", _MAX_MANIFESTS, text, "rewrite_manifests", "faster planning"))
-    sizes: dict[tuple[int, str], int] = {}
-    for entry in files.data.values():
-        key = partition_key(entry.data_file)
-        sizes[key] = sizes.get(key, 0) + entry.data_file.file_size_in_bytes
+    sizes = partition_sizes(files)
     largest, middle = max(sizes.values(), default=0), median(sizes.values()) if sizes else 0
     if len(sizes) > 2 and largest > _SKEW * middle:
         text = f"The largest of {len(sizes)} partitions has {largest} bytes, the median one {middle:.0f}."

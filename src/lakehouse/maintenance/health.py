@@ -15,7 +15,7 @@ from lakehouse.core.format import TableFormat
 from lakehouse.core.metadata_file import parse_metadata
 from lakehouse.core.names import TableName
 from lakehouse.maintenance import hudi
-from lakehouse.maintenance.compact import MIN_FILES, SMALL_SHARE
+from lakehouse.maintenance.compact import MIN_FILES, SMALL_SHARE, files_needed
 from lakehouse.maintenance.expire import expirable
 from lakehouse.maintenance.layout import Layout, layout_of, utc_now
 from lakehouse.maintenance.policy import MaintenanceSettings, Policy, policies
@@ -211,12 +211,10 @@ def _hudi_health(tables: TableFormat, name: TableName, policy: Policy) -> TableH
     target = policy.target_file_size or hudi.DEFAULT_TARGET
     latest = hudi.latest_slices(slices)
     clustered = hudi.small_files(slices, target)
-    excess = sum(
-        len(group) - max(1, -(-sum(file_slice.bytes for file_slice in group) // target)) for group in clustered.values()
-    )
+    excess = sum(len(group) - files_needed(hudi.total_bytes(group), target) for group in clustered.values())
     layout = Layout(
         data_files=len(latest),
-        bytes=sum(file_slice.bytes for file_slice in latest),
+        bytes=hudi.total_bytes(latest),
         rows=(history[-1].rows_total or 0) if history else 0,
         delete_files=sum(file_slice.log_files for file_slice in latest),
         deleted_rows=0,

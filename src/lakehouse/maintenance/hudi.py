@@ -17,7 +17,7 @@ from lakehouse.core.quoting import spark_text
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.core.tables import REPLACE, FileSlice, Snapshot
 from lakehouse.formats.iceberg.references import normalized
-from lakehouse.maintenance.compact import SMALL_SHARE, is_worth
+from lakehouse.maintenance.compact import SMALL_SHARE, files_needed, is_worth
 from lakehouse.maintenance.policy import Policy
 from lakehouse.maintenance.report import Action
 from lakehouse.maintenance.sweep import Store
@@ -93,11 +93,7 @@ class HudiMaintainer:
         if not count:
             return None
         files = count + len(logged)
-        numbers = {
-            "files_before": files,
-            "files_after": len(logged),
-            "bytes": sum(file_slice.bytes for file_slice in logged),
-        }
+        numbers = {"files_before": files, "files_after": len(logged), "bytes": total_bytes(logged)}
         detail = f"{count} log files are merged into {len(logged)} base files"
         if dry_run:
             return Action(str(table), "compact", "planned", detail, "spark", **numbers)
@@ -115,9 +111,9 @@ class HudiMaintainer:
             return None
         before = len(latest_slices(self.tables.file_slices(table)))
         files = [file_slice for group in small.values() for file_slice in group]
-        after = sum(max(1, -(-_bytes(group) // target)) for group in small.values())
+        after = sum(files_needed(total_bytes(group), target) for group in small.values())
         detail = f"{len(files)} files become about {after}"
-        size = _bytes(files)
+        size = total_bytes(files)
         if dry_run:
             return Action(str(table), "cluster", "planned", detail, "spark", before, before - len(files) + after, size)
         known = {snapshot.id for snapshot in self.tables.history(table)}
@@ -179,7 +175,7 @@ def small_files(slices: Sequence[FileSlice], target: int) -> dict[str, list[File
     for file_slice in latest_slices(slices):
         if not file_slice.log_files and file_slice.bytes < SMALL_SHARE * target:
             small.setdefault(file_slice.partition, []).append(file_slice)
-    return {partition: group for partition, group in small.items() if is_worth(len(group), _bytes(group))}
+    return {partition: group for partition, group in small.items() if is_worth(len(group), total_bytes(group))}
 
 
 def kept_instants(history: Sequence[Snapshot], policy: Policy, now: datetime) -> int:
@@ -215,7 +211,8 @@ def _files_in(stored: Mapping[str, int], slices: Sequence[FileSlice]) -> list[st
     return [path for file_slice in slices for path in file_slice.files if path in stored]
 
 
-def _bytes(slices: Sequence[FileSlice]) -> int:
+def total_bytes(slices: Sequence[FileSlice]) -> int:
+    """Return the bytes of file slices."""
     return sum(file_slice.bytes for file_slice in slices)
 
 

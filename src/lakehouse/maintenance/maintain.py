@@ -214,11 +214,8 @@ class Maintainer:
         for pointer in self.catalog.pointers(self.catalog.tables()).values():
             with suppress(LakeError, OSError, KeyError, TypeError, ValueError, AttributeError):  # of a damaged table
                 snapshots = load_metadata(pointer, self.files).get("snapshots", []) if pointer else []
-                notes = [
-                    snapshot["summary"]["lake.inputs"]
-                    for snapshot in snapshots
-                    if "lake.inputs" in snapshot.get("summary", {})
-                ]
+                summaries = [snapshot.get("summary", {}) for snapshot in snapshots]
+                notes = [summary["lake.inputs"] for summary in summaries if "lake.inputs" in summary]
                 inputs |= {str(value) for value in json.loads(notes[-1]).values()} if notes else set()
         return {snapshot for snapshot in inputs if snapshot.isdecimal()}
 

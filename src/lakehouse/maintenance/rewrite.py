@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import secrets
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -83,6 +84,14 @@ def read_snapshot(table: Any) -> SnapshotFiles:
 def partition_key(file: Any) -> PartitionKey:
     """Return a key that is equal for the files of one partition."""
     return file.spec_id, repr(file.partition)
+
+
+def partition_sizes(files: SnapshotFiles) -> Mapping[PartitionKey, int]:
+    """Return the bytes of the data files of each partition."""
+    sizes: Counter[PartitionKey] = Counter()
+    for entry in files.data.values():
+        sizes[partition_key(entry.data_file)] += entry.data_file.file_size_in_bytes
+    return sizes
 
 
 def validate(current: SnapshotFiles, replacement: Replacement) -> None:

@@ -44,21 +44,19 @@ def _ancestors(by_id: Mapping[int, dict[str, Any]], head: int) -> Iterator[dict[
 def _carry(into: dict[str, Any], older: list[dict[str, Any]]) -> None:
     """Add the notes of older snapshots, newest first, to a snapshot."""
     notes: dict[str, str] = into.setdefault("summary", {})
-    summaries = [snapshot.get("summary", {}) for snapshot in older]
+    summaries = [notes, *(snapshot.get("summary", {}) for snapshot in older)]
     for name in _LISTS:
-        items = dict.fromkeys(
-            item for summary in _until_replaced([notes, *summaries]) for item in _items(summary, name)
-        )
+        items = dict.fromkeys(item for summary in _until_replaced(summaries) for item in _items(summary, name))
         if items:
             notes[_PREFIX + name] = ",".join(items)
     for name in _MAPS:
-        maps = [json.loads(summary[_PREFIX + name]) for summary in [notes, *summaries] if _PREFIX + name in summary]
+        maps = [json.loads(summary[_PREFIX + name]) for summary in summaries if _PREFIX + name in summary]
         if maps:
             notes[_PREFIX + name] = json.dumps(
                 {key: value for values in reversed(maps) for key, value in values.items()}
             )
     for name in _LATEST:
-        latest = next((summary[_PREFIX + name] for summary in [notes, *summaries] if _PREFIX + name in summary), None)
+        latest = next((summary[_PREFIX + name] for summary in summaries if _PREFIX + name in summary), None)
         if latest is not None:
             notes[_PREFIX + name] = latest
 

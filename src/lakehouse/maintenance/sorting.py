@@ -42,10 +42,9 @@ def overlap(table: Any, files: SnapshotFiles, columns: Sequence[str]) -> float |
 
 def is_decayed(share: float | None, raw: Mapping[str, Any]) -> bool:
     """Return whether sorting again would let queries skip noticeably more files."""
-    notes = [
-        snapshot["summary"] for snapshot in raw.get("snapshots", ()) if SORT_OVERLAP in snapshot.get("summary", {})
-    ]
-    after_sorting = float(notes[-1][SORT_OVERLAP]) if notes else 0.0
+    summaries = [snapshot.get("summary", {}) for snapshot in raw.get("snapshots", ())]
+    notes = [summary[SORT_OVERLAP] for summary in summaries if SORT_OVERLAP in summary]
+    after_sorting = float(notes[-1]) if notes else 0.0
     return share is not None and share > after_sorting + _DECAYED_BY
 
 
@@ -71,8 +70,5 @@ def _of_column(table: Any, files: SnapshotFiles, column: str) -> float | None:
 def _overlapping(ranges: Sequence[tuple[Any, Any]]) -> int:
     """Return the number of ordered pairs of ranges that overlap; sharing an end, as sorted files may, is no overlap."""
     lowers, uppers = sorted(lower for lower, _ in ranges), sorted(upper for _, upper in ranges)
-    count = len(ranges)
-    overlapping = (
-        count - 1 - bisect_right(uppers, lower) - (count - bisect_left(lowers, upper)) for lower, upper in ranges
-    )
-    return sum(max(0, number) for number in overlapping)
+    pairs = (bisect_left(lowers, upper) - bisect_right(uppers, lower) - 1 for lower, upper in ranges)
+    return sum(max(0, number) for number in pairs)

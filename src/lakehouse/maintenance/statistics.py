@@ -49,11 +49,7 @@ class StatisticsWriter:
             raw = load_metadata(pointer, self.files)
             if computed["snapshot-id"] not in {snapshot["snapshot-id"] for snapshot in raw["snapshots"]}:
                 break
-            others = [
-                statistics
-                for statistics in raw.get("statistics", [])
-                if statistics["snapshot-id"] != computed["snapshot-id"]
-            ]
+            others = [entry for entry in raw.get("statistics", []) if entry["snapshot-id"] != computed["snapshot-id"]]
             new = {**raw, "statistics": [*others, computed]}
             if self.committer.commit(table, pointer, new, f"compute the statistics of {table}"):
                 return [Action(str(table), STEP, "done", detail, "spark")]
@@ -70,9 +66,7 @@ class StatisticsWriter:
             )
             raw = load_metadata(catalog.pointer(table) or pointer, self.files)
             current = raw["current-snapshot-id"]
-            return next(
-                (statistics for statistics in raw.get("statistics", []) if statistics["snapshot-id"] == current), None
-            )
+            return next((entry for entry in raw.get("statistics", []) if entry["snapshot-id"] == current), None)
 
 
 def outdated(raw: Mapping[str, Any]) -> str:
@@ -81,9 +75,7 @@ def outdated(raw: Mapping[str, Any]) -> str:
     now = rows.get(raw.get("current-snapshot-id", -1), 0)
     if not now:
         return ""
-    known = [
-        rows[statistics["snapshot-id"]] for statistics in raw.get("statistics", []) if statistics["snapshot-id"] in rows
-    ]
+    known = [rows[entry["snapshot-id"]] for entry in raw.get("statistics", []) if entry["snapshot-id"] in rows]
     if not known:
         return "the table had no statistics"
     if abs(now - known[-1]) <= _CHANGED_BY * now:

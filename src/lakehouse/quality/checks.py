@@ -108,7 +108,7 @@ def _figures(context: CheckContext, wanted: Figures, table: str = "") -> Any:
         first = wanted(context.table(table) if table else context.rows).first()
         return first[0] if first else None
     aggregates = [wanted] if isinstance(wanted, str) else wanted
-    listed = ", ".join(f"{each} AS v{number}" for number, each in enumerate(aggregates))
+    listed = ", ".join(f"{aggregate} AS v{number}" for number, aggregate in enumerate(aggregates))
     source = {"other": table} if table else {}
     values = context.query(f"SELECT {listed} FROM {{{'other' if table else 'rows'}}}", **source)[0].values()
     return next(iter(values)) if len(values) == 1 else ", ".join(str(value) for value in values)
