@@ -6,8 +6,9 @@ import json
 import os
 import signal
 import subprocess
-import time
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,25 @@ def test_wiping_asks_first(lake: Lake, home: Path) -> None:
     assert (home / "warehouse").is_dir()
 
 
+@contextmanager
+def written_again_and_again(file: Path, line: str) -> Iterator[None]:
+    """Append a line every tenth of a second while the block runs."""
+    ended = threading.Event()
+
+    def write() -> None:
+        while not ended.wait(0.1):
+            with file.open("a") as log:
+                log.write(line)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        writer.join()
+
+
 @pytest.mark.slow
 def test_logs_can_be_followed(lake: Lake, home: Path) -> None:
     lake("up", "postgres")
@@ -73,11 +93,10 @@ def test_logs_can_be_followed(lake: Lake, home: Path) -> None:
     with subprocess.Popen(
         [LAKE, "logs", "-f", "-n", "0", "postgres"], stdout=subprocess.PIPE, text=True, env=environment
     ) as following:
-        time.sleep(1.5)
-        with (home / "logs" / "stack" / "postgres.log").open("a") as log:
-            log.write("something new\n")
         assert following.stdout is not None
-        assert "something new\n" in iter(following.stdout.readline, "")  # PostgreSQL may log a checkpoint before it
+        # Written until it is read: what is there before the command opens the file is not new to it.
+        with written_again_and_again(home / "logs" / "stack" / "postgres.log", "something new\n"):
+            assert "something new\n" in iter(following.stdout.readline, "")  # PostgreSQL may log a checkpoint before it
         following.send_signal(signal.SIGINT)
         assert following.wait(10) == 130
 
