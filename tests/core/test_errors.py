@@ -20,8 +20,8 @@ from lakehouse.core.errors import (
     error_from_dict,
 )
 
-#: The one class that is only a nicer name for its parent.
-INHERITS_ITS_CODE = {"BadSettingError": "ConfigError"}
+#: Classes that are their parent to a program, and a case of their own to the code that catches them.
+INHERITS_ITS_CODE = {"BadSettingError": "ConfigError", "NeedsSparkError": "NotSupportedError"}
 
 
 def tree(kind: type[LakeError] = LakeError) -> Iterator[type[LakeError]]:

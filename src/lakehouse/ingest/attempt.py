@@ -29,7 +29,7 @@ from lakehouse.ingest.schema import SchemaChanges, merge_recorded, plan_schema_c
 from lakehouse.ingest.target import Target, TargetContext
 from lakehouse.tables import native
 from lakehouse.tables.changes import UpsertChanges, UpsertInput, find_changes
-from lakehouse.tables.write import NeedsSparkError
+from lakehouse.tables.write import needs_spark
 
 _MAX_LISTED_FILES = 5
 _FORMAT_NAMES = {"iceberg": "an Iceberg", "hudi": "a Hudi"}
@@ -127,7 +127,7 @@ class IngestAttempt:
     def load(self) -> IngestReport | None:
         """Stage, write and publish the files; None if another writer changed the table meanwhile."""
         if self.request.light and (self.format == "hudi" or self.request.mode == "replace"):
-            raise NeedsSparkError("Writing to a Hudi table" if self.format == "hudi" else "Replacing all rows")
+            raise needs_spark("Writing to a Hudi table" if self.format == "hudi" else "Replacing all rows")
         on_spark = self.info is None or self.format == "hudi" or self.request.mode == "replace"
         if on_spark and not self.request.light:
             self.context.spark.prepare()  # Spark starts while DuckDB reads the files

@@ -21,7 +21,7 @@ from lakehouse.tables.fork import Fork, drop_abandoned, forked
 from lakehouse.tables.native import NativeWriter
 from lakehouse.tables.native_schema import NativeTables
 from lakehouse.tables.spark import STAGED, StatementWriter
-from lakehouse.tables.write import NeedsSparkError, StagedRows, TableWriter, write_with
+from lakehouse.tables.write import StagedRows, TableWriter, needs_spark, write_with
 
 _MAX_ATTEMPTS = 5
 REJECTED_COLUMNS = (
@@ -89,13 +89,13 @@ class IcebergTarget:
         properties: Mapping[str, str],
     ) -> None:
         if self._info is None and (request.partition_by or request.sort_by):
-            raise NeedsSparkError("A partitioned or sorted table")
+            raise needs_spark("A partitioned or sorted table")
         if self._info is None:
             self._native_tables().create(self._table, _as_columns(planned), properties)
             return
         if changes.rewritten or changes.unpartitioned or changes.unsorted:
             column = (*changes.rewritten, *changes.widened)[0]
-            raise NeedsSparkError(f"Changing the column {column.name} of {self._table} to {column.type}")
+            raise needs_spark(f"Changing the column {column.name} of {self._table} to {column.type}")
         new = {name: value for name, value in properties.items() if self._info.properties.get(name) != value}
         if changes or new:
             self._native_tables().change(self._table, _as_columns(changes.added), _as_columns(changes.widened), new)

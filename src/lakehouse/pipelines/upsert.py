@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.errors import SourceError
+from lakehouse.core.errors import NeedsSparkError, SourceError
 from lakehouse.core.names import TableName
 from lakehouse.core.properties import new_table_properties
 from lakehouse.core.quoting import name as quoted
@@ -16,7 +16,7 @@ from lakehouse.core.tables import Column
 from lakehouse.formats.iceberg.metadata import spark_type
 from lakehouse.pipelines import arrow
 from lakehouse.tables.native import NativeWriter
-from lakehouse.tables.write import NeedsSparkError, StagedRows
+from lakehouse.tables.write import StagedRows
 
 if TYPE_CHECKING:
     import pyarrow as pa

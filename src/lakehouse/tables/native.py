@@ -30,7 +30,7 @@ from lakehouse.core.tables import Column
 from lakehouse.engines.duckdb import DuckDB, duckdb_type
 from lakehouse.storage.s3 import error_code, is_remote
 from lakehouse.tables.partition_values import PartitionField, partition_fields, partition_record
-from lakehouse.tables.write import NeedsSparkError, StagedRows
+from lakehouse.tables.write import StagedRows, needs_spark
 
 #: Each thread keeps one open file per partition; above this number, Spark's shuffle creates better files.
 _MAX_PARTITIONS = 256
@@ -109,7 +109,7 @@ class NativeWriter:
                     overwrite.append_data_file(file)
 
     def overwrite(self, rows: StagedRows, columns: Sequence[Column]) -> None:
-        raise NeedsSparkError(f"Replacing all rows of {self._name}")
+        raise needs_spark(f"Replacing all rows of {self._name}")
 
     @contextmanager
     def _load_table(self, columns: Sequence[Column]) -> Iterator[Any]:
@@ -120,7 +120,7 @@ class NativeWriter:
 
         for column in columns:
             if not _FLAT_TYPES.fullmatch(column.type):
-                raise NeedsSparkError(f"Writing the {column.type} {column.name} of {self._name}")
+                raise needs_spark(f"Writing the {column.type} {column.name} of {self._name}")
         fast_commits()
         with ExitStack() as stack:
             stack.enter_context(_explained(self._name))
@@ -129,7 +129,7 @@ class NativeWriter:
                 catalog = stack.enter_context(load_catalog(self._catalog, **self._properties))
                 table = catalog.load_table((self._name.namespace, self._name.table))
             if not table.sort_order().is_unsorted:  # it may use any transform
-                raise NeedsSparkError(f"Writing to {self._name}, which has a sort order,")
+                raise needs_spark(f"Writing to {self._name}, which has a sort order,")
             yield table
 
     def _affected_files(
@@ -145,14 +145,14 @@ class NativeWriter:
         query = f"SELECT list(DISTINCT filename), count(*), count(DISTINCT ({listed})) FROM {matching}"
         files, matches, distinct_keys = self._duckdb.query(query, {}, "ingest").rows()[0]
         if matches != distinct_keys:  # MERGE updates every row that has a key
-            raise NeedsSparkError(f"Updating {self._name}, which has a key twice,")
+            raise needs_spark(f"Updating {self._name}, which has a key twice,")
         return sorted(files or [])
 
     def _write(self, table: Any, query: str, columns: Sequence[Column], rows: StagedRows) -> list[Any]:
         """Write the rows of a query as data files, described for a commit."""
         fields = partition_fields(table, {column.name: column.type for column in columns})
         if fields is None or not self._has_few_partitions(query, fields):
-            raise NeedsSparkError(f"Writing to the partitions of {self._name}")
+            raise needs_spark(f"Writing to the partitions of {self._name}")
         if not is_remote(table.location()):
             folder = local_path(table.location()) / "data"
             folder.mkdir(parents=True, exist_ok=True)
@@ -261,7 +261,7 @@ def _readable_files(table: Any, name: TableName) -> dict[str, Any]:
     tasks = list(table.scan().plan_files())
     merges_on_read = table.properties.get("write.merge.mode", "copy-on-write") != "copy-on-write"
     if merges_on_read or any(task.delete_files for task in tasks) or len(table.specs()) > 1:
-        raise NeedsSparkError(f"Updating {name}, which merges on read or was partitioned anew,")
+        raise needs_spark(f"Updating {name}, which merges on read or was partitioned anew,")
     # DuckDB matches columns by name, which is wrong once a column was renamed, retyped or dropped.
     fields = {field.field_id: (field.name, str(field.field_type)) for field in table.schema().fields}
     if any(
@@ -269,7 +269,7 @@ def _readable_files(table: Any, name: TableName) -> dict[str, Any]:
         for schema in table.schemas().values()
         for field in schema.fields
     ):
-        raise NeedsSparkError(f"Updating {name}, whose columns were changed,")
+        raise needs_spark(f"Updating {name}, whose columns were changed,")
     return {_for_duckdb(task.file.file_path): task.file for task in tasks}
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.core.names import TableName
 from lakehouse.core.properties import new_table_properties
 from lakehouse.core.tables import Column
-from lakehouse.tables.write import NeedsSparkError
+from lakehouse.tables.write import needs_spark
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
@@ -90,4 +90,4 @@ def _type(kind: str) -> Any:
         return plain[kind]
     if decimal := _DECIMAL.fullmatch(kind):
         return types.DecimalType(int(decimal[1]), int(decimal[2]))
-    raise NeedsSparkError(f"A column of the type {kind}")
+    raise needs_spark(f"A column of the type {kind}")

@@ -11,15 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.errors import NeedsSparkError
 from lakehouse.core.tables import Column
 
 
-class NeedsSparkError(NotSupportedError):
-    """An executor cannot make a change that Spark can; it has written nothing."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} needs Spark, and this ingest runs without it.", "Use POST /ingest or lake ingest.")
+def needs_spark(what: str) -> NeedsSparkError:
+    """The error of an executor that cannot make a change."""
+    return NeedsSparkError(f"{what} needs Spark, and this write runs without it.", "Use POST /ingest or lake ingest.")
 
 
 @dataclass(frozen=True)

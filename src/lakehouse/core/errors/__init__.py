@@ -3,7 +3,7 @@
 LakeError
 ├── ConfigError          UnknownChoiceError, NotInstalledError, BadSettingError, HomeError
 ├── BadNameError
-├── NotSupportedError    StatementRefusedError
+├── NotSupportedError    StatementRefusedError, NeedsSparkError
 ├── TableError           NoSuchTableError, NotDroppedError, TableExistsError, WhenError, CommitConflictError, BranchError
 │                        BranchError: NoSuchBranchError, BranchExistsError, BranchProtectedError, BranchConflictError,
 │                        PublishRefusedError, NoSuchCommitError
@@ -33,6 +33,7 @@ from lakehouse.core.errors.base import (
     ConfigError,
     HomeError,
     LakeError,
+    NeedsSparkError,
     NotInstalledError,
     NotSupportedError,
     Retryable,
@@ -137,6 +138,7 @@ __all__ = [
     "MaintenanceRunningError",
     "MediaTypeError",
     "MethodError",
+    "NeedsSparkError",
     "NoSuchBranchError",
     "NoSuchBucketError",
     "NoSuchCommitError",

@@ -85,6 +85,10 @@ class NotSupportedError(LakeError):
     is_user_error = True
 
 
+class NeedsSparkError(NotSupportedError):
+    """A change to a table needs Spark, and was to be made without it; nothing was written."""
+
+
 class StatementRefusedError(NotSupportedError):
     """The statement could lose data, leave the lake or run code; or it is of a kind that the guard does not know."""
 
