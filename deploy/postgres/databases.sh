@@ -12,15 +12,15 @@ done
 # The tables of the SQL catalog, so that Trino works before the lake was first used.
 psql -v ON_ERROR_STOP=1 -U "$POSTGRES_USER" -d lake <<'SQL'
 SET ROLE lake;
-DO $$ DECLARE older INTEGER; found TEXT; BEGIN
+DO $$ DECLARE older INTEGER; copied TEXT; BEGIN
   PERFORM pg_advisory_xact_lock(1818323813);
   CREATE TABLE IF NOT EXISTS lake_schema (version INTEGER NOT NULL PRIMARY KEY);
   older := (SELECT max(version) FROM lake_schema);
   IF coalesce(older, 0) < 2 THEN
     -- The tables of an older release are copied before they are changed.
-    FOR found IN SELECT tablename FROM pg_tables WHERE older IS NOT NULL AND schemaname = current_schema()
+    FOR copied IN SELECT tablename FROM pg_tables WHERE older IS NOT NULL AND schemaname = current_schema()
         AND (starts_with(tablename, 'lake_') OR starts_with(tablename, 'iceberg_')) LOOP
-      EXECUTE format('CREATE TABLE IF NOT EXISTS %I AS TABLE %I', 'backup_v' || older || '_' || found, found);
+      EXECUTE format('CREATE TABLE IF NOT EXISTS %I AS TABLE %I', 'backup_v' || older || '_' || copied, copied);
     END LOOP;
     CREATE TABLE IF NOT EXISTS iceberg_tables (
   catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL, table_name VARCHAR(255) NOT NULL,
