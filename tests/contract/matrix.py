@@ -159,10 +159,9 @@ ICEBERG = Section(
     engines=("spark", "pyiceberg", "duckdb", "trino"),
     gaps={
         ("sqlite", "trino", "*"): "Trino has no driver for SQLite: serve the lake over REST (`lake up rest`)",
-        ("hive", "duckdb", "*"): "DuckDB has no client for a metastore; `lake sql --engine duckdb` reads these tables",
         **{
             (kind, "duckdb", ability): "DuckDB writes Iceberg only through a REST catalog"
-            for kind in ("sqlite", "postgres")
+            for kind in ("sqlite", "postgres", "hive")
             for ability in CHANGES
         },
         **{
@@ -171,25 +170,25 @@ ICEBERG = Section(
                 "duckdb",
                 "travels",
             ): "the printed configuration reads the current snapshot; `lake sql --as-of` reads earlier ones"
-            for kind in ("sqlite", "postgres")
+            for kind in ("sqlite", "postgres", "hive")
         },
         **{
             (
                 "nessie",
                 "duckdb",
-                each,
+                ability,
             ): "Nessie's REST endpoint loses history and first rows (docs/catalogs.md): use it for reading only"
-            for each in CHANGES
+            for ability in CHANGES
         },
         **{
             (
                 kind,
                 "trino",
-                each,
+                ability,
             ): "Trino's DROP there deletes files that branches and tags need: the stack's rules refuse it, and"
             " with it CREATE and ALTER, unless `stack.trino_ownership` is set"
             for kind in ("nessie", "hive")
-            for each in ("creates", "adds a column", "renames", "drops")
+            for ability in ("creates", "adds a column", "renames", "drops")
         },
         ("nessie", "duckdb", "travels"): "Nessie's REST endpoint returns only the newest snapshot",
     },
