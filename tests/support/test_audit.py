@@ -23,6 +23,8 @@ from tests.support.damaged_tables import catalog_of, opened
 from tests.support.light_runs import pyiceberg, run, with_settings
 from tests.support.transaction_pipelines import writing
 
+pytestmark = pytest.mark.slow
+
 DAYS, OTHER = "shop.days", "shop.other"
 
 

@@ -35,6 +35,7 @@ print(rows, most_memory() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["arrow", "parquet"])
 def test_an_export_needs_less_memory_than_its_rows(tmp_path: Path, ending: str) -> None:
     source, target = tmp_path / "source.parquet", tmp_path / f"out.{ending}"

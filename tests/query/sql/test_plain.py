@@ -98,7 +98,7 @@ def duckdb_reader() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.mark.faults
-@settings(max_examples=repetitions(smoke=1_500, full=10_000), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=repetitions(smoke=400, full=10_000), deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=changed())
 def test_what_is_plain_reads_the_same_tables_for_sqlglot_and_for_duckdb(
     duckdb_reader: duckdb.DuckDBPyConnection, text: str
