@@ -184,10 +184,10 @@ class TableBuild:
 
     def _grown_partitions(self, built: Sequence[str]) -> set[str]:
         """The partitions outside of those built that have more rows than before: a replace only adds rows to them."""
-        part = replace(self.context.part(self.table.name, built), without=True)
+        part = Part(self.table.name, self.column)
         now = self.context.rows_by_key(part)
         before = self.context.rows_by_key(part, self.before[0].id) if self.before else {}
-        return {key for key, count in now.items() if count > before.get(key, 0)}
+        return {key for key, count in now.items() if count > before.get(key, 0)} - set(built)
 
     def _quarantine(self, invalid: DataFrame, rules: Sequence[Rule], partitions: Partitions) -> int:
         columns = [self.column] if partitions is not None and self.column in invalid.columns else []

@@ -120,16 +120,11 @@ class RunContext:
         return Part(name, self.pipeline.partition_column(table), partitions.sql_type(), selected)
 
     def rows_by_key(self, part: Part, snapshot: str = "") -> dict[str, int]:
-        """The number of rows of each partition of a part, now or at a snapshot."""
+        """The number of rows of each partition, now or at a snapshot."""
         if self.reads.can_read(part.table):
             return self.reads.rows_by_key(part, snapshot)
-        from pyspark.sql import functions as F
-
         name = spark_tables(self.iceberg).rows(TableName.parse(part.table), snapshot)
         rows = self.spark.sql(f"SELECT * FROM {name}")
-        if part.keys is not None:
-            inside = F.coalesce(self.in_partitions(part.column, part.keys), F.lit(False))
-            rows = rows.where(~inside if part.without else inside)
         return {str(key): count for key, count in rows.groupBy(part.column).count().collect()}
 
     def in_partitions(self, column: str, keys: Sequence[str]) -> Column:

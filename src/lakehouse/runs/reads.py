@@ -34,16 +34,13 @@ class Part:
     kind: str = ""
     """The SQL type of the partition column."""
     keys: Sequence[str] | None = None
-    without: bool = False
-    """The rows in all other partitions instead, also those without a value."""
 
     def select(self, view: str) -> str:
         """A query of these rows from a view of the table."""
         if self.keys is None:
             return view
         literals = [f"CAST({text(key)} AS {self.kind})" for key in self.keys]
-        inside = f"{quoted(self.column)} IN ({', '.join(literals) or 'NULL'})"
-        return f"(SELECT * FROM {view} WHERE {f'({inside}) IS NOT TRUE' if self.without else inside})"
+        return f"(SELECT * FROM {view} WHERE {quoted(self.column)} IN ({', '.join(literals) or 'NULL'}))"
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ class BranchReads:
         return {str(row["key"]) for row in self.query(f"SELECT DISTINCT {column} AS key FROM {{part}}", part=part)}
 
     def rows_by_key(self, part: Part, snapshot: str = "") -> dict[str, int]:
-        """The number of rows of each partition of a part, now or at a snapshot."""
+        """The number of rows of each partition, now or at a snapshot."""
         sql = f"SELECT {quoted(part.column)} AS key, count(*) AS count FROM {{part}} GROUP BY 1"
         return {str(row["key"]): int(row["count"]) for row in self._query(sql, {"part": part}, snapshot)}
 
