@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from lakehouse.core.errors import ServiceUnreachableError
+from lakehouse.process.http_client import reason
 
 #: What http.client raises when a connection fails.
 FAILURES = (OSError, http.client.HTTPException)
@@ -114,12 +115,3 @@ def as_json(body: Mapping[str, Any]) -> Content:
     """A JSON object as the body of a request."""
     data = json.dumps(body).encode()
     return Content("application/json", len(data), lambda: [data])
-
-
-def reason(exc: BaseException) -> str:
-    """Why a connection failed, in a few words."""
-    if isinstance(exc, TimeoutError):
-        return "timeout"
-    if isinstance(exc, OSError) and exc.strerror:
-        return exc.strerror
-    return str(exc) or type(exc).__name__

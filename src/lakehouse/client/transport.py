@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from lakehouse.client.messages import FAILURES, Request, Response, reason
+from lakehouse.client.messages import FAILURES, Request, Response
 from lakehouse.core import __version__
 from lakehouse.core.errors import (
     BadSettingError,
@@ -31,6 +31,7 @@ from lakehouse.core.errors import (
     UnauthorizedError,
     error_from_dict,
 )
+from lakehouse.process.http_client import reason
 
 _CONNECT_TIMEOUT_S = 10.0
 #: Longer than a statement may take by default, so that the service ends it and not the client.

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.errors import BadDeclarationError, RunBlockedError
+from lakehouse.core.errors import BadDeclarationError, NeedsSparkError, RunBlockedError
 from lakehouse.core.tables import Snapshot
 from lakehouse.pipelines.model import Batch, Source, Table
 from lakehouse.quality.checks import run_check
@@ -19,7 +19,7 @@ from lakehouse.runs.context import RunContext, read_batch
 from lakehouse.runs.lineage import changed_since, latest_note, lineage
 from lakehouse.runs.model import TableReport
 from lakehouse.runs.plan import PartitionPlan
-from lakehouse.runs.reads import MAX_ROWS, NeedsSparkError, Part, SmallCheckContext
+from lakehouse.runs.reads import MAX_ROWS, Part, SmallCheckContext
 from lakehouse.runs.schedule import run_concurrently
 from lakehouse.runs.validate import MAX_ROWS as MAX_FEW_ROWS
 from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, validated, validated_few
@@ -186,8 +186,9 @@ class TableBuild:
         """The partitions outside of those built that have more rows than before: a replace only adds rows to them."""
         part = Part(self.table.name, self.column)
         now = self.context.rows_by_key(part)
-        before = self.context.rows_by_key(part, self.before[0].id) if self.before else {}
-        return {key for key, count in now.items() if count > before.get(key, 0)} - set(built)
+        others = now.keys() - set(built)
+        before = self.context.rows_by_key(part, self.before[0].id) if others and self.before else {}
+        return {key for key in others if now[key] > before.get(key, 0)}
 
     def _quarantine(self, invalid: DataFrame, rules: Sequence[Rule], partitions: Partitions) -> int:
         columns = [self.column] if partitions is not None and self.column in invalid.columns else []

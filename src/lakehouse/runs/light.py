@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.catalog import Catalog
-from lakehouse.core.errors import BadDeclarationError, NotSupportedError
+from lakehouse.core.errors import BadDeclarationError
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
 from lakehouse.core.properties import new_table_properties
@@ -23,7 +23,7 @@ from lakehouse.quality.checks import SAMPLE_ROWS, run_checks
 from lakehouse.quality.model import Outcome, Rule
 from lakehouse.runs.build import raise_if_blocked
 from lakehouse.runs.model import TableReport
-from lakehouse.runs.reads import BranchReads, NeedsSparkError, Part, SmallCheckContext
+from lakehouse.runs.reads import BranchReads, Part, SmallCheckContext, only_by_spark
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,7 +79,9 @@ class LightBuild:
     def _refuse_spark_rules(self) -> None:
         for rule in self.table.rules:
             if not rule.sql:
-                raise _needs_spark(f"The rule {rule.name} of {self.table.name}", "Give the rule its condition as sql=…")
+                raise only_by_spark(
+                    f"The rule {rule.name} of {self.table.name}", "Give the rule its condition as sql=…"
+                )
 
     def _validate(self, rows: pa.Table) -> pa.Table:
         """The rows that no quarantine rule rejects; raises RunBlockedError if a blocking rule fails."""
@@ -116,10 +118,7 @@ class LightBuild:
 
     def _check(self, before: Mapping[str, int | None], total: int | None) -> None:
         context = SmallCheckContext(self.reads, Part, self.table.name, before, total, self.now)
-        try:
-            outcomes = run_checks(self.table.name, self.table.checks, context)
-        except NeedsSparkError:
-            raise _needs_spark(f"A check of {self.table.name}", "Write the check with context.query(…)") from None
+        outcomes = run_checks(self.table.name, self.table.checks, context)
         self.outcomes.extend(outcomes)
         raise_if_blocked(outcomes)
 
@@ -127,10 +126,6 @@ class LightBuild:
         commit = self.commit
         notes = {"run": commit.run, "pipeline": commit.pipeline, "author": commit.author, "message": commit.message}
         return {f"lake.{key}": value for key, value in notes.items() if value}
-
-
-def _needs_spark(what: str, hint: str) -> NotSupportedError:
-    return NotSupportedError(f"{what} can be evaluated only by Spark.", f"{hint}, or run without --light.")
 
 
 def _current(iceberg: TableFormat, name: TableName) -> Any:

@@ -8,6 +8,7 @@ from datetime import datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.core.errors import NeedsSparkError
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as quoted
 from lakehouse.core.quoting import text
@@ -92,13 +93,13 @@ class BranchReads:
         return find_spec("duckdb") is not None
 
 
-class NeedsSparkError(Exception):
-    """A check asks for DataFrames, or reads too many rows."""
-
-
 @dataclass(frozen=True)
 class SmallCheckContext:
-    """A CheckContext for portable checks: DuckDB answers their queries."""
+    """A CheckContext for portable checks: DuckDB answers their queries.
+
+    Raises:
+        NeedsSparkError: a check asks for DataFrames, or reads too many rows.
+    """
 
     reads: BranchReads
     parts: Callable[[str], Part]
@@ -110,17 +111,17 @@ class SmallCheckContext:
 
     @property
     def rows(self) -> DataFrame:
-        raise NeedsSparkError
+        raise self._needs_spark()
 
     def table(self, name: str) -> DataFrame:
-        raise NeedsSparkError
+        raise self._needs_spark()
 
     def query(self, sql: str, **tables: str) -> list[dict[str, Any]]:
         named = {"rows": self.name, **tables}
         used = {alias: self.parts(name) for alias, name in named.items() if f"{{{alias}}}" in sql}
         # The partitions of an input are about as large as those that were built from it.
         if not all(part.keys is not None or self.reads.can_read(part.table) for part in used.values()):
-            raise NeedsSparkError
+            raise self._needs_spark()
         return self.reads.query(sql, **used)
 
     def identifier(self, name: str) -> str:
@@ -128,3 +129,11 @@ class SmallCheckContext:
 
     def epoch_seconds(self, timestamp: str) -> str:
         return f"epoch({timestamp})"
+
+    def _needs_spark(self) -> NeedsSparkError:
+        return only_by_spark(f"A check of {self.name}", "Write the check with context.query(…)")
+
+
+def only_by_spark(what: str, hint: str) -> NeedsSparkError:
+    """The error of a rule or check that a run without Spark cannot evaluate."""
+    return NeedsSparkError(f"{what} can be evaluated only by Spark.", f"{hint}, or run without --light.")

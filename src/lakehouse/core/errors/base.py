@@ -86,7 +86,7 @@ class NotSupportedError(LakeError):
 
 
 class NeedsSparkError(NotSupportedError):
-    """A change to a table needs Spark, and was to be made without it; nothing was written."""
+    """A change, a rule or a check needs Spark, and was to be made without it; nothing was written."""
 
 
 class StatementRefusedError(NotSupportedError):
