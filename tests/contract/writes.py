@@ -306,7 +306,7 @@ def _needs_spark() -> Any:
     raise AssertionError("this table is built without Spark")
 
 
-@writes("run", spark=True)
+@writes("run", spark=True, several_tables=True)
 def a_run_replaces_its_partitions(bench: WriteBench) -> None:
     lake = bench.lake
     pipeline = lake.pipelines()["market"]

@@ -240,7 +240,7 @@ def take_state(target: Audited) -> LakeState:
     hudi = {_hudi_name(uri): uri.partition(_HUDI)[0] for uri in files if uri.endswith("/.hoodie/hoodie.properties")}
     for table, folder in hudi.items():
         inside = {uri for uri in files if uri.startswith(f"{folder}/")}
-        instants, timeline = hudi_timeline(folder)
+        instants, timeline = hudi_timeline(target, folder)
         data = {uri for uri in inside if _HUDI not in uri and not uri.endswith(_PARTITION_NOTE)}
         refs["hudi"][table] = json.dumps([instants, sorted((uri, files[uri]) for uri in data)])
         # Its own folder belongs to Hudi; so do the files of instants that are archived.
@@ -356,11 +356,12 @@ def _with_checksum(uri: str) -> str:
 # ---- Hudi -----------------------------------------------------------------------------------------------------------
 
 
-def hudi_timeline(folder: str) -> tuple[list[str], set[str]]:
+def hudi_timeline(target: Audited, folder: str) -> tuple[list[str], set[str]]:
     """The completed instants of a Hudi table, and the files that they wrote."""
     from hudi import HudiTableBuilder
 
-    timeline = HudiTableBuilder.from_base_uri(folder).build().get_timeline()
+    options = _hudi_options(target.properties) if folder.startswith("s3:") else {}
+    timeline = HudiTableBuilder.from_base_uri(folder).with_storage_options(options).build().get_timeline()
     completed = [
         *timeline.get_completed_commits(),
         *timeline.get_completed_deltacommits(),
@@ -372,6 +373,17 @@ def hudi_timeline(folder: str) -> tuple[list[str], set[str]]:
         for stats in (metadata.get("partitionToWriteStats") or {}).values():
             written |= {f"{folder}/{stat['path']}" for stat in stats}
     return sorted(instant.timestamp for instant in completed), written
+
+
+def _hudi_options(properties: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a bucket as hudi-rs takes them, from those of PyIceberg."""
+    return {
+        "aws_endpoint": properties["s3.endpoint"],
+        "aws_region": properties.get("s3.region", "us-east-1"),
+        "aws_access_key_id": properties["s3.access-key-id"],
+        "aws_secret_access_key": properties["s3.secret-access-key"],
+        "aws_allow_http": "true",
+    }
 
 
 def _hudi_name(properties: str) -> str:
