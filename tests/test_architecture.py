@@ -108,6 +108,26 @@ def test_no_test_imports_another_test() -> None:
     assert {str(file): names for file in files if (names := imported_tests(file.read_text()))} == {}
 
 
+def foreign_conftests(text: str, folder: PurePath) -> list[str]:
+    """The imports of a text in a folder below tests/ from the conftest.py of another folder that is not above it."""
+    above = {".".join(("tests", *folder.parts[:depth], "conftest")) for depth in range(len(folder.parts) + 1)}
+    named = [name for name in imported_modules(text) if name.startswith("tests.") and ".conftest." in name]
+    return [name for name in named if name.partition(".conftest.")[0] + ".conftest" not in above]
+
+
+def test_no_test_imports_the_conftest_of_another_folder() -> None:
+    tests = ROOT / "tests"
+    texts = {file.relative_to(tests): file.read_text() for file in tests.rglob("*.py")}
+    assert {path: names for path, text in texts.items() if (names := foreign_conftests(text, path.parent))} == {}
+
+
+def test_an_import_of_another_folders_conftest_is_found() -> None:
+    text = "from tests.http.conftest import Client"
+    assert foreign_conftests(text, PurePath("client")) and foreign_conftests(text, PurePath("support/servers"))
+    assert not foreign_conftests(text, PurePath("http")) and not foreign_conftests(text, PurePath("http/routes"))
+    assert not foreign_conftests("from tests.conftest import LAKE", PurePath("client"))
+
+
 @pytest.mark.parametrize(
     "text",
     [

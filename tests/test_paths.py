@@ -13,8 +13,8 @@ from tools.imports import refreshed, without_implied
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.storage.local import LocalHome
-from tests.rest_catalog.conftest import serving
 from tests.support.call_trace import Trace, trace_lake
+from tests.support.servers.rest_catalog import serving
 from tests.support.tills_pipeline import PIPELINE
 
 ROOT = Path(__file__).parents[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.catalogs.conftest import Bench
+from tests.support.catalog_bench import Bench
 
 from lakehouse.core.errors import BadNameError, BranchExistsError, NoSuchBranchError, NoSuchCommitError
 from lakehouse.core.names import TableName

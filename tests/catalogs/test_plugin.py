@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import CommitFailedException
-from tests.catalogs.conftest import IDS
+from tests.support.catalog_bench import IDS
 from tests.support.threads import at_once
 
 from lakehouse.config.settings import Settings

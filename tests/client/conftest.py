@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.http.conftest import Served, serving
+from tests.support.servers.service import Served, serving
 
 import lakehouse
 from lakehouse.client import RemoteLake

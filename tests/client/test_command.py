@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import LAKE
-from tests.http.conftest import Served, wait_for
+from tests.support.servers.service import Served, wait_for
 
 from lakehouse.cli.app import run
 from lakehouse.client import RemoteLake

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.http.conftest import Client, Served
+from tests.support.servers.service import Client, Served
 
 #: The values in the path of each route, and the status or the error that its examples get. None of them starts Spark.
 EXPECTED: dict[str, tuple[dict[str, str], int | str]] = {

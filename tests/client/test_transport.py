@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow
 import pytest
-from tests.http.conftest import Served, serving
+from tests.support.servers.service import Served, serving
 from tests.support.unreliable_proxy import Unreliable, unreliable
 
 import lakehouse

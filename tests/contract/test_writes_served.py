@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.catalogs.conftest import served_beside
 from tests.conftest import cache_only
 from tests.contract.writes import CASES, WriteBench
-from tests.rest_catalog.conftest import Served
+from tests.support.catalog_bench import served_beside
 from tests.support.repetitions import repetitions
 from tests.support.servers.nessie import nessie_server
+from tests.support.servers.rest_catalog import Served
 from tests.support.servers.s3 import S3Server
 
 from lakehouse.config.load import load_settings

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.catalogs.conftest import nessie_server, served_beside
 from tests.conftest import LAKE
-from tests.rest_catalog.conftest import Served
+from tests.support.catalog_bench import nessie_server, served_beside
 from tests.support.first_catalog import VERSION_1
 from tests.support.servers.nessie import NessieServer
 from tests.support.servers.postgres import Postgres
+from tests.support.servers.rest_catalog import Served
 from tests.support.servers.s3 import S3Server
 from tests.support.small_lake import SmallLake, killed_right_before_its_end, opened
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.http.conftest import Client, Served, Start, serving, wait_for
+from tests.support.servers.service import Client, Served, Start, serving, wait_for
 
 from lakehouse.core.errors import TooManyRequestsError
 from lakehouse.http.audit import AuditLog

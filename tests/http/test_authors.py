@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.http.conftest import Client, ServedPipelines
+from tests.support.servers.service import Client, ServedPipelines
 
 from lakehouse.http import app as application
 from lakehouse.operations import BY_ROUTE

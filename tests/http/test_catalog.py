@@ -6,7 +6,7 @@ import pyarrow
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import ForbiddenError, UnauthorizedError
-from tests.http.conftest import Client, Served
+from tests.support.servers.service import Client, Served
 
 from lakehouse.config.secrets import secrets_of
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow
 import pytest
 from pyarrow import parquet
-from tests.http.conftest import Client, Served, serving
+from tests.support.servers.service import Client, Served, serving
 
 from lakehouse.core.idempotency import IdempotencyStore
 from lakehouse.http.database import ServiceDatabase

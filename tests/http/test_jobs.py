@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from tests.http.conftest import Client, Served, ServedPipelines, Start, wait_for
+from tests.support.servers.service import Client, Served, ServedPipelines, Start, wait_for
 
 
 def upload(client: Client, table: str, content: bytes | Path, **fields: str) -> Any:

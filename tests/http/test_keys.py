@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Command
-from tests.http.conftest import Client, Served
+from tests.support.servers.service import Client, Served
 
 from lakehouse.core.errors import UnauthorizedError
 from lakehouse.http.keys import FILE, KeyRequest, KeyStore

@@ -10,8 +10,8 @@ import psutil
 import pyarrow
 import pytest
 import requests
-from tests.http.conftest import Process, Start, wait_for
 from tests.support.repetitions import repetitions
+from tests.support.servers.service import Process, Start, wait_for
 
 #: Bytes that are sent and received; 2 GB in `make test-faults`.
 SIZE = repetitions(100 << 20, 2 << 30)

@@ -10,8 +10,8 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
-from tests.http.conftest import Client, Served
 from tests.support.repetitions import repetitions
+from tests.support.servers.service import Client, Served
 
 
 @pytest.fixture(scope="module")

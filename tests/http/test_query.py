@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow
 import pytest
 from pyarrow import parquet
-from tests.http.conftest import Client, Served, wait_for
+from tests.support.servers.service import Client, Served, wait_for
 
 from lakehouse.core.names import TableName
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from starlette.routing import Mount
-from tests.http.conftest import Client, Served, serve_app
+from tests.support.servers.service import Client, Served, serve_app
 
 from lakehouse.http.app import create_api
 from lakehouse.http.middleware import Gate

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 from tests.conftest import Command, cache_only
-from tests.http.conftest import Client, Start
+from tests.support.servers.service import Client, Start
 
 import lakehouse
 from lakehouse.config.load import load_settings

@@ -16,7 +16,7 @@ import pyarrow
 import pytest
 import requests
 import sqlglot
-from tests.http.conftest import Client, Served, serve_app, wait_for
+from tests.support.servers.service import Client, Served, serve_app, wait_for
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NoSuchTableError

@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 import requests
 from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
-from tests.http.conftest import Client, Served, running
+from tests.support.servers.service import Client, Served, running
 from tests.support.servers.stack import Stack
 
 from lakehouse.config.profiles import resolve_profile

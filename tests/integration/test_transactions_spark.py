@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Command
-from tests.runs.conftest import lake_with
 from tests.support.ingest_fixture import IngestFixture
+from tests.support.sales_pipeline import lake_with
 
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import TableName

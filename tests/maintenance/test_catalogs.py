@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.catalogs.conftest import Bench, bench, served_beside
 from tests.conftest import cache_only
+from tests.support.catalog_bench import Bench, bench, served_beside
 from tests.support.damaged_tables import FUTURE_DAYS, T, append, create, delete, maintainer
 from tests.support.light_runs import pyiceberg
 from tests.support.servers.nessie import nessie_server

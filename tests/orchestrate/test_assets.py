@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from tests.runs.conftest import shop_of  # noqa: F401 - a fixture
+from tests.support.sales_pipeline import shop_of  # noqa: F401 - a fixture
 
 from lakehouse.cli.run import run_pipeline
 from lakehouse.core.errors import RunBlockedError

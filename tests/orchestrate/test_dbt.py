@@ -9,7 +9,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from tests.runs.conftest import lake_with
+from tests.support.sales_pipeline import lake_with
 
 from lakehouse import open_lake
 from lakehouse.config.load import load_settings

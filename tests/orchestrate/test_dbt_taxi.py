@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import sqlglot
 from sqlglot import exp
-from tests.runs.conftest import lake_with
 from tests.support.frames import assert_same_frame
+from tests.support.sales_pipeline import lake_with
 
 from lakehouse.lake import Lake
 from lakehouse.orchestrate.dbt import PACKAGED_PROJECT

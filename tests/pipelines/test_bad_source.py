@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from tests.runs.conftest import lake_with
+from tests.support.sales_pipeline import lake_with
 
 from lakehouse.core.errors import LakeError, RunBlockedError
 from lakehouse.lake import Lake

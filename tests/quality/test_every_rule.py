@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.runs.conftest import lake_with
+from tests.support.sales_pipeline import lake_with
 
 from lakehouse import quality
 from lakehouse.core.errors import RunBlockedError, UnknownChoiceError

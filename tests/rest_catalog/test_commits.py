@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import requests
-from tests.rest_catalog.conftest import SCHEMA, Served, make_table
 from tests.support.rest_changes import LEADS, properties, set_property
+from tests.support.servers.rest_catalog import SCHEMA, Served, make_table
 
 from lakehouse.core.names import CATALOG, TableName
 from lakehouse.rest_catalog.pointers import Pointers, Swap

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.rest_catalog.conftest import Serve, Served
+from tests.support.servers.rest_catalog import Serve, Served
 
 
 def connected() -> duckdb.DuckDBPyConnection:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.rest_catalog.conftest import Serve, make_table
+from tests.support.servers.rest_catalog import Serve, make_table
 from tests.support.servers.s3 import S3Server
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database

@@ -6,7 +6,7 @@ import threading
 import uuid
 from typing import Any
 
-from tests.rest_catalog.conftest import SCHEMA, Served, make_table
+from tests.support.servers.rest_catalog import SCHEMA, Served, make_table
 
 from lakehouse.core.idempotency import IdempotencyStore, KeyedRequest, store_answer
 from lakehouse.core.names import CATALOG

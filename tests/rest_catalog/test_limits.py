@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import requests
-from tests.rest_catalog.conftest import SCHEMA, TOKEN, Serve, Served, make_table
 from tests.support.rest_changes import HARMLESS, LEADS, properties, set_property
+from tests.support.servers.rest_catalog import SCHEMA, TOKEN, Serve, Served, make_table
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.rest_catalog.errors import RestError

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import requests
-from tests.rest_catalog.conftest import SCHEMA, Serve, Served, make_table
 from tests.support.rest_changes import LEADS, set_property
+from tests.support.servers.rest_catalog import SCHEMA, Serve, Served, make_table
 
 from lakehouse.core.names import TableName
 

@@ -10,7 +10,7 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, NoSuch
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, ViewVersion
-from tests.rest_catalog.conftest import Served
+from tests.support.servers.rest_catalog import Served
 
 from lakehouse.core.names import TableName
 

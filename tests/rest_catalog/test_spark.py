@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.rest_catalog.conftest import Serve, Served
+from tests.support.servers.rest_catalog import Serve, Served
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.lake import Lake

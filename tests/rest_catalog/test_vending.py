@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow.fs import FileSelector, S3FileSystem
-from tests.rest_catalog.conftest import Serve, make_table
 from tests.support.servers.ports import free_port
+from tests.support.servers.rest_catalog import Serve, make_table
 from tests.support.servers.started import wait_until
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import requests
-from tests.rest_catalog.conftest import SCHEMA, Serve, Served, make_table
 from tests.support.rest_changes import HARMLESS, LEADS, properties, set_property
+from tests.support.servers.rest_catalog import SCHEMA, Serve, Served, make_table
 
 
 def test_a_missing_table_is_refused_in_the_protocols_words(served: Served) -> None:

@@ -8,8 +8,8 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.runs.conftest import lake_with
 from tests.support.repetitions import repetitions
+from tests.support.sales_pipeline import lake_with
 
 from lakehouse.core.errors import BadDeclarationError
 from lakehouse.lake import Lake

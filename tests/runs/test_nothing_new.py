@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.runs.conftest import lake_with
+from tests.support.sales_pipeline import lake_with
 from tests.support.transaction_pipelines import opened
 
 from lakehouse.pipelines.files.pipeline import files

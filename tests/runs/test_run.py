@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.runs.conftest import lake_with, without_spark
+from tests.support.sales_pipeline import lake_with, without_spark
 
 from lakehouse.core.errors import BadSettingError, RunBlockedError, RunConflictError
 from lakehouse.lake import Lake

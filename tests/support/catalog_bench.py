@@ -11,11 +11,6 @@ import pytest
 from pyiceberg.catalog import Catalog as PyIceberg
 from pyiceberg.catalog import load_catalog
 from pyiceberg.types import StringType
-from tests.rest_catalog.conftest import Served, serving
-from tests.support.repetitions import repetitions
-from tests.support.servers.nessie import NessieServer, nessie_server
-from tests.support.servers.postgres import Postgres
-from tests.support.spark_process import spark_apart
 
 from lakehouse.catalogs.nessie import NessieCatalog
 from lakehouse.catalogs.overlay import BranchOverlay
@@ -25,6 +20,11 @@ from lakehouse.core.catalog import CatalogContext
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import MAIN
 from lakehouse.core.registry import require
+from tests.support.repetitions import repetitions
+from tests.support.servers.nessie import NessieServer, nessie_server
+from tests.support.servers.postgres import Postgres
+from tests.support.servers.rest_catalog import Served, serving
+from tests.support.spark_process import spark_apart
 
 __all__ = ["nessie_server", "spark_apart"]
 

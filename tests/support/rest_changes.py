@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.rest_catalog.conftest import Served
+from tests.support.servers.rest_catalog import Served
 
 LEADS = "namespaces/crm/tables/leads"
 #: To commit nothing, and to change no property of a namespace, is not wrong.

@@ -8,11 +8,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from tests.rest_catalog.conftest import serving
 from tests.support.light_runs import ONE, TWO, names_in, run
 from tests.support.servers.nessie import NessieServer, nessie_server
 from tests.support.servers.postgres import Postgres
 from tests.support.servers.relay import Relay, relay
+from tests.support.servers.rest_catalog import serving
 from tests.support.transaction_pipelines import opened
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database

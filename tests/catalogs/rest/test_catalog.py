@@ -12,9 +12,9 @@ import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.rest import RestCatalog as PyIcebergClient
 from pyiceberg.types import StringType
-from tests.rest_catalog.conftest import Served, serving
 from tests.support.servers.nessie import NessieServer
 from tests.support.servers.ports import free_port
+from tests.support.servers.rest_catalog import Served, serving
 from tests.support.servers.web import serving as serving_web
 from tests.support.threads import at_once
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from tests.runs.conftest import without_spark
+from tests.support.sales_pipeline import without_spark
 from tests.support.servers.postgres import Postgres
 
 from lakehouse.core.raw import LocalRawArea

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 from pyspark.sql import SparkSession
-from tests.runs.conftest import lake_with
+from tests.support.sales_pipeline import lake_with
 from tests.support.servers.web import serving
 from tests.support.taxi_trips import PUBLISHED, published
 
