@@ -1,0 +1,152 @@
+"""Compare DuckDB with the record, without a JVM: `python -m tests.support.conformance.check [--all] [group or part of a statement]`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lakehouse.config.load import load_settings
+from lakehouse.core.errors import LakeError, NotSupportedError
+from lakehouse.lake import Lake
+from lakehouse.lake.assemble import assemble
+from tests.support.conformance.answers import Recorded, load
+from tests.support.conformance.canonical import Answer, answer_of, difference
+from tests.support.conformance.values import make_edge_lake
+
+SAME, TO_SPARK, AT_RUN_TIME, DIFFERS = "same", "to Spark", "to Spark at run time", "differs"
+#: Errors of DuckDB while it runs a statement, after which `auto` lets Spark run it.
+_AT_RUN_TIME = re.compile(r"Out of Range Error|Conversion Error|Out of Memory Error|Invalid Input Error")
+#: How often the rows of a statement are halved to find those for which DuckDB has an answer.
+_HALVINGS = 4
+_SHOWN = 20
+
+
+@dataclass
+class Totals:
+    """The outcomes of the statements of a group."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    values: int = 0
+    """How many values were compared."""
+    differences: list[str] = field(default_factory=list)
+
+    def add(self, recorded: Recorded, outcome: str, detail: str) -> None:
+        self.outcomes[f"{outcome} ({detail.partition(':')[0]})" if outcome == DIFFERS else outcome] += 1
+        if outcome == DIFFERS:
+            self.differences.append(f"{recorded.sql}\n    {detail}")
+        elif outcome == SAME and recorded.answer:
+            self.values += sum(map(len, recorded.answer.rows))
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.outcomes.items()))
+        return f"{sum(self.outcomes.values())} statements: {counts} ({self.values} values)"
+
+
+def compare(lake: Lake, recorded: Recorded) -> tuple[str, str]:
+    """What DuckDB makes of a statement, and the difference if there is one."""
+    try:
+        got = answer_of(lake.sql(recorded.sql, engine="duckdb"))
+    except NotSupportedError as refusal:
+        return TO_SPARK, refusal.message
+    except LakeError as error:
+        if recorded.answer is None:
+            return SAME, ""
+        if not fails_at_run_time(error):
+            return DIFFERS, f"error: {error.message.splitlines()[0]}"
+        return _in_parts(lake, recorded, error.message.splitlines()[0])
+    if recorded.answer is None:
+        return DIFFERS, f"answer: Spark refuses it, got {got.rows[:1]}"
+    detail = difference(recorded.answer, got, close=recorded.mode == "close", sets=recorded.mode == "sets")
+    return (DIFFERS, detail) if detail else (SAME, "")
+
+
+def fails_at_run_time(error: LakeError) -> bool:
+    """Whether DuckDB failed while it ran a statement, so that Spark runs it."""
+    return bool(_AT_RUN_TIME.search(error.message))
+
+
+def _in_parts(lake: Lake, recorded: Recorded, error: str) -> tuple[str, str]:
+    """Compare the rows for which DuckDB does not fail; a statement of which all rows fail is of no use."""
+    assert recorded.answer is not None
+    compared, detail = 0, ""
+    if recorded.sql.startswith("select id, ") and recorded.answer.rows:
+        ids = [row[0] for row in recorded.answer.rows]
+        compared, detail = _compare_rows(lake, recorded, min(ids), max(ids) + 1, _HALVINGS)
+    if detail:
+        return DIFFERS, detail
+    return (AT_RUN_TIME, "") if compared else (DIFFERS, f"error: for every row: {error}")
+
+
+def _compare_rows(lake: Lake, recorded: Recorded, start: int, end: int, halvings: int) -> tuple[int, str]:
+    """How many rows in a range of ids were compared, and the first difference."""
+    if not halvings or end - start < 2:
+        return 0, ""
+    compared, middle = 0, (start + end) // 2
+    further = "and" if " where " in recorded.sql else "where"
+    for low, high in ((start, middle), (middle, end)):
+        try:
+            got = answer_of(lake.sql(f"{recorded.sql} {further} id >= {low} and id < {high}", engine="duckdb"))
+        except NotSupportedError as refusal:
+            return 0, f"error: refused with a filter: {refusal.message}"
+        except LakeError:
+            within, detail = _compare_rows(lake, recorded, low, high, halvings - 1)
+        else:
+            within, detail = high - low, difference(_rows_with_ids(recorded, low, high), got)
+        if detail:
+            return compared, detail
+        compared += within
+    return compared, ""
+
+
+def _rows_with_ids(recorded: Recorded, low: int, high: int) -> Answer:
+    assert recorded.answer is not None
+    return Answer(recorded.answer.columns, [row for row in recorded.answer.rows if low <= row[0] < high])
+
+
+def compare_all(lake: Lake, statements: Iterable[Recorded]) -> dict[str, Totals]:
+    """The totals by group."""
+    totals: dict[str, Totals] = defaultdict(Totals)
+    for recorded in statements:
+        totals[recorded.group].add(recorded, *compare(lake, recorded))
+    return dict(totals)
+
+
+def main() -> None:
+    """Print the totals and the first differences of each group."""
+    parser = argparse.ArgumentParser(prog="python -m tests.support.conformance.check", description=__doc__)
+    parser.add_argument("part", nargs="?", default="", help="a group, or text within the statements (default: all)")
+    parser.add_argument(
+        "--all", action="store_true", help=f"print all differences, not the first {_SHOWN} of each group"
+    )
+    parser.add_argument("--refused", action="store_true", help="print what goes to Spark, with the reason")
+    options = parser.parse_args()
+    groups = {recorded.group for recorded in load().statements}
+    part = options.part
+    chosen = [
+        recorded
+        for recorded in load().statements
+        if (recorded.group == part if part in groups else part.lower() in recorded.sql.lower())
+    ]
+    with (
+        tempfile.TemporaryDirectory(prefix="lake-conformance-") as folder,
+        assemble(load_settings({"home": make_edge_lake(Path(folder) / "lake")})) as lake,
+    ):
+        if options.refused:
+            for recorded in chosen:
+                outcome, reason = compare(lake, recorded)
+                if outcome == TO_SPARK:
+                    print(f"{recorded.sql}\n    {reason}")  # noqa: T201 - a command
+            return
+        for group, totals in compare_all(lake, chosen).items():
+            print(f"{group}: {totals}")  # noqa: T201 - a command
+            for text in totals.differences[: None if options.all else _SHOWN]:
+                print(f"  {text}")  # noqa: T201 - a command
+
+
+if __name__ == "__main__":
+    main()

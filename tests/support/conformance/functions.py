@@ -1,0 +1,466 @@
+"""Statements with functions: all of Spark's with one and two columns of every type, and the usual calls with their literals."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+
+from tests.support.conformance.examples import LEFT_OUT
+from tests.support.conformance.statements import Question
+from tests.support.conformance.values import TYPES
+
+#: Functions that make rows, or of large numbers so much text or so many elements that memory ends.
+_LARGE = (
+    "explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple sequence repeat space lpad rpad array_repeat"
+    " format_number range schema_of_json schema_of_csv from_json from_csv raise_error assert_true bitmap_construct_agg bitmap_or_agg"
+).split()
+#: Aggregates whose answer depends on the order of rows, which Spark does not determine, or that are approximate.
+_UNDETERMINED = "first first_value last last_value any_value mode max_by min_by approx_count_distinct count_min_sketch hll_sketch_agg histogram_numeric".split()
+_SKIPPED = {*_LARGE, *_UNDETERMINED, *" ".join(LEFT_OUT.values()).split()}
+_NESTED_COLUMNS = ("ai", "sa", "ad", "ms", "st")
+#: Types of the columns that functions of two values are tried with.
+_OF_TWO = ("boolean", "int", "bigint", "double", "decimal(18,4)", "string", "binary", "date", "timestamp")
+#: Rows of `edge.pairs` without extreme values, of which functions of two values make numbers and dates out of range.
+_MILD = "id < 64"
+
+
+def of_one_value(functions: Sequence[str]) -> Iterator[Question]:
+    """Each function with a column of each type. Spark refuses most of them."""
+    for name, kind in itertools.product(_names(functions), TYPES):
+        yield Question("functions of one value", (f"{name}({kind.of(kind.column)})",), kind.table)
+    for name, column in itertools.product(_names(functions), _NESTED_COLUMNS):
+        yield Question("functions of one value", (f"{name}({column})",), "nested")
+
+
+def of_two_values(functions: Sequence[str]) -> Iterator[Question]:
+    """Each function with columns of each pair of types."""
+    kinds = [kind for kind in TYPES if kind.name in _OF_TWO]
+    for name, left, right in itertools.product(_names(functions), kinds, kinds):
+        yield Question("functions of two values", (f"{name}(l_{left.column}, r_{right.column})",), "pairs", _MILD)
+
+
+def _names(functions: Sequence[str]) -> list[str]:
+    return [name for name in functions if re.fullmatch(r"[a-z]\w*", name) and name not in _SKIPPED]
+
+
+def usual_calls() -> Iterator[Question]:
+    """The functions that statements use most, with literals."""
+    for table, calls in _USUAL.items():
+        for call in filter(None, map(str.strip, calls.splitlines())):
+            yield Question("usual calls", (call,), table)
+    yield from _calls_of_times()
+    for aggregate, column in itertools.product(_AGGREGATES, ("bo", "i", "bi", "d", "f", "d5", "d18", "d3818")):
+        call = re.sub(r"\bx\b", column, aggregate)
+        yield Question("aggregates", (call,), "numbers", "id between 6 and 14", aggregate=True)
+
+
+def _calls_of_times() -> Iterator[Question]:
+    """Dates and times with each unit and each pattern."""
+    units = "year quarter month week day hour minute second millisecond microsecond".split()
+    extracted = "year yearofweek quarter month week day dow dayofweek dayofweek_iso doy hour minute second".split()
+    for unit, call in itertools.product(
+        (*units, "bad"), ("date_trunc('{}', ts)", "trunc(da, '{}')", "date_trunc('{}', da)")
+    ):
+        yield Question("usual calls", (call.format(unit),), "times")
+    for unit, column in itertools.product(extracted, ("ts", "da", "tn")):
+        yield Question("usual calls", (f"extract({unit} from {column})",), "times")
+    for unit in units:
+        yield Question("usual calls", (f"timestampadd({unit}, 3, ts)",), "times", "id between 6 and 20")
+        yield Question("usual calls", (f"timestampdiff({unit}, ts, timestamp'2020-02-29 12:30:45')",), "times")
+    for pattern in _DATE_PATTERNS:
+        yield Question("usual calls", (f"date_format(ts, '{pattern}')",), "times")
+        yield Question("usual calls", (f"to_timestamp(s, '{pattern}')",), "texts")
+
+
+_DATE_PATTERNS = (
+    "yyyy-MM-dd", "yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd HH:mm", "yyyyMMdd", "dd/MM/yyyy", "d.M.yy", "MMM d, yyyy", "MMMM yyyy", "EEE", "EEEE", "D", "Q", "yyyy", "MM",
+    "hh:mm a", "HH:mm:ss.SSS", "ss.SSSSSS", "yyyy-MM-dd''T''HH:mm:ss", "G", "X", "z", "k",
+)  # fmt: skip
+_AGGREGATES = (
+    "sum(x)", "avg(x)", "min(x)", "max(x)", "count(x)", "count(distinct x)", "sum(distinct x)", "stddev(x)", "stddev_pop(x)", "variance(x)", "var_pop(x)",
+    "skewness(x)", "kurtosis(x)", "median(x)", "percentile(x, 0.3)", "percentile_approx(x, 0.5)", "corr(x, id)", "covar_samp(x, id)", "covar_pop(x, id)", "bit_xor(x)",
+    "collect_list(x)", "collect_set(x)", "bool_or(x)", "every(x)", "count_if(x)", "try_sum(x)", "max_by(x, id)", "min_by(id, x)", "approx_count_distinct(x)", "regr_slope(x, id)",
+    "sum(x) filter (where id > 8)", "percentile_cont(0.25) within group (order by x)", "percentile_disc(0.5) within group (order by x desc)",
+)  # fmt: skip
+
+_USUAL = {
+    "times": """
+        add_months(da, 1)
+        add_months(da, -1)
+        add_months(ts, 13)
+        date_add(da, -1)
+        date_sub(da, -1)
+        datediff(da, date'2020-03-01')
+        datediff(ts, '2020-03-01')
+        months_between(ts, timestamp'2020-02-29 12:30:45')
+        months_between(da, date'2020-02-29', false)
+        next_day(da, 'Mon')
+        next_day(da, 'bad')
+        last_day(da)
+        from_utc_timestamp(ts, 'America/New_York')
+        from_utc_timestamp(ts, 'Europe/Berlin')
+        from_utc_timestamp(ts, 'Asia/Kolkata')
+        to_utc_timestamp(ts, 'Europe/Berlin')
+        to_utc_timestamp(ts, 'America/New_York')
+        convert_timezone('UTC', 'Europe/Berlin', tn)
+        unix_timestamp(ts)
+        to_unix_timestamp(da)
+        unix_date(da)
+        unix_micros(ts)
+        unix_millis(ts)
+        unix_seconds(ts)
+        weekofyear(da)
+        weekday(da)
+        dayofweek(ts)
+        dayofyear(da)
+        date_part('seconds', ts)
+        date_part('week', da)
+        to_date(ts)
+        date(ts)
+        to_timestamp(da)
+        timestamp(da)
+        make_date(year(da), month(da), 1)
+        make_date(year(da), 2, 30)
+        make_timestamp(2020, month(da), day(da), 1, 2, 3.5)
+        date_from_unix_date(day(da))
+        timestamp_seconds(day(da))
+        timestamp_millis(hour(ts))
+        from_unixtime(day(da) * 86400)
+        from_unixtime(day(da) * 86400, 'yyyy/MM/dd')
+        ts - timestamp'2020-02-29 12:30:45'
+        da - date'2020-02-29'
+        da between '2020-01-01' and '2020-12-31'
+        ts >= '2020-02-29'
+        ts = '2020-02-29 12:30:45.123456'
+        da = '2020-2-29'
+        da in ('2020-02-29', '1970-01-01')
+        greatest(da, date'2000-01-01')
+        least(ts, tn)
+        coalesce(da, date'1970-01-01')
+        cast(ts as date) = da
+        date_format(da, 'yyyy')
+        string(ts)
+        concat(da, ' ', ts)
+        hash(da)
+        hash(ts)
+        xxhash64(da)
+        typeof(ts)
+        window(ts, '1 hour').start
+    """,
+    "texts": r"""
+        substring(s, 1, 2)
+        substring(s, 0, 2)
+        substring(s, -3, 2)
+        substring(s, 2)
+        substr(s, 5, -1)
+        left(s, 2)
+        right(s, 2)
+        instr(s, 'a')
+        locate('a', s, 2)
+        position('b' in s)
+        lpad(s, 5, '*')
+        rpad(s, 5, 'xy')
+        lpad(s, 3)
+        repeat(s, 2)
+        repeat(s, -1)
+        replace(s, 'a', 'bb')
+        replace(s, 'a')
+        translate(s, 'abc', 'xy')
+        split(s, '[ab]')
+        split(s, ',', 2)
+        split(s, '')
+        split(s, '-')[1]
+        split_part(s, '-', 2)
+        split_part(s, '-', -1)
+        regexp_replace(s, '[0-9]+', '#')
+        regexp_replace(s, '(\\w)(\\d)', '$2$1')
+        regexp_extract(s, '(\\d+)-(\\d+)', 1)
+        regexp_extract(s, '\\d+', 0)
+        regexp_extract_all(s, '\\d+', 0)
+        regexp_count(s, '\\d')
+        regexp_instr(s, '\\d')
+        regexp_substr(s, '\\d+')
+        regexp_like(s, '^\\s*\\d+')
+        s rlike '^[a-z]+$'
+        s rlike '(?i)SPARK'
+        s rlike '\\p{L}'
+        s rlike '\\bSQL\\b'
+        concat(s, 'x')
+        concat_ws('-', s, 'x', null)
+        trim(s)
+        ltrim(s)
+        rtrim(s)
+        trim(both 'a' from s)
+        trim(leading '0' from s)
+        btrim(s, 'a ')
+        upper(s)
+        lower(s)
+        initcap(s)
+        length(s)
+        char_length(s)
+        bit_length(s)
+        octet_length(s)
+        ascii(s)
+        reverse(s)
+        soundex(s)
+        levenshtein(s, 'abc')
+        substring_index(s, '-', 2)
+        substring_index(s, '-', -1)
+        overlay(s placing '_' from 2)
+        format_string('%s-%d', s, 1)
+        md5(s)
+        sha1(s)
+        sha2(s, 256)
+        crc32(s)
+        base64(s)
+        hex(s)
+        unhex(s)
+        encode(s, 'UTF-8')
+        decode(encode(s, 'UTF-16BE'), 'UTF-16BE')
+        get_json_object(s, '$.a')
+        get_json_object(s, '$.b[1]')
+        from_json(s, 'a int, b array<int>')
+        json_array_length(s)
+        parse_url(s, 'HOST')
+        parse_url(s, 'QUERY', 'q')
+        contains(s, 'a')
+        startswith(s, 'a')
+        endswith(s, 'b')
+        find_in_set(s, 'a,b,abc')
+        nullif(s, '')
+        nvl(s, 'none')
+        nvl2(s, 1, 2)
+        ifnull(s, 'x')
+        coalesce(s, 1)
+        isnull(s)
+        s = 1
+        s = 1.5
+        s > 0
+        s in (1, 2)
+        s = true
+        s between 1 and 10
+        s + 1
+        s || 1
+        -s
+        s > 'a'
+        greatest(s, 'b')
+        least(s, 'b')
+        if(s > 'a', s, 'z')
+        case s when 'a' then 1 when '1' then 2 else 0 end
+        decode(s, 'a', 1, 'A', 2, 0)
+        to_date(s)
+        to_date(s, 'yyyy-MM-dd')
+        to_timestamp(s)
+        date(s)
+        year(s)
+        date_add(s, 1)
+        datediff(s, '2020-01-01')
+        unix_timestamp(s)
+        unix_timestamp(s, 'yyyy-MM-dd')
+        try_to_timestamp(s)
+        int(s)
+        double(s)
+        boolean(s)
+        to_number(s, '999')
+        try_to_number(s, '999.9')
+        conv(s, 16, 10)
+        str_to_map(s, ',', ':')
+        sentences(s)
+        mask(s)
+        luhn_check(s)
+        hash(s)
+        xxhash64(s)
+        url_encode(s)
+        char(ascii(s))
+        elt(2, s, 'b')
+        typeof(s)
+        size(split(s, ' '))
+        array(s, 'x')
+        map('k', s)
+        struct(s, 1)
+        named_struct('a', s)
+    """,
+    "numbers": """
+        round(d)
+        round(d, 1)
+        round(d, -1)
+        round(f, 2)
+        round(d18)
+        round(d18, 2)
+        round(d18, -1)
+        round(i, -1)
+        bround(d, 1)
+        bround(d18)
+        ceil(d)
+        ceil(d18)
+        ceil(d18, 1)
+        floor(d)
+        floor(d18)
+        floor(bi)
+        format_number(d, 2)
+        format_number(bi, 0)
+        pmod(i, 3)
+        pmod(d, 2.5D)
+        mod(i, -3)
+        i % 3
+        power(d, 2)
+        pow(i, 2)
+        log(2, d)
+        ln(d)
+        log10(d)
+        sqrt(d)
+        exp(d)
+        sign(d)
+        abs(i)
+        abs(d18)
+        -i
+        -d18
+        greatest(i, bi, 3)
+        least(d, i)
+        nvl2(i, 'a', 'b')
+        nanvl(d, 0.0D)
+        isnan(d)
+        bin(bi)
+        hex(bi)
+        shiftleft(i, 2)
+        shiftright(i, 1)
+        shiftrightunsigned(i, 1)
+        width_bucket(d, 0, 10, 5)
+        hash(i)
+        hash(d)
+        hash(d18)
+        xxhash64(i)
+        xxhash64(d)
+        to_char(d18, '999.99')
+        string(d)
+        string(f)
+        string(d3818)
+        concat(i, d)
+        i = '1'
+        d = '1.5'
+        d18 = 1.5
+        d18 * 1.5
+        d18 / 3
+        d5 * d5
+        d5 / d5
+        d38 + 1
+        d3818 * d3818
+        i / 2
+        i / 0
+        bi div 0
+        i in (1, 2.5)
+        d in (1, 'x')
+        if(bo, 1, 2.5)
+        case when bo then i else d18 end
+        i between 1 and 10.5
+        bo and i > 0
+        cast(i as string) || 'x'
+        factorial(i)
+        typeof(d18 * d5)
+        typeof(i + 1.5)
+        bit_count(i)
+        bit_get(i, 1)
+        cast(d as decimal(10,2))
+        cast(bi as decimal(10,2))
+        cast(i as timestamp)
+        try_add(i, 1)
+        try_divide(i, 0)
+        try_multiply(bi, 2)
+        try_subtract(i, 1)
+        positive(i)
+        negative(d)
+        rint(d)
+        degrees(d)
+        radians(d)
+        sin(d)
+        cos(d)
+        tan(d)
+        atan2(d, 1)
+        cbrt(d)
+        expm1(d)
+        hypot(d, 3)
+    """,
+    "nested": r"""
+        ai[0]
+        ai[5]
+        ai[-1]
+        element_at(ai, 1)
+        element_at(ai, -1)
+        get(ai, 0)
+        ms['a']
+        element_at(ms, 'a')
+        st.a
+        st.b
+        size(ai)
+        cardinality(ms)
+        array_size(ai)
+        array_contains(ai, 1)
+        array_position(ai, 1)
+        slice(ai, 2, 2)
+        slice(ai, -1, 1)
+        sort_array(ai)
+        sort_array(ai, false)
+        sort_array(ad)
+        array_sort(sa)
+        array_sort(ai)
+        array_sort(ai, (x, y) -> y - x)
+        array_distinct(ai)
+        array_distinct(ad)
+        array_union(ai, array(1, 9))
+        array_intersect(ai, array(1, 9))
+        array_except(ai, array(1, 9))
+        array_remove(ai, 1)
+        array_join(sa, '-')
+        array_join(sa, '-', '?')
+        array_max(ai)
+        array_max(ad)
+        array_min(sa)
+        concat(ai, ai)
+        flatten(array(ai, ai))
+        reverse(ai)
+        transform(ai, x -> x + 1)
+        transform(ai, (x, i) -> x + i)
+        filter(ai, x -> x > 1)
+        filter(ai, (x, i) -> i > 0)
+        exists(ai, x -> x > 1)
+        forall(ai, x -> x > 1)
+        aggregate(ai, 0, (a, x) -> a + x)
+        reduce(ai, 0, (a, x) -> a + coalesce(x, 0))
+        zip_with(ai, ai, (x, y) -> x * y)
+        arrays_zip(ai, sa)
+        arrays_overlap(ai, array(1))
+        array_append(ai, 9)
+        array_prepend(ai, 9)
+        array_insert(ai, 2, 9)
+        array_compact(ai)
+        array_repeat(ai, 2)
+        map_keys(ms)
+        map_values(ms)
+        map_entries(ms)
+        map_contains_key(ms, 'a')
+        map_concat(ms, map('z', 9))
+        map_filter(ms, (k, v) -> v > 1)
+        transform_values(ms, (k, v) -> v + 1)
+        transform_keys(ms, (k, v) -> concat(k, 'x'))
+        map_from_arrays(array('a', 'b'), array(1, 2))
+        to_json(st)
+        to_json(ms)
+        to_json(ai)
+        ai = array(1)
+        st = struct(1, 'x')
+        ai < array(2)
+        string(ai)
+        string(st)
+        string(ms)
+        hash(ai)
+        sequence(1, 5)
+        sequence(5, 1)
+        sequence(1, 10, 3)
+        typeof(ms)
+        coalesce(ai, array())
+        if(ai is null, array(0), ai)
+        array(ai, ai)
+        struct(ai, ms)
+    """,
+}
