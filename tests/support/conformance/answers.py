@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +13,7 @@ from typing import Any
 
 from tests.support.conformance.canonical import Answer
 
+_SHAPE = re.compile(r"select (?P<id>id, )?(?P<expressions>.*?)(?P<rest> from edge\.\w+(?: where .*)?)?", re.DOTALL)
 FILE = Path(__file__).parent / "spark_answers.jsonl.gz"
 
 
@@ -25,6 +27,33 @@ class Recorded:
     """None if Spark refuses the statement."""
     mode: str = ""
     """How to compare: `close`, `sets` or, exactly, an empty string."""
+
+    @property
+    def source(self) -> str:
+        """What statements have in common that can be asked as one, if there is such a thing."""
+        shape = _SHAPE.fullmatch(self.sql)
+        return (
+            f"{shape['id'] or ''}{shape['rest'] or ' literals'}"
+            if shape and self.group != "examples" and self.answer
+            else ""
+        )
+
+    @property
+    def expressions(self) -> str:
+        shape = _SHAPE.fullmatch(self.sql)
+        assert shape is not None
+        return shape["expressions"]
+
+    @property
+    def numbered(self) -> int:
+        """How many columns come before those of the expressions: `id` or none."""
+        return int(self.sql.startswith("select id, "))
+
+    def select(self, expressions: str) -> str:
+        """The same statement with other expressions."""
+        shape = _SHAPE.fullmatch(self.sql)
+        assert shape is not None
+        return f"select {shape['id'] or ''}{expressions}{shape['rest'] or ''}"
 
     def to_json(self) -> dict[str, Any]:
         line: dict[str, Any] = {"group": self.group, "sql": self.sql, "mode": self.mode}

@@ -6,7 +6,7 @@ import argparse
 import re
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,8 @@ SAME, TO_SPARK, AT_RUN_TIME, DIFFERS = "same", "to Spark", "to Spark at run time
 _AT_RUN_TIME = re.compile(r"Out of Range Error|Conversion Error|Out of Memory Error|Invalid Input Error")
 #: How often the rows of a statement are halved to find those for which DuckDB has an answer.
 _HALVINGS = 4
+#: Expressions of different statements that are compared by one.
+_BATCH = 16
 _SHOWN = 20
 
 
@@ -59,6 +61,8 @@ def compare(lake: Lake, recorded: Recorded) -> tuple[str, str]:
         if not fails_at_run_time(error):
             return DIFFERS, f"error: {error.message.splitlines()[0]}"
         return _in_parts(lake, recorded, error.message.splitlines()[0])
+    except (OverflowError, ValueError) as error:
+        return DIFFERS, f"error: Python cannot read the answer: {error}"
     if recorded.answer is None:
         return DIFFERS, f"answer: Spark refuses it, got {got.rows[:1]}"
     detail = difference(recorded.answer, got, close=recorded.mode == "close", sets=recorded.mode == "sets")
@@ -93,7 +97,7 @@ def _compare_rows(lake: Lake, recorded: Recorded, start: int, end: int, halvings
             got = answer_of(lake.sql(f"{recorded.sql} {further} id >= {low} and id < {high}", engine="duckdb"))
         except NotSupportedError as refusal:
             return 0, f"error: refused with a filter: {refusal.message}"
-        except LakeError:
+        except (LakeError, OverflowError, ValueError):
             within, detail = _compare_rows(lake, recorded, low, high, halvings - 1)
         else:
             within, detail = high - low, difference(_rows_with_ids(recorded, low, high), got)
@@ -108,12 +112,46 @@ def _rows_with_ids(recorded: Recorded, low: int, high: int) -> Answer:
     return Answer(recorded.answer.columns, [row for row in recorded.answer.rows if low <= row[0] < high])
 
 
+# ---- many at once -----------------------------------------------------------------------------------------------
+
+
 def compare_all(lake: Lake, statements: Iterable[Recorded]) -> dict[str, Totals]:
     """The totals by group."""
     totals: dict[str, Totals] = defaultdict(Totals)
+    batches: dict[tuple[str, str], list[Recorded]] = defaultdict(list)
     for recorded in statements:
-        totals[recorded.group].add(recorded, *compare(lake, recorded))
+        batches[recorded.group, recorded.source].append(recorded)
+    for (group, source), together in batches.items():
+        size = _BATCH if source else 1
+        for start in range(0, len(together), size):
+            for recorded, (outcome, detail) in _compare_batch(lake, together[start : start + size]):
+                totals[group].add(recorded, outcome, detail)
     return dict(totals)
+
+
+def _compare_batch(lake: Lake, together: Sequence[Recorded]) -> Iterator[tuple[Recorded, tuple[str, str]]]:
+    """Compare by one statement that selects the expressions of all, or by several if DuckDB does not answer it."""
+    if len(together) == 1:
+        yield together[0], compare(lake, together[0])
+        return
+    selected = ", ".join(recorded.expressions for recorded in together)
+    try:
+        whole = answer_of(lake.sql(together[0].select(selected), engine="duckdb"))
+    except (LakeError, OverflowError, ValueError):
+        middle = len(together) // 2
+        yield from _compare_batch(lake, together[:middle])
+        yield from _compare_batch(lake, together[middle:])
+        return
+    numbered = together[0].numbered
+    place = numbered
+    for recorded in together:
+        assert recorded.answer is not None
+        width = len(recorded.answer.columns) - numbered
+        places = [*range(numbered), *range(place, place + width)]
+        place += width
+        got = Answer([whole.columns[at] for at in places], [[row[at] for at in places] for row in whole.rows])
+        detail = difference(recorded.answer, got, recorded.mode == "close", sets=recorded.mode == "sets")
+        yield recorded, (DIFFERS, detail) if detail else (SAME, "")
 
 
 def main() -> None:
