@@ -206,5 +206,8 @@ def _spark(settings: Settings, deep: bool) -> Finding:
     if settings.spark.master != WARM:
         return Finding("spark", "ok", f"{settings.spark.master} (not tested; use lake doctor --deep)")
     health = spark_daemon(settings).health()
+    if health and not health["answers"]:
+        hint = "Wait until its work is done, or replace it: lake down spark. Its log: lake logs spark"
+        return Finding("spark", "warn", f"process {health['pid']} runs, but Spark does not answer", hint)
     state = f"running, process {health['pid']}" if health else "not running; it starts on first use"
     return Finding("spark", "ok", state)

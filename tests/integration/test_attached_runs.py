@@ -198,7 +198,7 @@ CLOSED = """
 from lakehouse import open_lake
 from py4j.finalizer import ThreadSafeFinalizer
 for _ in range(3):
-    with open_lake() as lake, lake._components.attached.own({}) as spark:
+    with open_lake() as lake, lake._components.session.own({}) as spark:
         spark.range(3).selectExpr("id * 2").collect()
         gateway = spark._sc._gateway
         own = len(ThreadSafeFinalizer.finalizers) + len(gateway._gateway_client.finalizer_deque)

@@ -101,7 +101,8 @@ def status(context: Context) -> None:
     url = f"unix:{LocalHome(settings.home).run / 'spark.sock'}"
     rows: list[tuple[object, ...]] = [(_SPARK, "stopped", None, None, None)]
     if health is not None:
-        rows = [(_SPARK, "running", url, health["pid"], _memory_mb(health["pid"]))]
+        state = "running" if health["answers"] else "not answering"
+        rows = [(_SPARK, state, url, health["pid"], _memory_mb(health["pid"]))]
     statuses = native.status(settings)
     rows += [(status.service, status.state, status.url, status.pid, status.memory_mb) for status in statuses]
     show_rows(_COLUMNS, rows, context.output)
@@ -121,15 +122,21 @@ def _memory_mb(pid: int) -> int | None:
     return memory_mb(pid)
 
 
-@command("lake logs trino\nlake logs -f nessie postgres")
+@command("lake logs spark\nlake logs trino\nlake logs -f nessie postgres")
 @services_argument
 @click.option("-n", "--lines", default=50, metavar="N", help="Number of lines per service (default: 50).")
 @click.option("-f", "--follow", is_flag=True, help="Continue with new lines until Ctrl-C.")
 def logs(context: Context, services: tuple[str, ...], lines: int, follow: bool) -> None:
     """Show the last lines of the logs of services. Without a SERVICE: of all that have a log."""
     from lakehouse.stack import native
+    from lakehouse.storage.local import LocalHome
 
-    files = native.log_files(context.settings(), services)
+    settings = context.settings()
+    servers = [name for name in services if name != _SPARK]
+    files = native.log_files(settings, servers) if servers or not services else {}
+    spark_log = LocalHome(settings.home).logs / "spark.log"
+    if spark_log.exists() and (not services or _SPARK in services):
+        files = {_SPARK: spark_log, **files}
     if not files:
         note("There are no logs: none of these services was ever started.")
     for name, file in files.items():

@@ -67,8 +67,6 @@ class Components:
     duckdb: DuckDB
     queries: QueryRouter
     session: LocalSession
-    attached: LocalSession
-    """For runs: in the warm Spark, if one stands by."""
     default_engine: str
     arrow: bool
     """Results are for programs; False saves loading Arrow."""
@@ -90,7 +88,10 @@ class Lake(LakeInterface):
 
     @property
     def spark(self) -> SparkSession:
-        """A PySpark session in this process with the lake's catalogs, started on first use."""
+        """A PySpark session with the lake's catalogs: in the warm Spark if one stands by, else in a Spark of this process.
+
+        Runs of this lake use the same Spark. Ask for it anew after a long pause: a Spark that has ended is replaced.
+        """
         return self._components.session.spark
 
     # ---- SQL ----------------------------------------------------------------------------------------------------
@@ -383,7 +384,6 @@ class Lake(LakeInterface):
     def close(self) -> None:
         """Release what this process opened. The Spark daemon keeps running."""
         self._components.session.stop()
-        self._components.attached.stop()
 
 
 class _BranchLake(Lake):

@@ -19,7 +19,6 @@ from lakehouse.core.names import TableName
 from lakehouse.core.registry import require
 from lakehouse.engines.duckdb import DuckDB
 from lakehouse.engines.spark.session import LocalSession
-from lakehouse.engines.spark.settings import WARM
 from lakehouse.lake import Components, Lake
 from lakehouse.lake.backend import author_of, open_backend
 from lakehouse.lake.plugins import LakeEngineContext, LakeSourceContext
@@ -28,6 +27,7 @@ from lakehouse.lake.spark import (
     StatusReporter,
     attach_or_start,
     silent,
+    spark_key,
     start_spark,
 )
 from lakehouse.query.route import AUTO, EngineRunner, QueryRouter
@@ -99,10 +99,9 @@ class Assembly:
         self.tables = Tables(formats, self.catalog.has_view, self.catalog.branches, protected)
         self.memory_limit = _bytes("query.memory_limit", self.settings.query.memory_limit)
         self.duckdb = DuckDB(self.memory_limit, self.home.run / "spill", self.backend.duckdb_access)
-        self.session = LocalSession(self._start_spark, self.backend.format_settings)
-        # For runs. Where no warm Spark is configured, both are the same.
-        warm = self.settings.spark.master == WARM
-        self.attached = LocalSession(self._attach, self.backend.format_settings) if warm else self.session
+        self.session = LocalSession(
+            self._attach, self.backend.format_settings, lambda: spark_key(self.backend), self._start_spark
+        )
         self.queries = QueryRouter(
             self.tables,
             self._open_engine("duckdb"),
@@ -124,7 +123,6 @@ class Assembly:
             duckdb=self.duckdb,
             queries=self.queries,
             session=self.session,
-            attached=self.attached,
             default_engine=self.settings.query.engine,
             arrow=self.arrow,
         )
@@ -137,7 +135,7 @@ class Assembly:
 
     def _attach(self) -> StartedSession:
         with self._status("Starting Spark"):
-            return attach_or_start(self.backend)
+            return start_spark(self.backend, self._class_list) if self._class_list else attach_or_start(self.backend)
 
     def _open_engine(self, name: str) -> Engine:
         factory = require("lakehouse.engines", name, AUTO)
@@ -255,7 +253,7 @@ class Assembly:
 
     def run_session(self, conf: Mapping[str, str], isolated: bool) -> AbstractContextManager[SparkSession]:
         """A session for a run, in the warm Spark if one stands by; `isolated`: in a JVM of its own."""
-        return (self.session if isolated else self.attached).own(conf)
+        return self.session.own(conf, isolated)
 
     def _run_log(self) -> RunLog:
         from lakehouse.runs.records import RunLog

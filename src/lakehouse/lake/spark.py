@@ -130,6 +130,14 @@ def start_spark(backend: Backend, class_list: Path | None = None) -> StartedSess
     return start_session(launch)
 
 
+def spark_key(backend: Backend) -> str:
+    """Identifies the Spark that a lake needs: lakes of one process with the same key share it. Empty for Spark Connect."""
+    settings = backend.settings.spark
+    if settings.master.startswith("sc://"):
+        return ""
+    return repr((settings.master, settings.driver_memory, settings.java_home, settings.conf, spark_conf(backend)))
+
+
 def attach_or_start(backend: Backend) -> StartedSession:
     """A session in the lake's warm Spark, if one stands by with the same settings, else in a JVM of its own.
 

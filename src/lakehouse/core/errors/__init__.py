@@ -8,7 +8,7 @@ LakeError
 │                        BranchError: NoSuchBranchError, BranchExistsError, BranchProtectedError, BranchConflictError,
 │                        PublishRefusedError, NoSuchCommitError
 ├── CatalogError         CatalogUnreachableError, CatalogAccessError, CatalogBusyError
-├── EngineError          EngineUnreachableError, QueryRejectedError, StatementLostError
+├── EngineError          EngineUnreachableError, QueryRejectedError, SparkInUseError, StatementLostError
 ├── RuntimeMissingError  JavaError, JarError, DiskFullError
 ├── StackError           NoSuchServiceError, PortTakenError, ServiceFailedError
 ├── StorageError         NoSuchBucketError, AccessDeniedError, StorageUnreachableError
@@ -106,6 +106,7 @@ from lakehouse.core.errors.work import (
     RunConflictError,
     RuntimeMissingError,
     SourceError,
+    SparkInUseError,
     StatementLostError,
 )
 
@@ -169,6 +170,7 @@ __all__ = [
     "SourceError",
     "StackError",
     "StatementCanceledError",
+    "SparkInUseError",
     "StatementLostError",
     "StatementRefusedError",
     "StatementTimeoutError",

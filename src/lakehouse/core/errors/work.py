@@ -51,6 +51,13 @@ class StatementLostError(Retryable, EngineError):
     code = "statement_lost"
 
 
+class SparkInUseError(EngineError):
+    """This process already has another Spark; PySpark allows one."""
+
+    code = "spark_in_use"
+    is_user_error = True
+
+
 class RuntimeMissingError(LakeError):
     """Something that Spark needs on this machine is missing or broken."""
 

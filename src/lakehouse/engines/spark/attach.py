@@ -78,16 +78,27 @@ def attach(lease: Lease) -> SparkSession:
     jvm: Any = gateway.jvm
     for name in _CLASSES:
         setattr(jvm, name, _Members(getattr(jvm, name)))
-    root = jvm.SparkSession.getDefaultSession().get()
+    root = jvm.SparkSession.builder().getOrCreate()  # the default session of the JVM
     context = root.sparkContext()
     with _own_interrupt_handler():
         java_context = jvm.JavaSparkContext.fromSparkContext(context)
         attached = SparkContext(gateway=gateway, jsc=java_context, conf=SparkConf(_jvm=jvm, _jconf=context.getConf()))
+    attached.stop = _keep_running
     # Python workers are kept, and have imported the user's modules: those of another environment are not used.
     attached.environment |= {"LAKE_CODE": _code_fingerprint(), "PYTHONPATH": os.pathsep.join(_own_folders())}
     session = SparkSession(attached, root.newSession())
     jvm.SparkSession.setDefaultSession(root)  # which PySpark has just replaced for the whole JVM
+    return kept_running(session)
+
+
+def kept_running(session: SparkSession) -> SparkSession:
+    """The same session, whose `stop` does nothing: it would end the Spark of everyone who is attached to it."""
+    session.stop = _keep_running
     return session
+
+
+def _keep_running() -> None:
+    """Instead of `stop` of an attached session and context."""
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import EngineUnreachableError, NotInstalledError
 from lakehouse.core.quoting import java_properties
-from lakehouse.engines.spark.attach import Lease, gateway_environment
+from lakehouse.engines.spark.attach import Lease, gateway_environment, kept_running
 from lakehouse.engines.spark.jars import EMBEDDED
 from lakehouse.engines.spark.java import Java
 from lakehouse.process.daemons import failure_line, open_log
@@ -111,7 +111,9 @@ class StartedSession:
 
     def new_session(self) -> SparkSession:
         """A session with settings and temporary views of its own."""
-        return _connected(self.url) if self.url else self.spark.newSession()
+        if self.url:
+            return _connected(self.url)
+        return kept_running(self.spark.newSession()) if self.lease else self.spark.newSession()
 
 
 def start_session(options: LaunchOptions) -> StartedSession:

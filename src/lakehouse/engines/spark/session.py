@@ -39,10 +39,23 @@ class PreparedStatement:
 
 
 class LocalSession:
-    """One Spark, started on first use, with a pool of sessions that do not share settings and temporary views."""
+    """The Spark of this process, started on first use, with a pool of sessions that do not share settings and temporary views."""
 
-    def __init__(self, start: Callable[[], StartedSession], settings: Mapping[str, str]) -> None:
-        self._start, self._settings = start, settings
+    def __init__(
+        self,
+        start: Callable[[], StartedSession],
+        settings: Mapping[str, str],
+        key: Callable[[], str],
+        start_isolated: Callable[[], StartedSession] | None = None,
+    ) -> None:
+        """
+        Args:
+            start: starts Spark, or attaches to a running one.
+            key: identifies the Spark that `start` starts: lakes with the same key share it.
+            start_isolated: starts a Spark that no other process uses (default: `start`).
+        """
+        self._start, self._settings, self._key = start, settings, key
+        self._start_isolated = start_isolated or start
         self._lock = threading.Lock()
         self._started: StartedSession | None = None
         self._idle: list[SparkSession] = []
@@ -50,15 +63,29 @@ class LocalSession:
     @property
     def spark(self) -> SparkSession:
         """The root session, for PySpark code."""
+        from lakehouse.engines.spark.process_spark import give_away
+
+        started = self._acquired()
+        give_away(started)
+        return started.spark
+
+    def _acquired(self, isolated: bool = False) -> StartedSession:
+        """The Spark of this process; one that has ended is replaced."""
+        from lakehouse.engines.spark.process_spark import acquire, is_current
+
         with self._lock:
-            if self._started is None:
-                self._started = self._start()
-                self._configure(self._started.spark)
-            return self._started.spark
+            started = self._started
+            if started is not None and is_current(started) and not (isolated and started.lease):
+                return started
+            self._idle.clear()
+            start = self._start_isolated if isolated else self._start
+            self._started = started = acquire(self, self._key(), start, isolated)
+            self._configure(started.spark)
+            return started
 
     def gateway(self) -> tuple[int, str]:
         """The port and the secret of the JVM's gateway, with which another process attaches to it."""
-        parameters = self.spark._sc._gateway.gateway_parameters
+        parameters = self._acquired().spark._sc._gateway.gateway_parameters
         return int(parameters.port), str(parameters.auth_token)
 
     def heap_share(self) -> float:
@@ -80,9 +107,15 @@ class LocalSession:
         started = self._started
         return started is not None and started.jvm is not None and started.jvm.poll() is not None
 
+    def answers(self) -> bool:
+        """Ask Spark whether it still works; True if none was started yet."""
+        from lakehouse.engines.spark.process_spark import has_ended
+
+        return self._started is None or not has_ended(self._started)
+
     def run(self, prepared: PreparedStatement, request: QueryRequest, reason: str) -> Result:
         """Run one statement of a request."""
-        with translated(prepared.sql), self._borrowed(reuse=not prepared.changes_session) as session:
+        with translated(prepared.sql), self._borrowed(self._acquired(), reuse=not prepared.changes_session) as session:
             _set_up(session, prepared)
             frame = (
                 session.sql(prepared.sql, args=dict(request.parameters))
@@ -100,7 +133,7 @@ class LocalSession:
 
     def plan(self, prepared: PreparedStatement) -> str:
         """Spark's plan of a statement, without running it."""
-        with translated(prepared.sql), self._borrowed(reuse=not prepared.changes_session) as session:
+        with translated(prepared.sql), self._borrowed(self._acquired(), reuse=not prepared.changes_session) as session:
             _set_up(session, prepared)
             return str(session.sql("EXPLAIN FORMATTED " + prepared.sql).collect()[0][0])
 
@@ -108,7 +141,7 @@ class LocalSession:
     def cancellable(self, tag: str) -> Iterator[None]:
         """Jobs started in this block by this thread can be stopped with `cancel(tag)`."""
         # Spark Connect has no context; its server notices that the client is gone.
-        context = getattr(self.spark, "_sc", None)
+        context = getattr(self._acquired().spark, "_sc", None)
         if context is not None:
             context.setJobGroup(tag, tag, interruptOnCancel=True)
         try:
@@ -135,64 +168,64 @@ class LocalSession:
         return sum(stage.numCompletedTasks for stage in started), sum(stage.numTasks for stage in started)
 
     def stop(self) -> None:
-        """End the session and its JVM."""
+        """Release the session; its JVM ends with the last lake of this process that uses it."""
         with self._lock:
             if self._started is not None:
-                from lakehouse.engines.spark.stopping import stop_session  # not for statements that need no Spark
+                from lakehouse.engines.spark.process_spark import release  # not for statements that need no Spark
 
                 for session in self._idle if self._started.url else ():
                     session.stop()
-                stop_session(self._started)
+                release(self, self._started)
             self._started = None
             self._idle.clear()
 
     @contextmanager
-    def _borrowed(self, reuse: bool = True) -> Iterator[SparkSession]:
+    def _borrowed(self, started: StartedSession, reuse: bool = True) -> Iterator[SparkSession]:
         """A session from the pool. Sessions are reused, because a new one has to open the catalog."""
-        _ = self.spark
-        started = self._started
-        assert started is not None
+        from lakehouse.engines.spark.process_spark import in_use
+
         with self._lock:
-            session = self._idle.pop() if self._idle else None
+            session = self._idle.pop() if self._idle and started is self._started else None
         if session is None:
             session = started.new_session()
             self._configure(session)
         try:
-            yield session
+            with in_use(started):
+                yield session
         finally:
             if reuse:
                 with self._lock:
-                    self._idle.append(session)
+                    if started is self._started:
+                        self._idle.append(session)
             elif started.url:
                 session.stop()  # closes the connection; the server stays
 
     @contextmanager
-    def own(self, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-        """A session with its own settings that nobody else uses while the block runs."""
-        from lakehouse.engines.spark.attach import silent_disconnect
-        from lakehouse.engines.spark.stopping import has_ended
+    def own(self, settings: Mapping[str, str], isolated: bool = False) -> Iterator[SparkSession]:
+        """A session with its own settings that nobody else uses while the block runs.
 
-        with self._borrowed(reuse=False) as session:
+        Args:
+            isolated: in a JVM that no other process uses.
+        """
+        from lakehouse.engines.spark.attach import silent_disconnect
+        from lakehouse.engines.spark.process_spark import discard, has_ended
+
+        started = self._acquired(isolated)
+        with self._borrowed(started, reuse=False) as session:
             for key, value in settings.items():
                 session.conf.set(key, value)
-            if self._started is not None and self._started.lease is not None:
-                session.stop = _keep_running  # the JVM is not this process's own
             try:
                 with silent_disconnect():
                     yield session
             except Exception as exc:
-                if self._started is None or not has_ended(self._started):
+                if not has_ended(started):
                     raise
-                self.stop()  # the next session is one of a new JVM
+                discard(started)  # the next session is one of a new JVM
                 raise StatementLostError("Spark ended during the run.", "Run it again: another Spark starts.") from exc
 
     def _configure(self, session: SparkSession) -> None:
         for key, value in self._settings.items():
             session.conf.set(key, value)
-
-
-def _keep_running() -> None:
-    """Instead of SparkSession.stop, which would end the Spark of everyone who is attached to it."""
 
 
 def _set_up(session: SparkSession, prepared: PreparedStatement) -> None:

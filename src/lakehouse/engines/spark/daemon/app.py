@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -31,6 +32,8 @@ from lakehouse.engines.spark.daemon.client import ARROW
 from lakehouse.engines.spark.session import LocalSession
 
 _POLL_S = 0.25
+#: Seconds that Spark has to answer; clients wait for 5.
+_ANSWER_S = 3.0
 Answer = Callable[[Query], Result]
 
 
@@ -74,12 +77,16 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
     """
     app = FastAPI(title="lakehouse", version=__version__)
 
+    asking = ThreadPoolExecutor(max_workers=1)  # of its own: statements may use all threads
+
     _explain_errors(app)
 
     @app.get("/health")
     async def health() -> dict[str, Any]:
-        exit_if_spark_has_ended(session)  # every statement asks first, so none is sent to a daemon without Spark
-        return {"pid": os.getpid(), "fingerprint": fingerprint, "version": __version__, "running": activity.running}
+        # Every statement asks first, so none is sent to a daemon without Spark.
+        exit_if_spark_has_ended(session)
+        facts = {"pid": os.getpid(), "fingerprint": fingerprint, "version": __version__, "running": activity.running}
+        return {**facts, "answers": await _ask_spark(session, asking)}
 
     @app.get("/progress/{tag}")
     async def progress(tag: str) -> dict[str, int]:
@@ -125,8 +132,24 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
 def exit_if_spark_has_ended(session: LocalSession) -> None:
     """End this process if the JVM has: clients that wait see a broken connection, and the next command starts a new daemon."""
     if session.has_died():
-        sys.stderr.write("Spark's JVM has ended, so this process ends too.\n")
-        os._exit(1)
+        _exit("Spark's JVM has ended, so this process ends too.")
+
+
+async def _ask_spark(session: LocalSession, asking: ThreadPoolExecutor) -> bool:
+    """Whether Spark answers in time. One that cannot work any more, because its context or gateway was stopped, ends this process."""
+    answer = asyncio.get_running_loop().run_in_executor(asking, session.answers)
+    try:
+        works = await asyncio.wait_for(answer, _ANSWER_S)
+    except TimeoutError:
+        return False  # a collection of garbage, or a machine that is too busy
+    if not works:
+        _exit("Spark was stopped, so this process ends too.")
+    return True
+
+
+def _exit(reason: str) -> None:
+    sys.stderr.write(f"{reason}\n")
+    os._exit(1)
 
 
 def _explain_errors(app: FastAPI) -> None:
