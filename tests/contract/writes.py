@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow
 import pytest
-from tests.support.audit import ALL, Audited, AuditError, audit, audited, take_state
+from tests.support.audit import ALL, Audited, AuditError, audit, audited, listed, lists_all_files, take_state
 from tests.support.transaction_pipelines import writing
 
 from lakehouse.config.load import load_settings
@@ -228,8 +228,12 @@ def what_a_branch_wrote_goes_with_it(bench: WriteBench) -> None:
     lake, table, branch = bench.lake, bench.five(), f"b_{bench.namespace}"[:40]
     lake.refs.branches.create(branch)
     lake.branch(branch).ingest_rows([{"id": 2, "name": "two"}], table, key=["id"])
+    lake.branch(branch).ingest_rows(FIVE, new := f"{bench.namespace}.on_branch", key=["id"])
     with audit(lake, refs={branch}, leaves=True):
         lake.refs.branches.drop(branch)
+    if lists_all_files(bench.target.catalog):
+        bench.target.sweep("9999")  # after the retention of the log
+        assert not [uri for uri in listed(bench.target) if f"/{new.replace('.', '/')}" in uri]
 
 
 @writes("refs.branches.create_tag", "refs.branches.drop_tag")

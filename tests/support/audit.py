@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lakehouse.core.catalog import Catalog
-from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.errors import NoSuchTableError, NotSupportedError
 from lakehouse.core.names import MAIN
 from lakehouse.core.refs import LogEntry
 from lakehouse.core.state import CatalogState
@@ -51,14 +51,14 @@ class Audited:
     Args:
         catalog: its refs say which metadata files there are.
         warehouse: the URI below which all files are listed.
-        sweep: removes what nothing needs, without waiting.
+        sweep: removes what nothing needs, without waiting; log entries before a time, if it is given, hold no files.
         read: the rows of a Hudi table, by column names.
         folder: the folder of an embedded lake, whose database is read directly as well.
     """
 
     catalog: Catalog
     warehouse: str
-    sweep: Callable[[], Any] = lambda: None
+    sweep: Callable[..., Any] = lambda since="": None
     read: Callable[[str], tuple[list[str], list[Row]]] = lambda table: ([], [])
     folder: Path | None = None
 
@@ -75,9 +75,10 @@ def audited(lake: Lake) -> Audited:
         rows = lake.sql(f"SELECT * FROM {table}")
         return list(rows.names), [tuple(row) for row in rows.rows()]
 
-    def sweep() -> Any:
-        now = replace(maintainer.sweeper(), orphan_days=0, delete_after_hours=0, writers_since=lambda: None)
-        return now.sweep()
+    def sweep(since: str = "") -> Any:
+        sweeper = maintainer.sweeper()
+        now = {"orphan_days": 0, "delete_after_hours": 0, "writers_since": lambda: None}
+        return replace(sweeper, **now, since=since or sweeper.since).sweep()
 
     return Audited(maintainer.catalog, maintainer.warehouse, sweep, read, lake.folder)
 
@@ -131,7 +132,7 @@ def audit(
     if leaves:
         target.sweep()
         after = take_state(target)
-    ignored = () if _lists_all_files(target.catalog) else ("*",) if leaves else ("*.metadata.json",)
+    ignored = () if lists_all_files(target.catalog) else ("*",) if leaves else ("*.metadata.json",)
     _check_files(before, after, removes or leaves, ignored)
     _check_refs(before, after, touched, on, refs)
     _check_log(before, after, refs)
@@ -142,7 +143,7 @@ def audit(
 # ---- the checks -----------------------------------------------------------------------------------------------------
 
 
-def _lists_all_files(catalog: Catalog) -> bool:
+def lists_all_files(catalog: Catalog) -> bool:
     """Whether maintenance removes files: not beside a catalog of somebody else, whose readers nobody knows.
 
     A publish there is a commit of that catalog, which writes its own metadata file: those of the branch stay.
@@ -252,7 +253,10 @@ def take_state(target: Audited) -> LakeState:
 def rows_of(target: Audited, state: LakeState, ref: str, table: str) -> tuple[list[str], list[Row]] | None:
     """The columns and rows of a table; None if there is no such table."""
     if table in state.hudi:
-        return target.read(table)
+        try:
+            return target.read(table)
+        except NoSuchTableError:  # a table of a metastore, which was dropped: its files stay where they are
+            return None
     pointer = state.refs.get(MAIN if ref == MAIN else f"branch {ref}", {}).get(table)
     if pointer is None:
         return None

@@ -113,6 +113,10 @@ class Change:
         return Change(self.table, self.after, self.before)
 
 
+#: The branch of log entries about tables that only a dropped branch had; no branch can have this name.
+DISCARDED = "#discarded"
+
+
 @dataclass(frozen=True)
 class LogEntry:
     """One publish, which changed all of its tables atomically."""

@@ -12,9 +12,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from lakehouse.catalogs.nessie.api import Conflict, Content, Key, NessieApi, Reference, put, remove
-from lakehouse.catalogs.nessie.contents import NAMESPACE, without_id
+from lakehouse.catalogs.nessie.contents import NAMESPACE, pointer_of, without_id
 from lakehouse.core.errors import CatalogBusyError
 from lakehouse.core.names import TableName
+from lakehouse.core.refs import DISCARDED, Change, Commit, LogEntry
 
 #: The branch. Its name is part of the stored format.
 BRANCH = "lake__kept"
@@ -75,13 +76,15 @@ class Annotations:
         return (newest, self._api.contents(BRANCH, [newest])[0][newest]) if newest else None
 
     def forget_before(self, before: Callable[[TableName], str]) -> list[TableName]:
-        """Remove the tables that were dropped before a time of their own (ISO 8601), and return their names."""
-        expired = [
-            (key, table)
-            for key, _, table in self._dropped()
-            if datetime.fromtimestamp(int(key[0].rpartition(" ")[2]) / 1e9, tz=UTC).isoformat() < before(table)
+        """Remove the tables that were dropped before a time of their own (ISO 8601), and return their names.
+
+        What is known of dropped branches is removed at the same time.
+        """
+        expired = [(key, table) for key, _, table in self._dropped() if time_of(key) < before(table)]
+        discarded = [
+            (entry.id,) for entry in self.discarded() if all(entry.at < before(change.table) for change in entry.tables)
         ]
-        self.remove(key for key, _ in expired)
+        self.remove([*(key for key, _ in expired), *discarded])
         return [table for _, table in expired]
 
     def remove(self, keys: Iterable[Key]) -> None:
@@ -91,15 +94,38 @@ class Annotations:
             self._change(lambda existing: [remove(key) for key in listed if key in existing], listed)
 
     def _dropped(self) -> Iterable[tuple[Key, str, TableName]]:
-        for key, _ in self.entries("dropped"):
-            _, branch, name, _ = key[0].split(" ")
-            namespace, _, table = name.rpartition(".")
-            yield key, branch, TableName(namespace, table)
+        return [dropped_key(key) for key, _ in self.entries("dropped")]
+
+    # ---- tables that only a dropped branch had ------------------------------------------------------------------
+
+    def store_discarded(self, branch: str, changes: Iterable[Change]) -> None:
+        """Store the pointers of the tables that go with a branch: it created them, and may have dropped them again."""
+        by_name = {str(change.table): change for change in changes}
+        tables = {name: change.after for name, change in by_name.items() if change.before is None and change.after}
+        for key, content in self.entries("dropped"):
+            _, where, table = dropped_key(key)
+            if where == branch and str(table) not in by_name:
+                tables[str(table)] = str(pointer_of(content))
+        if tables:
+            self.note("discarded", f"{branch} {time.time_ns():020}", tables)
+
+    def discarded(self) -> list[LogEntry]:
+        """Return what is known of dropped branches, as entries of a log."""
+        return [
+            LogEntry(
+                key[0],
+                time_of(key),
+                DISCARDED,
+                Commit("discard", message=f"branch {key[0].split(' ')[1]}"),
+                tuple(Change(_table(name), pointer, None) for name, pointer in content["properties"].items()),
+            )
+            for key, content in self.entries("discarded")
+        ]
 
     # ---- the branch ---------------------------------------------------------------------------------------------
 
     def entries(self, kind: str) -> Sequence[tuple[Key, Content]]:
-        """Return the stored keys and contents of a kind: `branch`, `tag`, `run` or `dropped`."""
+        """Return the stored keys and contents of a kind: `branch`, `tag`, `run`, `dropped` or `discarded`."""
         return list(self._api.entries(BRANCH, f"{kind} ")) if self._api.find(BRANCH) else []
 
     def _change(self, work: Callable[[Mapping[Key, Content]], list[dict[str, object]]], keys: Iterable[Key]) -> None:
@@ -120,6 +146,23 @@ class Annotations:
         if self._api.find(BRANCH) is None:
             with suppress(Conflict):  # another client created it at the same time
                 self._api.create(BRANCH, "BRANCH", Reference("main", self._api.empty_hash()))
+
+
+def dropped_key(key: Key) -> tuple[Key, str, TableName]:
+    """Return a key, and the branch and name of the dropped table that it is of."""
+    _, branch, name, _ = key[0].split(" ")
+    return key, branch, _table(name)
+
+
+def _table(name: str) -> TableName:
+    """Return the table of a name; its namespace may have several levels."""
+    namespace, _, table = name.rpartition(".")
+    return TableName(namespace, table)
+
+
+def time_of(key: Key) -> str:
+    """Return the time (ISO 8601) at the end of a key."""
+    return datetime.fromtimestamp(int(key[0].rpartition(" ")[2]) / 1e9, tz=UTC).isoformat()
 
 
 def _note_content(key: Key, note: Mapping[str, str], before: Content | None) -> dict[str, object]:

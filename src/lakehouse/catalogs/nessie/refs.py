@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import takewhile
 
-from lakehouse.catalogs.nessie import history
+from lakehouse.catalogs.nessie import history, publishing
 from lakehouse.catalogs.nessie.annotations import BRANCH, Annotations
 from lakehouse.catalogs.nessie.api import Conflict, NessieApi, Reference
 from lakehouse.catalogs.nessie.contents import name_of, pointer_of
@@ -117,7 +118,10 @@ def drop(api: NessieApi, kind: str, name: str) -> bool:
     """Delete a branch or tag in whatever state it is; False if there is none."""
     if name in _RESERVED or name.startswith(_RESERVED_PREFIX):
         return False
-    while (reference := api.find(name)) is not None and reference.type == _KINDS[kind]:
+    while (reference := api.find(name, with_base=True)) is not None and reference.type == _KINDS[kind]:
+        if kind == "branch" and reference.base:
+            # Without it, maintenance does not know the folders of tables that only this branch has.
+            Annotations(api).store_discarded(name, publishing.changes(api, reference))
         with suppress(Conflict):  # another client wrote to it at the same time
             if api.delete(reference):
                 Annotations(api).remove_note(kind, name)
@@ -156,10 +160,10 @@ def _reachable(api: NessieApi, since: str) -> Iterator[ReachableFile]:
 
 
 def _logged(api: NessieApi, since: str) -> Iterator[ReachableFile]:
-    """Yield what commits of the lake set and what they replaced."""
-    for entry in history.entries(api, MAIN, only=history.BY_LAKE):
-        if entry.at < since:
-            return
+    """Yield what commits of the lake set and what they replaced, and what only dropped branches had."""
+    entries = takewhile(lambda entry: entry.at >= since, history.entries(api, MAIN, only=history.BY_LAKE))
+    discarded = (entry for entry in Annotations(api).discarded() if entry.at >= since)
+    for entry in (*entries, *discarded):
         for change in entry.tables:
             for pointer in filter(None, (change.before, change.after)):
                 yield ReachableFile(change.table, pointer, f"log {entry.id}")

@@ -7,12 +7,11 @@ leaves main as it was, and the next one starts again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakehouse.catalogs.nessie import contents, history, publishing, refs
-from lakehouse.catalogs.nessie.annotations import BRANCH, Annotations
+from lakehouse.catalogs.nessie.annotations import BRANCH, Annotations, dropped_key, time_of
 from lakehouse.catalogs.nessie.api import Content, NessieApi, Reference, put, remove
 from lakehouse.catalogs.nessie.contents import NAMESPACE, VIEW, key_of, name_of, pointer_of
 from lakehouse.core.errors import BadNameError, TableExistsError
@@ -37,14 +36,14 @@ def dump(api: NessieApi) -> CatalogState:
             base_tables = _tables(api, f"{ref.name}@{base}")[0] if base else ()
             branches.append(_branch(ref, api, references[ref.name], base_tables))
     tags = [TagState(ref, _tables(api, references[ref.name].at)[0]) for ref in refs.list_refs(api, "tag")]
-    log = list(history.entries(api, MAIN, only=history.BY_LAKE))
+    log = [replace(entry, branch=MAIN) for entry in history.entries(api, MAIN, only=history.BY_LAKE)]
     return CatalogState(
         main=main,
         namespaces=namespaces,
         branches=tuple(branches),
         tags=tuple(tags),
         dropped=tuple(_dropped(api)),
-        log=tuple(LogEntry(entry.id, entry.at, MAIN, entry.commit, entry.tables) for entry in reversed(log)),
+        log=(*Annotations(api).discarded(), *reversed(log)),
     )
 
 
@@ -71,11 +70,9 @@ def _branch(ref: Ref, api: NessieApi, reference: Reference, base: tuple[TableEnt
 
 
 def _dropped(api: NessieApi) -> Iterator[DroppedTable]:
-    for (text, *_), content in Annotations(api).entries("dropped"):
-        _, branch, name, at = text.split(" ")
-        namespace, _, table = name.rpartition(".")
-        when = datetime.fromtimestamp(int(at) / 1e9, tz=UTC).isoformat()
-        yield DroppedTable(branch, TableEntry(TableName(namespace, table), str(pointer_of(content))), when)
+    for key, content in Annotations(api).entries("dropped"):
+        _, branch, table = dropped_key(key)
+        yield DroppedTable(branch, TableEntry(table, str(pointer_of(content))), time_of(key))
 
 
 # ---- replay -----------------------------------------------------------------------------------------------------

@@ -9,12 +9,10 @@ from lakehouse.catalogs.sql.database import Transaction
 from lakehouse.catalogs.sql.schema import DROPPED
 from lakehouse.core.errors import BadNameError, BranchExistsError, NoSuchBranchError
 from lakehouse.core.names import CATALOG, MAIN, TableName, check_part, nearest
-from lakehouse.core.refs import Change, Commit, ReachableFile, Ref, hash_pointers
+from lakehouse.core.refs import DISCARDED, Change, Commit, ReachableFile, Ref, hash_pointers
 
 #: Names that have another meaning in Spark or in the catalog's own tables.
 _RESERVED = (CATALOG, MAIN, DROPPED, "spark_catalog")
-#: The branch of log entries about tables that only a dropped branch had; no branch can have this name.
-_DISCARDED = "#discarded"
 
 
 def branches(db: Transaction) -> list[Ref]:
@@ -139,7 +137,7 @@ def _log_discarded(db: Transaction, name: str) -> None:
     ).fetchall()
     commit = Commit("discard", message=f"branch {name}")
     for space, table, pointer in alone:
-        log.write(db, _DISCARDED, commit, [Change(TableName(space, table), pointer, None)])
+        log.write(db, DISCARDED, commit, [Change(TableName(space, table), pointer, None)])
 
 
 def drop_tag(db: Transaction, name: str) -> bool:
