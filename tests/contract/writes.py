@@ -107,6 +107,9 @@ def rows_are_created_appended_upserted_and_replaced(bench: WriteBench) -> None:
         lake.ingest_rows([{"id": 2, "name": "two"}, {"id": 8, "name": "eight"}], table, key=["id"])
     with audit(lake):  # known rows are skipped
         lake.ingest_rows([{"id": 2, "name": "two"}, {"id": 8, "name": "eight"}], table, key=["id"])
+    with audit(lake, {table: ALL}):
+        lake.ingest_rows([{"id": 9, "name": "nine"}], table, mode="replace")
+    assert bench.ids() == [9]
 
 
 @writes("ingest", spark=True)

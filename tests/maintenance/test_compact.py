@@ -29,7 +29,9 @@ from tests.support.light_runs import pyiceberg
 
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.lake import Lake
-from lakehouse.maintenance import compact, rewrite
+from lakehouse.maintenance import compact
+from lakehouse.tables import rewrite
+from lakehouse.tables.rewrite_rows import rewrite_groups
 
 COMPACT = MaintainRequest((NAME,), only=("compact",))
 
@@ -120,7 +122,7 @@ def test_delete_files_of_data_that_stays_are_kept(lake: Lake) -> None:
     groups = [
         each for each in compact.plan_compaction(loaded, files, 2**29, 2**29).groups if "mon" in each.partition[1]
     ]
-    part = compact.with_dangling_deletes(loaded, files, compact.compact_group(loaded, files, groups[0]))
+    part = rewrite_groups(loaded, files, groups[:1])
     assert len(part.removed_deletes) == 1
     pointer = catalog_of(lake).pointer(NAME)
     assert pointer

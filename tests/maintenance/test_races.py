@@ -33,9 +33,10 @@ from lakehouse.core.errors import LakeError
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.lake import Lake
-from lakehouse.maintenance import expire, rewrite
+from lakehouse.maintenance import expire
 from lakehouse.maintenance.inventory import Inventories
 from lakehouse.maintenance.maintain import Maintainer
+from lakehouse.tables import rewrite
 from lakehouse.tables.fork import Committer
 
 COMPACT = MaintainRequest((NAME,), only=("compact",))

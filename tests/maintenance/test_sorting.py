@@ -7,8 +7,8 @@ from tests.support.damaged_tables import BY_DAY, NAME, T, append, catalog_of, cr
 
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.lake import Lake
-from lakehouse.maintenance.rewrite import read_snapshot
 from lakehouse.maintenance.sorting import SORT_OVERLAP, is_decayed, overlap, sort_columns
+from lakehouse.tables.rewrite import read_snapshot
 
 
 def found_overlap(lake: Lake, *columns: str) -> float | None:

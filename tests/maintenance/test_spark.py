@@ -12,8 +12,8 @@ from tests.support.light_runs import pyiceberg
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.lake import Lake
-from lakehouse.maintenance.rewrite import read_snapshot
 from lakehouse.maintenance.sorting import overlap
+from lakehouse.tables.rewrite import read_snapshot
 
 pytestmark = pytest.mark.spark
 

@@ -15,7 +15,7 @@ from lakehouse.core.errors import BadDeclarationError
 from lakehouse.lake import Lake
 from lakehouse.pipelines import Days, Pipeline, Source, SourceContext, Table
 from lakehouse.pipelines.partitions import Partitions
-from lakehouse.runs.context import contiguous_days
+from lakehouse.tables.spark import contiguous_days
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

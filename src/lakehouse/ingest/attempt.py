@@ -126,9 +126,9 @@ class IngestAttempt:
 
     def load(self) -> IngestReport | None:
         """Stage, write and publish the files; None if another writer changed the table meanwhile."""
-        if self.request.light and (self.format == "hudi" or self.request.mode == "replace"):
-            raise needs_spark("Writing to a Hudi table" if self.format == "hudi" else "Replacing all rows")
-        on_spark = self.info is None or self.format == "hudi" or self.request.mode == "replace"
+        if self.request.light and self.format == "hudi":
+            raise needs_spark("Writing to a Hudi table")
+        on_spark = self.info is None or self.format == "hudi"
         if on_spark and not self.request.light:
             self.context.spark.prepare()  # Spark starts while DuckDB reads the files
         else:

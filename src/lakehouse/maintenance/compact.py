@@ -1,4 +1,4 @@
-"""Plans a compaction, and runs a small one in this process, without a JVM."""
+"""Plans a compaction: which files of a table become larger ones, and whether that takes Spark."""
 
 from __future__ import annotations
 
@@ -6,16 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lakehouse.core.errors import TableError
-from lakehouse.maintenance.read_files import read_batches
-from lakehouse.maintenance.rewrite import (
-    AddedFile,
-    PartitionKey,
-    Replacement,
-    SnapshotFiles,
-    partition_key,
-    partition_sizes,
-)
+from lakehouse.tables.rewrite import PartitionKey, SnapshotFiles, partition_key, partition_sizes
+from lakehouse.tables.rewrite_rows import Group
 
 #: A file below this share of the target size is small. Iceberg's own procedure takes the same share.
 SMALL_SHARE = 0.75
@@ -24,31 +16,6 @@ MIN_FILES = 5
 _TINY_BYTES = 16 * 2**20
 #: The largest group whose rows are sorted in this process: sorting holds all of them in memory, in about ten times these bytes.
 _MAX_SORTED_BYTES = 64 * 2**20
-
-
-@dataclass(frozen=True)
-class Group:
-    """Data files of one partition that become one file."""
-
-    partition: PartitionKey
-    tasks: tuple[Any, ...]
-    """PyIceberg's scan tasks: each a data file with its delete files."""
-
-    @property
-    def paths(self) -> frozenset[str]:
-        return frozenset(task.file.file_path for task in self.tasks)
-
-    @property
-    def bytes(self) -> int:
-        return sum(task.file.file_size_in_bytes for task in self.tasks)
-
-    @property
-    def rows(self) -> int:
-        return sum(task.file.record_count for task in self.tasks)
-
-    @property
-    def has_deletes(self) -> bool:
-        return any(task.delete_files for task in self.tasks)
 
 
 @dataclass(frozen=True)
@@ -169,90 +136,3 @@ def _packed(tasks: Sequence[Any], target: int) -> Iterator[list[Any]]:
         size += task.file.file_size_in_bytes
     if group:
         yield group
-
-
-def compact_group(table: Any, files: SnapshotFiles, group: Group) -> Replacement:
-    """Write the rows of a group to one new file; the table stays as it is until the replacement is committed."""
-    from lakehouse.pyiceberg_internals import write_data_file
-
-    order = table.sort_order()
-    sorted_by = [] if order.is_unsorted else [_sort_key(table, part) for part in order.fields]
-    batches = read_batches(table, group.tasks)
-    if sorted_by:
-        batches = _sorted(batches, sorted_by)
-    partition = group.tasks[0].file.partition
-    written = write_data_file(table, batches, partition, order.order_id if sorted_by else None)
-    rows = written.record_count if written else 0
-    if rows > group.rows or (rows != group.rows and not group.has_deletes):
-        raise TableError(
-            f"A compaction read {rows} rows of {group.rows} from {len(group.tasks)} files; nothing was changed.",
-            "lake verify",
-        )
-    snapshot = table.current_snapshot()
-    added = (AddedFile(written, snapshot.sequence_number),) if written else ()
-    return Replacement(
-        removed=group.paths,
-        added=added,
-        partitions=frozenset({group.partition}),
-        applied_deletes=frozenset(files.deletes),
-    )
-
-
-def with_dangling_deletes(table: Any, files: SnapshotFiles, replacement: Replacement) -> Replacement:
-    """Return the replacement, which also removes the delete files that refer to no other data file."""
-    remaining = set(files.data) - replacement.removed
-    gone = frozenset(
-        path
-        for path, entry in files.deletes.items()
-        if partition_key(entry.data_file) in replacement.partitions
-        and not (_referenced(table, entry.data_file) & remaining)
-    )
-    return replace(replacement, removed_deletes=gone)
-
-
-def merged(replacements: Sequence[Replacement]) -> Replacement:
-    """Return one replacement for several."""
-    return Replacement(
-        removed=frozenset().union(*(replacement.removed for replacement in replacements)),
-        added=tuple(file for replacement in replacements for file in replacement.added),
-        partitions=frozenset().union(*(replacement.partitions for replacement in replacements)),
-        applied_deletes=frozenset().union(*(replacement.applied_deletes for replacement in replacements)),
-    )
-
-
-def difference(before: SnapshotFiles, after: SnapshotFiles) -> Replacement:
-    """Return what Spark's procedures changed between two states of a table as a replacement."""
-    removed = frozenset(before.data) - set(after.data)
-    added = [after.data[path] for path in after.data if path not in before.data]
-    return Replacement(
-        removed=removed,
-        added=tuple(AddedFile(entry.data_file, entry.sequence_number) for entry in added),
-        partitions=frozenset(partition_key(before.data[path].data_file) for path in removed),
-        applied_deletes=frozenset(before.deletes),
-        removed_deletes=frozenset(before.deletes) - set(after.deletes),
-    )
-
-
-def _sort_key(table: Any, part: Any) -> tuple[str, str]:
-    direction = "descending" if part.direction.value == "desc" else "ascending"
-    return table.schema().find_column_name(part.source_id), direction
-
-
-def _sorted(batches: Iterator[Any], keys: Sequence[tuple[str, str]]) -> Iterator[Any]:
-    import pyarrow
-
-    rows = list(batches)
-    if rows:
-        yield from pyarrow.Table.from_batches(rows).sort_by(list(keys)).to_batches()
-
-
-def _referenced(table: Any, delete_file: Any) -> set[str]:
-    """Return the data files in which a position delete file deletes rows."""
-    from pyarrow import parquet
-
-    path_id = 2147483546
-    lower, upper = (delete_file.lower_bounds or {}).get(path_id), (delete_file.upper_bounds or {}).get(path_id)
-    if lower and lower == upper:
-        return {lower.decode()}
-    with table.io.new_input(delete_file.file_path).open() as stream:
-        return set(parquet.read_table(stream, columns=["file_path"]).column(0).unique().to_pylist())

@@ -1,76 +1,43 @@
-"""Compacts a table and merges its manifests: in this process where that is cheap, else on Spark; then commits the result.
-
-Rows are read and written first, without a lock. The commit is repeated on the newest state of the table as long as nobody has
-changed the same files; appends of others stay.
-"""
+"""Compacts a table and merges its manifests: in this process where that is cheap, else on Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import datetime
-from functools import partial
-from typing import Any
 
-from lakehouse.core.catalog import Catalog
-from lakehouse.core.files import Files
 from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text
 from lakehouse.maintenance import compact as compaction
-from lakehouse.maintenance.layout import COMPACTED_FILES, layout_of
+from lakehouse.maintenance.layout import layout_of
 from lakehouse.maintenance.policy import Policy
 from lakehouse.maintenance.report import Action
-from lakehouse.maintenance.rewrite import (
-    Replacement,
-    SnapshotFiles,
-    StaleReplacementError,
-    read_snapshot,
-    replace_files,
-    too_many_manifests,
-)
 from lakehouse.maintenance.sorting import SORT_OVERLAP, is_decayed, overlap, sort_columns
-from lakehouse.tables.fork import Committer, forked
+from lakehouse.tables.rewrite import FileRewriter, LoadedTable, Replacement, StaleReplacementError, too_many_manifests
+from lakehouse.tables.rewrite_rows import Group, rewrite_groups
 
-#: Attempts to commit a compaction when the table has changed, and to plan it when the files to replace have.
-_COMMITS, _PLANS = 10, 3
+#: Attempts to plan a compaction when the files to replace have changed.
+_PLANS = 3
 #: Bytes of input that one commit of a compaction replaces, and so the work that a conflict wastes.
 _BATCH_BYTES = 256 * 2**20
-#: Groups up to this size are rewritten concurrently, by this number of threads: object stores answer slowly, and memory is limited.
-_SMALL_GROUP, _THREADS = 8 * 2**20, 4
 
 #: Runs a statement on a branch with Spark.
 RunSpark = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """A table at one moment."""
-
-    pointer: str
-    raw: dict[str, Any]
-    table: Any
-    """PyIceberg's table."""
-    files: SnapshotFiles
-
-
-@dataclass(frozen=True)
 class Compactor:
-    """Rewrites files and manifests of tables."""
+    """Has files and manifests of tables rewritten, where that is worth it."""
 
-    catalog: Catalog
-    files: Files
-    committer: Committer
+    rewriter: FileRewriter
     run_spark: RunSpark
-    now: Callable[[], datetime]
 
     def compact(self, table: TableName, policy: Policy, dry_run: bool, sort_all: bool = False) -> list[Action]:
         """Merge small files of a table and apply its deletes; sort all of it if its order has decayed, or if `sort_all`."""
         if not self._may_need(table, policy):
             return []
         for _ in range(_PLANS):
-            loaded = self._load(table)
+            loaded = self.rewriter.load(table)
             plan, target = self._plan(loaded, policy, sort_all) if loaded else (compaction.CompactionPlan(), 0)
             if loaded is None or not plan:
                 return []
@@ -85,7 +52,7 @@ class Compactor:
                 continue
         return [Action(str(table), "compact", "skipped", "other writers changed its files all the time")]
 
-    def _plan(self, loaded: Loaded, policy: Policy, sort_all: bool) -> tuple[compaction.CompactionPlan, int]:
+    def _plan(self, loaded: LoadedTable, policy: Policy, sort_all: bool) -> tuple[compaction.CompactionPlan, int]:
         """Return what to rewrite, and the size of files to aim at."""
         target = layout_of(loaded.raw, 0, policy.target_file_size).target
         plan = compaction.plan_compaction(loaded.table, loaded.files, target, policy.largest_local)
@@ -99,7 +66,7 @@ class Compactor:
 
     def rewrite_manifests(self, table: TableName, dry_run: bool, forced: bool = False) -> list[Action]:
         """Merge the manifests of a table, if there are many more than it needs."""
-        loaded = self._load(table)
+        loaded = self.rewriter.load(table)
         if loaded is None or loaded.raw["format-version"] != 2:
             return []
         count = len(loaded.files.manifests)
@@ -109,22 +76,20 @@ class Compactor:
         if dry_run:
             return [Action(str(table), "rewrite_manifests", "planned", detail, "local")]
         nothing = Replacement(frozenset(), (), merge_manifests=True)
-        if self._commit(table, loaded, nothing, f"merge {count} manifests of {table}"):
+        if self.rewriter.commit(table, loaded, nothing, f"merge {count} manifests of {table}"):
             return [Action(str(table), "rewrite_manifests", "done", detail, "local")]
         return [Action(str(table), "rewrite_manifests", "skipped", "other writers changed the table all the time")]
 
     # ---- local and Spark -------------------------------------------------------------------------------------------
 
-    def _local(self, table: TableName, loaded: Loaded, plan: compaction.CompactionPlan, action: Action) -> Action:
+    def _local(self, table: TableName, loaded: LoadedTable, plan: compaction.CompactionPlan, action: Action) -> Action:
         """Rewrite the groups in this process, and commit them in batches: what is committed stays if a later one fails."""
         done = failed = 0
         for batch in _batches(plan.groups):
-            with ThreadPoolExecutor(_threads(batch)) as pool:
-                parts = list(pool.map(partial(compaction.compact_group, loaded.table, loaded.files), batch))
-            replacement = compaction.with_dangling_deletes(loaded.table, loaded.files, compaction.merged(parts))
+            replacement = rewrite_groups(loaded.table, loaded.files, batch)
             count = len(replacement.removed)
             try:
-                committed = self._commit(table, loaded, replacement, f"compact {count} files of {table}", {})
+                committed = self.rewriter.commit(table, loaded, replacement, f"compact {count} files of {table}", {})
             except StaleReplacementError:
                 if not done and len(plan.groups) == len(batch):
                     raise
@@ -133,78 +98,40 @@ class Compactor:
         if not done:
             return _with(action, "skipped", "other writers changed its files all the time")
         left = f"; {failed} files were changed by others meanwhile and stay" if failed else ""
-        now = self._load(table)
+        now = self.rewriter.load(table)
         after = len(now.files.data) if now else action.files_after
         return _with(action, "done", f"{done} files were rewritten{left}", after)
 
     def _on_spark(
-        self, table: TableName, loaded: Loaded, plan: compaction.CompactionPlan, target: int, policy: Policy
+        self, table: TableName, loaded: LoadedTable, plan: compaction.CompactionPlan, target: int, policy: Policy
     ) -> Action:
         """Let Spark rewrite the files on a branch, and apply the same replacement to the newest state of the table."""
         action = _planned(table, loaded, plan)
-        with forked(self.catalog, "maintain", [table], self.files) as fork:
-            if fork.base[table] != loaded.pointer:
-                raise StaleReplacementError("the table changed before Spark began")
-            statement = _rewrite_statement(fork.on_branch.name, table, target, policy, loaded, plan.everything)
-            self.run_spark(statement, fork.branch)
-            after = self._load_pointer(fork.on_branch.pointer(table) or loaded.pointer)
-            replacement = compaction.difference(loaded.files, after.files)
+
+        def rewrite(catalog: str, branch: str) -> None:
+            self.run_spark(_rewrite_statement(catalog, table, target, policy, loaded, plan.everything), branch)
+
+        with self.rewriter.on_spark(table, loaded, rewrite) as (replacement, after):
             if not replacement.removed:
                 return _with(action, "skipped", "Spark found nothing to rewrite")
             count = len(replacement.removed)
             notes = _sort_notes(after, policy) if plan.everything else {}
-            if not self._commit(table, loaded, replacement, f"compact {count} files of {table} on Spark", notes):
+            if not self.rewriter.commit(
+                table, loaded, replacement, f"compact {count} files of {table} on Spark", notes
+            ):
                 return _with(action, "skipped", "other writers changed its files all the time")
             return _with(action, "done", f"{count} files were rewritten", len(after.files.data))
 
-    # ---- helpers ------------------------------------------------------------------------------------------------
-
-    def _commit(
-        self,
-        table: TableName,
-        loaded: Loaded,
-        replacement: Replacement,
-        message: str,
-        notes: dict[str, str] | None = None,
-    ) -> bool:
-        """Apply a replacement to the newest state of the table; repeats it while other commits come first.
-
-        Args:
-            notes: of a compaction, for the summary of its snapshot; None for one that only merges manifests.
-        """
-        state: Loaded | None = loaded
-        for _ in range(_COMMITS):
-            if state is None:
-                return False
-            left = len(state.files.data) - len(replacement.removed) + len(replacement.added)
-            # Without a mode, an ingest would take the operation `replace` for a replacement of all rows.
-            summary = {"lake.mode": "maintain", **({} if notes is None else {COMPACTED_FILES: str(left), **notes})}
-            raw = replace_files(state.table, state.raw, replacement, summary, self.now(), state.files)
-            if self.committer.commit(table, state.pointer, raw, message):
-                return True
-            state = self._load(table)
-        return False
-
     def _may_need(self, table: TableName, policy: Policy) -> bool:
         """Whether a table may need a compaction, as far as its metadata file states it."""
-        pointer = self.catalog.pointer(table)
+        pointer = self.rewriter.catalog.pointer(table)
         if pointer is None:
             return False
-        layout = layout_of(load_metadata(pointer, self.files), 0, policy.target_file_size)
+        layout = layout_of(load_metadata(pointer, self.rewriter.files), 0, policy.target_file_size)
         return layout.data_files > 1 or layout.delete_files > 0
 
-    def _load(self, table: TableName) -> Loaded | None:
-        pointer = self.catalog.pointer(table)
-        return self._load_pointer(pointer) if pointer else None
 
-    def _load_pointer(self, pointer: str) -> Loaded:
-        from lakehouse.pyiceberg_internals import table_at
-
-        table = table_at(pointer, self.catalog.pyiceberg_properties())
-        return Loaded(pointer, load_metadata(pointer, self.files), table, read_snapshot(table))
-
-
-def _planned(table: TableName, loaded: Loaded, plan: compaction.CompactionPlan) -> Action:
+def _planned(table: TableName, loaded: LoadedTable, plan: compaction.CompactionPlan) -> Action:
     before, why = len(loaded.files.data), f" ({plan.needs_spark})" if plan.needs_spark else ""
     return Action(
         table=str(table),
@@ -218,9 +145,9 @@ def _planned(table: TableName, loaded: Loaded, plan: compaction.CompactionPlan) 
     )
 
 
-def _batches(groups: Sequence[compaction.Group]) -> list[list[compaction.Group]]:
+def _batches(groups: Sequence[Group]) -> list[list[Group]]:
     """Return the groups in batches of one commit each."""
-    batches: list[list[compaction.Group]] = []
+    batches: list[list[Group]] = []
     size = 0
     for group in groups:
         if not batches or size + group.bytes > _BATCH_BYTES:
@@ -231,18 +158,14 @@ def _batches(groups: Sequence[compaction.Group]) -> list[list[compaction.Group]]
     return batches
 
 
-def _threads(groups: Sequence[compaction.Group]) -> int:
-    return _THREADS if all(group.bytes <= _SMALL_GROUP for group in groups) else 1
-
-
-def _sort_notes(sorted_table: Loaded, policy: Policy) -> dict[str, str]:
+def _sort_notes(sorted_table: LoadedTable, policy: Policy) -> dict[str, str]:
     """Return the note that states how well the files of a snapshot are sorted."""
     share = overlap(sorted_table.table, sorted_table.files, sort_columns(policy.sort, sorted_table.table))
     return {SORT_OVERLAP: f"{share or 0:.3f}"}
 
 
 def _rewrite_statement(
-    catalog: str, table: TableName, target: int, policy: Policy, loaded: Loaded, everything: bool
+    catalog: str, table: TableName, target: int, policy: Policy, loaded: LoadedTable, everything: bool
 ) -> str:
     options = {
         "target-file-size-bytes": str(target),

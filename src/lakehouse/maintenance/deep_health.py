@@ -16,9 +16,9 @@ from lakehouse.formats.iceberg.references import normalized
 from lakehouse.maintenance.health import Reason, TableHealth
 from lakehouse.maintenance.inventory import Inventories, Inventory
 from lakehouse.maintenance.policy import Policy
-from lakehouse.maintenance.rewrite import SnapshotFiles, partition_sizes, read_snapshot, too_many_manifests
 from lakehouse.maintenance.sorting import is_decayed, overlap, sort_columns
 from lakehouse.maintenance.sweep import Sweeper
+from lakehouse.tables.rewrite import SnapshotFiles, partition_sizes, read_snapshot, too_many_manifests
 
 #: What holds a file, the strongest first: a file counts for the first holder that needs it.
 HOLDERS = ("current", "old_snapshots", "branches", "tags", "dropped", "log")

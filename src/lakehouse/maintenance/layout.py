@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from lakehouse.tables.rewrite import COMPACTED_FILES
+
 #: Iceberg's own default of `write.target-file-size-bytes`.
 DEFAULT_TARGET = 512 * 2**20
 TARGET_PROPERTY = "write.target-file-size-bytes"
-#: Our note in the summary of a snapshot of a compaction: how many data files it left.
-COMPACTED_FILES = "lake.compacted-files"
 
 
 @dataclass(frozen=True)

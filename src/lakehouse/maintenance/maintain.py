@@ -31,6 +31,7 @@ from lakehouse.maintenance.sweep import Store, Sweeper, SweepReport
 from lakehouse.maintenance.unnamed_files import UnnamedFiles
 from lakehouse.process.files import try_locked
 from lakehouse.tables.fork import Committer, drop_abandoned
+from lakehouse.tables.rewrite import FileRewriter
 
 _ATTEMPTS = 5
 Progress = Callable[[str], None]
@@ -159,7 +160,7 @@ class Maintainer:
             reason = f"branch {named} has unpublished changes to it, which could then not be published"
             return [Action(str(table), "all", "skipped", f"{reason}: lake branch merge or drop it first")]
         actions: list[Action] = []
-        compactor = Compactor(self.catalog, self.files, self.committer, self.run_spark, self.now)
+        compactor = Compactor(FileRewriter(self.catalog, self.files, self.committer, self.now), self.run_spark)
         statistics = StatisticsWriter(self.catalog, self.files, self.committer, self.run_spark)
         steps: dict[str, Callable[[], list[Action]]] = {
             "compact": lambda: compactor.compact(table, policy, request.dry_run, sort_all=bool(request.sort)),

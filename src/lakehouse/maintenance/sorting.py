@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lakehouse.maintenance.rewrite import SnapshotFiles, partition_key
+from lakehouse.tables.rewrite import SnapshotFiles, partition_key
 
 #: Our note in the summary of a snapshot that sorted a table: the overlap that it left. Z-order leaves some.
 SORT_OVERLAP = "lake.sort-overlap"

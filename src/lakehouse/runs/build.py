@@ -23,7 +23,8 @@ from lakehouse.runs.reads import MAX_ROWS, Part, SmallCheckContext
 from lakehouse.runs.schedule import run_concurrently
 from lakehouse.runs.validate import MAX_ROWS as MAX_FEW_ROWS
 from lakehouse.runs.validate import Keys, ValidationResult, rejected_rows, validated, validated_few
-from lakehouse.tables.spark import FrameWriter, Layout
+from lakehouse.tables.spark import FrameWriter, Layout, in_partitions
+from lakehouse.tables.write import PartitionKeys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -82,6 +83,9 @@ class TableBuild:
         if path:
             self.context.progress(f"{self.table.name}: nothing new in {path}")
 
+    def _keys(self, partitions: Sequence[str]) -> PartitionKeys:
+        return self.context.partition_keys(self.column, partitions)
+
     # ---- building -----------------------------------------------------------------------------------------------
 
     def _groups(self, partitions: Partitions) -> list[Partitions]:
@@ -95,7 +99,7 @@ class TableBuild:
         inputs, batch = self._inputs(partitions)
         rows = table.transform(*inputs)
         if partitions is not None and table.lookback:
-            rows = rows.where(self.context.in_partitions(self.column, partitions))
+            rows = rows.where(in_partitions(self._keys(partitions)))
         # A source may be a busy database: its rows are sorted rather than read a second time for duplicates.
         keys = Keys(table.key, table.newest, sort=bool(table.sources)) if table.key and table.newest else None
         with ExitStack() as cached:
@@ -157,8 +161,7 @@ class TableBuild:
         if merges and not table.key:
             raise BadDeclarationError(f"{table.name} is to be merged, but has no key.", "Give it one: key=('id',)")
         if not merges:
-            where = self.context.in_partitions(self.column, partitions) if partitions is not None else None
-            self.writer.replace(self.name, rows, where, notes, len(partitions or ()))
+            self.writer.replace(self.name, rows, self._keys(partitions) if partitions is not None else None, notes)
             return
         start = self.context.pointer(self.name)
         if self.writer.merge(self.name, rows, table.key, batch.present if batch else None):
@@ -196,8 +199,7 @@ class TableBuild:
         self.writer.prepare(self.rejected, rows.schema, Layout(", ".join(columns)))
         notes = self._signature()
         if partitions is not None and columns:
-            where = self.context.in_partitions(self.column, partitions)
-            self.writer.replace(self.rejected, rows, where, notes, len(partitions))
+            self.writer.replace(self.rejected, rows, self._keys(partitions), notes)
         else:
             self.writer.append(self.rejected, rows, notes)
         current = self.context.iceberg.describe(self.rejected).current
@@ -244,7 +246,7 @@ class TableBuild:
                 return run_check(self.table.name, check, small)
         rows = self.context.rows_of(self.table.name)
         if partitions is not None and not self.table.merge:
-            rows = rows.where(self.context.in_partitions(self.column, partitions))
+            rows = rows.where(in_partitions(self._keys(partitions)))
         inputs = partial(self.context.rows_in, keys=partitions, lookback=self.table.lookback)
         return run_check(self.table.name, check, SparkCheckContext(rows, inputs, **facts))
 

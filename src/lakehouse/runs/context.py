@@ -6,9 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import date, datetime
-from functools import reduce
-from operator import or_
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lakehouse.core.catalog import Catalog
@@ -16,7 +14,6 @@ from lakehouse.core.errors import SourceError
 from lakehouse.core.files import LOCAL, Files, RemoteFiles
 from lakehouse.core.format import TableFormat, spark_tables
 from lakehouse.core.names import TableName
-from lakehouse.core.quoting import spark_text
 from lakehouse.core.raw import RawArea
 from lakehouse.pipelines.model import Batch, Pipeline, Source, SourceContext, Table
 from lakehouse.pipelines.partitions import with_neighbours
@@ -24,18 +21,15 @@ from lakehouse.quality.model import Outcome
 from lakehouse.runs.reads import BranchReads, Part
 from lakehouse.runs.records import RunLog
 from lakehouse.tables.directory import Tables
+from lakehouse.tables.spark import in_partitions
+from lakehouse.tables.write import PartitionKeys
 from lakehouse.versioning.publish import Publisher
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lakehouse.engines.duckdb import DuckDB
     from lakehouse.ingest.run import Ingester
-
-
-#: With at most this many ranges, contiguous days are selected by ranges instead of a list: Spark plans a few comparisons
-#: faster than a list of thousands.
-_MAX_RANGES = 50
 
 
 class LazySession:
@@ -109,7 +103,7 @@ class RunContext:
     def rows_in(self, name: str, keys: Sequence[str] | None, lookback: int = 0) -> DataFrame:
         """A table's rows in some partitions and `lookback` partitions before each; all rows if it has no partitions."""
         rows, part = self.rows_of(name), self.part(name, keys, lookback)
-        return rows if part.keys is None else rows.where(self.in_partitions(part.column, part.keys))
+        return rows if part.keys is None else rows.where(in_partitions(self.partition_keys(part.column, part.keys)))
 
     def part(self, name: str, keys: Sequence[str] | None, lookback: int = 0) -> Part:
         """What `rows_in` reads, for a query without Spark."""
@@ -127,31 +121,10 @@ class RunContext:
         rows = self.spark.sql(f"SELECT * FROM {name}")
         return {str(key): count for key, count in rows.groupBy(part.column).count().collect()}
 
-    def in_partitions(self, column: str, keys: Sequence[str]) -> Column:
-        """The condition that a row is in one of these partitions, and in no other: rows that match it are replaced."""
-        from pyspark.sql import functions as F
-
-        partitions = self.pipeline.partitions
-        assert partitions is not None
-        # Typed literals: Iceberg's overwrite by condition does not understand casts.
-        if partitions.sql_type() != "date":
-            return F.expr(f"`{column}` IN ({', '.join(map(spark_text, keys)) or 'NULL'})")
-        ranges = contiguous_days(keys)
-        if 0 < len(ranges) <= min(_MAX_RANGES, len(keys) // 2):
-            return reduce(or_, (F.col(column).between(F.lit(first), F.lit(last)) for first, last in ranges))
-        # One expression: a literal of its own for each key takes Python's way to the JVM a millisecond each.
-        return F.expr(f"`{column}` IN ({', '.join(f'DATE {spark_text(key)}' for key in keys) or 'NULL'})")
-
-
-def contiguous_days(keys: Sequence[str]) -> list[tuple[date, date]]:
-    """The ranges of days without a gap, first and last day included, that cover exactly these keys."""
-    ranges: list[tuple[date, date]] = []
-    for day in sorted(map(date.fromisoformat, keys)):
-        if ranges and (day - ranges[-1][1]).days <= 1:
-            ranges[-1] = (ranges[-1][0], day)
-        else:
-            ranges.append((day, day))
-    return ranges
+    def partition_keys(self, column: str, keys: Sequence[str]) -> PartitionKeys:
+        """Partitions of a table of the pipeline."""
+        assert self.pipeline.partitions is not None
+        return PartitionKeys(column, self.pipeline.partitions.sql_type(), keys)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from lakehouse.pipelines.partitions import with_neighbours
 from lakehouse.runs.context import RunContext
 from lakehouse.runs.lineage import changed_since, fingerprints_of, inputs_of, latest_note, lineage
 from lakehouse.runs.reads import Part
+from lakehouse.tables.spark import in_partitions
 
 
 class PartitionPlan:
@@ -115,5 +116,5 @@ class PartitionPlan:
             return values
         rows = context.rows_of(part.table)
         if part.keys is not None:
-            rows = rows.where(context.in_partitions(part.column, part.keys))
+            rows = rows.where(in_partitions(context.partition_keys(part.column, part.keys)))
         return {str(row[0]) for row in rows.select(part.column).distinct().collect()}

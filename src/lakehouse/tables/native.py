@@ -101,15 +101,23 @@ class NativeWriter:
             data_files = _readable_files(table, self._name)
             affected = self._affected_files(rows, data_files, columns, key)
             files = self._write(table, _merge_query(rows, affected, columns, key), columns, rows)
-            notes = dict(self._notes)
-            with table.transaction() as change, change.update_snapshot(notes).overwrite() as overwrite:
-                for path in affected:
-                    overwrite.delete_data_file(data_files[path])
-                for file in files:
-                    overwrite.append_data_file(file)
+            self._replace(table, [data_files[path] for path in affected], files)
 
     def overwrite(self, rows: StagedRows, columns: Sequence[Column]) -> None:
-        raise needs_spark(f"Replacing all rows of {self._name}")
+        with self._load_table(columns) as table:
+            tasks = list(table.scan().plan_files())
+            if any(task.delete_files for task in tasks) or len(table.specs()) > 1:
+                raise needs_spark(f"Replacing all rows of {self._name}, which has deletes or was partitioned anew,")
+            files = self._write(table, _select(rows, columns), columns, rows)
+            self._replace(table, [task.file for task in tasks], files)
+
+    def _replace(self, table: Any, removed: Iterable[Any], added: Iterable[Any]) -> None:
+        """Commit data files in place of others."""
+        with table.transaction() as change, change.update_snapshot(dict(self._notes)).overwrite() as overwrite:
+            for file in removed:
+                overwrite.delete_data_file(file)
+            for file in added:
+                overwrite.append_data_file(file)
 
     @contextmanager
     def _load_table(self, columns: Sequence[Column]) -> Iterator[Any]:

@@ -38,6 +38,16 @@ class StagedRows:
         return quoted if column.name in (*self.provided, self.deleted) else self.computed.get(column.name, "NULL")
 
 
+@dataclass(frozen=True)
+class PartitionKeys:
+    """Partitions of a table by the values of one column: exactly these are replaced, whatever their number."""
+
+    column: str
+    type: str
+    """The SQL type of the column."""
+    keys: Sequence[str]
+
+
 class TableWriter(Protocol):
     """Writes rows to one table of a branch; each call is one snapshot.
 

@@ -11,11 +11,22 @@ import copy
 import secrets
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from lakehouse.core.catalog import Catalog
+from lakehouse.core.files import Files
+from lakehouse.core.metadata_file import load_metadata
+from lakehouse.core.names import TableName
+from lakehouse.tables.fork import Committer, forked
+
+#: Our note in the summary of a snapshot that rewrote files: how many data files it left.
+COMPACTED_FILES = "lake.compacted-files"
+#: Attempts to commit a replacement when the table has changed.
+_COMMITS = 10
 #: Entries of one manifest that we write; about 8 MB with the statistics of 30 columns.
 _ENTRIES_PER_MANIFEST = 4000
 #: A table has at most this many manifests before they are merged; and this multiple of those that it needs.
@@ -67,6 +78,86 @@ class SnapshotFiles:
     """The manifest of each file by the file's path."""
 
 
+@dataclass(frozen=True)
+class LoadedTable:
+    """An Iceberg table at one moment."""
+
+    pointer: str
+    raw: dict[str, Any]
+    table: Any
+    """PyIceberg's table."""
+    files: SnapshotFiles
+
+
+@dataclass(frozen=True)
+class FileRewriter:
+    """Replaces files of tables by others with the same rows.
+
+    Rows are read and written first, without a lock. The commit is repeated on the newest state of the table as long as nobody
+    has changed the same files; appends of others stay.
+    """
+
+    catalog: Catalog
+    files: Files
+    committer: Committer
+    now: Callable[[], datetime]
+
+    def load(self, table: TableName) -> LoadedTable | None:
+        pointer = self.catalog.pointer(table)
+        return self._load_at(pointer) if pointer else None
+
+    def _load_at(self, pointer: str) -> LoadedTable:
+        from lakehouse.pyiceberg_internals import table_at
+
+        table = table_at(pointer, self.catalog.pyiceberg_properties())
+        return LoadedTable(pointer, load_metadata(pointer, self.files), table, read_snapshot(table))
+
+    @contextmanager
+    def on_spark(
+        self, table: TableName, loaded: LoadedTable, rewrite: Callable[[str, str], None]
+    ) -> Iterator[tuple[Replacement, LoadedTable]]:
+        """Let Spark rewrite files on a branch, which holds them until the end of the block.
+
+        Args:
+            rewrite: runs Spark's procedure, given the name of the branch's catalog and of the branch.
+
+        Yields:
+            What was replaced, to be committed; and the table on the branch.
+        """
+        with forked(self.catalog, "maintain", [table], self.files) as fork:
+            if fork.base[table] != loaded.pointer:
+                raise StaleReplacementError("the table changed before Spark began")
+            rewrite(fork.on_branch.name, fork.branch)
+            after = self._load_at(fork.on_branch.pointer(table) or loaded.pointer)
+            yield _difference(loaded.files, after.files), after
+
+    def commit(
+        self,
+        table: TableName,
+        loaded: LoadedTable,
+        replacement: Replacement,
+        message: str,
+        notes: dict[str, str] | None = None,
+    ) -> bool:
+        """Apply a replacement to the newest state of the table; repeats it while other commits come first.
+
+        Args:
+            notes: of a compaction, for the summary of its snapshot; None for one that only merges manifests.
+        """
+        state: LoadedTable | None = loaded
+        for _ in range(_COMMITS):
+            if state is None:
+                return False
+            left = len(state.files.data) - len(replacement.removed) + len(replacement.added)
+            # Without a mode, an ingest would take the operation `replace` for a replacement of all rows.
+            summary = {"lake.mode": "maintain", **({} if notes is None else {COMPACTED_FILES: str(left), **notes})}
+            raw = replace_files(state.table, state.raw, replacement, summary, self.now(), state.files)
+            if self.committer.commit(table, state.pointer, raw, message):
+                return True
+            state = self.load(table)
+        return False
+
+
 def read_snapshot(table: Any) -> SnapshotFiles:
     """Read the manifests of a table's current snapshot."""
     from pyiceberg.manifest import ManifestContent
@@ -110,6 +201,43 @@ def validate(current: SnapshotFiles, replacement: Replacement) -> None:
             continue
         if partition_key(entry.data_file) in replacement.partitions:
             raise StaleReplacementError("rows of the files to replace were deleted meanwhile")
+
+
+def with_dangling_deletes(table: Any, files: SnapshotFiles, replacement: Replacement) -> Replacement:
+    """Return the replacement, which also removes the delete files that refer to no other data file."""
+    remaining = set(files.data) - replacement.removed
+    gone = frozenset(
+        path
+        for path, entry in files.deletes.items()
+        if partition_key(entry.data_file) in replacement.partitions
+        and not (_referenced(table, entry.data_file) & remaining)
+    )
+    return replace(replacement, removed_deletes=gone)
+
+
+def _referenced(table: Any, delete_file: Any) -> set[str]:
+    """Return the data files in which a position delete file deletes rows."""
+    from pyarrow import parquet
+
+    path_id = 2147483546
+    lower, upper = (delete_file.lower_bounds or {}).get(path_id), (delete_file.upper_bounds or {}).get(path_id)
+    if lower and lower == upper:
+        return {lower.decode()}
+    with table.io.new_input(delete_file.file_path).open() as stream:
+        return set(parquet.read_table(stream, columns=["file_path"]).column(0).unique().to_pylist())
+
+
+def _difference(before: SnapshotFiles, after: SnapshotFiles) -> Replacement:
+    """Return what Spark's procedures changed between two states of a table as a replacement."""
+    removed = frozenset(before.data) - set(after.data)
+    added = [after.data[path] for path in after.data if path not in before.data]
+    return Replacement(
+        removed=removed,
+        added=tuple(AddedFile(entry.data_file, entry.sequence_number) for entry in added),
+        partitions=frozenset(partition_key(before.data[path].data_file) for path in removed),
+        applied_deletes=frozenset(before.deletes),
+        removed_deletes=frozenset(before.deletes) - set(after.deletes),
+    )
 
 
 def too_many_manifests(files: SnapshotFiles) -> bool:
