@@ -100,9 +100,9 @@ def document() -> dict[str, Any]:
 def _containers() -> Iterator[tuple[str, tuple[Service, ContainerSpec]]]:
     for service in services():
         if service.container is not None:
-            yield service.name, (service, service.container())
+            yield service.name, (service, service.container)
         for name, job in service.jobs.items():
-            yield name, (service, job())
+            yield name, (service, job)
 
 
 def _profiles(containers: Mapping[str, tuple[Service, ContainerSpec]]) -> dict[str, list[str]]:

@@ -170,8 +170,8 @@ class Service:
     ready: Callable[[StackContext], None] = _nothing
     """Called once it answers, before its dependents start: creates a bucket or databases."""
     start_timeout_s: float = 120.0
-    container: Callable[[], ContainerSpec] | None = None
-    jobs: Mapping[str, Callable[[], ContainerSpec]] = field(default_factory=dict)
+    container: ContainerSpec | None = None
+    jobs: Mapping[str, ContainerSpec] = field(default_factory=dict)
     """Its one-shot containers."""
 
     def needs_in(self, profile: str) -> tuple[str, ...]:
@@ -200,3 +200,24 @@ ENVIRONMENT = {
 def listening(port: int) -> tuple[str, ...]:
     """A health check for our image: whether a port accepts connections."""
     return ("CMD", "python", "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}), 3)")
+
+
+def own_container(
+    command: tuple[str, ...], port: int, memory: str, start_period_s: int = 60, **more: str
+) -> ContainerSpec:
+    """A container of our own image: a command of `lake` that listens on a port, beside the database and the bucket.
+
+    Args:
+        more: further variables of its environment.
+    """
+    return ContainerSpec(
+        image="",
+        build=True,
+        command=command,
+        environment={**ENVIRONMENT, **more},
+        volumes={"lake": "/lake"},
+        health=listening(port),
+        needs={"postgres": "service_healthy", "bucket": "service_completed_successfully"},
+        start_period_s=start_period_s,
+        memory=memory,
+    )

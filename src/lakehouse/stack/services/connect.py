@@ -9,14 +9,12 @@ from lakehouse.core.clients import MavenArtifact
 from lakehouse.engines.spark.jars import EMBEDDED, S3A
 from lakehouse.process.sockets import accepts_connections
 from lakehouse.stack.model import (
-    ENVIRONMENT,
     Artifact,
-    ContainerSpec,
     Port,
     ProcessSpec,
     Service,
     StackContext,
-    listening,
+    own_container,
 )
 
 #: 3.5.7 serves clients of 3.5.9, and runs in its Spark.
@@ -45,19 +43,7 @@ def _healthy(context: StackContext) -> bool:
     return accepts_connections(context.endpoints.host, context.settings.stack.connect_port)
 
 
-def _container() -> ContainerSpec:
-    return ContainerSpec(
-        image="",
-        build=True,
-        command=("stack", "serve", "connect"),
-        environment=ENVIRONMENT,
-        volumes={"lake": "/lake"},
-        health=listening(15002),
-        needs={"postgres": "service_healthy", "bucket": "service_completed_successfully"},
-        start_period_s=120,
-        memory="3g",
-    )
-
+_CONTAINER = own_container(("stack", "serve", "connect"), 15002, "3g", start_period_s=120)
 
 SERVICE = Service(
     name="connect",
@@ -71,5 +57,5 @@ SERVICE = Service(
     process=_process,
     healthy=_healthy,
     start_timeout_s=180,
-    container=_container,
+    container=_CONTAINER,
 )

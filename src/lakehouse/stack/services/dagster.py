@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from lakehouse.stack.model import ENVIRONMENT, ContainerSpec, Port, Service, listening
+from lakehouse.stack.model import Port, Service, own_container
 
-
-def _container() -> ContainerSpec:
-    return ContainerSpec(
-        image="",
-        build=True,
-        command=("dagster", "--host", "0.0.0.0", "--port", "3000"),
-        environment=ENVIRONMENT,
-        volumes={"lake": "/lake"},
-        health=listening(3000),
-        needs={"postgres": "service_healthy", "bucket": "service_completed_successfully"},
-        start_period_s=90,
-        memory="4g",
-    )
-
+_CONTAINER = own_container(("dagster", "--host", "0.0.0.0", "--port", "3000"), 3000, "4g", start_period_s=90)
 
 SERVICE = Service(
     name="dagster",
@@ -26,5 +13,5 @@ SERVICE = Service(
     licence="Apache-2.0",
     memory_mb=0,
     ports=(Port("dagster_port", "http://{host}:{port}", 3000),),
-    container=_container,
+    container=_CONTAINER,
 )

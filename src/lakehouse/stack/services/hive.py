@@ -15,15 +15,13 @@ from lakehouse.process.sockets import accepts_connections
 from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.jvm import hadoop_jars
 from lakehouse.stack.model import (
-    ENVIRONMENT,
     Artifact,
-    ContainerSpec,
     Port,
     ProcessSpec,
     ServerArchive,
     Service,
     StackContext,
-    listening,
+    own_container,
 )
 from lakehouse.stack.process import run_once
 from lakehouse.stack.services.postgres import query
@@ -143,19 +141,9 @@ def _healthy(context: StackContext) -> bool:
     return accepts_connections(context.endpoints.host, context.settings.stack.hive_port)
 
 
-def _container() -> ContainerSpec:
-    return ContainerSpec(
-        image="",
-        build=True,
-        command=("stack", "serve", "hive"),
-        environment={**ENVIRONMENT, "LAKE_STACK__HIVE_PASSWORD": "${HIVE_PASSWORD}"},
-        volumes={"lake": "/lake"},
-        health=listening(9083),
-        needs={"postgres": "service_healthy", "bucket": "service_completed_successfully"},
-        start_period_s=120,
-        memory="1g",
-    )
-
+_CONTAINER = own_container(
+    ("stack", "serve", "hive"), 9083, "1g", start_period_s=120, LAKE_STACK__HIVE_PASSWORD="${HIVE_PASSWORD}"
+)
 
 SERVICE = Service(
     name="hive",
@@ -169,5 +157,5 @@ SERVICE = Service(
     prepare=_prepare,
     process=_process,
     healthy=_healthy,
-    container=_container,
+    container=_CONTAINER,
 )

@@ -93,25 +93,23 @@ def _healthy(context: StackContext) -> bool:
     return ready and answers(f"{context.endpoints.nessie_uri}/config")
 
 
-def _container() -> ContainerSpec:
-    return ContainerSpec(
-        image="ghcr.io/projectnessie/nessie:0.99.0",
-        environment={
-            **properties("${BUCKET}", "http://storage:9000", "${S3_REGION}"),
-            "nessie.version.store.type": "JDBC2",
-            "nessie.version.store.persist.jdbc.datasource": "postgresql",
-            "quarkus.datasource.postgresql.jdbc.url": "jdbc:postgresql://postgres:5432/nessie",
-            "quarkus.datasource.postgresql.username": "nessie",
-            "quarkus.datasource.postgresql.password": "${NESSIE_PASSWORD}",
-            f"{_SECRET}.name": "${S3_ACCESS_KEY}",
-            f"{_SECRET}.secret": "${S3_SECRET_KEY}",
-            "JAVA_OPTS_APPEND": "-Xmx384m",
-        },
-        health=("CMD", "curl", "-fsS", "http://127.0.0.1:9000/q/health/ready"),
-        needs={"postgres": "service_healthy", "bucket": "service_completed_successfully"},
-        memory="1g",
-    )
-
+_CONTAINER = ContainerSpec(
+    image="ghcr.io/projectnessie/nessie:0.99.0",
+    environment={
+        **properties("${BUCKET}", "http://storage:9000", "${S3_REGION}"),
+        "nessie.version.store.type": "JDBC2",
+        "nessie.version.store.persist.jdbc.datasource": "postgresql",
+        "quarkus.datasource.postgresql.jdbc.url": "jdbc:postgresql://postgres:5432/nessie",
+        "quarkus.datasource.postgresql.username": "nessie",
+        "quarkus.datasource.postgresql.password": "${NESSIE_PASSWORD}",
+        f"{_SECRET}.name": "${S3_ACCESS_KEY}",
+        f"{_SECRET}.secret": "${S3_SECRET_KEY}",
+        "JAVA_OPTS_APPEND": "-Xmx384m",
+    },
+    health=("CMD", "curl", "-fsS", "http://127.0.0.1:9000/q/health/ready"),
+    needs={"postgres": "service_healthy", "bucket": "service_completed_successfully"},
+    memory="1g",
+)
 
 SERVICE = Service(
     name="nessie",
@@ -124,5 +122,5 @@ SERVICE = Service(
     artifacts=_artifacts,
     process=_process,
     healthy=_healthy,
-    container=_container,
+    container=_CONTAINER,
 )

@@ -158,25 +158,23 @@ def query(context: StackContext, database: Database, sql: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _container() -> ContainerSpec:
-    return ContainerSpec(
-        image="docker.io/library/postgres:18.1-alpine",
-        environment={
-            "POSTGRES_USER": ADMIN,
-            "POSTGRES_PASSWORD": "${POSTGRES_PASSWORD}",
-            "POSTGRES_INITDB_ARGS": "--auth-host=scram-sha-256",
-            **{f"{name.upper()}_PASSWORD": f"${{{name.upper()}_PASSWORD}}" for name in DATABASES},
-        },
-        volumes={
-            "postgres": "/var/lib/postgresql",
-            "./postgres/databases.sh": "/docker-entrypoint-initdb.d/databases.sh",
-        },
-        health=("CMD-SHELL", f"pg_isready -U {ADMIN} -d lake"),
-        user="70:70",  # the user postgres of this image
-        start_period_s=30,
-        memory="512m",
-    )
-
+_CONTAINER = ContainerSpec(
+    image="docker.io/library/postgres:18.1-alpine",
+    environment={
+        "POSTGRES_USER": ADMIN,
+        "POSTGRES_PASSWORD": "${POSTGRES_PASSWORD}",
+        "POSTGRES_INITDB_ARGS": "--auth-host=scram-sha-256",
+        **{f"{name.upper()}_PASSWORD": f"${{{name.upper()}_PASSWORD}}" for name in DATABASES},
+    },
+    volumes={
+        "postgres": "/var/lib/postgresql",
+        "./postgres/databases.sh": "/docker-entrypoint-initdb.d/databases.sh",
+    },
+    health=("CMD-SHELL", f"pg_isready -U {ADMIN} -d lake"),
+    user="70:70",  # the user postgres of this image
+    start_period_s=30,
+    memory="512m",
+)
 
 SERVICE = Service(
     name="postgres",
@@ -190,5 +188,5 @@ SERVICE = Service(
     process=_process,
     healthy=_healthy,
     ready=_ready,
-    container=_container,
+    container=_CONTAINER,
 )

@@ -10,7 +10,7 @@ from lakehouse.config.profiles import EMBEDDED
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.files import file_uri
 from lakehouse.process.http_client import answers
-from lakehouse.stack.model import ENVIRONMENT, ContainerSpec, Port, ProcessSpec, Service, StackContext, listening
+from lakehouse.stack.model import Port, ProcessSpec, Service, StackContext, own_container
 from lakehouse.storage import access
 from lakehouse.storage.local import LocalHome
 from lakehouse.storage.s3 import S3Settings, is_remote
@@ -60,18 +60,7 @@ def _healthy(context: StackContext) -> bool:
     return answers(f"http://{context.endpoints.host}:{context.settings.stack.rest_port}/v1/config", 401)
 
 
-def _container() -> ContainerSpec:
-    return ContainerSpec(
-        image="",
-        build=True,
-        command=("stack", "serve", "rest"),
-        environment={**ENVIRONMENT, "LAKE_STACK__REST_TOKEN": "${REST_TOKEN}"},
-        health=listening(8181),
-        needs={"postgres": "service_healthy", "bucket": "service_completed_successfully"},
-        volumes={"lake": "/lake"},
-        memory="512m",
-    )
-
+_CONTAINER = own_container(("stack", "serve", "rest"), 8181, "512m", LAKE_STACK__REST_TOKEN="${REST_TOKEN}")
 
 SERVICE = Service(
     name="rest",
@@ -84,5 +73,5 @@ SERVICE = Service(
     ports=(Port("rest_port", "http://{host}:{port}", 8181),),
     process=_process,
     healthy=_healthy,
-    container=_container,
+    container=_CONTAINER,
 )

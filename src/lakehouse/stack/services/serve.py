@@ -9,7 +9,7 @@ from pathlib import Path
 from lakehouse.config.load import dump_settings
 from lakehouse.process.http_client import answers
 from lakehouse.process.sockets import accepts_connections
-from lakehouse.stack.model import ENVIRONMENT, ContainerSpec, Port, ProcessSpec, Service, StackContext, listening
+from lakehouse.stack.model import Port, ProcessSpec, Service, StackContext, own_container
 
 
 def _process(context: StackContext) -> ProcessSpec:
@@ -30,19 +30,8 @@ def _healthy(context: StackContext) -> bool:
     return answers(f"http://{f'[{host}]' if ':' in host else host}:{serve.port}/healthz")
 
 
-def _container() -> ContainerSpec:
-    return ContainerSpec(
-        image="",
-        build=True,
-        command=("serve", "--host", "0.0.0.0"),
-        # Compose publishes the port on loopback. With BIND set for other machines, a proxy with TLS belongs before it.
-        environment={**ENVIRONMENT, "LAKE_SERVE__BEHIND_PROXY": "true"},
-        volumes={"lake": "/lake"},
-        health=listening(8600),
-        needs={"postgres": "service_healthy", "bucket": "service_completed_successfully"},
-        memory="6g",
-    )
-
+# Compose publishes the port on loopback. With BIND set for other machines, a proxy with TLS belongs before it.
+_CONTAINER = own_container(("serve", "--host", "0.0.0.0"), 8600, "6g", LAKE_SERVE__BEHIND_PROXY="true")
 
 SERVICE = Service(
     name="serve",
@@ -55,5 +44,5 @@ SERVICE = Service(
     ports=(Port("serve.port", "http://{host}:{port}", 8600),),
     process=_process,
     healthy=_healthy,
-    container=_container,
+    container=_CONTAINER,
 )

@@ -186,35 +186,31 @@ def _ready(context: StackContext) -> None:
     )
 
 
-def _container() -> ContainerSpec:
-    return ContainerSpec(
-        image="quay.io/minio/minio:RELEASE.2025-09-07T16-13-09Z",
-        command=("server", "--address", ":9000", "--console-address", ":9001", "/data"),
-        environment={
-            "MINIO_ROOT_USER": "${S3_ACCESS_KEY}",
-            "MINIO_ROOT_PASSWORD": "${S3_SECRET_KEY}",
-            "MINIO_REGION": "${S3_REGION}",
-            "MINIO_UPDATE": "off",
-        },
-        health=("CMD", "mc", "ready", "local"),
-        volumes={"storage": "/data"},
-        root=True,  # a new volume belongs to root, and this image cannot change its owner
-        start_period_s=20,
-        memory="1g",
-    )
+_CONTAINER = ContainerSpec(
+    image="quay.io/minio/minio:RELEASE.2025-09-07T16-13-09Z",
+    command=("server", "--address", ":9000", "--console-address", ":9001", "/data"),
+    environment={
+        "MINIO_ROOT_USER": "${S3_ACCESS_KEY}",
+        "MINIO_ROOT_PASSWORD": "${S3_SECRET_KEY}",
+        "MINIO_REGION": "${S3_REGION}",
+        "MINIO_UPDATE": "off",
+    },
+    health=("CMD", "mc", "ready", "local"),
+    volumes={"storage": "/data"},
+    root=True,  # a new volume belongs to root, and this image cannot change its owner
+    start_period_s=20,
+    memory="1g",
+)
 
-
-def _bucket_job() -> ContainerSpec:
-    return ContainerSpec(
-        image="",
-        build=True,
-        entrypoint=("python", "-m", "lakehouse.stack.bucket"),
-        environment=ENVIRONMENT,
-        needs={"storage": "service_healthy"},
-        once=True,
-        memory="512m",
-    )
-
+_BUCKET_JOB = ContainerSpec(
+    image="",
+    build=True,
+    entrypoint=("python", "-m", "lakehouse.stack.bucket"),
+    environment=ENVIRONMENT,
+    needs={"storage": "service_healthy"},
+    once=True,
+    memory="512m",
+)
 
 SERVICE = Service(
     name="storage",
@@ -229,6 +225,6 @@ SERVICE = Service(
     process=_process,
     healthy=_healthy,
     ready=_ready,
-    container=_container,
-    jobs={"bucket": _bucket_job},
+    container=_CONTAINER,
+    jobs={"bucket": _BUCKET_JOB},
 )

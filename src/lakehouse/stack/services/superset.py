@@ -13,30 +13,26 @@ _VOLUMES = {"superset": "/superset"}
 _FOLDER = "superset"
 
 
-def _container() -> ContainerSpec:
-    return ContainerSpec(
-        image=_IMAGE,
-        environment=_ENVIRONMENT,
-        volumes=_VOLUMES,
-        health=listening(8088),
-        needs={"superset-init": "service_completed_successfully"},
-        build_folder=_FOLDER,
-        memory="1g",
-    )
+_CONTAINER = ContainerSpec(
+    image=_IMAGE,
+    environment=_ENVIRONMENT,
+    volumes=_VOLUMES,
+    health=listening(8088),
+    needs={"superset-init": "service_completed_successfully"},
+    build_folder=_FOLDER,
+    memory="1g",
+)
 
-
-def _init_job() -> ContainerSpec:
-    return ContainerSpec(
-        image=_IMAGE,
-        entrypoint=("sh", "-c", "superset db upgrade && superset init && python /etc/superset/create_admin.py"),
-        environment=_ENVIRONMENT,
-        volumes=_VOLUMES,
-        needs={"trino": "service_healthy"},
-        build_folder=_FOLDER,
-        once=True,
-        memory="1g",
-    )
-
+_INIT_JOB = ContainerSpec(
+    image=_IMAGE,
+    entrypoint=("sh", "-c", "superset db upgrade && superset init && python /etc/superset/create_admin.py"),
+    environment=_ENVIRONMENT,
+    volumes=_VOLUMES,
+    needs={"trino": "service_healthy"},
+    build_folder=_FOLDER,
+    once=True,
+    memory="1g",
+)
 
 SERVICE = Service(
     name="superset",
@@ -46,6 +42,6 @@ SERVICE = Service(
     memory_mb=0,
     needs=("trino",),
     ports=(Port("superset_port", "http://{host}:{port}", 8088),),
-    container=_container,
-    jobs={"superset-init": _init_job},
+    container=_CONTAINER,
+    jobs={"superset-init": _INIT_JOB},
 )

@@ -125,26 +125,24 @@ def _runs_a_statement(url: str) -> bool:
     return False
 
 
-def _container() -> ContainerSpec:
-    return ContainerSpec(
-        image="docker.io/trinodb/trino:476",
-        environment={
-            "S3_ACCESS_KEY": "${S3_ACCESS_KEY}",
-            "S3_SECRET_KEY": "${S3_SECRET_KEY}",
-            "OLTP_PASSWORD": "${OLTP_PASSWORD}",
-            "REST_TOKEN": "${REST_TOKEN}",
-            "BUCKET": "${BUCKET}",
-            "S3_REGION": "${S3_REGION}",
-        },
-        volumes={
-            f"./trino/{name}": f"/etc/trino/{name}"
-            for name in ("catalog", "jvm.config", "access-control.properties", "rules.json")
-        },
-        health=("CMD", "/usr/lib/trino/bin/health-check"),
-        needs={"rest": "service_healthy"},
-        memory="3g",
-    )
-
+_CONTAINER = ContainerSpec(
+    image="docker.io/trinodb/trino:476",
+    environment={
+        "S3_ACCESS_KEY": "${S3_ACCESS_KEY}",
+        "S3_SECRET_KEY": "${S3_SECRET_KEY}",
+        "OLTP_PASSWORD": "${OLTP_PASSWORD}",
+        "REST_TOKEN": "${REST_TOKEN}",
+        "BUCKET": "${BUCKET}",
+        "S3_REGION": "${S3_REGION}",
+    },
+    volumes={
+        f"./trino/{name}": f"/etc/trino/{name}"
+        for name in ("catalog", "jvm.config", "access-control.properties", "rules.json")
+    },
+    health=("CMD", "/usr/lib/trino/bin/health-check"),
+    needs={"rest": "service_healthy"},
+    memory="3g",
+)
 
 SERVICE = Service(
     name="trino",
@@ -158,5 +156,5 @@ SERVICE = Service(
     process=_process,
     healthy=_healthy,
     start_timeout_s=480,  # about 40 s; on two busy cores it took more than 240
-    container=_container,
+    container=_CONTAINER,
 )
