@@ -70,13 +70,13 @@ from lakehouse.pipelines.taxi import bronze
 from lakehouse.pipelines.taxi import gold
 from lakehouse.pipelines.taxi.pipeline import stg_yellow_trips
 from lakehouse.pipelines.taxi import silver
-from lakehouse.core.raw import LocalRawArea
+from lakehouse.storage.raw import local_raw_area
 from lakehouse.pipelines.taxi.source.months import RawMonth
 from lakehouse.pipelines.taxi.source.published import read_published, with_lineage
 for name in ("bronze", "silver", "gold"):
     spark.sql(f"create namespace if not exists lake.{name}")
 now = datetime.now(timezone.utc)
-months = [with_lineage(read_published(spark, RawMonth(LocalRawArea(Path(file).parent), Path(file).name))[0], file[-15:-8], file, now) for file in sorted(glob.glob(FOLDER + "/*.parquet"))]
+months = [with_lineage(read_published(spark, RawMonth(local_raw_area(Path(file).parent), Path(file).name))[0], file[-15:-8], file, now) for file in sorted(glob.glob(FOLDER + "/*.parquet"))]
 raw = reduce(lambda a, b: a.unionByName(b), months)
 bronze.yellow_trips(raw).writeTo("lake.bronze.yellow_trips").partitionedBy("month").create()
 transformed = silver.stg_yellow_trips(spark.table("lake.bronze.yellow_trips"))

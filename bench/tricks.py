@@ -23,7 +23,6 @@ from pyspark.sql import functions as F
 
 from bench.measure import Ratio, report
 from lakehouse.config.load import load_settings
-from lakehouse.core.raw import LocalRawArea
 from lakehouse.lake.assemble import assemble
 from lakehouse.pipelines.taxi import gold, silver
 from lakehouse.pipelines.taxi.pipeline import stg_yellow_trips
@@ -31,6 +30,7 @@ from lakehouse.pipelines.taxi.sample import write_month
 from lakehouse.pipelines.taxi.source.months import RawMonth
 from lakehouse.pipelines.taxi.source.published import read_published, with_lineage
 from lakehouse.runs.validate import Keys, validated
+from lakehouse.storage.raw import local_raw_area
 
 MONTH = "2026-01"
 ON, PLAIN = {"spark.sql.codegen.maxFields": "25"}, "without "
@@ -116,7 +116,7 @@ def main() -> int:
         settings = load_settings({"home": f"{scratch}/lake", "spark.master": "local[2]"})
         with assemble(settings) as lake, lake._components.runner().session({}, True) as spark:
             raw = with_lineage(
-                read_published(spark, RawMonth(LocalRawArea(file.parent), file.name))[0],
+                read_published(spark, RawMonth(local_raw_area(file.parent), file.name))[0],
                 MONTH,
                 file.name,
                 datetime.now(UTC),

@@ -6,9 +6,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.raw import LocalRawArea
 from lakehouse.pipelines.taxi.source.months import RawMonth
 from lakehouse.pipelines.taxi.source.published import read_published
+from lakehouse.storage.raw import local_raw_area
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,4 +51,4 @@ def published(**other: Any) -> dict[str, Any]:
 
 
 def read_month(spark: SparkSession, file: Path) -> tuple[DataFrame, list[str]]:
-    return read_published(spark, RawMonth(LocalRawArea(file.parent), file.name))
+    return read_published(spark, RawMonth(local_raw_area(file.parent), file.name))

@@ -8,7 +8,8 @@ import click
 
 from lakehouse.cli.app import Context, command
 from lakehouse.cli.options import complete_table, from_option
-from lakehouse.cli.show import note, show_rows, show_status, size
+from lakehouse.cli.show import note, show_rows, show_status
+from lakehouse.core.files import size_text
 
 
 @command("lake backup /mnt/backups/lake\nlake backup s3://backups/lake\nlake backup /mnt/backups/lake --list")
@@ -29,7 +30,7 @@ def backup(context: Context, dest: str, full: bool, listing: bool) -> None:
     show_rows(columns, [(done.id, done.files, done.bytes, done.copied_files, done.copied_bytes)], context.output)
     _notes(done.notes)
     note(
-        f"Backup {done.id}: {done.files} files, {size(done.copied_bytes)} new. Restore it: lake restore {dest} --home DIR"
+        f"Backup {done.id}: {done.files} files, {size_text(done.copied_bytes)} new. Restore it: lake restore {dest} --home DIR"
     )
 
 
@@ -140,7 +141,7 @@ def verify(context: Context, tables: tuple[str, ...], deep: bool, against: str) 
         show_rows(["severity", "kind", "table", "ref", "where", "detail"], rows, context.output)
     damaged = len(report.damage)
     note(
-        f"Checked {report.tables} tables, {report.snapshots} snapshots, {report.files} files ({size(report.bytes)})"
+        f"Checked {report.tables} tables, {report.snapshots} snapshots, {report.files} files ({size_text(report.bytes)})"
         f" in {report.seconds:.1f} s: {damaged or 'no'} damage, {len(rows) - damaged} notices."
     )
     if damaged:

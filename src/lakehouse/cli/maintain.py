@@ -8,7 +8,8 @@ import click
 
 from lakehouse.cli.app import Context, command, group
 from lakehouse.cli.options import complete_table
-from lakehouse.cli.show import note, show_rows, show_status, size
+from lakehouse.cli.show import note, show_rows, show_status
+from lakehouse.core.files import size_text
 from lakehouse.core.requests import MAINTENANCE_STEPS
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def health(context: Context, tables: tuple[str, ...], deep: bool) -> None:
     names = ["table", "score", "files", "bytes", "delete_files", "snapshots", "what", "action", "gain"]
     rows = []
     for health in healths:
-        shown = size(health.bytes) if context.output == "table" else health.bytes
+        shown = size_text(health.bytes) if context.output == "table" else health.bytes
         head = (health.table, health.score, health.files, shown, health.delete_files, health.snapshots)
         if not health.reasons:
             rows.append((*head, health.problem, "", ""))
@@ -42,7 +43,7 @@ def health(context: Context, tables: tuple[str, ...], deep: bool) -> None:
     for health in healths:
         held = {name: count for name, count in health.deep.get("bytes", {}).items() if count}
         if held:
-            note(f"{health.table}: " + ", ".join(f"{name} {size(count)}" for name, count in held.items()))
+            note(f"{health.table}: " + ", ".join(f"{name} {size_text(count)}" for name, count in held.items()))
     if not healths:
         note(_NO_TABLES)
 
@@ -72,7 +73,7 @@ def maintain(context: Context, tables: tuple[str, ...], everything: bool, dry_ru
     else:
         names = ["table", "action", "state", "files", "files_after", "bytes", "snapshots", "detail"]
         rows = [
-            (a.table, a.action, a.state, a.files_before, a.files_after, size(a.bytes), a.snapshots, a.detail)
+            (a.table, a.action, a.state, a.files_before, a.files_after, size_text(a.bytes), a.snapshots, a.detail)
             for a in report.actions
         ]
         show_rows(names, rows, context.output)
@@ -86,10 +87,10 @@ def _tell_removed(report: MaintenanceReport) -> None:
     if not report.actions:
         note("No table needs maintenance.")
     if sweep.removed_files:
-        note(f"{sweep.removed_files} files that nothing needs {would}removed: {size(sweep.removed_bytes)} freed.")
+        note(f"{sweep.removed_files} files that nothing needs {would}removed: {size_text(sweep.removed_bytes)} freed.")
     if sweep.waiting_files:
         note(
-            f"{sweep.waiting_files} files ({size(sweep.waiting_bytes)}) are needed by nothing; they are removed by a later"
+            f"{sweep.waiting_files} files ({size_text(sweep.waiting_bytes)}) are needed by nothing; they are removed by a later"
             " maintenance, after maintenance.delete_after_hours."
         )
     for reason in sweep.skipped:
@@ -109,7 +110,7 @@ def prune(context: Context, everything: bool, dry_run: bool) -> None:
     from lakehouse.lake.cache import prune_cache
 
     removed = prune_cache(context.settings().cache, everything, dry_run)
-    rows = [(str(path), size(count) if context.output == "table" else count) for path, count in removed]
+    rows = [(str(path), size_text(count) if context.output == "table" else count) for path, count in removed]
     show_rows(["path", "bytes"], rows, context.output)
-    total = size(sum(count for _, count in removed))
+    total = size_text(sum(count for _, count in removed))
     note(f"{total} would be removed." if dry_run else f"{total} removed.")

@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TextIO
 
+from lakehouse.core.files import size_text
 from lakehouse.core.jsonable import jsonable
 
 _MAX_CELL_WIDTH = 60
@@ -84,7 +85,7 @@ def show_download_lines(text: str) -> Iterator[Callable[[int, int], None]]:
         tenth = 10 * received // max(total, 1)
         if tenth > printed:
             printed = tenth
-            note(f"{text}: {size(received)} of {size(total)}")
+            note(f"{text}: {size_text(received)} of {size_text(total)}")
 
     yield show
 
@@ -127,18 +128,6 @@ def cell(value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(str(part) for part in value)
     return str(value)
-
-
-def size(count: int | None) -> str:
-    """Format a number of bytes with its unit."""
-    if count is None:
-        return ""
-    amount = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} TB"
 
 
 def _json(names: Sequence[str], rows: Sequence[Sequence[Any]], out: TextIO) -> None:

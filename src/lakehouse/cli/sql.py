@@ -8,7 +8,8 @@ import time
 import click
 
 from lakehouse.cli.app import Context, command
-from lakehouse.cli.show import note, show_rows, size
+from lakehouse.cli.show import note, show_rows
+from lakehouse.core.files import size_text
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Explain, Result
 
@@ -73,7 +74,7 @@ def _show_explanation(explain: Explain) -> None:
     if explain.files_read is not None:
         lines.append(f"files:  {explain.files_read} of {explain.files_total} read")
     if explain.bytes_read is not None:
-        lines.append(f"bytes:  {size(explain.bytes_read)} of {size(explain.bytes_total)} read")
+        lines.append(f"bytes:  {size_text(explain.bytes_read)} of {size_text(explain.bytes_total)} read")
     if explain.plan:
         lines.append(explain.plan.rstrip())
     note("\n".join(lines))

@@ -8,7 +8,8 @@ import click
 
 from lakehouse.cli.app import Context, command
 from lakehouse.cli.options import table_argument
-from lakehouse.cli.show import note, show_rows, size
+from lakehouse.cli.show import note, show_rows
+from lakehouse.core.files import size_text
 
 
 @command("lake tables\nlake tables --dropped")
@@ -30,7 +31,7 @@ def tables(context: Context, dropped: bool) -> None:
                 info.format,
                 now.rows_total if now else 0,
                 now.files_total if now else 0,
-                size(stored) if context.output == "table" else stored,
+                size_text(stored) if context.output == "table" else stored,
                 ", ".join(info.partitioning),
                 ", ".join(info.key),
                 now.at if now else None,
@@ -65,7 +66,7 @@ def describe(context: Context, table: str) -> None:
         note(f"key {', '.join(info.key)}")
     if info.current:
         now = info.current
-        note(f"{now.rows_total} rows in {now.files_total} files, {size(now.bytes_total)}, snapshot {now.id}")
+        note(f"{now.rows_total} rows in {now.files_total} files, {size_text(now.bytes_total)}, snapshot {now.id}")
     for warning in info.warnings():
         note(f"Warning: {warning}")
 

@@ -45,6 +45,18 @@ def local_path(uri: str) -> Path:
     return Path("/" + rest.lstrip("/")) if uri.startswith("file:") else Path(uri)
 
 
+def size_text(count: int | None) -> str:
+    """A number of bytes with its unit."""
+    if count is None:
+        return ""
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
 @dataclass(frozen=True)
 class RemoteFile:
     """A file in an object store: its full name (`s3://bucket/key`), size and etag."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import LakeError
-from lakehouse.core.files import Files
+from lakehouse.core.files import Files, size_text
 from lakehouse.core.format import TableFormat
 from lakehouse.core.metadata_file import parse_metadata
 from lakehouse.core.names import TableName
@@ -144,10 +144,10 @@ def with_unnamed(health: TableHealth, unnamed: FileCount) -> TableHealth:
     if not unnamed.files:
         return health
     text = (
-        f"{unnamed.files} files with {_size(unnamed.bytes)} that nothing names: a writer is at work, or was stopped."
+        f"{unnamed.files} files with {size_text(unnamed.bytes)} that nothing names: a writer is at work, or was stopped."
         " lake verify --deep lists them."
     )
-    reason = Reason("unnamed", 1, text, "remove_files", _size(unnamed.bytes))
+    reason = Reason("unnamed", 1, text, "remove_files", size_text(unnamed.bytes))
     return replace(
         health,
         score=max(0, health.score - reason.points),
@@ -165,7 +165,7 @@ def _reasons(layout: Layout, expired: int) -> Iterator[Reason]:
         yield Reason(
             "small_files",
             points,
-            f"{layout.data_files} files of {_size(layout.mean_file_bytes)} on average: every query opens each of them.",
+            f"{layout.data_files} files of {size_text(layout.mean_file_bytes)} on average: every query opens each of them.",
             "compact",
             f"about {layout.min_files} files instead of {layout.data_files}"
             + ("" if layout.is_exact else ", or one for each partition"),
@@ -196,10 +196,10 @@ def _reasons(layout: Layout, expired: int) -> Iterator[Reason]:
         yield Reason(
             "metadata",
             points,
-            f"The metadata file has {_size(layout.metadata_bytes)}, most of it for {layout.snapshots} snapshots:"
+            f"The metadata file has {size_text(layout.metadata_bytes)}, most of it for {layout.snapshots} snapshots:"
             " every query reads it, every commit writes it.",
             "expire" if expired else "",
-            f"about {_size(layout.metadata_bytes * (layout.snapshots - expired) // layout.snapshots)}",
+            f"about {size_text(layout.metadata_bytes * (layout.snapshots - expired) // layout.snapshots)}",
         )
 
 
@@ -240,12 +240,3 @@ def _of_log_files(reason: Reason) -> Reason:
 
 def _points(value: float, limit: int) -> int:
     return max(1, min(limit, round(value)))
-
-
-def _size(count: int) -> str:
-    amount = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} TB"

@@ -20,7 +20,7 @@ from lakehouse.formats.iceberg.references import normalized
 from lakehouse.maintenance.compact import SMALL_SHARE, files_needed, is_worth
 from lakehouse.maintenance.policy import Policy
 from lakehouse.maintenance.report import Action
-from lakehouse.maintenance.sweep import Store
+from lakehouse.storage.warehouse import WarehouseStore
 
 #: Hudi's own default of `hoodie.parquet.max.file.size`.
 DEFAULT_TARGET = 120 * 2**20
@@ -40,7 +40,7 @@ class HudiMaintainer:
     """Maintains the Hudi tables of one lake."""
 
     tables: TableFormat
-    store: Store
+    store: WarehouseStore
     run: RunCall
     now: Callable[[], datetime]
 

@@ -27,9 +27,10 @@ from lakehouse.maintenance.layout import utc_now
 from lakehouse.maintenance.policy import MaintenanceSettings, Policy, policy_for, special_policies
 from lakehouse.maintenance.report import Action, MaintenanceReport
 from lakehouse.maintenance.statistics import StatisticsWriter
-from lakehouse.maintenance.sweep import Store, Sweeper, SweepReport
+from lakehouse.maintenance.sweep import Sweeper, SweepReport
 from lakehouse.maintenance.unnamed_files import UnnamedFiles
 from lakehouse.process.files import try_locked
+from lakehouse.storage.warehouse import WarehouseStore
 from lakehouse.tables.fork import Committer, drop_abandoned
 from lakehouse.tables.rewrite import FileRewriter
 
@@ -59,7 +60,7 @@ class Maintainer:
     formats: Sequence[TableFormat]
     settings: MaintenanceSettings
     committer: Committer
-    store: Store
+    store: WarehouseStore
     warehouse: str
     folder: Path
     run_spark: RunSpark

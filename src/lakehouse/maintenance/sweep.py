@@ -11,17 +11,17 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Protocol
 
 from lakehouse.core.errors import LakeError
 from lakehouse.core.metadata_file import load_metadata
 from lakehouse.formats.iceberg.references import normalized
 from lakehouse.maintenance.inventory import Inventories, Inventory
 from lakehouse.maintenance.layout import utc_now
+from lakehouse.storage.warehouse import StoredFile, WarehouseStore
 
 _STATE_VERSION = 1
 _CHUNK = 200
@@ -30,30 +30,6 @@ _METADATA_FILE = re.compile(r"^(.*)/metadata/[^/]+\.metadata\.json(?:\.gz)?$")
 _HUDI = "/.hoodie/"
 _UUID = re.compile(rb'"table-uuid"\s*:\s*"([0-9a-fA-F-]{36})"')
 _UUID_BYTES = 16384
-
-
-class StoredFile(Protocol):
-    """A file as the storage lists it."""
-
-    @property
-    def uri(self) -> str: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def modified(self) -> datetime: ...
-
-
-class Store(Protocol):
-    """The storage of a warehouse."""
-
-    def files(self, folder: str) -> Iterator[StoredFile]:
-        """Yield every file below a folder."""
-
-    def start(self, uri: str, count: int) -> bytes:
-        """Return the first bytes of a file."""
-
-    def remove(self, uri: str) -> None:
-        """Remove a file; it may be gone already."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +89,7 @@ class Sweeper:
     """
 
     inventories: Inventories
-    store: Store
+    store: WarehouseStore
     warehouse: str
     state_file: Path
     since: str

@@ -19,8 +19,8 @@ from lakehouse.core.names import TableName
 from lakehouse.core.refs import ReachableFile
 from lakehouse.core.tables import FileSlice
 from lakehouse.formats.hudi.slices import instant_of
-from lakehouse.maintenance.sweep import Store
 from lakehouse.storage.s3 import is_remote
+from lakehouse.storage.warehouse import WarehouseStore
 
 _DATA_FILES, _DELETE_FILES, _BYTES = "data-files", "delete-files", "files-size"
 
@@ -47,7 +47,7 @@ class UnnamedFiles:
         references: returns every metadata file with a reference; called only if main alone does not explain the files.
     """
 
-    store: Store
+    store: WarehouseStore
     read: Callable[[str], bytes]
     references: Callable[[], Iterable[ReachableFile]]
 

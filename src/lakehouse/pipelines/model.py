@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.core.errors import BadDeclarationError
 from lakehouse.core.files import RemoteFiles
 from lakehouse.core.names import TableName
-from lakehouse.core.raw import RawArea
 from lakehouse.quality.model import Check, Rule
+from lakehouse.storage.raw import RawArea
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,12 +14,12 @@ from lakehouse.core.errors import SourceError
 from lakehouse.core.files import LOCAL, Files, RemoteFiles
 from lakehouse.core.format import TableFormat, spark_tables
 from lakehouse.core.names import TableName
-from lakehouse.core.raw import RawArea
 from lakehouse.pipelines.model import Batch, Pipeline, Source, SourceContext, Table
 from lakehouse.pipelines.partitions import with_neighbours
 from lakehouse.quality.model import Outcome
 from lakehouse.runs.reads import BranchReads, Part
 from lakehouse.runs.records import RunLog
+from lakehouse.storage.raw import RawArea
 from lakehouse.tables.directory import Tables
 from lakehouse.tables.spark import in_partitions
 from lakehouse.tables.write import PartitionKeys

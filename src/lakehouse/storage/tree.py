@@ -54,6 +54,9 @@ class Tree(Protocol):
     def move_in(self, name: str, file: Path) -> None:
         """Move a local file into the tree: readers see all of it or nothing. The local file may remain."""
 
+    def remove_folder(self, folder: str) -> None:
+        """Remove a folder with its files; it may be gone already."""
+
 
 def open_tree(uri: str, s3: S3Settings) -> Tree:
     """Open the tree at a path, a file:// or an s3:// URI."""
@@ -111,6 +114,9 @@ class LocalTree:
             shutil.copyfile(file, unfinished)
             unfinished.replace(self.folder / name)
 
+    def remove_folder(self, folder: str) -> None:
+        shutil.rmtree(self.folder / folder, ignore_errors=True)
+
     def _unfinished(self, name: str) -> Path:
         path = self.folder / name
         try:
@@ -155,6 +161,9 @@ class ObjectTree:
 
     def move_in(self, name: str, file: Path) -> None:
         self._store.upload(file, self._name(name))
+
+    def remove_folder(self, folder: str) -> None:
+        self._store.remove_folder(self._name(folder))
 
     def _name(self, name: str) -> str:
         return f"{self.uri}/{name}" if name else self.uri

@@ -13,13 +13,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from lakehouse.core.raw import LocalRawArea
 from lakehouse.pipelines.market.pipeline import BRONZE, DAILY_BARS, SILVER, VOLATILITY, market
 from lakehouse.pipelines.market.rules import MINUTE_RULES
 from lakehouse.pipelines.market.sample import Defects, SampleDay, write_day
 from lakehouse.pipelines.market.source import read
 from lakehouse.pipelines.model import SourceContext, Table
 from lakehouse.quality.model import SparkCheckContext
+from lakehouse.storage.raw import local_raw_area
 
 DAY = date(2026, 1, 14)
 NOW = datetime(2026, 1, 20, tzinfo=UTC)
@@ -98,7 +98,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SampleDay]:
 
 
 def silver_rows(spark: SparkSession, folder: Path) -> DataFrame:
-    batch = read(SourceContext(lambda: spark, {"path": str(folder)}, DAY.isoformat(), NOW, LocalRawArea(Path("raw"))))
+    batch = read(SourceContext(lambda: spark, {"path": str(folder)}, DAY.isoformat(), NOW, local_raw_area(Path("raw"))))
     return table(SILVER).transform(table(BRONZE).transform(batch.rows))
 
 

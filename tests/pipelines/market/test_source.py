@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakehouse.core.errors import SourceError
-from lakehouse.core.raw import LocalRawArea
 from lakehouse.pipelines.market.source import HEADER, available, read, read_days, s3a_options
 from lakehouse.pipelines.model import SourceContext
+from lakehouse.storage.raw import local_raw_area
 from lakehouse.storage.s3 import S3
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def flat_file(file: Path, *lines: str, modified: datetime = NOW) -> Path:
 
 def context_of(spark: Any, path: Path | str, day: str = DAY, **more: Any) -> SourceContext:
     return SourceContext(
-        lambda: spark, {"path": str(path)} if path else {}, day, NOW, LocalRawArea(Path("raw")), **more
+        lambda: spark, {"path": str(path)} if path else {}, day, NOW, local_raw_area(Path("raw")), **more
     )
 
 

@@ -13,7 +13,6 @@ from pyiceberg.catalog.sql import SqlCatalog
 from tests.support.sales_pipeline import without_spark
 from tests.support.servers.postgres import Postgres
 
-from lakehouse.core.raw import LocalRawArea
 from lakehouse.lake import Lake
 from lakehouse.pipelines import LightContext, SourceContext, Table
 from lakehouse.pipelines.postgres import PostgresSettings, open_snapshot, plan_read
@@ -22,6 +21,7 @@ from lakehouse.pipelines.social.light import refresh
 from lakehouse.pipelines.social.pipeline import social
 from lakehouse.pipelines.social.source import FOLLOWS, POSTS, USERS, SourceTable, source_fingerprint
 from lakehouse.runs.model import RunRecord
+from lakehouse.storage.raw import local_raw_area
 
 pytestmark = pytest.mark.spark
 
@@ -97,7 +97,7 @@ def test_any_change_of_the_database_changes_its_fingerprint(postgres: Postgres, 
         with open_snapshot(settings.address) as snapshot:
             relation = snapshot.relation("public", "users", USERS.key, "updated_at")
             cursor = plan_read(snapshot, relation, "", settings.overlap).cursor
-        context = SourceContext(spark, {"url": postgres.url}, "", NOW, LocalRawArea(Path("/nowhere")), cursor=cursor)
+        context = SourceContext(spark, {"url": postgres.url}, "", NOW, local_raw_area(Path("/nowhere")), cursor=cursor)
         before = source_fingerprint(context, USERS)
         assert before and source_fingerprint(context, USERS) == before
         for statement in change.split("; "):

@@ -14,12 +14,12 @@ import pytest
 from tests.support.servers.postgres import Postgres
 
 from lakehouse.core.errors import BadSettingError, LakeError, SourceError
-from lakehouse.core.raw import LocalRawArea
 from lakehouse.pipelines.model import SourceContext
 from lakehouse.pipelines.postgres import Address, PostgresSettings
 from lakehouse.pipelines.social import sample
 from lakehouse.pipelines.social import source as social
 from lakehouse.pipelines.social.source import FOLLOWS, POSTS, USERS, Batch, SourceTable
+from lakehouse.storage.raw import local_raw_area
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +43,7 @@ def read(request: pytest.FixtureRequest, postgres: Postgres, tmp_path: Path) -> 
                 settings,
                 "",
                 NOW,
-                LocalRawArea(tmp_path),
+                local_raw_area(tmp_path),
                 cursor=after.cursor if after else "",
                 progress=progress,
             ),
@@ -264,7 +264,7 @@ def _asking(postgres: Postgres, **given: str) -> SourceError | LakeError:
         {"url": postgres.url, **given},
         "",
         NOW,
-        LocalRawArea(Path("/nowhere")),
+        local_raw_area(Path("/nowhere")),
     )  # type: ignore[arg-type]
     started = time.monotonic()
     with pytest.raises(LakeError) as caught:

@@ -8,8 +8,9 @@ from typing import Any
 from lakehouse.cli.shell.parser import Sql
 from lakehouse.cli.shell.registry import COMMANDS, ShellUsageError, command, find_command
 from lakehouse.cli.shell.session import Session
-from lakehouse.cli.show import relative_paths, size
+from lakehouse.cli.show import relative_paths
 from lakehouse.core.errors import TableError
+from lakehouse.core.files import size_text
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.tables import TableInfo
 
@@ -33,7 +34,7 @@ def tables(session: Session, arguments: tuple[str, ...]) -> None:
             str(info.name),
             info.format,
             info.current.rows_total if info.current else 0,
-            size(info.current.bytes_total) if info.current else "",
+            size_text(info.current.bytes_total) if info.current else "",
             ", ".join(info.key),
             info.current.at if info.current else None,
         )

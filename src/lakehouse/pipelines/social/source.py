@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import SourceError
-from lakehouse.core.raw import RawArea
 from lakehouse.pipelines import functions as F
 from lakehouse.pipelines.model import Batch, SourceContext
 from lakehouse.pipelines.postgres import (
@@ -33,6 +32,7 @@ from lakehouse.pipelines.postgres import (
     open_snapshot,
     plan_read,
 )
+from lakehouse.storage.raw import RawArea
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

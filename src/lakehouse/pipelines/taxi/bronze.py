@@ -7,6 +7,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+AMOUNTS = (
+    "fare_amount",
+    "extra",
+    "mta_tax",
+    "tip_amount",
+    "tolls_amount",
+    "improvement_surcharge",
+    "total_amount",
+    "congestion_surcharge",
+    "airport_fee",
+    "cbd_congestion_fee",
+)
 PUBLISHED = (
     "VendorID",
     "tpep_pickup_datetime",
@@ -18,16 +30,7 @@ PUBLISHED = (
     "PULocationID",
     "DOLocationID",
     "payment_type",
-    "fare_amount",
-    "extra",
-    "mta_tax",
-    "tip_amount",
-    "tolls_amount",
-    "improvement_surcharge",
-    "total_amount",
-    "congestion_surcharge",
-    "airport_fee",
-    "cbd_congestion_fee",
+    *AMOUNTS,
 )
 LINEAGE = ("month", "source_file", "ingested_at")
 

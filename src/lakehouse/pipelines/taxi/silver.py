@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.pipelines import functions as F
 from lakehouse.pipelines.columns import decimal, hundredths, quotient
+from lakehouse.pipelines.taxi.bronze import AMOUNTS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -48,19 +49,6 @@ RATE_CODES = {
     6: "group ride",
     99: "unknown",
 }
-
-AMOUNTS = (
-    "fare_amount",
-    "extra",
-    "mta_tax",
-    "tip_amount",
-    "tolls_amount",
-    "improvement_surcharge",
-    "total_amount",
-    "congestion_surcharge",
-    "airport_fee",
-    "cbd_congestion_fee",
-)
 
 _LARGEST_MONEY = 9_999_999_999.0
 _LARGEST_MILES = 99_999_999.0

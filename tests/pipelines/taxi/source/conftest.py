@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from tests.support.servers.web import Web, serving
 
-from lakehouse.core.raw import LocalRawArea
 from lakehouse.pipelines.model import SourceContext
 from lakehouse.pipelines.taxi.sample import write_month
+from lakehouse.storage.raw import local_raw_area
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MONTH = "2026-01"
@@ -54,7 +54,12 @@ class Contexts:
     def __call__(self, partition: str = MONTH, spark: Any = None, **settings: str) -> SourceContext:
         quick = {"wait_s": "0.01", "timeout_s": "0.5", "tries": "3"} if "url" in settings else {}
         return SourceContext(
-            lambda: spark, {**quick, **settings}, partition, NOW, LocalRawArea(self.raw), progress=self.messages.append
+            lambda: spark,
+            {**quick, **settings},
+            partition,
+            NOW,
+            local_raw_area(self.raw),
+            progress=self.messages.append,
         )
 
 

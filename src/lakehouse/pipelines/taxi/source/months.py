@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from lakehouse.core.errors import BadSettingError, SourceError
-from lakehouse.core.raw import LocalRawArea, RawArea, RawFile
 from lakehouse.pipelines.taxi.source.download import (
     DownloadRequest,
     RetryPolicy,
@@ -21,6 +20,8 @@ from lakehouse.pipelines.taxi.source.download import (
 )
 from lakehouse.pipelines.taxi.source.web import Address, FileVersion, HttpStatusError, TransientError, address_of
 from lakehouse.process.files import locked
+from lakehouse.storage.raw import RawArea, local_raw_area
+from lakehouse.storage.tree import FileStat
 
 if TYPE_CHECKING:
     from lakehouse.pipelines.model import SourceContext
@@ -86,7 +87,7 @@ class RawMonth:
         return self.uri.removeprefix("file://")
 
     @property
-    def file(self) -> RawFile | None:
+    def file(self) -> FileStat | None:
         return self.area.stat(self.path)
 
     def open(self) -> BinaryIO:
@@ -146,28 +147,28 @@ def list_months(context: SourceContext) -> Mapping[str, str]:
     return {match[1]: _fingerprint(file) for file in files if (match := _month_of(file))}
 
 
-def _month_of(file: RawFile) -> re.Match[str] | None:
+def _month_of(file: FileStat) -> re.Match[str] | None:
     """The match of a file directly in the folder."""
     return _FILE.fullmatch(file.name.removeprefix(f"{_FOLDER}/"))
 
 
-def _fingerprint(file: RawFile) -> str:
+def _fingerprint(file: FileStat) -> str:
     return f"{file.name.rpartition('/')[2]} {file.size} {file.modified_ns}"
 
 
-def _folder(path: str) -> LocalRawArea:
+def _folder(path: str) -> RawArea:
     folder = Path(path).expanduser()
     if not folder.is_dir():
         raise SourceError(f"There is no folder {folder}.", "Check sources.taxi.path.")
-    return LocalRawArea(folder)
+    return local_raw_area(folder)
 
 
-def _in_folder(area: LocalRawArea, month: str) -> MonthFile:
+def _in_folder(area: RawArea, month: str) -> MonthFile:
     wanted = RawMonth(area, file_name(month))
     if not wanted.file:
         known = [match[1] for file in area.list("") if (match := _month_of(file))]
         raise SourceError(
-            f"There is no {wanted.name} in {area.folder}.",
+            f"There is no {wanted.name} in {area.work}.",
             f"It has the months {known[0]} to {known[-1]}." if known else "It has no file of that kind.",
         )
     return _checked(wanted, wanted.shown)
