@@ -17,8 +17,7 @@ from lakehouse.config.load import load_settings
 from lakehouse.core.errors import ServiceFailedError
 from lakehouse.process.pids import start_time
 from lakehouse.stack import monitor
-from lakehouse.stack.context import stack_context
-from lakehouse.stack.model import ProcessSpec, Service, StackContext
+from lakehouse.stack.model import ProcessSpec, Service, StackContext, stack_context
 from lakehouse.stack.monitor import ServiceMonitor
 
 #: Creates a file when it is ready, and runs until it is ended.

@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.config.load import load_settings
 from lakehouse.core.errors import ServiceFailedError
-from lakehouse.stack.context import stack_context
+from lakehouse.stack.model import stack_context
 from lakehouse.stack.services.storage import SERVICE, description, kind
 
 

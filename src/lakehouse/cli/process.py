@@ -81,7 +81,7 @@ def down(context: Context, services: tuple[str, ...], wipe: bool, yes: bool) -> 
 
 
 def _confirm_wipe(settings: Settings, servers: list[str]) -> None:
-    from lakehouse.stack.context import stack_context
+    from lakehouse.stack.model import stack_context
 
     named = ", ".join(servers) or "all servers"
     click.confirm(
@@ -107,7 +107,7 @@ def status(context: Context) -> None:
     rows += [(status.service, status.state, status.url, status.pid, status.memory_mb) for status in statuses]
     show_rows(_COLUMNS, rows, context.output)
     if any(status.service == "storage" for status in statuses):
-        from lakehouse.stack.context import stack_context
+        from lakehouse.stack.model import stack_context
         from lakehouse.stack.services.storage import description
 
         note(f"storage is {description(stack_context(settings))}")

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from lakehouse.core.files import size_text
 from lakehouse.core.jsonable import jsonable
+from lakehouse.core.tables import Snapshot
 
 _MAX_CELL_WIDTH = 60
 _MAX_TABLE_WIDTH = 100_000
@@ -128,6 +129,17 @@ def cell(value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(str(part) for part in value)
     return str(value)
+
+
+def snapshot_row(snapshot: Snapshot, source: str, current: str) -> tuple[Any, ...]:
+    """A snapshot for a list of them.
+
+    Args:
+        current: what marks the current one, if no branch or tag does.
+    """
+    changes = (snapshot.operation, snapshot.rows_added, snapshot.rows_removed, snapshot.rows_total)
+    refs = ", ".join(snapshot.refs) or (current if snapshot.is_current else "")
+    return (snapshot.id, snapshot.at, *changes, source, refs)
 
 
 def _json(names: Sequence[str], rows: Sequence[Sequence[Any]], out: TextIO) -> None:

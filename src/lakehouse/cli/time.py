@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from lakehouse.cli.app import Context, command
 from lakehouse.cli.options import limit_option, message_option, optional_table_argument, table_argument
-from lakehouse.cli.show import note, relative_paths, show_rows
+from lakehouse.cli.show import note, relative_paths, show_rows, snapshot_row
 from lakehouse.core.names import MAIN, TableName
 
 
@@ -17,22 +15,12 @@ from lakehouse.core.names import MAIN, TableName
 def history(context: Context, table: str) -> None:
     """List the snapshots (Iceberg) or instants (Hudi) of TABLE, oldest first."""
     names = ["id", "at", "operation", "rows_added", "rows_removed", "rows_total", "source", "branch", "current"]
-    rows: list[tuple[Any, ...]] = [
-        (
-            snapshot.id,
-            snapshot.at,
-            snapshot.operation,
-            snapshot.rows_added,
-            snapshot.rows_removed,
-            snapshot.rows_total,
-            relative_paths(snapshot.source) if context.output == "table" else snapshot.source,
-            ", ".join(snapshot.refs) or ("main" if snapshot.is_current else ""),
-            snapshot.is_current,
-        )
-        for snapshot in context.lake.history(table)
-    ]
+    snapshots = context.lake.history(table)
     if context.output == "table":  # shorter names; the branch marks the current snapshot
-        names, rows = [name.removeprefix("rows_") for name in names[:-1]], [row[:-1] for row in rows]
+        names = [name.removeprefix("rows_") for name in names[:-1]]
+        rows = [snapshot_row(snapshot, relative_paths(snapshot.source), "main") for snapshot in snapshots]
+    else:
+        rows = [(*snapshot_row(snapshot, snapshot.source, "main"), snapshot.is_current) for snapshot in snapshots]
     show_rows(names, rows, context.output)
 
 

@@ -1,16 +1,20 @@
-"""The description of a service: how it is downloaded, started natively, monitored, and rendered to compose."""
+"""The stack of a lake, and the description of a service: how it is downloaded, started natively, monitored, and rendered to compose."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
-from lakehouse.config.endpoints import StackEndpoints
+from lakehouse.config.endpoints import StackEndpoints, endpoints_of
+from lakehouse.config.load import all_settings
 from lakehouse.config.profiles import EMBEDDED
-from lakehouse.config.secrets import Secrets
+from lakehouse.config.secrets import Secrets, secrets_of
 from lakehouse.config.settings import Settings
 from lakehouse.core.clients import MavenArtifact
+from lakehouse.storage.local import LocalHome
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,9 @@ class ServerArchive:
 
 Artifact = MavenArtifact | Wheel | ServerArchive
 
+#: Files of a supervisor in its run folder: its socket, the servers that it monitors, the lock that it holds.
+SOCKET, STATE, LOCK = "supervisor.sock", "state.json", "supervisor.lock"
+
 
 @dataclass(frozen=True)
 class StackContext:
@@ -63,6 +70,32 @@ class StackContext:
 
     def log(self, service: str) -> Path:
         return self.logs / f"{service}.log"
+
+
+def stack_context(settings: Settings) -> StackContext:
+    """The context for these settings; creates missing folders and passwords."""
+    secrets = secrets_of(settings)
+    home = LocalHome(settings.home, settings.shared).ready()
+    data = Path(settings.stack.data).expanduser() if settings.stack.data else home.folder / "stack"
+    run, logs = run_folder(home.folder), home.logs / "stack"
+    for folder in (data, run, logs):
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+    return StackContext(settings, secrets, endpoints_of(settings, secrets), data.absolute(), run, logs, home.folder)
+
+
+def run_folder(home: Path) -> Path:
+    """Where the supervisor of a lake's stack has its socket and its state."""
+    return home / "run" / "stack"
+
+
+@cache
+def protocol_version() -> str:
+    """Differs between two versions of the lakehouse whose settings or requests are not compatible."""
+    from lakehouse.core import __version__
+
+    names = [__version__, *(name for name, _, _ in all_settings())]
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,17 @@ from lakehouse.lake.spark import DownloadReporter, StatusReporter, silent
 from lakehouse.process.daemons import DaemonStartError, start_daemon
 from lakehouse.process.files import locked
 from lakehouse.process.sockets import bind_tcp, connect_unix
-from lakehouse.stack.context import LOCK, SOCKET, STATE, protocol_version, run_folder, stack_context
 from lakehouse.stack.fetch import fetch
-from lakehouse.stack.model import Service, StackContext
+from lakehouse.stack.model import (
+    LOCK,
+    SOCKET,
+    STATE,
+    Service,
+    StackContext,
+    protocol_version,
+    run_folder,
+    stack_context,
+)
 from lakehouse.stack.process import run_in_foreground, service_failed, terminate_leftovers
 from lakehouse.stack.services import ALL, NAMES, find_service, in_order, services
 from lakehouse.storage.local import LocalHome

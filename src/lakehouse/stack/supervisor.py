@@ -21,7 +21,7 @@ from typing import Any
 from lakehouse.config.load import parse_settings
 from lakehouse.process.daemons import sole_daemon
 from lakehouse.process.sockets import listen_unix
-from lakehouse.stack.context import LOCK, SOCKET, STATE, protocol_version, run_folder, stack_context
+from lakehouse.stack.model import LOCK, SOCKET, STATE, protocol_version, run_folder, stack_context
 from lakehouse.stack.monitor import ServiceMonitor
 from lakehouse.stack.process import terminate_leftovers
 from lakehouse.stack.services import find_service, in_order

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakehouse.core.errors import BadSettingError, EngineUnreachableError
-from lakehouse.engines.trino import Trino, TrinoSettings
-from lakehouse.engines.trino.types import spark_type
+from lakehouse.engines.trino import Trino, TrinoSettings, spark_type
 
 
 @pytest.mark.parametrize(

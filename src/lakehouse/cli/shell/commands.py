@@ -8,7 +8,7 @@ from typing import Any
 from lakehouse.cli.shell.parser import Sql
 from lakehouse.cli.shell.registry import COMMANDS, ShellUsageError, command, find_command
 from lakehouse.cli.shell.session import Session
-from lakehouse.cli.show import relative_paths
+from lakehouse.cli.show import relative_paths, snapshot_row
 from lakehouse.core.errors import TableError
 from lakehouse.core.files import size_text
 from lakehouse.core.names import MAIN, TableName
@@ -71,19 +71,8 @@ def describe(session: Session, arguments: tuple[str, ...]) -> None:
 @command("history TABLE", "List the snapshots of a table, oldest first", least=1, most=1)
 def history(session: Session, arguments: tuple[str, ...]) -> None:
     names = ["id", "at", "operation", "added", "removed", "total", "source", "refs"]
-    rows = [
-        (
-            snapshot.id,
-            snapshot.at,
-            snapshot.operation,
-            snapshot.rows_added,
-            snapshot.rows_removed,
-            snapshot.rows_total,
-            relative_paths(snapshot.source),
-            ", ".join(snapshot.refs) or ("current" if snapshot.is_current else ""),
-        )
-        for snapshot in session.lake.history(arguments[0])
-    ]
+    history = session.lake.history(arguments[0])
+    rows = [snapshot_row(snapshot, relative_paths(snapshot.source), "current") for snapshot in history]
     session.display.rows(names, rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -11,19 +12,29 @@ from typing import Any
 
 from lakehouse.core.arrow_types import arrow_schema, record_batch
 from lakehouse.core.cancel import stop_with_scope, stopped_by
-from lakehouse.core.errors import EngineUnreachableError, NotInstalledError
+from lakehouse.core.errors import EngineError, EngineUnreachableError, NotInstalledError, QueryRejectedError
 from lakehouse.core.masking import mask
 from lakehouse.core.names import CATALOG
 from lakehouse.core.result import BatchedRows, Explain, ListedRows, Result, Row, first_rows
-from lakehouse.core.tables import Column
-from lakehouse.engines.trino.errors import translated
+from lakehouse.core.tables import Column, split_arguments
 from lakehouse.engines.trino.settings import TrinoSettings
-from lakehouse.engines.trino.types import spark_type
 
 #: Called while a statement runs, with a line of progress.
 Progress = Callable[[str], None]
 _POLL_S = 0.2
 _BATCH_ROWS = 8192
+_POSITION = re.compile(r"^line (\d+):(\d+): ")
+_SPARK_TYPES = {
+    "integer": "int",
+    "real": "float",
+    "varchar": "string",
+    "char": "string",
+    "uuid": "string",
+    "json": "string",
+    "varbinary": "binary",
+    "unknown": "void",
+}
+_TIMESTAMP = re.compile(r"timestamp(?:\(\d+\))?( with time zone)?")
 
 __all__ = ["Progress", "Trino", "TrinoSettings"]
 
@@ -45,7 +56,7 @@ class Trino:
 
     def run(self, sql: str, reason: str, limit: int | None = None, progress: Progress | None = None) -> Result:
         """Run one statement and return all its rows, or the first `limit`."""
-        with self._connected() as connection, translated(sql, self._settings.url):
+        with self._connected() as connection, _translated(sql, self._settings.url):
             cursor = connection.cursor()
             rows = _execute(cursor, sql, limit, progress)
             if limit is not None:  # Trino need not compute rows that nobody fetches
@@ -57,14 +68,14 @@ class Trino:
         """The same, with all but the first rows read from Trino when they are needed."""
         with ExitStack() as opened:
             connection = opened.enter_context(self._connected())
-            with translated(sql, self._settings.url):
+            with _translated(sql, self._settings.url):
                 cursor = connection.cursor()
                 opened.callback(_cancel, cursor)
                 first = _execute(cursor, sql, _BATCH_ROWS, progress)
             columns = _columns(cursor)
             schema = arrow_schema(columns)
             opened.callback(stop_with_scope(partial(_cancel, cursor)))
-            pages = _Pages(opened.pop_all(), partial(translated, sql, self._settings.url), cursor, first)
+            pages = _Pages(opened.pop_all(), partial(_translated, sql, self._settings.url), cursor, first)
         batches = first_rows((record_batch(schema, page) for page in pages.read()), limit)
         return Result(columns, BatchedRows(schema, batches), self._explain(cursor, reason))
 
@@ -157,3 +168,52 @@ def _report(cursor: Any, progress: Progress) -> None:
     done, total = int(stats.get("completedSplits", 0)), int(stats.get("totalSplits", 0))
     if total:
         progress(f"Running on Trino: {100 * done // total} % ({done} of {total} splits)")
+
+
+@contextmanager
+def _translated(sql: str, url: str) -> Iterator[None]:
+    """Raise what Trino's client raises in this block as a LakeError."""
+    import requests
+    from trino.exceptions import TrinoConnectionError, TrinoQueryError, TrinoUserError
+
+    try:
+        yield
+    except TrinoUserError as exc:
+        text = exc.message or ""
+        position = _POSITION.match(text)
+        line, column = (int(position[1]), int(position[2])) if position else (None, None)
+        raise QueryRejectedError(_POSITION.sub("", text), sql=sql, line=line, column=column) from exc
+    except TrinoQueryError as exc:
+        if exc.error_name in ("USER_CANCELED", "ADMINISTRATIVELY_KILLED"):
+            raise EngineError("The statement was cancelled in Trino.") from exc
+        hint = "lake logs trino" if exc.error_type != "EXTERNAL" else "Does the server of that catalog run? lake status"
+        raise EngineError(f"Trino failed: {exc.message} ({exc.error_name}).", hint) from exc
+    except (TrinoConnectionError, requests.exceptions.RequestException) as exc:
+        raise EngineUnreachableError(
+            f"Trino does not answer at {url}.", "Start it: lake up trino. Or check trino.url: lake config show"
+        ) from exc
+
+
+def spark_type(kind: str) -> str:
+    """The Spark type of a Trino type such as `row(a bigint, b varchar(3))`."""
+    kind = kind.strip()
+    if (stamp := _TIMESTAMP.fullmatch(kind)) is not None:
+        return "timestamp" if stamp[1] else "timestamp_ntz"
+    head, bracket, inside = kind.partition("(")
+    head, inside = head.lower(), inside.removesuffix(")")
+    match head:
+        case "array":
+            return f"array<{spark_type(inside)}>"
+        case "map":
+            return "map<" + ",".join(spark_type(part) for part in split_arguments(inside)) + ">"
+        case "row":
+            return "struct<" + ",".join(_field(part) for part in split_arguments(inside)) + ">"
+        case "decimal":
+            return "decimal(" + inside.replace(" ", "") + ")" if bracket else "decimal(38,0)"
+    return _SPARK_TYPES.get(head, head)
+
+
+def _field(part: str) -> str:
+    name, _, kind = part.strip().partition(" ")
+    name = name.strip('"')
+    return f"{name}:{spark_type(kind)}"
