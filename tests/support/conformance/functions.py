@@ -27,20 +27,21 @@ _MILD = "id < 64"
 
 def of_one_value(functions: Sequence[str]) -> Iterator[Question]:
     """Each function with a column of each type. Spark refuses most of them."""
-    for name, kind in itertools.product(_names(functions), TYPES):
+    for name, kind in itertools.product(functions, TYPES):
         yield Question("functions of one value", (f"{name}({kind.of(kind.column)})",), kind.table)
-    for name, column in itertools.product(_names(functions), _NESTED_COLUMNS):
+    for name, column in itertools.product(functions, _NESTED_COLUMNS):
         yield Question("functions of one value", (f"{name}({column})",), "nested")
 
 
 def of_two_values(functions: Sequence[str]) -> Iterator[Question]:
     """Each function with columns of each pair of types."""
     kinds = [kind for kind in TYPES if kind.name in _OF_TWO]
-    for name, left, right in itertools.product(_names(functions), kinds, kinds):
+    for name, left, right in itertools.product(functions, kinds, kinds):
         yield Question("functions of two values", (f"{name}(l_{left.column}, r_{right.column})",), "pairs", _MILD)
 
 
-def _names(functions: Sequence[str]) -> list[str]:
+def called_by_name(functions: Sequence[str]) -> list[str]:
+    """The functions that are called by a name and have a determined answer."""
     return [name for name in functions if re.fullmatch(r"[a-z]\w*", name) and name not in _SKIPPED]
 
 

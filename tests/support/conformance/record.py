@@ -19,13 +19,15 @@ from tests.support.conformance import answers
 from tests.support.conformance.answers import Recorded
 from tests.support.conformance.canonical import Answer, canonical_row
 from tests.support.conformance.examples import examples, function_names, mode
-from tests.support.conformance.functions import of_one_value, of_two_values, usual_calls
+from tests.support.conformance.functions import called_by_name, of_one_value, of_two_values, usual_calls
 from tests.support.conformance.statements import GROUPS, Question, casts, operators
 from tests.support.conformance.values import make_edge_lake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+#: The parts of the record.
+PARTS = ("examples", "casts", "operators", "usual calls", "functions of one value", "functions of two values")
 #: Expressions that one query of Spark answers: starting one takes longer than to evaluate them.
 _BATCH = 40
 #: Of the statements that Spark refuses, every so many are recorded.
@@ -41,29 +43,56 @@ _log = logging.getLogger("conformance")
 def main() -> None:
     """Start Spark once, with the settings of a lake, and write its answers to all statements."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.conformance.record", description=__doc__)
-    parser.add_argument("--keep-examples", action="store_true", help="keep the recorded answers to Spark's examples")
+    parser.add_argument("--only", choices=PARTS, help="ask only for this part anew and keep the others (default: all)")
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="lake-conformance-") as folder:
         settings = load_settings({"home": make_edge_lake(Path(folder) / "lake"), "spark.master": "local[2]"})
         with assemble(settings) as lake:
-            _record(lake.spark, options.keep_examples)
+            _record(lake.spark, options.only)
 
 
-def _record(spark: SparkSession, keeps_examples: bool) -> None:
-    """Write the file, part by part: examples take the longest."""
+def _record(spark: SparkSession, only: str | None) -> None:
+    """Write the file, after each part: all of them take a while."""
     functions = function_names(spark)
-    statements = _recorded_examples() if keeps_examples else list(_examples(spark, functions))
-    calls = (of_one_value(functions), usual_calls(), _accepted_of_two(spark, functions))
-    for part in ((), casts(), operators(), *calls):
-        statements += _answers(spark, part)
-        answers.save(spark.version, functions, sorted(statements, key=lambda recorded: GROUPS.index(recorded.group)))
-    size = answers.FILE.stat().st_size
-    _log.info("%d statements, %d KB in %s", len(statements), size // 1024, answers.FILE.name)
+    statements = {recorded.sql: recorded for recorded in answers.load().statements} if only else {}
+    for part in [only] if only else PARTS:
+        recorded = (
+            _examples(spark, functions) if part == "examples" else _answers(spark, _asked(spark, part, functions))
+        )
+        statements |= {statement.sql: statement for statement in recorded}
+        in_order = sorted(statements.values(), key=lambda statement: (GROUPS.index(statement.group), statement.sql))
+        answers.save(spark.version, functions, in_order)
+        size = answers.FILE.stat().st_size // 1024
+        _log.info("%s: now %d statements, %d KB", part, len(statements), size)
 
 
-def _recorded_examples() -> list[Recorded]:
-    return [recorded for recorded in answers.load().statements if recorded.group == "examples"]
+def _asked(spark: SparkSession, part: str, functions: list[str]) -> Iterable[Question]:
+    match part:
+        case "casts":
+            return casts()
+        case "operators":
+            return operators()
+        case "functions of one value":
+            return of_one_value(_with_arguments(spark, functions, 1))
+        case "functions of two values":
+            return _accepted_of_two(spark, _with_arguments(spark, functions, 2))
+        case _:
+            return usual_calls()
+
+
+def _with_arguments(spark: SparkSession, functions: list[str], count: int) -> list[str]:
+    """The functions that may have so many arguments."""
+    from pyspark.errors import PySparkException
+
+    def may(name: str) -> bool:
+        try:
+            _frame(spark, "texts").selectExpr(f"{name}({', '.join(['s'] * count)})")
+        except PySparkException as error:
+            return not str(error.getErrorClass()).startswith("WRONG_NUM_ARGS")
+        return True
+
+    return [name for name in called_by_name(functions) if may(name)]
 
 
 def _examples(spark: SparkSession, functions: list[str]) -> Iterator[Recorded]:
