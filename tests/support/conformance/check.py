@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import re
 import tempfile
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lakehouse.config.load import load_settings
-from lakehouse.core.errors import LakeError, NotSupportedError
+from lakehouse.core.errors import NeedsSparkError, NotSupportedError
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 from tests.support.conformance.answers import Recorded, load
 from tests.support.conformance.canonical import Answer, answer_of, difference
 from tests.support.conformance.values import make_edge_lake
 
-SAME, TO_SPARK, AT_RUN_TIME, DIFFERS = "same", "to Spark", "to Spark at run time", "differs"
-#: Errors of DuckDB while it runs a statement, after which `auto` lets Spark run it.
-_AT_RUN_TIME = re.compile(r"Out of Range Error|Conversion Error|Out of Memory Error|Invalid Input Error")
+SAME, DIFFERS = "same", "differs"
+#: The translation refuses, DuckDB refuses what was translated, DuckDB fails while it runs.
+TO_SPARK, REJECTED, AT_RUN_TIME = "to Spark", "to Spark after translation", "to Spark at run time"
 #: How often the rows of a statement are halved to find those for which DuckDB has an answer.
 _HALVINGS = 4
 #: Expressions of different statements that are compared by one.
@@ -33,6 +33,7 @@ class Totals:
     """The outcomes of the statements of a group."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
     values: int = 0
     """How many values were compared."""
     differences: list[str] = field(default_factory=list)
@@ -46,32 +47,45 @@ class Totals:
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.outcomes.items()))
-        return f"{sum(self.outcomes.values())} statements: {counts} ({self.values} values)"
+        return f"{sum(self.outcomes.values())} statements: {counts} ({self.values} values, {self.seconds:.1f} s)"
 
 
 def compare(lake: Lake, recorded: Recorded) -> tuple[str, str]:
     """What DuckDB makes of a statement, and the difference if there is one."""
     try:
-        got = answer_of(lake.sql(recorded.sql, engine="duckdb"))
-    except NotSupportedError as refusal:
-        return TO_SPARK, refusal.message
-    except LakeError as error:
-        if recorded.answer is None:
-            return SAME, ""
-        if not fails_at_run_time(error):
-            return DIFFERS, f"error: {error.message.splitlines()[0]}"
-        return _in_parts(lake, recorded, error.message.splitlines()[0])
-    except (OverflowError, ValueError) as error:
-        return DIFFERS, f"error: Python cannot read the answer: {error}"
+        got = ask_duckdb(lake, recorded.sql)
+    except Exception as error:  # noqa: BLE001 - whatever the translation does wrong is a difference
+        return DIFFERS, f"error: {type(error).__name__} {error}"
+    if isinstance(got, NoAnswer):
+        if got.outcome == AT_RUN_TIME and recorded.answer is not None:
+            return _in_parts(lake, recorded, got.reason)
+        return got.outcome, got.reason
     if recorded.answer is None:
         return DIFFERS, f"answer: Spark refuses it, got {got.rows[:1]}"
     detail = difference(recorded.answer, got, close=recorded.mode == "close", sets=recorded.mode == "sets")
     return (DIFFERS, detail) if detail else (SAME, "")
 
 
-def fails_at_run_time(error: LakeError) -> bool:
-    """Whether DuckDB failed while it ran a statement, so that Spark runs it."""
-    return bool(_AT_RUN_TIME.search(error.message))
+@dataclass(frozen=True)
+class NoAnswer:
+    """DuckDB leaves a statement to Spark."""
+
+    outcome: str
+    reason: str
+
+
+def ask_duckdb(lake: Lake, sql: str) -> Answer | NoAnswer:
+    """DuckDB's answer, or how and why it leaves the statement to Spark; raises what Spark would not be asked after."""
+    try:
+        result = lake.sql(sql, engine="duckdb")
+    except NeedsSparkError as error:
+        return NoAnswer(REJECTED, error.message)
+    except NotSupportedError as error:
+        return NoAnswer(TO_SPARK, error.message)
+    try:
+        return answer_of(result)
+    except NeedsSparkError as error:
+        return NoAnswer(AT_RUN_TIME, error.message)
 
 
 def _in_parts(lake: Lake, recorded: Recorded, error: str) -> tuple[str, str]:
@@ -93,14 +107,13 @@ def _compare_rows(lake: Lake, recorded: Recorded, start: int, end: int, halvings
     compared, middle = 0, (start + end) // 2
     further = "and" if " where " in recorded.sql else "where"
     for low, high in ((start, middle), (middle, end)):
-        try:
-            got = answer_of(lake.sql(f"{recorded.sql} {further} id >= {low} and id < {high}", engine="duckdb"))
-        except NotSupportedError as refusal:
-            return 0, f"error: refused with a filter: {refusal.message}"
-        except (LakeError, OverflowError, ValueError):
+        got = ask_duckdb(lake, f"{recorded.sql} {further} id >= {low} and id < {high}")
+        if not isinstance(got, NoAnswer):
+            within, detail = high - low, difference(_rows_with_ids(recorded, low, high), got)
+        elif got.outcome == AT_RUN_TIME:
             within, detail = _compare_rows(lake, recorded, low, high, halvings - 1)
         else:
-            within, detail = high - low, difference(_rows_with_ids(recorded, low, high), got)
+            within, detail = 0, f"error: refused with a filter: {got.reason}"
         if detail:
             return compared, detail
         compared += within
@@ -123,9 +136,11 @@ def compare_all(lake: Lake, statements: Iterable[Recorded]) -> dict[str, Totals]
         batches[recorded.group, recorded.source].append(recorded)
     for (group, source), together in batches.items():
         size = _BATCH if source else 1
+        started = time.monotonic()
         for start in range(0, len(together), size):
             for recorded, (outcome, detail) in _compare_batch(lake, together[start : start + size]):
                 totals[group].add(recorded, outcome, detail)
+        totals[group].seconds += time.monotonic() - started
     return dict(totals)
 
 
@@ -136,8 +151,10 @@ def _compare_batch(lake: Lake, together: Sequence[Recorded]) -> Iterator[tuple[R
         return
     selected = ", ".join(recorded.expressions for recorded in together)
     try:
-        whole = answer_of(lake.sql(together[0].select(selected), engine="duckdb"))
-    except (LakeError, OverflowError, ValueError):
+        whole = ask_duckdb(lake, together[0].select(selected))
+    except Exception:  # noqa: BLE001 - the one among them that fails is reported by itself
+        whole = NoAnswer(DIFFERS, "")
+    if isinstance(whole, NoAnswer):
         middle = len(together) // 2
         yield from _compare_batch(lake, together[:middle])
         yield from _compare_batch(lake, together[middle:])
@@ -177,8 +194,8 @@ def main() -> None:
         if options.refused:
             for recorded in chosen:
                 outcome, reason = compare(lake, recorded)
-                if outcome == TO_SPARK:
-                    print(f"{recorded.sql}\n    {reason}")  # noqa: T201 - a command
+                if outcome not in (SAME, DIFFERS):
+                    print(f"{recorded.sql}\n    {outcome}: {reason}")  # noqa: T201 - a command
             return
         for group, totals in compare_all(lake, chosen).items():
             print(f"{group}: {totals}")  # noqa: T201 - a command
