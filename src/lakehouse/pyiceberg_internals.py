@@ -6,6 +6,7 @@ one is installed, and tests/test_pyiceberg_internals.py covers each of them.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
@@ -16,8 +17,15 @@ from pyiceberg.catalog import MetastoreCatalog, PropertiesUpdateSummary
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.catalog.rest import RestCatalog as RestClient
 from pyiceberg.io import FileIO, InputFile, load_file_io
-from pyiceberg.manifest import ManifestContent, ManifestWriterV2
+from pyiceberg.manifest import (
+    DEFAULT_READ_VERSION,
+    MANIFEST_ENTRY_SCHEMAS,
+    MANIFEST_LIST_FILE_SCHEMAS,
+    ManifestContent,
+    ManifestWriterV2,
+)
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START
+from pyiceberg.schema import Schema
 from pyiceberg.table import StagedTable, StaticTable, Table, Transaction
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, TableMetadataV1, TableMetadataV2, TableMetadataV3
 from pyiceberg.typedef import IcebergBaseModel, Record
@@ -323,3 +331,67 @@ def _row_groups(batches: Iterable[Any]) -> Iterator[list[Any]]:
             group, rows, size = [], 0, 0
     if group:
         yield group
+
+
+# ---- manifests of clients ---------------------------------------------------------------------------------------
+
+#: The fields with locations. Some readers find a field by its id and others by its name.
+_LOCATION_IDS = {"manifest_path": 500, "data_file": 2, "file_path": 100}
+#: The key of the schema in an Avro file, after its length.
+_SCHEMA_KEY = b"\x16avro.schema"
+
+
+def listed_manifests(source: InputFile) -> Iterator[str]:
+    """Return the manifests that a manifest list names; raises ValueError if readers might disagree on them."""
+    schema = MANIFEST_LIST_FILE_SCHEMAS[DEFAULT_READ_VERSION]
+    place = [field.name for field in schema.fields].index("manifest_path")
+    return (str(record[place]) for record in _avro_records(source, schema))
+
+
+def listed_data_files(source: InputFile) -> Iterator[str]:
+    """Return the data and delete files that a manifest names; raises ValueError if readers might disagree on them."""
+    schema = MANIFEST_ENTRY_SCHEMAS[DEFAULT_READ_VERSION]
+    fields = {field.name: (place, field) for place, field in enumerate(schema.fields)}
+    place, data_file = fields["data_file"]
+    path = [field.name for field in data_file.field_type.fields].index("file_path")
+    return (str(record[place][path]) for record in _avro_records(source, schema))
+
+
+def _avro_records(source: InputFile, schema: Schema) -> list[Any]:
+    """Return the records of a file that a client wrote, so that no other reader finds others in it.
+
+    PyIceberg ends at an empty block and takes the last of two equal keys; other readers do not.
+    """
+    with source.open() as stream:
+        content = stream.read()
+    if content.count(_SCHEMA_KEY) != 1:
+        raise ValueError("the file does not have one schema")
+    try:
+        with AvroFile[Any](source, schema) as reader:
+            _check_fields(json.loads(reader.header.meta["avro.schema"], object_pairs_hook=_without_repeats))
+            records = list(reader)
+            if reader.decoder.tell() != len(content):
+                raise ValueError("the file goes on after its end")
+    except Exception as exc:  # noqa: BLE001 - whatever a decoder says about a file that anyone may have written
+        raise ValueError(f"the file is no Avro of Iceberg: {exc}") from exc
+    return records
+
+
+def _check_fields(schema: Any) -> None:
+    """Refuse a schema in which a field with locations has the id or the name of another, or a second name."""
+    if isinstance(schema, list):
+        for part in schema:
+            _check_fields(part)
+    elif isinstance(schema, dict):
+        name, number = str(schema.get("name")), schema.get("field-id")
+        names_location = name in _LOCATION_IDS or number in _LOCATION_IDS.values()
+        if "aliases" in schema or (number is not None and names_location and _LOCATION_IDS.get(name) != number):
+            raise ValueError("a field of the file has the id or the name of another")
+        for part in schema.values():
+            _check_fields(part)
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("the schema of the file has a key twice")
+    return dict(pairs)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,13 +16,15 @@ from lakehouse.http.database import ServiceDatabase
 
 
 @pytest.fixture(params=["service", "sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     if request.param == "service":
-        return ServiceDatabase(tmp_path / "service.db")
-    if request.param == "sqlite":
-        return open_database(tmp_path / "catalog.db")
-    postgres: Postgres = request.getfixturevalue("postgres")
-    return open_database(postgres.url)
+        with closing(ServiceDatabase(tmp_path / "service.db")) as database:
+            yield database
+    elif request.param == "sqlite":
+        yield open_database(tmp_path / "catalog.db")
+    else:
+        postgres: Postgres = request.getfixturevalue("postgres")
+        yield open_database(postgres.url)
 
 
 def never(request: KeyedRequest) -> bool:

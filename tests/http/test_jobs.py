@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import requests
-from tests.support.servers.service import Client, Served, ServedPipelines, Start, wait_for
+from tests.support.servers.service import PIPELINE, Client, Served, ServedPipelines, Start, serving, wait_for
 
 
 def upload(client: Client, table: str, content: bytes | Path, **fields: str) -> Any:
@@ -81,20 +88,104 @@ def test_an_upload_with_one_key_is_one_job(served: Served) -> None:
     assert client.post(f"/jobs/{jobs.pop()}/cancel").status_code == 200
 
 
-def test_a_waiting_job_and_a_running_one_are_canceled(served: Served, tmp_path: Path) -> None:
-    client = served.admin
-    client.insert("cancel.t?key=id", [{"id": -1, "text": "first"}])
-    file = tmp_path / "large.csv"
-    file.write_bytes(numbers(800_000))
-    jobs = [upload(client, "cancel.t", file, force="true").json()["job"]["id"] for _ in range(4)]
-    wait_for(lambda: client.get(f"/jobs/{jobs[0]}").json()["state"] == "running")
-    for job in reversed(jobs):
-        assert client.post(f"/jobs/{job}/cancel").status_code == 200
-    for job in jobs:  # one that was just starting is canceled a moment later
-        wait_for(lambda job=job: client.get(f"/jobs/{job}").json()["state"] not in ("queued", "running"))
-    assert [client.get(f"/jobs/{job}").json()["state"] for job in jobs] == ["canceled"] * 4
-    assert client.rows("select count(*) as n from cancel.t") == [{"n": 1}]
-    assert client.post(f"/jobs/{jobs[0]}/cancel").json()["state"] == "canceled"
+@dataclass(frozen=True)
+class Held:
+    """A service whose jobs stop at a moment as long as there is a file, so that no test depends on who is faster."""
+
+    served: Served
+    folder: Path
+
+    @contextmanager
+    def at(self, moment: str) -> Iterator[None]:
+        """Hold the jobs at `python` (their process starts), `wait` (they read) or `publish` (they are checked)."""
+        file = self.folder / moment
+        file.touch()
+        try:
+            yield
+        finally:
+            file.unlink()
+
+    def run(self) -> str:
+        """Start a run and return its job."""
+        answer = self.served.admin.post("/pipelines/steps/runs", {"light": True})
+        assert answer.status_code == 202, answer.text
+        return str(answer.json()["job"]["id"])
+
+    def job(self, job: str) -> dict[str, Any]:
+        shown: dict[str, Any] = self.served.admin.get(f"/jobs/{job}").json()
+        return shown
+
+    def reaches(self, job: str, progress: str) -> None:
+        wait_for(lambda: progress in self.job(job)["progress"])
+
+    def cancel(self, job: str) -> dict[str, Any]:
+        shown: dict[str, Any] = self.served.admin.post(f"/jobs/{job}/cancel").json()
+        return shown
+
+
+#: Runs when Python starts, before anything of ours.
+SLOW_PYTHON = """
+import os, time
+while os.path.exists({file!r}):
+    time.sleep(0.05)
+"""
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
+    folder = tmp_path_factory.mktemp("held")
+    (folder / "served_pipelines.py").write_text(PIPELINE)
+    hook = f"while [ -e {folder}/publish ]; do sleep 0.05; done"
+    (folder / "lake.toml").write_text(
+        f'pipelines = ["served_pipelines"]\n[hooks]\nbefore_publish = ["sh", "-c", "{hook}"]\n'
+    )
+    (folder / "site").mkdir()
+    (folder / "site" / "sitecustomize.py").write_text(SLOW_PYTHON.format(file=str(folder / "python")))
+    with pytest.MonkeyPatch.context() as environment, serving(folder / "lake", workers=1, jobs=1) as served:
+        environment.setenv("PYTHONPATH", f"{folder / 'site'}:{os.environ.get('PYTHONPATH', '')}")
+        yield Held(served, folder)
+
+
+def test_a_job_that_waits_or_starts_is_canceled(held: Held) -> None:
+    with held.at("python"):
+        starts = held.run()
+        wait_for(lambda: held.job(starts)["state"] == "running")
+        waits = held.run()  # there is one at a time
+        assert held.job(waits)["state"] == "queued"
+        for job in (waits, starts):
+            canceled = held.cancel(job)
+            assert (canceled["state"], canceled["result"]) == ("canceled", None)
+    assert held.served.admin.get("/runs").json()["runs"] == []
+
+
+@pytest.mark.parametrize(("moment", "progress"), [("wait", "steps.t"), ("publish", "Publishing")])
+def test_a_job_that_works_is_canceled_and_leaves_its_tables(held: Held, moment: str, progress: str) -> None:
+    tables = held.served.admin.get("/tables").json()
+    with held.at(moment):
+        job = held.run()
+        held.reaches(job, progress)
+        canceled = held.cancel(job)
+    assert (canceled["state"], canceled["error"]["error"]) == ("canceled", "canceled")
+    assert held.cancel(job) == canceled, "a second cancel changes nothing"
+    assert held.served.admin.get("/tables").json() == tables
+
+
+def test_a_job_that_commits_ends_as_it_would_have_ended(held: Held) -> None:
+    file = held.served.service.lake.folder / "catalog.db"
+    with ThreadPoolExecutor(1) as other, closing(sqlite3.connect(file, isolation_level=None)) as catalog:
+        with held.at("publish"):
+            job = held.run()
+            held.reaches(job, "Publishing")
+            catalog.execute("BEGIN IMMEDIATE")
+        held.reaches(job, "Committing")
+        canceling = other.submit(held.cancel, job)
+        with pytest.raises(TimeoutError):
+            canceling.result(0.5)
+        catalog.execute("ROLLBACK")
+        done = canceling.result(30)
+    assert (done["state"], done["result"]["state"]) == ("succeeded", "published")
+    assert held.served.admin.rows("select count(*) as n from steps.t") == [{"n": 1}]
+    assert held.cancel(job)["state"] == "succeeded", "one that is just done stays as it is"
 
 
 def test_a_job_that_dies_with_the_service_reads_as_failed_and_is_resumed(start: Start, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -13,12 +15,12 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
-from tests.conftest import Command, cache_only
-from tests.support.servers.service import Client, Start
+from tests.conftest import LAKE, Command, cache_only
+from tests.support.servers.service import Client, Served, Start, serving
 
 import lakehouse
 from lakehouse.config.load import load_settings
-from lakehouse.core.errors import BadSettingError, ServiceUnreachableError
+from lakehouse.core.errors import AlreadyServedError, BadSettingError, ServiceUnreachableError
 from lakehouse.http.server import check_exposure
 
 
@@ -37,6 +39,26 @@ def test_the_first_start_prints_an_admin_key_once(start: Start, home: Path) -> N
     assert process.popen.wait(20) == 0
     again = start()
     assert again.client.get("/whoami").status_code == 200, "the second start prints no key; the first one works"
+
+
+def test_a_lake_has_one_service(served: Served) -> None:
+    """A second one would take the jobs of the first for interrupted, and remove its results."""
+    statement = served.admin.post("/statements", {"statement": "select 7 as n"}).json()["statement_id"]
+    with pytest.raises(AlreadyServedError, match=f"by the process {os.getpid()}"), serving(served.service.lake.folder):
+        raise AssertionError("it must not start")
+    again = served.admin.get(f"/statements/{statement}/result/chunks/0")
+    assert (again.status_code, again.json()["data_array"]) == (200, [[7]])
+
+
+def test_the_second_service_of_a_lake_says_which_is_the_first(start: Start, home: Path) -> None:
+    first = start()
+    second = subprocess.run(
+        [LAKE, "serve", "--port", "0"], env={**os.environ, "LAKE_HOME": str(home)}, capture_output=True, timeout=60
+    )
+    assert second.returncode == 2
+    assert f"served already, by the process {first.popen.pid}" in second.stderr.decode()
+    first.kill()
+    assert start().client.get("/whoami").status_code == 200, "a service that was killed holds nothing"
 
 
 def test_without_keys_on_loopback_everybody_is_the_owner(start: Start) -> None:

@@ -1,11 +1,15 @@
-"""Stop a statement from another thread: an engine says how, whoever runs the statement decides when."""
+"""Stop a statement from another thread, or the work of a process by SIGINT: whoever does the work says how and until when."""
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
+
+R = TypeVar("R")
 
 _current: ContextVar[CancelScope | None] = ContextVar("cancel_scope", default=None)
 
@@ -66,3 +70,51 @@ def stopped_by(stop: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         end()
+
+
+class InterruptGuard:
+    """SIGINT in a process that does one piece of work: it ends the work, unless the result is already being committed.
+
+    There is one per process, as there is one handler of a signal.
+    """
+
+    current: InterruptGuard | None = None
+
+    def __init__(self, on_commit: Callable[[bool], None]) -> None:
+        """
+        Args:
+            on_commit: called with True when a SIGINT comes too late, and with False when it does not any more.
+        """
+        self._on_commit = on_commit
+        self._interrupted = self._committing = False
+
+    def install(self) -> None:
+        """Handle SIGINT from now on."""
+        InterruptGuard.current = self
+        signal.signal(signal.SIGINT, lambda number, frame: self._interrupt())
+
+    def _interrupt(self) -> None:
+        self._interrupted = True
+        if not self._committing:
+            raise KeyboardInterrupt
+
+    def commit(self, work: Callable[[], R]) -> R:
+        """Run a commit to its end; a SIGINT that came meanwhile ends the work only if nothing was committed."""
+        self._committing, done = True, False
+        self._on_commit(True)
+        try:
+            result = work()
+            done = bool(result)
+            return result
+        finally:
+            if not done:
+                self._committing = False
+                self._on_commit(False)
+                if self._interrupted:
+                    raise KeyboardInterrupt
+
+
+def commit(work: Callable[[], R]) -> R:
+    """Run the step that makes a change visible. It returns something false if it has changed nothing."""
+    guard = InterruptGuard.current
+    return guard.commit(work) if guard else work()

@@ -119,6 +119,8 @@ class IngestRequest:
     """What reports and the log call a source instead of its path, by path."""
     light: bool = False
     """Write without Spark; what only Spark can do is refused, with nothing written."""
+    identity: str = ""
+    """What identifies the content of the one source, instead of its hash: two equal events are two. Ingested once."""
 
     def __post_init__(self) -> None:
         for name, given, known in (

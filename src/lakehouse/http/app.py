@@ -30,7 +30,7 @@ from lakehouse.http.oidc import OidcVerifier
 from lakehouse.http.queries import open_queries
 from lakehouse.http.routes import ingest, jobs, query, refs, runs, system, tables
 from lakehouse.http.routes import keys as key_routes
-from lakehouse.http.service import Service
+from lakehouse.http.service import Service, call_of
 from lakehouse.http.statements import StatementStore
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import parse_size
@@ -64,6 +64,7 @@ def create_service(lake: Lake, settings: Settings) -> Service:
         audit=AuditLog(logs / "audit", parse_size("serve.audit_size", serve.audit_size)),
         metrics=Metrics(gauges),
         catalog=open_catalog(lake, settings),
+        database=database,
     )
 
 
@@ -99,8 +100,9 @@ def _oidc(settings: Settings) -> OidcVerifier | None:
 
 def _failed(request: Request, error: LakeError) -> Response:
     """The answer to a request that failed; the audit log gets its error code."""
-    request.scope["state"]["call"].note(error=error.code)
-    return error_response(error)
+    call = call_of(request)
+    call.note(error=error.code)
+    return error_response(error, call.principal)
 
 
 async def _explain_error(request: Request, exc: Exception) -> Response:

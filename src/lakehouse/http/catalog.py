@@ -1,11 +1,10 @@
-"""The Iceberg REST catalog below /catalog: the same keys; a key's limits hold for the branch and namespace in the address."""
+"""The Iceberg REST catalog below /catalog, with the keys of the service: the catalog itself checks their limits."""
 
 from __future__ import annotations
 
 import hmac
 import json
 import secrets
-from urllib.parse import unquote
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -15,11 +14,11 @@ from lakehouse.catalogs.sql import SqlCatalog
 from lakehouse.config.profiles import resolve_profile
 from lakehouse.config.secrets import secrets_of
 from lakehouse.config.settings import Settings
-from lakehouse.core.errors import ForbiddenError, LakeError
-from lakehouse.core.names import CATALOG, MAIN
+from lakehouse.core.errors import LakeError
 from lakehouse.http.errors import status_of
 from lakehouse.http.principal import Principal
 from lakehouse.lake import Lake
+from lakehouse.rest_catalog.access import CALLER
 from lakehouse.storage import access
 from lakehouse.storage.s3 import is_remote
 
@@ -27,7 +26,6 @@ PATH = "/catalog"
 #: The caller with the catalog's own token, who has the owner's rights there.
 _TOKEN_HOLDER = Principal("catalog-token", "admin", "token of the REST catalog")
 _KINDS = {401: "NotAuthorizedException", 403: "ForbiddenException", 404: "NoSuchTableException"}
-_READS = ("GET", "HEAD")
 
 
 class CatalogMount:
@@ -50,11 +48,10 @@ class CatalogMount:
         return _TOKEN_HOLDER if kind.lower() == "bearer" and matches else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        principal: Principal = scope["state"]["call"].principal
-        check(principal, scope["method"], _segments(scope))
         headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
         headers.append((b"authorization", f"Bearer {self._inner_token}".encode()))
-        await self._app({**scope, "headers": headers}, receive, send)
+        caller: Principal = scope["state"]["call"].principal
+        await self._app({**scope, "headers": headers, CALLER: caller}, receive, send)
 
 
 def open_catalog(lake: Lake, settings: Settings) -> CatalogMount | None:
@@ -63,32 +60,9 @@ def open_catalog(lake: Lake, settings: Settings) -> CatalogMount | None:
     return CatalogMount(lake, catalog, settings) if isinstance(catalog, SqlCatalog) else None
 
 
-def check(principal: Principal, method: str, segments: list[str]) -> None:
-    """Refuse what the caller's limits do not allow: the address names the branch and the namespace."""
-    if segments[:2] == ["v1", "config"]:
-        return
-    rest = segments[1:]
-    prefix = "" if rest[:1] in (["namespaces"], ["tables"], ["views"], ["transactions"]) else rest[0] if rest else ""
-    branch = MAIN if prefix in ("", CATALOG) else prefix
-    rest = rest[1:] if prefix else rest
-    principal.check_branch(branch)
-    if method not in _READS:
-        principal.check_change(branch)
-    if principal.namespaces and not (rest[:1] == ["namespaces"] and rest[1:2] and rest[1] in principal.namespaces):
-        raise ForbiddenError(
-            f"The key {principal.id} is limited to namespaces: {', '.join(principal.namespaces)}.",
-            "Address tables as namespaces/NAMESPACE/tables/TABLE.",
-        )
-
-
 def error_response(error: LakeError) -> Response:
     """An error in the shape that clients of Iceberg expect."""
     status = status_of(error)
     kind = _KINDS.get(status, "BadRequestException" if status < 500 else "ServiceFailureException")
     body = {"error": {"message": f"{error.message} {error.hint}".strip(), "type": kind, "code": status}}
     return Response(json.dumps(body), status, media_type="application/json")
-
-
-def _segments(scope: Scope) -> list[str]:
-    path: str = (scope.get("raw_path") or scope["path"].encode()).decode("ascii", "replace")
-    return [unquote(part) for part in path.removeprefix(PATH).strip("/").split("/")]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from lakehouse.core.errors import ServiceError
+from lakehouse.core.errors import AlreadyServedError, ServiceError
 
 _TIMEOUT_S = 30.0
 _TABLES = """
@@ -21,15 +22,36 @@ DROP TABLE IF EXISTS requests;
 
 
 class ServiceDatabase:
-    """One file; each transaction opens a connection, which takes less than a millisecond."""
+    """One file, of one service at a time; each transaction opens a connection, which takes less than a millisecond."""
 
     def __init__(self, file: Path) -> None:
-        self._file = file
+        """
+        Raises:
+            AlreadyServedError: another service of the lake runs. Its jobs would be taken for interrupted ones.
+        """
+        self._file, self._lock = file, file.with_suffix(".lock").open("a+")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            self._lock.seek(0)
+            holder = self._lock.read(20).strip()
+            self._lock.close()
+            raise AlreadyServedError(
+                f"This lake is served already, by the process {holder or '?'}.",
+                "Use that service, or stop it first: a lake has one service, with all of its jobs and results.",
+            ) from exc
+        self._lock.truncate(0)
+        self._lock.write(str(os.getpid()))
+        self._lock.flush()
         if not file.exists():
             os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
         with closing(sqlite3.connect(file, timeout=_TIMEOUT_S)) as db:
             db.execute("PRAGMA journal_mode=WAL")
             db.executescript(_TABLES)
+
+    def close(self) -> None:
+        """Let another service use it."""
+        self._lock.close()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

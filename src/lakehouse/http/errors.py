@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -11,6 +12,7 @@ from starlette.responses import Response
 
 from lakehouse.core import errors
 from lakehouse.core.errors import LakeError
+from lakehouse.http.principal import NOBODY, Principal
 
 _LOG = logging.getLogger(__name__)
 
@@ -100,7 +102,13 @@ def status_of(error: LakeError) -> int:
     return status or _BY_CODE.get(error.code) or (400 if error.is_user_error else 500)
 
 
-def error_response(error: LakeError) -> Response:
+def shown_to(principal: Principal, error: Mapping[str, Any]) -> dict[str, Any]:
+    """An error for one caller: a hint may name tables, branches and runs that a caller with limits may not know."""
+    hides = principal.is_limited and str(error["error"]).startswith(("no_such_", "not_dropped"))
+    return {**error, "hint": "The lists have what the key may use: GET /tables, GET /branches."} if hides else {**error}
+
+
+def error_response(error: LakeError, principal: Principal = NOBODY) -> Response:
     """The answer to a request that failed."""
     status = status_of(error)
     headers = {}
@@ -108,10 +116,12 @@ def error_response(error: LakeError) -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, errors.TooManyRequestsError):
         headers["Retry-After"] = str(error.retry_after_s)
-    return Response(json.dumps(error.as_dict()), status, headers, media_type="application/json")
+    return Response(json.dumps(shown_to(principal, error.as_dict())), status, headers, media_type="application/json")
 
 
 def unexpected(exc: BaseException, request_id: str) -> LakeError:
     """The error for a failure that nobody planned for: the log gets the reason, the client its request id."""
+    if isinstance(exc, RecursionError):
+        return errors.BadRequestError("The request is nested too deeply.", "Write it with fewer levels.")
     _LOG.error("request %s failed", request_id, exc_info=exc)
     return LakeError("The service failed.", f"Its log has the reason, under the request {request_id}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from lakehouse.core.cancel import CancelScope
 from lakehouse.core.encoding import BATCH_ROWS, encoder
 from lakehouse.core.engine import Query
 from lakehouse.core.errors import (
+    BadRequestError,
     ForbiddenError,
     LakeError,
     NoSuchTableError,
@@ -36,6 +38,9 @@ from lakehouse.query.sql.parser import parse
 from lakehouse.query.sql.render import for_duckdb
 from lakehouse.query.statement_log import statement_shape
 
+#: Deeper than people and programs write, and far from what parsers bear.
+_MAX_DEPTH = 200
+
 
 class Caller(Protocol):
     """The request that a statement came with."""
@@ -46,6 +51,9 @@ class Caller(Protocol):
 
     def lake(self, branch: str = "") -> Lake:
         """The lake on a branch that the caller may use."""
+
+    def check_when(self, when: str) -> None:
+        """Refuse a tag that the caller may not use."""
 
     def note(self, **facts: Any) -> None:
         """Add facts to the audit log."""
@@ -87,6 +95,7 @@ class Execution:
         """Check the statement and run it until its first rows are ready."""
         call, request = self._call, self._request
         call.note(statement=statement_shape(request.sql))
+        check_depth(request.sql)
         lake = call.lake(request.branch)
         checked = self._check(lake, request)
         call.note(kind=checked.kind, tables=[str(name) for name in checked.tables])
@@ -185,6 +194,22 @@ class Execution:
         return exc
 
 
+#: Quoted text, in which brackets are not brackets.
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"[^\"]*\"|`[^`]*`")
+
+
+def check_depth(sql: str) -> None:
+    """Refuse a statement whose brackets are so deep that a parser may run out of stack, which ends its process."""
+    depth = deepest = 0
+    for character in _QUOTED.sub("", sql):
+        depth += (character in "([{") - (character in ")]}")
+        deepest = max(deepest, depth)
+    if deepest > _MAX_DEPTH:
+        raise BadRequestError(
+            f"The statement is nested {deepest} levels deep, and {_MAX_DEPTH} are allowed.", "Use CTEs: WITH … AS (…)"
+        )
+
+
 def check_rights(call: Caller, checked: CheckedStatement) -> None:
     """Raise ForbiddenError unless the caller may run the statement."""
     principal = call.principal
@@ -198,8 +223,9 @@ def check_rights(call: Caller, checked: CheckedStatement) -> None:
     else:
         principal.check(READ)
     principal.check_tables(checked.tables)
-    limited = bool(principal.namespaces or principal.branches)
-    if limited and not checked.lake_only:
+    for when in {checked.request.as_of, *(use.as_of for use in checked.statement.uses)}:
+        call.check_when(when)
+    if principal.is_limited and not checked.lake_only:
         raise ForbiddenError(
             f"The engine {checked.engine} may read other databases as well, and the key is limited.",
             "Use duckdb or spark.",

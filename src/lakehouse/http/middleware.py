@@ -11,7 +11,8 @@ import hashlib
 import logging
 import secrets
 import time
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -34,13 +35,12 @@ from lakehouse.http.errors import error_response, unexpected
 from lakehouse.http.idempotency import OnceRequest
 from lakehouse.http.principal import NOBODY, Principal
 from lakehouse.http.service import Call, Service
-from lakehouse.operations import BY_ROUTE, PUBLIC, READ, WRITE, Operation
+from lakehouse.operations import BY_ROUTE, PUBLIC, READ, Operation
 
 #: The largest body that is not an upload.
 MAX_BODY = 16 << 20
 #: After this time a body must have arrived with at least this number of bytes per second.
 _GRACE_S, _LEAST_BYTES_PER_S = 60.0, 1024
-_READS = ("GET", "HEAD")
 #: Polled all the time.
 _NOT_AUDITED = ("/healthz", "/readyz", "/metrics")
 _LOG = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        entry, answer = _Entry(scope), Answer(send)
+        entry, answer = _Entry(scope), Answer(send, has_body=scope["method"] != "HEAD")
         answer.headers.append((b"x-request-id", entry.request_id.encode()))
         try:
             await self._admit(scope, receive, answer, entry)
@@ -71,11 +71,16 @@ class Gate:
             self._record(entry, answer)
 
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer, entry: _Entry) -> None:
+        if scope["method"] == "HEAD" and not scope["path"].startswith(catalog.PATH + "/"):
+            scope = {**scope, "method": "GET"}  # the same answer, of which only the head is sent
         operation = self._operation(scope)
         entry.route = operation.path
         entry.principal = await self._identify(scope, operation)
         body = Body(receive, scope, operation, self._service)
-        with self._limited(entry.principal), acting_for(entry.principal.author):
+        with ExitStack() as slot, acting_for(entry.principal.author):
+            slot.enter_context(self._limited(entry.principal))
+            # Before the client has the whole answer: it may send its next request at once.
+            answer.before_last = slot.close
             await self._handle(scope, body.receive, answer, entry, operation)
 
     def _limited(self, principal: Principal) -> AbstractContextManager[None]:
@@ -98,7 +103,7 @@ class Gate:
                 await self._app(scope, receive, send)
             except LakeError as exc:
                 entry.facts["error"] = exc.code
-                await error_response(exc)(scope, receive, send)
+                await error_response(exc, entry.principal)(scope, receive, send)
 
         await OnceRequest(self._service.idempotency, owned, scope, receive, answer.send).run(work, operation.repeatable)
 
@@ -109,7 +114,7 @@ class Gate:
             _LOG.warning("request %s ended early: %s", entry.request_id, error.message)
             return
         in_catalog = scope["path"].startswith(catalog.PATH + "/")
-        response = catalog.error_response(error) if in_catalog else error_response(error)
+        response = catalog.error_response(error) if in_catalog else error_response(error, entry.principal)
         # The body may not have been read, so the connection cannot be used again.
         response.headers["Connection"] = "close"
         await response(scope, receive, answer.send)
@@ -156,8 +161,9 @@ class Gate:
     def _operation_of(self, route: Any, method: str) -> Operation:
         path = route.path
         if isinstance(route, Mount):
-            return Operation("catalog", method, path, READ if method in _READS else WRITE, uploads=True)
-        operation = BY_ROUTE.get(("GET" if method == "HEAD" else method, path))
+            # Anyone with a key; the catalog knows which of its routes change something.
+            return Operation("catalog", method, path, READ, uploads=True)
+        operation = BY_ROUTE.get((method, path))
         if operation is None:
             raise ForbiddenError(
                 f"{method} {path} is not in the table of operations, which says who may use it.",
@@ -195,8 +201,10 @@ class _Entry:
 class Answer:
     """The answer that is being sent: its status, and headers that every answer gets."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+    def __init__(self, send: Send, has_body: bool = True) -> None:
+        self._send, self._has_body, self._is_complete = send, has_body, False
+        self.before_last: Callable[[], None] = lambda: None
+        """Called when all but the last piece is sent."""
         self.status: int | None = None
         self.size = 0
         self.headers: list[tuple[bytes, bytes]] = [
@@ -209,7 +217,14 @@ class Answer:
             self.status = message["status"]
             message["headers"] = [*message.get("headers", ()), *self.headers]
         elif message["type"] == "http.response.body":
+            if self._is_complete:
+                return  # the head of an answer has no body, however many pieces there would be
+            if not self._has_body:
+                message = {"type": "http.response.body", "body": b"", "more_body": False}
             self.size += len(message.get("body", b""))
+            self._is_complete = not message.get("more_body", False)
+            if self._is_complete:
+                self.before_last()
         await self._send(message)
 
 

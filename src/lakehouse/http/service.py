@@ -10,11 +10,14 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from lakehouse.config.settings import Settings
+from lakehouse.core.errors import ForbiddenError
 from lakehouse.core.idempotency import IdempotencyStore
 from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.refs import Ref
 from lakehouse.http.audit import AuditLog
 from lakehouse.http.authentication import Authenticator
 from lakehouse.http.catalog import CatalogMount
+from lakehouse.http.database import ServiceDatabase
 from lakehouse.http.jobs.runner import JobRunner
 from lakehouse.http.keys import KeyStore
 from lakehouse.http.limits import Limits
@@ -42,6 +45,7 @@ class Service:
     audit: AuditLog
     metrics: Metrics
     catalog: CatalogMount | None
+    database: ServiceDatabase
 
     def close(self) -> None:
         """Stop what runs."""
@@ -49,6 +53,7 @@ class Service:
         self.statements.close()
         self.queries.close()
         self.audit.close()
+        self.database.close()
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,17 @@ class Call:
         self.principal.check_tables([parsed])
         self.note(tables=[str(parsed)])
         return str(parsed)
+
+    def check_when(self, when: str) -> None:
+        """Raise ForbiddenError if a WHEN is a tag of a branch that the caller may not use."""
+        if self.principal.branches and (tag := self._tag(when)) and not self.principal.uses(tag.created_from):
+            raise ForbiddenError(
+                f"The tag {tag.name} is not of a branch of the key {self.principal.id}.",
+                f"Its branches: {', '.join(self.principal.branches)}.",
+            )
+
+    def _tag(self, when: str) -> Ref | None:
+        return next((tag for tag in self.refs.branches.tags() if tag.name == when.strip().lower()), None)
 
     def sees(self, table: str) -> bool:
         """Whether the caller may see a table."""

@@ -112,7 +112,7 @@ class StatementStore:
     def get(self, identifier: str, caller: Principal) -> StoredStatement:
         """A statement of the caller, or of anybody for an admin."""
         statement = self._statements.get(identifier)
-        if statement is None or not (statement.owner.id == caller.id or caller.scope == "admin"):
+        if statement is None or not (statement.owner.id == caller.id or caller.is_owner):
             raise NotFoundError(
                 f"There is no statement {identifier[:40]!r}.", f"Results are kept for {_LIFETIME_S / 60:.0f} minutes."
             )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
 
 #: The media type of each kind of file.
 MEDIA_TYPES = {".jsonl": "application/x-ndjson", ".parquet": "application/vnd.apache.parquet"}
+
+
+def rows_identity(idempotency_key: str) -> str:
+    """What identifies rows: their Idempotency-Key, else nothing that other rows have."""
+    return hashlib.sha256(idempotency_key.encode()).hexdigest() if idempotency_key else uuid.uuid4().hex
 
 
 @contextmanager

@@ -87,7 +87,7 @@ class Ingester:
         skipped = [file.name for file in files if file.fingerprint in known]
         candidates = [file for file in files if file.fingerprint not in known]
         for file in fetch_remote(candidates, self.store, download_folder):
-            digest = content_hash(file)
+            digest = request.identity or content_hash(file)
             if digest in known or digest in new:
                 skipped.append(file.name)
             else:

@@ -11,7 +11,7 @@ import hmac
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,10 @@ from starlette.responses import Response
 from starlette.routing import Route as PathRoute
 
 from lakehouse.core.errors import BadSettingError, CatalogBusyError, LakeError
+from lakehouse.core.errors import ForbiddenError as CallerForbiddenError
 from lakehouse.core.idempotency import LIFETIME_S, MAX_KEY, IdempotencyStore, KeyedRequest, store_answer
 from lakehouse.core.names import CATALOG, MAIN
+from lakehouse.rest_catalog.access import CALLER, Caller, Owner, branch_name
 from lakehouse.rest_catalog.backend import CatalogBackend
 from lakehouse.rest_catalog.errors import (
     CommitFailedError,
@@ -39,8 +41,8 @@ from lakehouse.rest_catalog.messages import CatalogRequest, CatalogResponse, Tra
 from lakehouse.rest_catalog.metadata_files import MetadataFiles, only_referenced_snapshots
 from lakehouse.rest_catalog.pointers import Namespaces, Pointers
 from lakehouse.rest_catalog.request_body import parse_object, read_body
-from lakehouse.rest_catalog.routes import Route, find, routes
-from lakehouse.rest_catalog.vending import CredentialVending
+from lakehouse.rest_catalog.routes import PATH, Route, find, routes
+from lakehouse.rest_catalog.vending import CredentialVending, Grant
 
 if TYPE_CHECKING:
     from lakehouse.catalogs.sql import SqlCatalog
@@ -51,6 +53,8 @@ _LOG = logging.getLogger(__name__)
 _WAIT_S, _PAUSE_S = 30.0, 0.05
 #: A request that has not ended after this time died with its server; several servers may share a database.
 _ABANDONED_S = 600
+#: The caller where nobody else authenticates: whoever has one of the tokens.
+_OWNER = Owner()
 
 
 def create_app(
@@ -127,6 +131,8 @@ class _Server:
             return self._route(request, body)
         except RestError as exc:
             return _error_response(exc, request.method)
+        except CallerForbiddenError as exc:
+            return _error_response(ForbiddenError(exc.message, exc.hint), request.method)
         except LakeError as exc:
             # After this failure of a database alone it is certain that nothing was changed.
             busy = isinstance(exc, CatalogBusyError)
@@ -142,18 +148,25 @@ class _Server:
     def _route(self, request: Request, body: bytes) -> Response:
         segments = _segments(request)
         if segments == ["v1", "config"] and request.method == "GET":
-            return _json_response(self._config(request.query_params.get("warehouse", "")))
+            return _json_response(self._config(request))
         matched = find(self._routes, request.method, segments[1:]) if segments[:1] == ["v1"] else None
         if matched is None:
             raise UnsupportedError(f"{request.method} {request.url.path} is not supported.", status=404)
         route, names, prefix = matched
-        parsed = CatalogRequest(self._branch(prefix), names, dict(request.query_params), parse_object(body))
+        caller: Caller = request.scope.get(CALLER, _OWNER)
+        # Before anything is looked up: whether a branch exists that the caller may not use is no answer of ours.
+        (caller.check_change if route.is_change else caller.check_branch)(_name_of(prefix))
+        parsed = CatalogRequest(
+            self._branch(prefix), names, dict(request.query_params), parse_object(body), caller=caller
+        )
+        if route.limited_by == PATH:
+            caller.check_namespace(parsed.namespace)
         if route.is_change:
             self._check_protected(parsed.branch)
-        key = request.headers.get("idempotency-key", "")
+        key = _own_key(caller, request.headers.get("idempotency-key", ""))
         idempotent = bool(key) and route.is_change
         response = self._once(route, parsed, key, request, body) if idempotent else route.handler(parsed)
-        return self._http_response(response, request)
+        return self._http_response(response, request, lambda: self._grant(caller, parsed.branch))
 
     def _once(self, route: Route, parsed: CatalogRequest, key: str, request: Request, body: bytes) -> CatalogResponse:
         """Execute a request unless one with the same key was; a client error is stored as a response too."""
@@ -181,8 +194,6 @@ class _Server:
 
     def _claim(self, key: str, fingerprint: str) -> CatalogResponse | None:
         """Return the response to an earlier request with the key, or None: then the caller executes the request."""
-        if len(key) > MAX_KEY:
-            raise RestError(f"The Idempotency-Key is longer than {MAX_KEY} characters.")
         deadline = time.monotonic() + _WAIT_S
         while (earlier := self._idempotency.claim(key, fingerprint, _is_abandoned)) is not None:
             if earlier.fingerprint != fingerprint:
@@ -210,9 +221,12 @@ class _Server:
                 "Write to another branch.",
             )
 
-    def _config(self, warehouse: str) -> dict[str, Any]:
+    def _config(self, request: Request) -> dict[str, Any]:
         """Return the client configuration; `warehouse=NAME@BRANCH` selects a branch for clients without a prefix."""
+        warehouse = request.query_params.get("warehouse", "")
         branch = warehouse.rpartition("@")[2] if "@" in warehouse else ""
+        if branch:
+            request.scope.get(CALLER, _OWNER).check_branch(_name_of(branch))
         overrides = {"prefix": branch} if branch and self._branch(branch) else {}
         return {
             "defaults": {"namespace-separator": "%1F", **self._vending.defaults},
@@ -224,25 +238,39 @@ class _Server:
     def _credentials(self, request: CatalogRequest) -> CatalogResponse:
         """Return the keys of a table's storage."""
         metadata = self._backend.files.table(self._backend.pointers.get(request.branch, request.table))
-        return CatalogResponse(body=self._vending.credentials(table_locations(metadata.location, metadata.properties)))
+        locations = table_locations(metadata.location, metadata.properties)
+        return CatalogResponse(body=self._vending.credentials(locations, self._grant(request.caller, request.branch)))
 
-    def _http_response(self, response: CatalogResponse, request: Request) -> Response:
+    def _grant(self, caller: Caller, branch: str) -> Grant:
+        """Return what a caller may have of the storage: where keys cannot be limited like the caller, nothing."""
+        name = branch_name(branch)
+        shares_files = not all(caller.uses(other) for other in (MAIN, *self._backend.catalog.branches()))
+        return Grant(
+            own_keys=caller.is_owner,
+            temporary_keys=not shares_files,  # all branches of a table have their files in one folder
+            may_add=caller.may_change(name) and name not in self._protected,
+        )
+
+    def _http_response(self, response: CatalogResponse, request: Request, granted: Callable[[], Grant]) -> Response:
         if response.body is not None and not response.staged:
             return _json_response(response.body, response.status)
         delegation = request.headers.get("x-iceberg-access-delegation", "")
+        grant = granted() if delegation else Grant()
         if response.staged and response.body is not None:
             staged = response.body["metadata"]
             locations = table_locations(staged["location"], staged.get("properties", {}))
-            storage = self._vending.config(locations, delegation)
+            storage = self._vending.config(locations, delegation, grant)
             return _json_response({"config": {}, **response.body, **storage}, response.status)
         if not response.metadata:
             return Response(status_code=response.status)
-        return self._metadata_response(response, request, delegation)
+        return self._metadata_response(response, request, delegation, grant)
 
-    def _metadata_response(self, response: CatalogResponse, request: Request, delegation: str) -> Response:
+    def _metadata_response(
+        self, response: CatalogResponse, request: Request, delegation: str, grant: Grant
+    ) -> Response:
         """Return the raw metadata file inside the few fields that the protocol adds."""
         referenced = request.method == "GET" and request.query_params.get("snapshots") == "refs"
-        etag = hashlib.sha256(f"{response.metadata} {referenced} {delegation}".encode()).hexdigest()[:32]
+        etag = hashlib.sha256(f"{response.metadata} {referenced} {delegation} {grant}".encode()).hexdigest()[:32]
         headers = {"ETag": f'"{etag}"'}
         if request.method == "GET" and etag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
@@ -250,13 +278,25 @@ class _Server:
         if referenced:
             raw = only_referenced_snapshots(raw)
         storage = {}
-        if self._vending.vends_keys(delegation):
+        if self._vending.vends_keys(delegation, grant):
             metadata = json.loads(raw)
             locations = table_locations(metadata.get("location", ""), metadata.get("properties", {}))
-            storage = self._vending.config(locations, delegation)
+            storage = self._vending.config(locations, delegation, grant)
         envelope = json.dumps({"metadata-location": response.metadata, "config": {}, **storage}, separators=(",", ":"))
         content = envelope[:-1].encode() + b',"metadata":' + raw.strip() + b"}"
         return Response(content, response.status, headers, media_type="application/json")
+
+
+def _name_of(prefix: str) -> str:
+    """Return the branch that a prefix names."""
+    return MAIN if prefix in ("", CATALOG) else prefix
+
+
+def _own_key(caller: Caller, key: str) -> str:
+    """Return an Idempotency-Key that no other caller has."""
+    if len(key) > MAX_KEY:
+        raise RestError(f"The Idempotency-Key is longer than {MAX_KEY} characters.")
+    return hashlib.sha256(f"{caller.id}:{key}".encode()).hexdigest() if key and caller.id else key
 
 
 def _is_abandoned(request: KeyedRequest) -> bool:

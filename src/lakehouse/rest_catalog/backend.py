@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from lakehouse.rest_catalog.errors import RestError
 from lakehouse.rest_catalog.locations import Warehouse
 from lakehouse.rest_catalog.names import folder_of, levels_of
+from lakehouse.rest_catalog.table_files import ListedFiles, TableFolders
 
 if TYPE_CHECKING:
     from lakehouse.catalogs.sql import SqlCatalog
@@ -43,6 +44,16 @@ class CatalogBackend:
         return Warehouse(self.catalog.warehouse)
 
     @cached_property
+    def folders(self) -> TableFolders:
+        """The folders of every table."""
+        return TableFolders(self.catalog, self.files)
+
+    @cached_property
+    def listed(self) -> ListedFiles:
+        """The files that manifest lists and manifests name."""
+        return ListedFiles(self.files)
+
+    @cached_property
     def default_properties(self) -> dict[str, str]:
         """The default properties of new tables: the same that the lake's own Spark sets."""
         settings = self.catalog.spark_conf()
@@ -58,7 +69,11 @@ class CatalogBackend:
     def namespace_location(self, branch: str, namespace: str) -> str:
         """Return the `location` of a namespace, by default a folder of the warehouse."""
         own = self.namespaces.properties(branch, namespace).get("location")
-        return own or "/".join([self.catalog.warehouse.rstrip("/"), *map(folder_of, levels_of(namespace))])
+        return own or self.default_namespace_location(namespace)
+
+    def default_namespace_location(self, namespace: str) -> str:
+        """Return the folder of a namespace that has no `location` of its own."""
+        return "/".join([self.catalog.warehouse.rstrip("/"), *map(folder_of, levels_of(namespace))])
 
 
 def parse_model(model: type[Model], body: Mapping[str, Any]) -> Model:

@@ -20,12 +20,11 @@ from lakehouse.rest_catalog.backend import COMMIT_ATTEMPTS, CatalogBackend, pars
 from lakehouse.rest_catalog.errors import AlreadyExistsError, CommitFailedError, RestError
 from lakehouse.rest_catalog.messages import CatalogRequest, CatalogResponse, TransactionHook
 from lakehouse.rest_catalog.metadata_files import new_location
+from lakehouse.rest_catalog.own_files import OwnFiles
 from lakehouse.rest_catalog.pointers import Swap, missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from pyiceberg.table.metadata import TableMetadata
 
     from lakehouse.core.names import TableName
 
@@ -78,7 +77,7 @@ class CommitHandlers:
     def table(self, request: CatalogRequest) -> CatalogResponse:
         """Commit to one table, or create a staged one."""
         commit = parse_commit(request.table, request.body)
-        done = self._commit(request.branch, [commit], lambda ends: request.store(CatalogResponse(metadata=ends[0])))
+        done = self._commit(request, [commit], lambda ends: request.store(CatalogResponse(metadata=ends[0])))
         return CatalogResponse(metadata=done[0])
 
     def transaction(self, request: CatalogRequest) -> CatalogResponse:
@@ -86,24 +85,24 @@ class CommitHandlers:
         listed = request.body.get("table-changes")
         if not isinstance(listed, list) or not listed:
             raise RestError("The request lacks 'table-changes'.")
-        commits = [parse_commit(parse_identifier(_identifier(change)), change) for change in listed]
+        commits = [parse_commit(request.identifier(_identifier(change)), change) for change in listed]
         if len({commit.name for commit in commits}) < len(commits):
             raise RestError("A transaction may name a table only once.")
         response = CatalogResponse(204)
-        self._commit(request.branch, commits, lambda _: request.store(response))
+        self._commit(request, commits, lambda _: request.store(response))
         return response
 
     def _commit(
-        self, branch: str, commits: Sequence[Commit], hook: Callable[[list[str]], TransactionHook]
+        self, request: CatalogRequest, commits: Sequence[Commit], hook: Callable[[list[str]], TransactionHook]
     ) -> list[str]:
         """Apply commits and return the new pointer of each table."""
         for _ in range(COMMIT_ATTEMPTS):
             written: list[str] = []
             try:
-                swaps = [self._stage(branch, commit, written) for commit in commits]
+                swaps = [self._stage(request, commit, written) for commit in commits]
                 # In a transaction, a table without changes must not have changed either.
                 changed = swaps if len(swaps) > 1 else [swap for swap in swaps if swap.start != swap.end]
-                done = self._backend.pointers.swap(branch, changed, hook([swap.end for swap in swaps]))
+                done = self._backend.pointers.swap(request.branch, changed, hook([swap.end for swap in swaps]))
             except RestError:
                 # The transaction was rolled back, so the files are unused. After any other error that is not certain.
                 self._remove(written)
@@ -115,8 +114,8 @@ class CommitHandlers:
             f"Other clients changed {names.format_name(commits[0].name)} {COMMIT_ATTEMPTS} times meanwhile."
         )
 
-    def _stage(self, branch: str, commit: Commit, written: list[str]) -> Swap:
-        backend = self._backend
+    def _stage(self, request: CatalogRequest, commit: Commit, written: list[str]) -> Swap:
+        backend, branch = self._backend, request.branch
         start = backend.pointers.find(branch, commit.name)
         if commit.creates:
             if start is not None:
@@ -132,16 +131,14 @@ class CommitHandlers:
         if base is None:
             properties = table_policy.with_safe_defaults(result.properties)
             result = result.model_copy(update={"properties": properties})
-        self._check(base, result)
+        own = OwnFiles(backend, request, commit.name)
+        table_policy.check_table(backend, own, result, base)
+        own.check_commit(base, result, commit.sent)
         before = json.loads(backend.files.raw(start)) if start else {}
         end = new_location(result.location, result.properties, start or "")
         backend.files.write(end, table_updates.serialize(result, before, commit.sent))
         written.append(end)
         return Swap(commit.name, start, end)
-
-    def _check(self, base: TableMetadata | None, result: TableMetadata) -> None:
-        before = (base.location, base.properties) if base else ("", {})
-        table_policy.check_table(self._backend, result.location, result.properties, *before)
 
     def _remove(self, written: Sequence[str]) -> None:
         for location in written:
@@ -162,11 +159,3 @@ def put_new(
 
 def _identifier(change: object) -> object:
     return change.get("identifier") if isinstance(change, dict) else None
-
-
-def parse_identifier(identifier: object) -> TableName:
-    """Return the table or view that a request's body names."""
-    if not isinstance(identifier, dict) or not isinstance(identifier.get("namespace"), list):
-        raise RestError("An identifier needs a namespace and a name.")
-    levels = [str(level) for level in identifier["namespace"]]
-    return names.table_name(names.namespace_key(levels), identifier.get("name"))

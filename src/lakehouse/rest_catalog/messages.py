@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.rest_catalog import names
+from lakehouse.rest_catalog.access import Caller, Owner
 from lakehouse.rest_catalog.errors import RestError
 
 if TYPE_CHECKING:
@@ -61,11 +62,28 @@ class CatalogRequest:
     body: Mapping[str, Any] = field(default_factory=dict)
     store: Callable[[CatalogResponse], TransactionHook] = _store_nothing
     """Returns the hook that stores the response, so that a repeated request is answered and not executed twice."""
+    caller: Caller = field(default_factory=Owner)
+    """Who sends it. Names of namespaces, tables and views are read through this class, which refuses those of others."""
 
     @property
     def namespace(self) -> str:
         """The key of the namespace in the path."""
-        return names.parse_namespace(self.names["namespace"])
+        return self._usable(names.parse_namespace(self.names["namespace"]))
+
+    def namespace_of(self, levels: Sequence[str]) -> str:
+        """The key of a namespace that the body names."""
+        return self._usable(names.namespace_key(levels))
+
+    def identifier(self, value: object) -> TableName:
+        """The table or view that the body names."""
+        if not isinstance(value, dict) or not isinstance(value.get("namespace"), list):
+            raise RestError("An identifier needs a namespace and a name.")
+        namespace = self.namespace_of([str(level) for level in value["namespace"]])
+        return names.table_name(namespace, value.get("name"))
+
+    def _usable(self, namespace: str) -> str:
+        self.caller.check_namespace(namespace)
+        return namespace
 
     @property
     def table(self) -> TableName:

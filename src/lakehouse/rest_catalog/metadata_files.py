@@ -47,6 +47,23 @@ class MetadataFiles:
         """Return the JSON content of a file."""
         return self._cached(location).raw
 
+    def parsed_json(self, location: str) -> dict[str, Any]:
+        """Return a file as JSON, whatever it describes."""
+        content = json.loads(self.raw(location))
+        return content if isinstance(content, dict) else {}
+
+    def input(self, location: str) -> Any:
+        """Return a file of any kind for reading, as PyIceberg's `InputFile`."""
+        return self._io(location).new_input(location)
+
+    def is_present(self, location: str) -> bool:
+        """Whether a file can be read: one that was removed may still be cached."""
+        try:
+            self.raw(location)
+        except NotFoundError:
+            return False
+        return True
+
     def check_exists(self, location: str) -> None:
         """Refuse a file that was removed, although its content may still be cached."""
         with self._lock:

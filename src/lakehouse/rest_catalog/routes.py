@@ -15,6 +15,7 @@ from lakehouse.rest_catalog.view_handlers import ViewHandlers
 
 Handler = Callable[[CatalogRequest], CatalogResponse]
 
+PATH, BODY, FILTERED = "path", "body", "filtered"
 _NAMESPACE = "namespaces/{namespace}"
 _TABLE = f"{_NAMESPACE}/tables/{{table}}"
 _VIEW = f"{_NAMESPACE}/views/{{table}}"
@@ -27,6 +28,8 @@ class Route:
     method: str
     template: str
     handler: Handler
+    limited_by: str
+    """Where the namespaces are that the caller must be allowed to use: in the `path` or in the `body`; a list is `filtered`."""
 
     @property
     def endpoint(self) -> str:
@@ -57,31 +60,31 @@ def routes(backend: CatalogBackend, credentials: Handler) -> tuple[Route, ...]:
     namespaces, tables, views = NamespaceHandlers(backend), TableHandlers(backend), ViewHandlers(backend)
     commits = CommitHandlers(backend)
     return (
-        Route("GET", "namespaces", namespaces.list),
-        Route("POST", "namespaces", namespaces.create),
-        Route("GET", _NAMESPACE, namespaces.load),
-        Route("HEAD", _NAMESPACE, namespaces.exists),
-        Route("DELETE", _NAMESPACE, namespaces.drop),
-        Route("POST", f"{_NAMESPACE}/properties", namespaces.change),
-        Route("GET", f"{_NAMESPACE}/tables", tables.list),
-        Route("POST", f"{_NAMESPACE}/tables", tables.create),
-        Route("GET", _TABLE, tables.load),
-        Route("HEAD", _TABLE, tables.exists),
-        Route("POST", _TABLE, commits.table),
-        Route("DELETE", _TABLE, tables.drop),
-        Route("GET", f"{_TABLE}/credentials", credentials),
-        Route("POST", f"{_TABLE}/metrics", tables.report_metrics),
-        Route("POST", f"{_NAMESPACE}/register", tables.register),
-        Route("POST", "tables/rename", tables.rename),
-        Route("POST", "transactions/commit", commits.transaction),
-        Route("GET", f"{_NAMESPACE}/views", views.list),
-        Route("POST", f"{_NAMESPACE}/views", views.create),
-        Route("GET", _VIEW, views.load),
-        Route("HEAD", _VIEW, views.exists),
-        Route("POST", _VIEW, views.change),
-        Route("DELETE", _VIEW, views.drop),
-        Route("POST", f"{_NAMESPACE}/register-view", views.register),
-        Route("POST", "views/rename", views.rename),
+        Route("GET", "namespaces", namespaces.list, FILTERED),
+        Route("POST", "namespaces", namespaces.create, BODY),
+        Route("GET", _NAMESPACE, namespaces.load, PATH),
+        Route("HEAD", _NAMESPACE, namespaces.exists, PATH),
+        Route("DELETE", _NAMESPACE, namespaces.drop, PATH),
+        Route("POST", f"{_NAMESPACE}/properties", namespaces.change, PATH),
+        Route("GET", f"{_NAMESPACE}/tables", tables.list, PATH),
+        Route("POST", f"{_NAMESPACE}/tables", tables.create, PATH),
+        Route("GET", _TABLE, tables.load, PATH),
+        Route("HEAD", _TABLE, tables.exists, PATH),
+        Route("POST", _TABLE, commits.table, PATH),
+        Route("DELETE", _TABLE, tables.drop, PATH),
+        Route("GET", f"{_TABLE}/credentials", credentials, PATH),
+        Route("POST", f"{_TABLE}/metrics", tables.report_metrics, PATH),
+        Route("POST", f"{_NAMESPACE}/register", tables.register, PATH),
+        Route("POST", "tables/rename", tables.rename, BODY),
+        Route("POST", "transactions/commit", commits.transaction, BODY),
+        Route("GET", f"{_NAMESPACE}/views", views.list, PATH),
+        Route("POST", f"{_NAMESPACE}/views", views.create, PATH),
+        Route("GET", _VIEW, views.load, PATH),
+        Route("HEAD", _VIEW, views.exists, PATH),
+        Route("POST", _VIEW, views.change, PATH),
+        Route("DELETE", _VIEW, views.drop, PATH),
+        Route("POST", f"{_NAMESPACE}/register-view", views.register, PATH),
+        Route("POST", "views/rename", views.rename, BODY),
     )
 
 

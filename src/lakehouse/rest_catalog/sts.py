@@ -19,7 +19,8 @@ LIFETIME_S = 12 * 3600
 _TIMEOUT_S = 10
 _TYPE = "application/x-www-form-urlencoded"
 _SIGNED = "content-type;host;x-amz-content-sha256;x-amz-date"
-_READ_AND_ADD = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+_READ = ("s3:GetObject",)
+_READ_AND_ADD = (*_READ, "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,12 @@ class TemporaryKeys:
     session_token: str = field(repr=False)
 
 
-def table_policy(locations: Sequence[str]) -> str:
-    """Return the policy that allows to read and add objects below the locations. No client may delete objects."""
+def table_policy(locations: Sequence[str], may_add: bool = True) -> str:
+    """Return the policy that allows to read, and perhaps add, objects below the locations. No client may delete objects."""
+    actions = list(_READ_AND_ADD if may_add else _READ)
     paths = [location.partition("://")[2].rstrip("/") for location in locations]
     statements: list[dict[str, object]] = [
-        {"Effect": "Allow", "Action": list(_READ_AND_ADD), "Resource": [f"arn:aws:s3:::{path}/*" for path in paths]}
+        {"Effect": "Allow", "Action": actions, "Resource": [f"arn:aws:s3:::{path}/*" for path in paths]}
     ]
     for bucket, _, key in (path.partition("/") for path in paths):
         listed = {"StringLike": {"s3:prefix": [key, f"{key}/*"]}}

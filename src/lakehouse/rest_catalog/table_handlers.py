@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import uuid
 from datetime import UTC, datetime
 
 from lakehouse.catalogs.sql.rows import TABLE
 from lakehouse.rest_catalog import names, table_policy
 from lakehouse.rest_catalog.backend import CatalogBackend
-from lakehouse.rest_catalog.commits import parse_identifier, put_new
+from lakehouse.rest_catalog.commits import put_new
 from lakehouse.rest_catalog.errors import CommitFailedError
 from lakehouse.rest_catalog.locations import table_locations
 from lakehouse.rest_catalog.messages import CatalogRequest, CatalogResponse
 from lakehouse.rest_catalog.metadata_files import new_location
+from lakehouse.rest_catalog.own_files import OwnFiles
 from lakehouse.rest_catalog.pagination import list_page
 from lakehouse.rest_catalog.pointers import Swap, missing
 from lakehouse.rest_catalog.table_creation import first_metadata
@@ -44,9 +46,10 @@ class TableHandlers:
         name = names.table_name(request.namespace, request.text("name"))
         backend = self._backend
         backend.pointers.check_free(request.branch, name, TABLE)
-        location = backend.default_location(request.branch, name)
+        own = OwnFiles(backend, request, name)
+        location = own.free_location(backend.default_location(request.branch, name), uuid.uuid4().hex[:8])
         metadata, content = first_metadata(name, request.body, location, backend.default_properties)
-        table_policy.check_table(backend, metadata.location, metadata.properties, "", {})
+        table_policy.check_table(backend, own, metadata, None)
         if request.body.get("stage-create"):
             backend.files.create_folders(metadata.location)
             return CatalogResponse(body={"metadata": json.loads(content)}, staged=True)
@@ -60,6 +63,7 @@ class TableHandlers:
         name = names.table_name(request.namespace, request.text("name"))
         location = request.text("metadata-location")
         self._backend.warehouse.check_metadata_file(location)
+        OwnFiles(self._backend, request, name).check_registration(location)
         metadata = self._backend.files.table(location)
         for folder in table_locations(metadata.location, metadata.properties):
             self._backend.warehouse.check(folder)
@@ -72,7 +76,7 @@ class TableHandlers:
 
     def rename(self, request: CatalogRequest) -> CatalogResponse:
         """Rename a table."""
-        start, end = (parse_identifier(request.body.get(role)) for role in ("source", "destination"))
+        start, end = (request.identifier(request.body.get(role)) for role in ("source", "destination"))
         response = CatalogResponse(204)
         self._backend.pointers.rename(request.branch, start, end, TABLE, request.store(response))
         return response

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
+
 from pyiceberg.catalog.rest import CreateViewRequest
 from pyiceberg.view.metadata import ViewMetadata
 
 from lakehouse.catalogs.sql.rows import VIEW
-from lakehouse.rest_catalog import names, view_updates
+from lakehouse.rest_catalog import names, table_policy, view_updates
 from lakehouse.rest_catalog.backend import COMMIT_ATTEMPTS, CatalogBackend, parse_model
-from lakehouse.rest_catalog.commits import parse_identifier, put_new
+from lakehouse.rest_catalog.commits import put_new
 from lakehouse.rest_catalog.errors import CommitFailedError
 from lakehouse.rest_catalog.messages import CatalogRequest, CatalogResponse, parse_properties
 from lakehouse.rest_catalog.metadata_files import new_location
+from lakehouse.rest_catalog.own_files import OwnFiles
 from lakehouse.rest_catalog.pagination import list_page
 from lakehouse.rest_catalog.pointers import Swap
 
@@ -43,10 +46,11 @@ class ViewHandlers:
         properties = parse_properties(request.body.get("properties"))
         own = {"location": request.body.get("location"), "name": name.table, "properties": properties}
         body = parse_model(CreateViewRequest, {**request.body, **own})
-        folder = (body.location or backend.default_location(request.branch, name)).rstrip("/")
-        backend.warehouse.check(folder)
-        backend.warehouse.check_paths(properties, {})
+        own_files = OwnFiles(backend, request, name)
+        default = own_files.free_location(backend.default_location(request.branch, name), uuid.uuid4().hex[:8])
+        folder = (body.location or default).rstrip("/")
         metadata = view_updates.new_view(folder, body.view_schema, body.view_version, properties)
+        table_policy.check_locations(backend, own_files, metadata, None)
         location = new_location(folder, properties)
         response = CatalogResponse(metadata=location)
         put_new(backend, request, Swap(name, None, location, VIEW), _serialize(metadata), response)
@@ -63,9 +67,7 @@ class ViewHandlers:
             result = view_updates.apply_updates(base, commit.updates)
             if result is base:
                 return CatalogResponse(metadata=start)
-            if result.location != base.location:
-                backend.warehouse.check(result.location)
-            backend.warehouse.check_paths(result.properties, base.properties)
+            table_policy.check_locations(backend, OwnFiles(backend, request, name), result, base)
             end = new_location(result.location, result.properties, start)
             backend.files.write(end, _serialize(result))
             response = CatalogResponse(metadata=end)
@@ -79,6 +81,7 @@ class ViewHandlers:
         name = names.table_name(request.namespace, request.text("name"))
         location = request.text("metadata-location")
         self._backend.warehouse.check_metadata_file(location)
+        OwnFiles(self._backend, request, name).check_registration(location)
         self._backend.files.view(location)
         response = CatalogResponse(metadata=location)
         self._backend.pointers.swap(request.branch, [Swap(name, None, location, VIEW)], request.store(response))
@@ -86,7 +89,7 @@ class ViewHandlers:
 
     def rename(self, request: CatalogRequest) -> CatalogResponse:
         """Rename a view."""
-        start, end = (parse_identifier(request.body.get(role)) for role in ("source", "destination"))
+        start, end = (request.identifier(request.body.get(role)) for role in ("source", "destination"))
         response = CatalogResponse(204)
         self._backend.pointers.rename(request.branch, start, end, VIEW, request.store(response))
         return response

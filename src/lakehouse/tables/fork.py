@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from lakehouse.core.cancel import commit as committed
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import CommitConflictError
 from lakehouse.core.files import Files
@@ -57,7 +58,7 @@ class Fork:
 
     def publish(self, commit: Commit, publish: Publish | None = None) -> Published:
         """Publish the branch if nobody changed its tables since."""
-        return (publish or self.catalog.publish)(self.branch, commit)
+        return committed(lambda: (publish or self.catalog.publish)(self.branch, commit))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lakehouse.core.cancel import commit as committed
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import CatalogUnreachableError, NoSuchBranchError
 from lakehouse.core.names import MAIN
@@ -34,7 +35,7 @@ class Publisher:
         """Publish a branch, unless the hook refuses or main changed its tables."""
         self.run_hook(branch, self.catalog.changes(branch), commit)
         try:
-            return self.catalog.publish(branch, commit, tag)
+            return committed(lambda: self.catalog.publish(branch, commit, tag))
         except CatalogUnreachableError:
             if not commit.run:  # without a run id, the publish cannot be found again
                 raise
@@ -47,7 +48,9 @@ class Publisher:
             time.sleep(_POLL_INTERVAL_S)
             try:
                 done = self.catalog.published_by(commit.run)
-                return Published(True, done.id) if done else self.catalog.publish(branch, commit, tag)
+                if done:
+                    return Published(True, done.id)
+                return committed(lambda: self.catalog.publish(branch, commit, tag))
             # No branch: the first publish was still in progress, and finished between the two requests.
             except (CatalogUnreachableError, NoSuchBranchError):
                 if time.monotonic() > deadline:

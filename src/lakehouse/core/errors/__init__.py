@@ -15,7 +15,7 @@ LakeError
 ├── PipelineError        BadDeclarationError, BadPartitionError, NoSuchPipelineError, SourceError, NoSuchRunError,
 │                        RunBlockedError, RunConflictError
 ├── MaintenanceRunningError
-├── ServiceError         BadRequestError, UnauthorizedError, ForbiddenError, NotFoundError, RequestTooLargeError, MediaTypeError,
+├── ServiceError         AlreadyServedError, BadRequestError, UnauthorizedError, ForbiddenError, NotFoundError, RequestTooLargeError, MediaTypeError,
 │                        NotAcceptableError, MethodError, SlowBodyError, TooManyRequestsError, KeyReusedError, OutcomeUnknownError, StatementCanceledError,
 │                        StatementTimeoutError, WorkerDiedError, ServiceUnreachableError, ResultTruncatedError
 └── Retryable            mixed in where a retry may succeed and none was made: EngineUnreachableError,
@@ -55,6 +55,7 @@ from lakehouse.core.errors.servers import (
     StorageUnreachableError,
 )
 from lakehouse.core.errors.service import (
+    AlreadyServedError,
     BadRequestError,
     ForbiddenError,
     KeyReusedError,
@@ -111,6 +112,7 @@ from lakehouse.core.errors.work import (
 )
 
 __all__ = [
+    "AlreadyServedError",
     "AccessDeniedError",
     "BadDeclarationError",
     "BadNameError",

@@ -11,6 +11,13 @@ class ServiceError(LakeError):
     code = "request_failed"
 
 
+class AlreadyServedError(ServiceError):
+    """Another service of the same lake runs."""
+
+    code = "already_served"
+    is_user_error = True
+
+
 class BadRequestError(ServiceError):
     """The request is malformed: its body, a parameter or a header."""
 

@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from lakehouse.config.load import parse_settings
 from lakehouse.config.settings import Settings
+from lakehouse.core.cancel import InterruptGuard
 from lakehouse.core.errors import LakeError, PipelineError
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import acting_for
@@ -29,6 +30,7 @@ def main() -> None:
     threading.Thread(target=_end_with_the_service, daemon=True).start()
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not mix with the lines below
+    InterruptGuard(lambda commits: _write(out, "committing", commits)).install()
     settings: Settings = replace(parse_settings(message["settings"]), origins=message["origins"])
     try:
         with acting_for(message["request"]["author"]), assemble(settings) as lake:
@@ -66,7 +68,18 @@ def ingest_request(request: dict[str, Any]) -> IngestRequest:
     read = {name: given[name] for name in ("delimiter", "encoding", "header") if given.get(name) is not None}
     named = {
         name: given[name]
-        for name in ("mode", "order_by", "format", "contract", "partition_by", "sort_by", "force", "dry_run", "branch")
+        for name in (
+            "mode",
+            "order_by",
+            "format",
+            "contract",
+            "partition_by",
+            "sort_by",
+            "force",
+            "dry_run",
+            "branch",
+            "identity",
+        )
         if given.get(name)
     }
     return IngestRequest(

@@ -13,6 +13,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -22,12 +23,15 @@ from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotFoundError, ServiceError
 from lakehouse.core.masking import mask
 from lakehouse.http.database import ServiceDatabase
+from lakehouse.http.errors import shown_to
 from lakehouse.http.jobs.model import CANCELED, ENDED, FAILED, QUEUED, RUNNING, SUCCEEDED, Job
 from lakehouse.http.principal import Principal
 
 #: How long a canceled job may take to clean up before it is killed.
 _STOP_S = 10.0
 _KEPT_JOBS = 10_000
+_CANCELED_ERROR = {"error": "canceled", "message": "The job was canceled.", "hint": ""}
+_DIED_ERROR = {"error": "failed", "message": "The process of the job ended.", "hint": "See logs/serve.log."}
 
 
 class JobRunner:
@@ -41,6 +45,10 @@ class JobRunner:
         self._database, self._settings, self.folder, self._log = database, settings, folder, log
         self._threads = ThreadPoolExecutor(max(settings.serve.jobs, 1), thread_name_prefix="job")
         self._processes: dict[str, subprocess.Popen[str]] = {}
+        #: The jobs that somebody canceled while they ran, and those whose change is being committed.
+        self._canceled: set[str] = set()
+        self._committing: set[str] = set()
+        self._stopping = threading.Lock()
         self._changed = threading.Condition()
         self._versions: dict[str, int] = {}
         self._closed = False
@@ -70,13 +78,13 @@ class JobRunner:
             row = db.execute("SELECT * FROM jobs WHERE id = ?", (identifier,)).fetchone()
         if row is None or not _may_see(row["owner"], caller):
             raise NotFoundError(f"There is no job {identifier[:40]!r}.", "List them: GET /jobs")
-        return Job.from_row(row)
+        return _seen_by(caller, Job.from_row(row))
 
     def all(self, caller: Principal) -> list[Job]:
         """The jobs that the caller may see, newest first."""
         with self._database.reading() as db:
             rows = db.execute("SELECT * FROM jobs ORDER BY created_at DESC, rowid DESC").fetchall()
-        return [Job.from_row(row) for row in rows if _may_see(row["owner"], caller)]
+        return [_seen_by(caller, Job.from_row(row)) for row in rows if _may_see(row["owner"], caller)]
 
     def counts(self) -> dict[str, int]:
         """The number of jobs in each state."""
@@ -84,17 +92,37 @@ class JobRunner:
             return dict(db.execute("SELECT state, count(*) FROM jobs GROUP BY state").fetchall())
 
     def cancel(self, identifier: str, caller: Principal) -> Job:
-        """Stop a job; one that has ended stays as it is."""
+        """Stop a job.
+
+        One that waits, starts or works ends as canceled, and its tables are as they were. One that commits ends as it would
+        have ended. One that has ended stays as it is.
+        """
         job = self.get(identifier, caller)
         if job.state == QUEUED and self._update(job.id, QUEUED, state=CANCELED, ended_at=_now()):
             return self.get(identifier, caller)
-        process = self._processes.get(job.id)
-        if process is not None:
+        if self.get(identifier, caller).state == RUNNING:
+            with self._stopping:
+                self._canceled.add(job.id)
+                self._interrupt(job.id)
+            killer = threading.Timer(_STOP_S, self._kill, [job.id])
+            killer.daemon = True
+            killer.start()
+            self.wait_for_end(job.id, _STOP_S + 1)
+            killer.cancel()
+        return self.get(identifier, caller)
+
+    def _interrupt(self, identifier: str) -> None:
+        """Ask the process of a job to end, if it is there already: else it is asked as soon as it is."""
+        process = self._processes.get(identifier)
+        if process is not None and identifier not in self._committing:
             with suppress(ProcessLookupError):
                 process.send_signal(signal.SIGINT)
-            threading.Timer(_STOP_S, process.kill).start()
-            self.wait_for_end(job.id, _STOP_S + 1)
-        return self.get(identifier, caller)
+
+    def _kill(self, identifier: str) -> None:
+        process = self._processes.get(identifier)
+        if process is not None and identifier not in self._committing:
+            with suppress(ProcessLookupError):
+                process.kill()
 
     def resume(self, identifier: str, caller: Principal) -> Job:
         """Do a job again that failed or was canceled: what it had committed is skipped."""
@@ -151,19 +179,21 @@ class JobRunner:
         if "result" in outcome:
             self._finish(job, SUCCEEDED, result=json.dumps(outcome["result"]))
             return
-        error = outcome.get("error") or {
-            "error": "failed",
-            "message": "The process of the job ended.",
-            "hint": "See logs/serve.log.",
-        }
-        state = CANCELED if error["error"] == "canceled" else FAILED
-        self._finish(job, state, error=json.dumps(error))
+        if (
+            job.id in self._canceled
+        ):  # whatever it was doing: a process that just starts cannot say that it was canceled
+            self._finish(job, CANCELED, error=json.dumps(_CANCELED_ERROR))
+            return
+        self._finish(job, FAILED, error=json.dumps(outcome.get("error") or _DIED_ERROR))
 
     def _follow(self, job: Job) -> dict[str, Any]:
         """Start the process, record its progress, return its last line."""
         with self._log.open("ab") as errors:
             process = self._start(errors)
-        self._processes[job.id] = process
+        with self._stopping:
+            self._processes[job.id] = process
+            if job.id in self._canceled:
+                self._interrupt(job.id)
         outcome: dict[str, Any] = {}
         try:
             assert process.stdin is not None and process.stdout is not None
@@ -174,17 +204,28 @@ class JobRunner:
                 message = json.loads(line)
                 if "progress" in message:
                     self._update(job.id, RUNNING, progress=mask(str(message["progress"]))[:500])
+                if "committing" in message:
+                    self._note_commit(job.id, message["committing"])
                 outcome.update(message)
-            code = process.wait()
-            if code == -signal.SIGINT and "result" not in outcome:
-                outcome["error"] = {"error": "canceled", "message": "The job was canceled.", "hint": ""}
+            process.wait()
         finally:
             del self._processes[job.id]
+            self._committing.discard(job.id)
             for stream in (process.stdin, process.stdout):
                 with suppress(OSError):
                     if stream is not None:
                         stream.close()
         return outcome
+
+    def _note_commit(self, identifier: str, commits: bool) -> None:
+        with self._stopping:
+            if commits:
+                self._committing.add(identifier)
+                self._update(identifier, RUNNING, progress="Committing")
+                return
+            self._committing.discard(identifier)
+            if identifier in self._canceled:  # while it tried to commit, in vain
+                self._interrupt(identifier)
 
     def _start(self, errors: IO[bytes]) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -208,6 +249,7 @@ class JobRunner:
 
     def _finish(self, job: Job, state: str, **values: str) -> None:
         self._update(job.id, RUNNING, state=state, ended_at=_now(), **values)
+        self._canceled.discard(job.id)
         folder = job.request.get("folder")
         if state == SUCCEEDED and folder:
             shutil.rmtree(folder, ignore_errors=True)
@@ -236,15 +278,26 @@ class JobRunner:
                 "UPDATE jobs SET state = ?, ended_at = ?, error = ? WHERE state = ?",
                 (FAILED, _now(), json.dumps(error), RUNNING),
             )
+            kept = {
+                json.loads(row["request"]).get("folder")
+                for row in db.execute("SELECT request FROM jobs WHERE state != ?", (SUCCEEDED,))
+            }
             waiting = [
                 row["id"] for row in db.execute("SELECT id FROM jobs WHERE state = ? ORDER BY created_at", (QUEUED,))
             ]
+        for upload in self.folder.glob("*"):
+            if str(upload) not in kept:  # the service stopped while it arrived
+                shutil.rmtree(upload, ignore_errors=True)
         for identifier in waiting:
             self._threads.submit(self._run, identifier)
 
 
 def _may_see(owner: str, caller: Principal) -> bool:
-    return owner == caller.id or caller.scope == "admin"
+    return owner == caller.id or caller.is_owner
+
+
+def _seen_by(caller: Principal, job: Job) -> Job:
+    return replace(job, error=shown_to(caller, job.error)) if job.error else job
 
 
 def _now() -> str:

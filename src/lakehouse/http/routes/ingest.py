@@ -20,6 +20,7 @@ from lakehouse.http.rows import prepare, suffix_of
 from lakehouse.http.service import Call, CallContext
 from lakehouse.http.uploads import Upload, check_size, new_upload, save_body, save_multipart
 from lakehouse.ingest.files import discover
+from lakehouse.ingest.rows import rows_identity
 from lakehouse.lake.assemble import parse_size
 
 routes = Routes("ingest")
@@ -154,10 +155,12 @@ async def ingest_rows(  # noqa: PLR0913 - one parameter per option
     mode: Literal["", "append", "upsert"] = "",
     contract: Literal["evolve", "freeze", "quarantine"] = "evolve",
     order_by: Annotated[str, Query(max_length=300)] = "",
-    force: bool = False,
     branch: Branch = "",
 ) -> Any:
-    """Ingest the rows of the body at once, without a JVM; creates the table. The same body is ingested once."""
+    """Ingest the rows of the body at once, without a JVM; creates the table.
+
+    Two requests with equal bodies are two ingests, unless they have the same Idempotency-Key.
+    """
     call.principal.check_change(branch)
     name, suffix = call.table(table), suffix_of(request.headers.get("content-type", ""))
     lake = call.lake(branch)
@@ -168,9 +171,9 @@ async def ingest_rows(  # noqa: PLR0913 - one parameter per option
         "mode": mode,
         "contract": contract,
         "order_by": order_by,
-        "force": force,
         "light": True,
         "branch": branch.lower(),
+        "identity": rows_identity(call.stable_id),
     }
     limit = parse_size("serve.max_upload", call.service.settings.serve.max_upload)
     try:
@@ -182,7 +185,7 @@ async def ingest_rows(  # noqa: PLR0913 - one parameter per option
         )
         report = await run_in_threadpool(lake.ingest_files, typed)
     finally:
-        await run_in_threadpool(upload.remove)
+        upload.remove()  # not in a thread: nobody waits for one if the request is canceled
     call.note(rows=report.rows_read)
     return plain(report)
 

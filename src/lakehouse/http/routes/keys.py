@@ -32,6 +32,7 @@ class KeyBody(BaseModel):
 @routes.operation()
 def keys(call: CallContext) -> dict[str, Any]:
     """List the keys, without their secrets."""
+    call.principal.check_everywhere("The list of keys")
     return {"keys": [plain(key.shown()) for key in call.service.keys.all()]}
 
 

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from lakehouse.core.errors import BadRequestError
 from lakehouse.core.requests import QueryRequest
+from lakehouse.http.errors import shown_to
 from lakehouse.http.execution import Execution
 from lakehouse.http.registry import Routes
 from lakehouse.http.service import CallContext
@@ -146,7 +147,7 @@ def cancel_statement(call: CallContext, statement_id: StatementId) -> dict[str, 
 def _answer(statement: StoredStatement) -> dict[str, Any]:
     status: dict[str, Any] = {"state": statement.state}
     if statement.state == FAILED and statement.error is not None:
-        status["error"] = statement.error.as_dict()
+        status["error"] = shown_to(statement.owner, statement.error.as_dict())
     answer: dict[str, Any] = {"statement_id": statement.id, "status": status}
     if statement.state != SUCCEEDED:
         return answer

@@ -80,6 +80,8 @@ def drop_branch(call: CallContext, name: Name) -> dict[str, Any]:
     """Drop a branch with its unpublished changes."""
     call.principal.check_change(name.lower())
     refs = call.refs
+    if call.principal.namespaces:
+        call.principal.check_tables(change.table for change in refs.branches.changes(name))
     made_by = {ref.name: ref.author for ref, _ in refs.branches.list()}
     if call.principal.scope == "agent" and made_by.get(name.lower(), refs.branches.author) != refs.branches.author:
         raise ForbiddenError("An agent drops only the branches that it created.", "Ask a person to drop it.")
@@ -90,7 +92,8 @@ def drop_branch(call: CallContext, name: Name) -> dict[str, Any]:
 @routes.operation()
 def tags(call: CallContext, page_size: PageSize = 0, page_token: PageToken = "") -> dict[str, Any]:
     """List the tags."""
-    return page("tags", list(call.refs.branches.tags()), page_size, page_token)
+    usable = [tag for tag in call.refs.branches.tags() if call.principal.uses(tag.created_from)]
+    return page("tags", usable, page_size, page_token)
 
 
 @routes.operation(status_code=201)
@@ -136,5 +139,6 @@ def revert(call: CallContext, commit: Name, body: MessageBody) -> dict[str, Any]
 def _check_start(call: Call, body: RefBody) -> None:
     """Check that the caller may use both branches, and that a branch or tag to start from exists or is reported so."""
     call.principal.check_branch(body.name.lower())
+    call.check_when(body.from_ref)
     if body.from_ref.lower() not in {ref.name for ref in call.refs.branches.tags()}:
         call.lake(body.from_ref)

@@ -85,12 +85,19 @@ def resume_run(call: CallContext, run: RunId) -> dict[str, Any]:
 
 def _record(call: Call, run: str) -> RunRecord:
     record = call.service.lake.run_record(run)
+    if not _uses_run(call, record):
+        call.principal.check_everywhere("A run")
     call.principal.check_tables(TableName.parse(table.table) for table in record.tables)
     return record
 
 
 def _sees_run(call: Call, record: RunRecord) -> bool:
-    return all(call.sees(table.table) for table in record.tables)
+    return _uses_run(call, record) and all(call.sees(table.table) for table in record.tables)
+
+
+def _uses_run(call: Call, record: RunRecord) -> bool:
+    """Whether the run is of a branch of the caller: its own one, or main, which it publishes to."""
+    return call.principal.uses(MAIN) or call.principal.uses(record.branch)
 
 
 def _sees(call: Call, pipeline: Pipeline) -> bool:

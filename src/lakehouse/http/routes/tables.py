@@ -101,6 +101,8 @@ def diff(  # noqa: PLR0913 - one parameter per field of DiffRequest
 ) -> dict[str, Any]:
     """The rows and columns that changed between two WHENs; `key` lists columns with commas."""
     names = [part.strip() for part in key.split(",") if part.strip()]
+    for when in (start, end):
+        call.check_when(when)
     compared = plain(call.lake(branch).diff(call.table(table), start, end, names, limit))
     return {**compared, **compared["rows"]}  # the rows stand beside their columns
 
@@ -108,6 +110,8 @@ def diff(  # noqa: PLR0913 - one parameter per field of DiffRequest
 @routes.operation()
 def report(call: CallContext, table: Table, start: When = "", end: When = "", branch: Branch = "") -> Any:
     """How a table grew, snapshot by snapshot, and its state at two moments."""
+    for when in (start, end):
+        call.check_when(when)
     return plain(call.lake(branch).report(call.table(table), start, end))
 
 
@@ -115,6 +119,7 @@ def report(call: CallContext, table: Table, start: When = "", end: When = "", br
 def rollback(call: CallContext, table: Table, body: RollbackBody, branch: Branch = "") -> dict[str, Any]:
     """Restore a table to a WHEN. Its history stays, so a rollback can be rolled back. Runs on Spark."""
     call.principal.check_change(branch)
+    call.check_when(body.to)
     name = call.table(table)
     return {"table": name, "snapshot": plain(call.lake(branch).rollback(name, body.to))}
 
