@@ -6,14 +6,20 @@ import json
 import os
 import signal
 import subprocess
+import sys
+from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
+import click
 import pytest
 from tests.conftest import LAKE
 from tests.support.servers.service import Served, wait_for
 
+from lakehouse.cli.app import lake as lake_group
 from lakehouse.cli.app import run
-from lakehouse.client import RemoteLake
+from lakehouse.client import RemoteLake, connect
+from lakehouse.core.errors import NotSupportedError
 
 #: Takes minutes.
 SLOW = "select sum(a.id * b.id) as s from range(10000000) a(id), range(100000) b(id)"
@@ -167,3 +173,65 @@ def test_ctrl_c_ends_the_statement_on_the_service(served: Served, lake: RemoteLa
     assert (process.returncode, said.strip()) == (130, "Stopped.")
     wait_for(lambda: not pool.busy, 10)
     assert lake.sql("select 3 as three").rows() == [(3,)]
+
+
+def all_commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command that `lake --help` and the help of its groups list."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from all_commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def least_arguments(command: click.Command) -> list[str]:
+    """A value for whatever the command requires."""
+    given: list[str] = []
+    for parameter in command.params:
+        if parameter.required:
+            choices = getattr(parameter.type, "choices", None)
+            value = str(choices[0]) if choices else "cli.leads"
+            is_flag = isinstance(parameter, click.Option) and parameter.is_flag
+            given += [parameter.opts[0]] if isinstance(parameter, click.Option) else []
+            given += [] if is_flag else [value]
+    return given
+
+
+@pytest.mark.usefixtures("leads")
+@pytest.mark.parametrize(
+    ("path", "command"),
+    list(all_commands(lake_group)),
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_command_works_remotely_or_says_why_not(
+    served: Served,
+    path: tuple[str, ...],
+    command: click.Command,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", StringIO(""))
+    monkeypatch.setenv("LAKE_URL", served.url)
+    monkeypatch.setenv("LAKE_KEY", served.admin.key)
+    code = run([*path, *least_arguments(command)])
+    said = capsys.readouterr()
+    assert code in (0, 1, 2), said.err
+    assert "AttributeError" not in said.err
+    if code == 2:
+        assert said.err.strip(), "it says why"
+    if path[-1] in ("health", "maintain", "verify", "clone", "migrate", "serve", "up", "down"):
+        assert (code, "of this machine" in said.err) == (2, True), said.err
+
+
+def test_what_only_a_lake_of_this_machine_has_is_named(served: Served) -> None:
+    with connect(served.url, served.admin.key) as lake:
+        for name in ("health", "maintain", "verify", "backup", "clone", "migrate", "export", "spark", "folder"):
+            with pytest.raises(NotSupportedError, match=f"{name} works on a lake of this machine"):
+                getattr(lake, name)
+        with pytest.raises(AttributeError):
+            lake.nothing  # noqa: B018

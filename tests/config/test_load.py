@@ -347,3 +347,24 @@ def test_an_unknown_name_lists_those_of_installed_packages_too(
     with pytest.raises(UnknownChoiceError) as refused:
         load(folder, {variable: wrong})
     assert set(refused.value.known) == right
+
+
+@pytest.mark.parametrize("place", ["lake/lake.toml", "lake.toml"])
+def test_the_lake_toml_of_a_lake_is_read_wherever_the_process_was_started(tmp_path: Path, place: str) -> None:
+    elsewhere, home = tmp_path / "elsewhere", tmp_path / "project" / "lake"
+    for folder in (elsewhere, home):
+        folder.mkdir(parents=True)
+    (tmp_path / "project" / place).write_text('home = "lake"\n[branches]\nprotected = ["main"]\n[serve]\nport = 9000\n')
+    for given in ({"flags": {"home": home}}, {"environ": {"LAKE_HOME": str(home)}}):
+        settings = load_settings(given.get("flags"), folder=elsewhere, environ=given.get("environ", {}))
+        assert (settings.home, settings.serve.port, settings.branches.protected) == (home, 9000, ("main",))
+    (elsewhere / "lake.toml").write_text('[branches]\nprotected = ["audit"]\n[serve]\nport = 9001\n')
+    settings = load_settings({"home": home}, folder=elsewhere, environ={})
+    assert settings.serve.port == 9001, "that of the working folder wins"
+    assert settings.branches.protected == ("audit", "main"), "and unprotects nothing"
+
+
+def test_a_lake_toml_beside_another_lake_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "lake.toml").write_text("[serve]\nport = 9000\n")  # of tmp_path/.lake
+    settings = load_settings({"home": tmp_path / "other"}, folder=Path("/"), environ={})
+    assert settings.serve.port != 9000

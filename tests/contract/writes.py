@@ -104,9 +104,11 @@ def rows_are_created_appended_upserted_and_replaced(bench: WriteBench) -> None:
     with audit(lake, {table: {"id": {6, 7}}}):
         lake.ingest_rows([{"id": 6, "name": "six"}, {"id": 7, "name": "seven"}], table, mode="append")
     with audit(lake, {table: {"id": {2, 8}}}):
-        lake.ingest_rows([{"id": 2, "name": "two"}, {"id": 8, "name": "eight"}], table, key=["id"])
-    with audit(lake):  # known rows are skipped
-        lake.ingest_rows([{"id": 2, "name": "two"}, {"id": 8, "name": "eight"}], table, key=["id"])
+        lake.ingest_rows(
+            [{"id": 2, "name": "two"}, {"id": 8, "name": "eight"}], table, key=["id"], idempotency_key="two"
+        )
+    with audit(lake):  # what comes with the same Idempotency-Key is skipped
+        lake.ingest_rows([{"id": 9, "name": "nine"}], table, key=["id"], idempotency_key="two")
     with audit(lake, {table: ALL}):
         lake.ingest_rows([{"id": 9, "name": "nine"}], table, mode="replace")
     assert bench.ids() == [9]

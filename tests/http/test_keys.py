@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import pytest
 from tests.conftest import Command
 from tests.support.servers.service import Client, Served
 
-from lakehouse.core.errors import UnauthorizedError
+from lakehouse.core.errors import BadRequestError, UnauthorizedError
 from lakehouse.http.keys import FILE, KeyRequest, KeyStore
 
 
@@ -59,6 +62,74 @@ def test_a_rotated_key_has_the_same_rights(keys: KeyStore) -> None:
     assert (new.namespaces, new.branches, new.expires_at) == (old.namespaces, old.branches, old.expires_at)
     with pytest.raises(UnauthorizedError):
         keys.verify(text)
+
+
+@pytest.mark.parametrize("state", ["revoked", "expired"])
+def test_a_key_without_rights_is_not_rotated(keys: KeyStore, state: str) -> None:
+    expires = datetime.now(UTC) - timedelta(seconds=1) if state == "expired" else None
+    key, _ = keys.create(KeyRequest("admin", expires_at=expires))
+    if state == "revoked":
+        keys.revoke(key.id)
+    with pytest.raises(BadRequestError, match=state):
+        keys.rotate(key.id)
+    assert [known.state for known in keys.all()] == [state]
+
+
+def test_a_key_is_rotated_once(keys: KeyStore) -> None:
+    key, _ = keys.create(KeyRequest())
+
+    def rotate(_: int) -> bool:
+        with suppress(BadRequestError):
+            keys.rotate(key.id)
+            return True
+        return False
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(rotate, range(4))) == 1
+    assert sorted(known.state for known in keys.all()) == ["active", "revoked"]
+
+
+@pytest.mark.parametrize("output", ["table", "csv", "json"])
+def test_a_key_that_was_saved_is_a_key_file(served: Served, lake_command: Command, tmp_path: Path, output: str) -> None:
+    """`lake keys create > FILE`, whatever the output format, is what --key-file and LAKE_KEY_FILE read."""
+    printed = lake_command("keys", "create", "--scope", "reader", "-o", output).stdout
+    _, text = served.service.keys.create(KeyRequest())
+    own = re.search(r"lake_\w{10}_[\w-]{43}", printed)
+    assert own is not None
+    if output == "table":
+        assert printed == f"{own[0]}\n", "the bare key"
+    file = tmp_path / "key"
+    file.write_text(printed.replace(own[0], text))
+    assert lake_command("--url", served.url, "--key-file", str(file), "tables").returncode == 0
+    assert lake_command("--url", served.url, "tables", env={"LAKE_KEY_FILE": str(file)}).returncode == 0
+
+
+def test_a_table_with_a_key_is_a_key_file(served: Served, lake_command: Command, tmp_path: Path) -> None:
+    _, text = served.service.keys.create(KeyRequest())
+    file = tmp_path / "key"
+    file.write_text(f"id          scope   key\n----------  ------  ---\n{text[5:15]}  reader  {text}\n")
+    assert lake_command("--url", served.url, "--key-file", str(file), "tables").returncode == 0
+
+
+@pytest.mark.parametrize("content", ["", "  \n", "two words-of-a-secret", "not\nthe-secret\n", "ä-secret"])
+def test_what_is_no_key_is_refused_and_not_repeated(
+    served: Served, lake_command: Command, tmp_path: Path, content: str
+) -> None:
+    file = tmp_path / "key"
+    file.write_text(content)
+    for answer in (
+        lake_command("--url", served.url, "--key-file", str(file), "tables"),
+        lake_command("--url", served.url, "tables", env={"LAKE_KEY_FILE": str(file)}),
+        *([lake_command("--url", served.url, "tables", env={"LAKE_KEY": content})] if content.strip() else []),
+    ):
+        assert answer.returncode == 2, answer.stderr
+        assert "secret" not in answer.stderr
+        assert "Traceback" not in answer.stderr
+
+
+def test_what_needs_admin_suggests_admin(served: Served) -> None:
+    assert "--scope admin" in served.client("writer").get("/keys").json()["hint"]
+    assert "--scope writer" in served.client("reader").ask("DELETE", "/tables/a.b").json()["hint"]
 
 
 def test_the_first_key_is_created_once(keys: KeyStore) -> None:
@@ -131,8 +202,6 @@ def test_a_key_of_a_namespace_reads_no_other_by_sql(limited: Client, sql: str) -
         ("POST", "/tables/theirs.t/undrop"),
         ("POST", "/ingest/theirs.t"),
         ("GET", "/catalog/v1/namespaces/theirs/tables/t"),
-        ("GET", "/catalog/v1/namespaces"),
-        ("POST", "/catalog/v1/transactions/commit"),
     ],
 )
 def test_a_key_of_a_namespace_uses_no_other_by_any_route(limited: Client, method: str, path: str) -> None:

@@ -146,7 +146,7 @@ def row_of_a_neighbour_changed(lake: Lake) -> None:
 
 def row_doubled(lake: Lake) -> None:
     write(lake, 2)
-    lake.ingest_rows([{"day": 4, "n": 4}], DAYS, mode="append", force=True)
+    lake.ingest_rows([{"day": 4, "n": 4}], DAYS, mode="append")
 
 
 def other_table_changed(lake: Lake) -> None:

@@ -25,7 +25,7 @@ def backup(context: Context, dest: str, full: bool, listing: bool) -> None:
         _list(context, dest)
         return
     with show_status("Backing up") as update:
-        done = context.lake.backup(dest, full, _progress(update))
+        done = context.local_lake.backup(dest, full, _progress(update))
     columns = ["backup", "files", "bytes", "copied_files", "copied_bytes"]
     show_rows(columns, [(done.id, done.files, done.bytes, done.copied_files, done.copied_bytes)], context.output)
     _notes(done.notes)
@@ -79,7 +79,7 @@ def clone(context: Context, folder: str, shallow: bool, from_ref: str) -> None:
 
     What the clone writes goes to DIR. A tag in this lake keeps the shared files: drop it when the clone is gone.
     """
-    done = context.lake.clone(folder, from_ref)
+    done = context.local_lake.clone(folder, from_ref)
     show_rows(["tables", "tag"], [(done.tables, done.tag)], context.output)
     _notes(done.notes)
     note(f"The tag {done.tag} keeps the shared files. Without the clone: lake tag drop {done.tag}")
@@ -95,7 +95,7 @@ def migrate(context: Context, target: str) -> None:
     This lake stays as it is. Stop what writes to it first. If a migration is interrupted, the same command finishes it.
     """
     with show_status("Migrating") as update:
-        done = context.lake.migrate(target, _progress(update))
+        done = context.local_lake.migrate(target, _progress(update))
     columns = ["tables", "branches", "tags", "files", "written"]
     show_rows(columns, [(done.tables, done.branches, done.tags, done.files, done.written)], context.output)
     _notes(done.notes)
@@ -123,7 +123,7 @@ def verify(context: Context, tables: tuple[str, ...], deep: bool, against: str) 
     Exits with 1 if something is damaged. Files that nothing refers to are listed, but they are no damage.
     """
     with show_status("Verifying") as update:
-        report = context.lake.verify(*tables, deep=deep, against=against, progress=update or (lambda _: None))
+        report = context.local_lake.verify(*tables, deep=deep, against=against, progress=update or (lambda _: None))
     rows = [
         (
             "damage" if finding.is_damage else "notice",

@@ -83,10 +83,12 @@ def _not_remote(settings: Settings) -> NotSupportedError:
 
 
 def read_key(file: str) -> str:
-    """The key in a file that the user names."""
+    """The key in a file that the user names: alone, or in what `lake keys create` printed."""
+    from lakehouse.core.setting import key_in
+
     try:
         with open(os.path.expanduser(file)) as stream:
-            return stream.read().strip()
+            return key_in(stream.read(), f"--key-file: {file}")
     except (OSError, UnicodeDecodeError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
         raise click.UsageError(f"--key-file: {file} cannot be read: {reason}.") from exc

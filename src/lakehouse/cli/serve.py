@@ -103,7 +103,11 @@ def _store(context: Context) -> KeyStore:
 
 
 def _show_new(context: Context, key: ApiKey, text: str) -> None:
-    show_rows(["id", "scope", "key"], [(key.id, key.scope, text)], context.output)
+    """Print a new key: alone where the output goes to a file or a program, so that `> FILE` is a --key-file."""
+    if context.output == "table" and not sys.stdout.isatty():
+        sys.stdout.write(text + "\n")
+    else:
+        show_rows(["id", "scope", "key"], [(key.id, key.scope, text)], context.output)
     note("The key is not stored and cannot be shown again.")
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from lakehouse.runs.model import RunRecord
     from lakehouse.tables.diff import Diff
 
-#: Names of `Lake` that have no meaning for a lake on another machine.
-_LOCAL_ONLY = ("spark", "folder", "transact", "export")
 #: Statements that begin so change nothing, so they may be sent again without a key.
 _READS = ("select", "show", "describe", "desc", "explain", "values")
 
@@ -51,7 +49,9 @@ class RemoteLake(LakeInterface):
         return f"RemoteLake({self.url!r}, branch={self._branch!r})"
 
     def __getattr__(self, name: str) -> Any:
-        if name in _LOCAL_ONLY:
+        from lakehouse.lake import Lake
+
+        if not name.startswith("_") and hasattr(Lake, name):
             raise NotSupportedError(
                 f"{name} works on a lake of this machine, and this one is behind {self.url}.",
                 "Use open_lake() where the lake is.",
@@ -131,12 +131,11 @@ class RemoteLake(LakeInterface):
             "mode": request.mode,
             "order_by": request.order_by,
             "contract": request.contract,
-            "force": "true" if request.force else "",
             "branch": self._on(request.branch),
         }
         path = request_for(operation, {"into": request.table}).path
         content = file_content(file, MEDIA_TYPES[file.suffix])
-        report: IngestReport = send(self, operation, Request("POST", path, query, content, repeatable=False))
+        report: IngestReport = send(self, operation, Request("POST", path, query, content, key=request.identity))
         return report
 
     # ---- pipelines ----------------------------------------------------------------------------------------------

@@ -36,6 +36,8 @@ class Request:
     accept: str = "application/json"
     repeatable: bool = True
     """Whether it may be sent again without a key."""
+    key: str = ""
+    """The Idempotency-Key of the work, where it is the same for other requests (default: a new one if it needs one)."""
 
     @property
     def target(self) -> str:

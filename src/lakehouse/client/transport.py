@@ -31,6 +31,7 @@ from lakehouse.core.errors import (
     UnauthorizedError,
     error_from_dict,
 )
+from lakehouse.core.setting import key_in
 from lakehouse.process.http_client import reason
 
 _CONNECT_TIMEOUT_S = 10.0
@@ -51,6 +52,10 @@ class _ProxyError(ServiceError):
     code = "not_the_service"
 
 
+class _ConnectTimeoutError(TimeoutError):
+    """Nobody accepted the connection in time."""
+
+
 class Transport:
     """Sends requests to one service. Threads may share it."""
 
@@ -58,7 +63,7 @@ class Transport:
         self.address = Address.parse(url)
         if key and not allow_http:
             self.address.check_may_carry_key()
-        self._key, self._timeout_s = key.strip(), timeout_s
+        self._key, self._timeout_s = key_in(key, "The key of the service") if key else "", timeout_s
         self._tls = ssl.create_default_context() if self.address.scheme == "https" else None
         self._lock = threading.Lock()
         self._idle: list[tuple[float, http.client.HTTPConnection]] = []
@@ -98,7 +103,7 @@ class Transport:
                 response = self._attempt(request, headers)
             except FAILURES as exc:
                 if pause is None or isinstance(exc, ssl.SSLError | TimeoutError):
-                    raise self._unreachable(exc) from exc
+                    raise self._unreachable(exc, request) from exc
                 time.sleep(_jittered(pause))
                 continue
             if response.status < 400:
@@ -147,8 +152,8 @@ class Transport:
             headers |= {"Content-Type": request.content.type, "Content-Length": str(request.content.length)}
         elif request.method == "POST":
             headers["Content-Length"] = "0"
-        if not request.repeatable:
-            headers["Idempotency-Key"] = str(uuid.uuid4())
+        if request.key or not request.repeatable:
+            headers["Idempotency-Key"] = request.key or str(uuid.uuid4())
         return headers
 
     def _connection(self) -> http.client.HTTPConnection:
@@ -164,7 +169,10 @@ class Transport:
             connection = http.client.HTTPSConnection(address.host, address.port, timeout=timeout, context=self._tls)
         else:
             connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
-        connection.connect()
+        try:
+            connection.connect()
+        except TimeoutError as exc:
+            raise _ConnectTimeoutError(f"no connection within {timeout:g} s") from exc
         connection.sock.settimeout(self._timeout_s)
         return connection
 
@@ -197,7 +205,12 @@ class Transport:
             error.hint = "Give the key: LAKE_KEY, LAKE_KEY_FILE, --key-file FILE, or connect(url, key=…)."
         return error
 
-    def _unreachable(self, exc: BaseException) -> ServiceUnreachableError:
+    def _unreachable(self, exc: BaseException, request: Request) -> ServiceUnreachableError:
+        if isinstance(exc, TimeoutError) and not isinstance(exc, _ConnectTimeoutError):
+            return ServiceUnreachableError(
+                f"The service {self.address} was silent for {self._timeout_s:g} s after {request.method} {request.path}.",
+                "It may still work on it. Wait longer: connect(url, timeout_s=…)",
+            )
         return ServiceUnreachableError(
             f"The service {self.address} does not answer: {reason(exc)}.", "Is it running? Start it: lake serve"
         )

@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.names import nearest
-from lakehouse.core.setting import as_property, check_choice, parse_value
+from lakehouse.core.setting import as_property, check_choice, key_in, parse_value
 
 FILE_NAME = "lake.toml"
 _PREFIX = "LAKE_"
@@ -25,6 +25,8 @@ _NOT_SETTINGS = {"LAKE_DEBUG"}
 _DBT_PREFIX = "LAKE_DBT_"
 #: The sections whose settings only plugins and pipelines know, such as sources.NAME.SETTING, all of them strings.
 _OPEN_SECTIONS = ("sources", "engines")
+#: The file with the API key of a service.
+_KEY_FILE = "LAKE_KEY_FILE"
 #: `LAKE_S3__SECRET_KEY_FILE` names the file that holds `s3.secret_key`.
 _FILE_SUFFIX = "_file"
 
@@ -38,18 +40,22 @@ def load_settings(
 
     Args:
         flags: dotted names (`spark.master`) given on the command line or to `open_lake`; None: not given.
-        folder: where to search for lake.toml and .env, and in its parents (default: the working folder).
+        folder: where to search for lake.toml and .env, and in its parents (default: the working folder). Without one there,
+            that of the lake is read, if a flag or variable says where the lake is.
         environ: the environment (default: that of this process).
     """
     folder = (folder or Path.cwd()).absolute()
     environ = os.environ if environ is None else environ
-    file = find_file(folder)
+    own = _file_of_lake((flags or {}).get("home") or environ.get("LAKE_HOME"), folder)
+    file = find_file(folder) or own
     base = file.parent if file else folder
     given: Flat = {}
     if cache := environ.get("XDG_CACHE_HOME"):
         given["cache"] = (Path(cache) / "lakehouse", "environment: XDG_CACHE_HOME")
     if file:
         given.update(_from_toml(file))
+    if own and own != file:
+        _keep_protected(given, _from_toml(own))
     given.update(_from_environment(_read_env_file(base / ".env"), str(base / ".env")))
     given.update(_from_environment(environ, "environment"))
     given.update({name: (value, "flag") for name, value in (flags or {}).items() if value is not None})
@@ -60,6 +66,29 @@ def find_file(folder: Path) -> Path | None:
     """The lake.toml of a folder or of its nearest parent."""
     candidates = (parent / FILE_NAME for parent in (folder, *folder.parents))
     return next((file for file in candidates if file.is_file()), None)
+
+
+def _file_of_lake(home: str | Path | None, folder: Path) -> Path | None:
+    """The lake.toml of a lake: in its folder, or beside it if that file is about this lake."""
+    if not home:
+        return None
+    lake = folder / Path(home).expanduser()
+    if (inside := lake / FILE_NAME).is_file():
+        return inside
+    beside = lake.parent / FILE_NAME
+    if not beside.is_file():
+        return None
+    named, _ = _from_toml(beside).get("home", (".lake", ""))
+    return beside if isinstance(named, str) and (lake.parent / named).absolute() == lake.absolute() else None
+
+
+def _keep_protected(given: Flat, of_lake: Flat) -> None:
+    """Protect what the lake's own file protects, wherever the process was started."""
+    name = "branches.protected"
+    protected, origin = of_lake.get(name, ([], ""))
+    others, _ = given.get(name, ([], ""))
+    if isinstance(protected, list) and protected and isinstance(others, list):
+        given[name] = ([*others, *(branch for branch in protected if branch not in others)], origin)
 
 
 def all_settings(kind: Any = Settings, prefix: str = "") -> Iterator[tuple[str, Field[Any], Any]]:
@@ -166,7 +195,8 @@ def _from_environment(environ: Mapping[str, str], source: str) -> Flat:
 
 def _read_secret(variable: str, file: str) -> str:
     try:
-        return Path(file).expanduser().read_text().strip()
+        text = Path(file).expanduser().read_text()
+        return key_in(text, f"{variable}: {file}") if variable == _KEY_FILE else text.strip()
     except (OSError, UnicodeDecodeError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
         raise BadSettingError(

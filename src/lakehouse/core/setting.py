@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import field, fields
 from pathlib import Path
@@ -19,6 +20,9 @@ _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 _ADDRESSES = {"catalog.uri", "trino.url", "s3.endpoint", "events.url", "events.webhook", "events.traces"}
 #: The settings whose items are names of branches.
 _BRANCHES = {"branches.protected", "trino.branches"}
+#: A key, wherever it stands in the output of `lake keys create`.
+_KEY = re.compile(r"lake_[0-9a-f]{10}_[A-Za-z0-9_-]{43}")
+_KEY_HINT = "It holds a key, as lake keys create prints it, or an OIDC token, and nothing else."
 
 
 def setting(
@@ -161,3 +165,15 @@ def _boolean(text: str) -> bool:
     if text.lower() in _FALSE:
         return False
     raise ValueError(text)
+
+
+def key_in(text: str, where: str) -> str:
+    """Return the one key or token in a text; raises BadSettingError if there is none or more than one."""
+    words, keys = text.split(), set(_KEY.findall(text))
+    if not words:
+        raise BadSettingError(f"{where} is empty.", _KEY_HINT)
+    if len(keys) == 1:
+        return str(keys.pop())
+    if keys or len(words) > 1 or not words[0].isascii() or not words[0].isprintable():
+        raise BadSettingError(f"{where} does not hold one key.", _KEY_HINT)
+    return words[0]

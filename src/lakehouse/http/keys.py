@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import (
+    BadRequestError,
     BadSettingError,
     NotFoundError,
     NotInstalledError,
@@ -94,20 +95,7 @@ class KeyStore:
 
     def create(self, request: KeyRequest) -> tuple[ApiKey, str]:
         """Create a key; returns it with its text, which is not stored."""
-        if request.scope not in SCOPES:
-            raise UnknownChoiceError("scope", request.scope, SCOPES)
-        identifier = secrets.token_hex(_PREFIX_BYTES)
-        text = f"{_BRAND}_{identifier}_{secrets.token_urlsafe(_SECRET_BYTES)}"
-        key = ApiKey(
-            identifier,
-            request.scope,
-            _hasher().hash(text),
-            request.name,
-            tuple(check_part(namespace, "namespace") for namespace in request.namespaces),
-            tuple(check_part(branch, "branch") for branch in request.branches),
-            _now(),
-            request.expires_at.astimezone(UTC).isoformat(timespec="seconds") if request.expires_at else "",
-        )
+        key, text = _new_key(request)
         self._change(lambda keys: {**keys, key.id: key})
         return key, text
 
@@ -130,12 +118,22 @@ class KeyStore:
         return revoked
 
     def rotate(self, identifier: str) -> tuple[ApiKey, str]:
-        """Revoke a key and create one with the same rights."""
+        """Revoke a key and create one with the same rights; of two rotations at once, one is refused."""
         old = self.get(identifier)
         expires = datetime.fromisoformat(old.expires_at) if old.expires_at else None
-        made = self.create(KeyRequest(old.scope, old.name, old.namespaces, old.branches, expires))
-        self.revoke(identifier)
-        return made
+        new, text = _new_key(KeyRequest(old.scope, old.name, old.namespaces, old.branches, expires))
+
+        def replaced(keys: dict[str, ApiKey]) -> dict[str, ApiKey]:
+            known = keys[old.id]
+            if known.state != "active":
+                raise BadRequestError(
+                    f"The key {old.id} is {known.state}, so it has no rights that another could take over.",
+                    f"Create one: lake keys create --scope {old.scope}",
+                )
+            return {**keys, old.id: replace(known, revoked_at=_now()), new.id: new}
+
+        self._change(replaced)
+        return new, text
 
     def get(self, identifier: str) -> ApiKey:
         """A key by its prefix."""
@@ -200,6 +198,24 @@ class KeyStore:
                 f"{self._file} does not hold the keys of the service.",
                 "Restore it, or remove it to start without keys.",
             ) from exc
+
+
+def _new_key(request: KeyRequest) -> tuple[ApiKey, str]:
+    if request.scope not in SCOPES:
+        raise UnknownChoiceError("scope", request.scope, SCOPES)
+    identifier = secrets.token_hex(_PREFIX_BYTES)
+    text = f"{_BRAND}_{identifier}_{secrets.token_urlsafe(_SECRET_BYTES)}"
+    key = ApiKey(
+        identifier,
+        request.scope,
+        _hasher().hash(text),
+        request.name,
+        tuple(check_part(namespace, "namespace") for namespace in request.namespaces),
+        tuple(check_part(branch, "branch") for branch in request.branches),
+        _now(),
+        request.expires_at.astimezone(UTC).isoformat(timespec="seconds") if request.expires_at else "",
+    )
+    return key, text
 
 
 def _hasher() -> PasswordHasher:

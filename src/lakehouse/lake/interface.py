@@ -163,16 +163,16 @@ class LakeInterface(ABC):
         key: Sequence[str] = (),
         order_by: str = "",
         contract: str = "evolve",
-        force: bool = False,
+        idempotency_key: str = "",
         branch: str = "",
     ) -> IngestReport:
-        """Ingest rows at once, without Spark; the table is created if missing. The same rows are ingested once.
+        """Ingest rows at once, without Spark; the table is created if missing. Equal rows are ingested as often as they come.
 
         Args:
             rows: dicts, or an Arrow table.
-            force: ingest rows again that were ingested before.
+            idempotency_key: rows with the same key are ingested once into a table, whatever they are.
         """
-        from lakehouse.ingest.rows import rows_file
+        from lakehouse.ingest.rows import rows_file, rows_identity
 
         with rows_file(rows) as file:
             return self._ingest_rows_file(
@@ -184,10 +184,10 @@ class LakeInterface(ABC):
                     key=tuple(key),
                     order_by=order_by,
                     contract=contract,
-                    force=force,
                     branch=branch,
                     names={str(file): file.name},
                     light=True,
+                    identity=rows_identity(idempotency_key),
                 ),
             )
 
