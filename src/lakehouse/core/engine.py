@@ -16,7 +16,7 @@ from lakehouse.core.format import TableDirectory
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
-from lakehouse.core.statement import Statement, TableUse
+from lakehouse.core.statement import Statement, TableUse, Translation
 from lakehouse.core.tables import Scan
 
 
@@ -31,6 +31,8 @@ class EngineCapabilities:
     """Reads tables from the scans that it is given; otherwise it finds tables itself."""
     lake_only: bool = False
     """Finds tables itself, but none outside the lake. Keys with limits may use only this and `scans`."""
+    translated: bool = False
+    """Runs queries that are translated to DuckDB's SQL, and only those whose answer is shown to be Spark's."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Query:
     statement: Statement
     scans: Mapping[TableUse, Scan] = field(default_factory=dict)
     """How to read each table, for engines with the capability `scans`."""
+    translation: Translation | None = None
+    """For engines with the capability `translated`."""
     views: tuple[TableName, ...] = ()
     """The names in the statement that are views. Rights were checked for these: no other name may be read as a view."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from lakehouse.core.names import TableName
+from lakehouse.core.tables import Column, Scan
 
 
 @dataclass(frozen=True)
@@ -34,4 +36,21 @@ class Statement:
     renames: bool = False
     truncates: bool = False
     tree: Any = None
-    """sqlglot's syntax tree; None for plain statements, which need no translation."""
+    """The syntax tree: our own (query/sql/ast.py) of a query that DuckDB may run, sqlglot's of every other statement."""
+    untranslated: str = ""
+    """Why a query has no tree of our own: the part of it that DuckDB is not shown to answer as Spark does."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A query in DuckDB's SQL that gives Spark's answer."""
+
+    sql: str
+    columns: tuple[Column, ...]
+    """Spark's names and types."""
+    views: Mapping[str, Scan]
+    """What each table name in the SQL reads."""
+    may_fail: bool = True
+    """DuckDB may fail on values that Spark answers, so no row is handed out before it is done."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Values of `$name` in the SQL."""

@@ -35,8 +35,9 @@ from lakehouse.lake import Lake
 from lakehouse.operations import READ
 from lakehouse.query.route import CheckedStatement
 from lakehouse.query.sql.parser import parse
-from lakehouse.query.sql.render import for_duckdb
 from lakehouse.query.statement_log import statement_shape
+from lakehouse.query.translate.statement import translate
+from lakehouse.query.translate.types import NotTranslatedError
 
 #: Deeper than people and programs write, and far from what parsers bear.
 _MAX_DEPTH = 200
@@ -121,7 +122,7 @@ class Execution:
         self._statement = WorkerStatement(queries.pool, self.format, self._timeout_s, self._limit)
         self._scope.add(self._statement.cancel)
         rights = f"{principal.namespaces} {principal.branches}"
-        reader = WorkerEngine(self._statement, for_duckdb, queries.cache, rights)
+        reader = WorkerEngine(self._statement, queries.cache, rights)
         return lake.reading_with(reader).run_checked(checked)
 
     def pieces(self) -> Iterator[bytes]:
@@ -264,4 +265,11 @@ class AuditExecution(Execution):
         self._statement = WorkerStatement(self._queries.pool, self.format, self._timeout_s, self._limit)
         self._scope.add(self._statement.cancel)
         scans = dict.fromkeys(statement.uses, scan)
-        return WorkerEngine(self._statement, for_duckdb).run(Query(request, "the audit log", statement, scans))
+        try:
+            translation = translate(statement, scans, request.parameters)
+        except NotTranslatedError as exc:
+            raise NotSupportedError(
+                f"The audit log cannot be asked for {exc}.", "Write the query in another way."
+            ) from exc
+        query = Query(request, "the audit log", statement, translation=translation)
+        return WorkerEngine(self._statement).run(query)

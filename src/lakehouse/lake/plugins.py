@@ -17,7 +17,6 @@ from lakehouse.engines.duckdb import DuckDB, DuckDBEngine
 from lakehouse.engines.spark.session import LocalSession
 from lakehouse.engines.spark.settings import WARM
 from lakehouse.lake.spark import DownloadReporter, StatusReporter, spark_daemon
-from lakehouse.query.sql.render import for_duckdb
 
 if TYPE_CHECKING:
     from lakehouse.storage.s3 import S3
@@ -45,7 +44,7 @@ class LakeSourceContext(SourceContext):
 
 def open_duckdb(context: LakeEngineContext) -> DuckDBEngine:
     """DuckDB in this process."""
-    return DuckDBEngine(context.duckdb, for_duckdb)
+    return DuckDBEngine(context.duckdb)
 
 
 def open_spark(context: LakeEngineContext) -> Engine:

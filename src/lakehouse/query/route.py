@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lakehouse.core.engine import Engine, Query
-from lakehouse.core.errors import NotSupportedError, QueryRejectedError
+from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Explain, ListedRows, Result
-from lakehouse.core.statement import Statement, TableUse
+from lakehouse.core.statement import Statement, TableUse, Translation
 from lakehouse.core.tables import Scan
+from lakehouse.query.fallback import with_fallback
 from lakehouse.query.hudi_calls import maintenance_call
-from lakehouse.query.sql.parser import parse, parse_again
-from lakehouse.query.sql.render import map_error_position
+from lakehouse.query.sql.parser import parse, parse_for_spark
+from lakehouse.query.translate.statement import translate
+from lakehouse.query.translate.types import NotTranslatedError
 from lakehouse.tables.directory import Tables
 
 AUTO = "auto"
@@ -74,26 +76,51 @@ class QueryRouter:
             check_branch(checked, tables)
         if statement.kind == "drop":
             return _drop_softly(statement, tables)
-        if checked.engine == AUTO:
-            name, reason, scans = self.choose(checked, tables)
-            engine = self.engine(name)
-        else:
-            engine = self.engine(checked.engine)
-            scans = _scans_for(engine, checked, tables)
-        return _run(engine, Query(request, reason, statement, scans, checked.views), tables)
+        if checked.engine != AUTO:
+            return self._run_on(self.engine(checked.engine), checked, tables, reason)
+        name, reason, translation = self.choose(checked, tables)
+        if translation is None:
+            return self._run_on(self.engine(name), checked, tables, reason)
+        query = Query(request, reason, statement, translation=translation)
+        return with_fallback(self.engine(_DUCKDB), query, lambda why: self._run_on_spark(checked, tables, why))
 
-    def choose(self, checked: CheckedStatement, tables: Tables) -> tuple[str, str, Mapping[TableUse, Scan]]:
-        """The engine for a statement, the reason, and the scans if it is DuckDB."""
+    def _run_on_spark(self, checked: CheckedStatement, tables: Tables, why: str) -> Result:
+        return self._run_on(self.engine(_SPARK), checked, tables, why)
+
+    def _run_on(self, engine: Engine, checked: CheckedStatement, tables: Tables, reason: str) -> Result:
+        """Run a statement on one engine, which refuses it rather than answer differently from Spark."""
+        request = checked.request
+        if engine.capabilities.scans and (only_spark := _needs_spark(checked)):
+            raise NotSupportedError(
+                f"{engine.name} cannot run this statement: {only_spark}.", "Use --engine auto or --engine spark."
+            )
+        if engine.capabilities.translated:
+            scans = resolve_scans(checked.statement, tables, request.as_of)
+            try:
+                translation = translate(checked.statement, scans, request.parameters)
+            except NotTranslatedError as exc:
+                raise _not_shown(engine.name, str(exc)) from exc
+            return engine.run(Query(request, reason, checked.statement, translation=translation))
+        statement = parse_for_spark(checked.statement)
+        scans = resolve_scans(statement, tables, request.as_of) if engine.capabilities.scans else {}
+        return engine.run(Query(request, reason, statement, scans, views=checked.views))
+
+    def choose(self, checked: CheckedStatement, tables: Tables) -> tuple[str, str, Translation | None]:
+        """The engine for a statement, the reason, and the translation if it is DuckDB."""
         if needs_spark := _needs_spark(checked):
-            return _SPARK, needs_spark, {}
+            return _SPARK, needs_spark, None
         try:
             scans = resolve_scans(checked.statement, tables, checked.request.as_of)
         except NotSupportedError as exc:
-            return _SPARK, exc.message, {}
+            return _SPARK, exc.message, None
         size = sum(scan.total_bytes or 0 for scan in scans.values())
         if size > self._largest_scan:
-            return _SPARK, f"the tables are {_mb(size)}, more than query.largest_scan allows DuckDB", {}
-        return _DUCKDB, f"a read of {_mb(size)}, which fits in memory", scans
+            return _SPARK, f"the tables are {_mb(size)}, more than query.largest_scan allows DuckDB", None
+        try:
+            translation = translate(checked.statement, scans, checked.request.parameters)
+        except NotTranslatedError as exc:
+            return _SPARK, f"DuckDB is not shown to answer {exc} as Spark does", None
+        return _DUCKDB, f"a read of {_mb(size)}, which fits in memory", translation
 
 
 @dataclass(frozen=True)
@@ -143,18 +170,11 @@ def resolve_scans(statement: Statement, tables: Tables, as_of: str) -> dict[Tabl
     }
 
 
-def _run(engine: Engine, query: Query, tables: Tables) -> Result:
-    try:
-        return engine.run(query)
-    except QueryRejectedError as exc:
-        if not engine.capabilities.scans:
-            raise
-        # A plain statement may use a name that is a keyword only in DuckDB; sqlglot's translation quotes names.
-        parsed = parse_again(query.statement)
-        if parsed is None:
-            raise map_error_position(exc, query.statement) from exc
-    scans = resolve_scans(parsed, tables, query.request.as_of)
-    return _run(engine, replace(query, statement=parsed, scans=scans), tables)
+def _not_shown(engine: str, what: str) -> NotSupportedError:
+    return NotSupportedError(
+        f"{engine} is not shown to answer {what} as Spark does.",
+        "Use --engine auto or --engine spark; --dialect duckdb takes DuckDB's own SQL.",
+    )
 
 
 def _drop_softly(statement: Statement, tables: Tables) -> Result:
@@ -170,16 +190,6 @@ def _drop_softly(statement: Statement, tables: Tables) -> Result:
             continue
         tables.drop(use.name)
     return Result((), ListedRows([], []), Explain("catalog", "a drop only moves the table's catalog entry"))
-
-
-def _scans_for(engine: Engine, checked: CheckedStatement, tables: Tables) -> Mapping[TableUse, Scan]:
-    if not engine.capabilities.scans:
-        return {}
-    if needs_spark := _needs_spark(checked):
-        raise NotSupportedError(
-            f"{engine.name} cannot run this statement: {needs_spark}.", "Use --engine auto or --engine spark."
-        )
-    return resolve_scans(checked.statement, tables, checked.request.as_of)
 
 
 def _needs_spark(checked: CheckedStatement) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import finalize
 
 from lakehouse.core.engine import EngineCapabilities, Query
-from lakehouse.core.errors import EngineError, QueryRejectedError, StatementCanceledError
+from lakehouse.core.errors import EngineError, LakeError, NeedsSparkError, QueryRejectedError, StatementCanceledError
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text
 from lakehouse.core.result import Explain, Result, Row
-from lakehouse.core.statement import Statement, TableUse
+from lakehouse.core.statement import Translation
 from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb.connection import load_extension, open_in_background, preload, take_preloaded
-from lakehouse.engines.duckdb.errors import stopped, translate, with_position
+from lakehouse.engines.duckdb.errors import ONLY_SPARK_HINT, only_spark_answers, stopped, translate
 from lakehouse.engines.duckdb.explain import explain_query
 from lakehouse.engines.duckdb.files import select_files, select_with_nulls
-from lakehouse.engines.duckdb.types import SPARK_TYPES, duckdb_type, with_bigint_sums
+from lakehouse.engines.duckdb.types import SPARK_TYPES, duckdb_type
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,15 +36,13 @@ OWN_NAMESPACES = {"temp", "memory", "system", "main", "information_schema", "pg_
 
 __all__ = ["OWN_NAMESPACES", "DuckDB", "DuckDBEngine", "DuckDBRows", "create_view", "duckdb_type", "preload"]
 
-#: Translates a statement to DuckDB's dialect, with new names for the tables at some positions.
-Translate = Callable[[Statement, Mapping[int, str]], str]
-
 #: What each view reads. A scan never changes: its metadata file or its data files are immutable.
 Views: TypeAlias = "tuple[tuple[TableName | str, Scan], ...]"
 
 #: Catalogs that are kept for later statements, and statements whose columns are kept for each.
 _MAX_CATALOGS, _MAX_STATEMENTS = 64, 256
-_CAST = {"hugeint": "bigint"}
+#: Turns an error of DuckDB, while it ran some SQL, into one of the lake.
+ToError = Callable[[Exception, str], LakeError]
 
 
 class Prepared(NamedTuple):
@@ -128,6 +126,7 @@ class DuckDB:
         limit: int | None = None,
         explain: bool = False,
         parameters: Mapping[str, Any] | None = None,
+        to_error: ToError = translate,
     ) -> Result:
         """Describe a query over views of tables; it runs when its rows are fetched, and each time that they are.
 
@@ -135,7 +134,7 @@ class DuckDB:
 
         Args:
             sql: in DuckDB's dialect.
-            views: the table that each name refers to; a plain string is a view without a namespace, for `OWN_NAMESPACES`.
+            views: the table that each name refers to; a plain string is a view without a namespace.
             limit: the maximum number of rows (default: all).
             parameters: values of `$name` in the statement.
         """
@@ -149,10 +148,25 @@ class DuckDB:
                 report = explain_query(cursor, sql, views.values(), reason, parameters)
             prepared = _prepare(cursor, sql, parameters) if parameters else catalog.prepare(cursor, sql)
         except duckdb.Error as exc:
-            raise translate(with_position(cursor, sql, exc), sql) from exc
+            raise to_error(exc, sql) from exc
         except RuntimeError as exc:
             raise stopped(cursor, exc) from exc
-        return Result(prepared.columns, DuckDBRows(prepared.sql, limit, sql, cursor, catalog, parameters), report)
+        rows = DuckDBRows(prepared.sql, limit, cursor, catalog, parameters, to_error)
+        return Result(prepared.columns, rows, report)
+
+    def answer(self, translation: Translation, reason: str, limit: int | None = None, explain: bool = False) -> Result:
+        """Answer a translated query as Spark does.
+
+        Raises:
+            NeedsSparkError: DuckDB cannot; also while the rows are fetched.
+        """
+        views: dict[TableName | str, Scan] = {name: scan for name, scan in translation.views.items()}
+        result = self.query(
+            translation.sql, views, reason, limit, explain, translation.parameters or None, only_spark_answers
+        )
+        check_types(translation.columns, result.columns)
+        result.columns = translation.columns
+        return result
 
     def execute(self, sql: str, views: Mapping[TableName | str, Scan] = MappingProxyType({})) -> list[Row]:
         """Run statements with an effect, such as COPY, exactly once; returns the rows of the last one.
@@ -194,37 +208,17 @@ class DuckDBEngine:
     """DuckDB as an engine: it runs reads in this process, and each table is a view over its scan."""
 
     name = "duckdb"
-    capabilities = EngineCapabilities(scans=True)
+    capabilities = EngineCapabilities(scans=True, translated=True)
 
-    def __init__(self, duckdb: DuckDB, translate: Translate) -> None:
-        self._duckdb, self._translate = duckdb, translate
+    def __init__(self, duckdb: DuckDB) -> None:
+        self._duckdb = duckdb
 
     def prepare(self) -> None:
         self._duckdb.begin()
 
     def run(self, query: Query) -> Result:
-        views, names = views_of(query.scans)
-        statement, request = query.statement, query.request
-        # A plain statement, which has no tree, means the same in DuckDB as it is written.
-        sql = statement.text if statement.tree is None else self._translate(statement, names)
-        return self._duckdb.query(sql, views, query.reason, request.limit, request.explain, request.parameters)
-
-
-def views_of(scans: Mapping[TableUse, Scan]) -> tuple[dict[TableName | str, Scan], dict[int, str]]:
-    """A view for each scan, and the new names of table references by their position in the text.
-
-    One statement may use a table at several times, and DuckDB keeps some schema names to itself: those references get
-    a view of their own, under a name that no user can write.
-    """
-    views: dict[TableName | str, Scan] = {}
-    names: dict[int, str] = {}
-    for number, (use, scan) in enumerate(scans.items()):
-        if use.as_of or use.name.namespace in OWN_NAMESPACES:
-            names[use.start] = f"{use.name.table} {number}"
-            views[names[use.start]] = scan
-        else:
-            views[use.name] = scan
-    return views, names
+        assert query.translation is not None
+        return self._duckdb.answer(query.translation, query.reason, query.request.limit, query.request.explain)
 
 
 @dataclass
@@ -233,12 +227,11 @@ class DuckDBRows:
 
     to_run: str
     limit: int | None
-    sql: str
-    """The statement as written, for errors."""
     cursor: Any
     catalog: ViewCatalog
     """Referenced because it holds the views that the query reads."""
     parameters: Mapping[str, Any] | None = None
+    to_error: ToError = translate
 
     def fetch(self) -> list[Row]:
         """All rows as tuples."""
@@ -260,7 +253,7 @@ class DuckDBRows:
         try:
             return getattr(self.cursor.execute(limited, self.parameters and dict(self.parameters)), method)(*arguments)
         except duckdb.Error as exc:
-            raise translate(exc, self.sql) from exc
+            raise self.to_error(exc, self.to_run) from exc
         except RuntimeError as exc:
             raise stopped(self.cursor, exc) from exc
 
@@ -289,17 +282,19 @@ def _prepare(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[st
     if [statement.type for statement in cursor.extract_statements(sql)] != [duckdb.StatementType.SELECT]:
         raise QueryRejectedError("DuckDB runs single queries here, and this is none.", sql=sql)
     relation = cursor.sql(sql, params=dict(parameters)) if parameters else cursor.sql(sql)
-    described = list(zip(relation.columns, relation.types, strict=True))
-    columns = tuple(Column(spark_name(name), _CAST.get(kind.id) or spark_type(kind)) for name, kind in described)
-    plain = sql.rstrip().rstrip(";")
-    return Prepared(
-        with_bigint_sums(plain, described) if any(kind.id in _CAST for _, kind in described) else plain, columns
-    )
+    described = zip(relation.columns, relation.types, strict=True)
+    columns = tuple(Column(name, spark_type(kind)) for name, kind in described)
+    return Prepared(sql.rstrip().rstrip(";"), columns)
 
 
-def spark_name(column: str) -> str:
-    """The name that Spark gives to a column without one."""
-    return column.replace("count_star()", "count(1)").replace('"', "")
+def check_types(expected: Sequence[Column], described: Sequence[Column]) -> None:
+    """Check that DuckDB's result has the types that the translation promises."""
+    for column, own in zip(expected, described, strict=True):
+        if own.type != column.type and column.type != "void":
+            raise NeedsSparkError(
+                f"DuckDB is not shown to answer {column.name} as Spark does: it is {own.type} instead of {column.type}.",
+                ONLY_SPARK_HINT,
+            )
 
 
 def spark_type(kind: Any) -> str:

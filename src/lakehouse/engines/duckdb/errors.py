@@ -6,25 +6,14 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from lakehouse.core.errors import DiskFullError, EngineError, QueryRejectedError
+from lakehouse.core.errors import DiskFullError, EngineError, LakeError, NeedsSparkError, QueryRejectedError
 
 if TYPE_CHECKING:
     import duckdb
 
+#: The message with which a translated query ends itself.
+NEEDS_SPARK = "lakehouse: only Spark answers this"
 _POSITION = re.compile(r"^LINE (\d+): ", re.MULTILINE)
-
-
-def with_position(cursor: duckdb.DuckDBPyConnection, sql: str, exc: Exception) -> Exception:
-    """The same error with the marked line, which DuckDB leaves out when it only binds a query."""
-    import duckdb
-
-    if "LINE " in str(exc):
-        return exc
-    try:
-        cursor.execute(sql)
-    except duckdb.Error as positioned:
-        return positioned
-    return exc
 
 
 def translate(exc: Exception, sql: str) -> EngineError | DiskFullError:
@@ -45,6 +34,22 @@ def translate(exc: Exception, sql: str) -> EngineError | DiskFullError:
     if isinstance(exc, duckdb.ProgrammingError | duckdb.NotSupportedError):
         return QueryRejectedError(first, sql=sql)
     return EngineError(f"DuckDB failed: {first}", "LAKE_DEBUG=1 shows more; lake sql --engine spark may work.")
+
+
+ONLY_SPARK_HINT = "Use --engine auto or --engine spark."
+
+
+def only_spark_answers(exc: Exception, sql: str) -> LakeError:
+    """The error of a translated query: NeedsSparkError for whatever Spark may answer."""
+    import duckdb
+
+    error = translate(exc, sql)
+    if isinstance(exc, duckdb.InterruptException | duckdb.IOException) or isinstance(error, DiskFullError):
+        return error
+    reason = str(exc).splitlines()[0] if str(exc) else type(exc).__name__
+    if NEEDS_SPARK in reason:
+        reason = "a value that only Spark answers"
+    return NeedsSparkError(f"DuckDB does not answer this as Spark does: {reason.rstrip('.')}.", ONLY_SPARK_HINT)
 
 
 def stopped(cursor: duckdb.DuckDBPyConnection, exc: RuntimeError) -> BaseException:

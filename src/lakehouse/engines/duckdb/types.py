@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from lakehouse.core.quoting import name as quoted
 from lakehouse.core.tables import split_arguments
 
 _TO_DUCKDB = {
@@ -54,12 +50,3 @@ def duckdb_type(spark_type: str) -> str:
 def _field(part: str) -> str:
     name, _, kind = part.partition(":")
     return '"' + name.strip().strip("`").replace('"', '""') + f'" {duckdb_type(kind.strip())}'
-
-
-def with_bigint_sums(sql: str, columns: Sequence[tuple[str, Any]]) -> str:
-    """DuckDB sums integers to HUGEINT, which Spark and Arrow do not have: in Spark such a sum is a BIGINT."""
-    selected = ", ".join(
-        (f"CAST(#{position} AS BIGINT)" if kind.id == "hugeint" else f"#{position}") + f" AS {quoted(name)}"
-        for position, (name, kind) in enumerate(columns, start=1)
-    )
-    return f"SELECT {selected} FROM ({sql}\n)"

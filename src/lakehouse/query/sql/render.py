@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
-from typing import Any
 
 from lakehouse.core.errors import QueryRejectedError
-from lakehouse.core.statement import Statement, TableUse
+from lakehouse.core.statement import Statement
 
 
 def for_spark(statement: Statement, names: Mapping[int, str]) -> str:
@@ -17,63 +15,6 @@ def for_spark(statement: Statement, names: Mapping[int, str]) -> str:
     for use in sorted(statement.uses, key=lambda use: use.start, reverse=True):
         text = text[: use.start] + names[use.start] + text[use.end :]
     return text
-
-
-def for_duckdb(statement: Statement, names: Mapping[int, str]) -> str:
-    """The statement in DuckDB's dialect, with the table names at the given positions replaced."""
-    if statement.tree is None:
-        return statement.text
-    from lakehouse.query.sql.parsed import tables_of
-    from lakehouse.query.sql.spark_semantics import with_spark_semantics
-
-    tree: Any = statement.tree.copy()
-    # The copy lists its tables in the same order as the original did.
-    for table, use in zip(tables_of(tree), statement.uses, strict=True):
-        _rename(table, names.get(use.start, ""), use)
-    renamed = {(use.name.namespace, use.name.table) for use in statement.uses if use.start in names}
-    _rename_in_columns(tree, renamed)
-    # Quoted, because some of DuckDB's keywords are valid names in Spark; DuckDB ignores case even in quotes.
-    return str(with_spark_semantics(tree).sql(dialect=_duckdb_dialect(), identify=True))
-
-
-@cache
-def _duckdb_dialect() -> Any:
-    """DuckDB's dialect under Spark's default order of NULLs, which our connections set.
-
-    The generator leaves out `NULLS FIRST` and `NULLS LAST` where they are the default of the dialect. For DuckDB's own
-    default, which is another one, it would drop the `NULLS LAST` that the user wrote.
-    """
-    from sqlglot.dialects.duckdb import DuckDB
-
-    class SparkOrder(DuckDB):
-        NULL_ORDERING = "nulls_are_small"
-
-    return SparkOrder
-
-
-def _rename(table: Any, name: str, use: TableUse) -> None:
-    from sqlglot import exp
-
-    table.set("version", None)
-    table.set("catalog", None)
-    if name:
-        # Keep the table's name as an alias, because columns may be qualified with it.
-        if not table.alias:
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(use.name.table, quoted=True)))
-        table.set("db", None)
-        table.set("this", exp.to_identifier(name, quoted=True))
-    elif not table.args.get("db"):
-        table.set("db", exp.to_identifier(use.name.namespace, quoted=True))
-
-
-def _rename_in_columns(tree: Any, renamed: set[tuple[str, str]]) -> None:
-    """`lake.shop.orders.id` becomes `shop.orders.id`, and `orders.id` where the table was renamed."""
-    from sqlglot import exp
-
-    for column in tree.find_all(exp.Column):
-        column.set("catalog", None)
-        if (column.text("db").lower(), column.table.lower()) in renamed:
-            column.set("db", None)
 
 
 def map_error_position(error: QueryRejectedError, statement: Statement) -> QueryRejectedError:

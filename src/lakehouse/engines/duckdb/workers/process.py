@@ -12,7 +12,7 @@ import resource
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +23,9 @@ from lakehouse.core.names import TableName
 from lakehouse.core.quoting import text
 from lakehouse.core.result import Explain
 from lakehouse.core.tables import Column, Scan
-from lakehouse.engines.duckdb import ViewCatalogs, read_batches, spark_name, spark_type
+from lakehouse.engines.duckdb import ViewCatalogs, check_types, read_batches, spark_type
 from lakehouse.engines.duckdb.connection import connect, load_extension
-from lakehouse.engines.duckdb.errors import translate
+from lakehouse.engines.duckdb.errors import only_spark_answers
 from lakehouse.engines.duckdb.explain import explain_query
 from lakehouse.engines.duckdb.workers import frames
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow
 
+#: Larger results that may fail while they are computed are kept in a table of DuckDB.
+_MAX_ROWS_IN_MEMORY = 200_000
 #: Address space beyond DuckDB's own limit: libraries, Arrow buffers, stacks of threads.
 _MARGIN_BYTES = 1 << 30
 
@@ -86,33 +88,25 @@ class Worker:
             explain = Explain("duckdb", job["reason"])
             if job["explain"]:
                 explain = explain_query(cursor, sql, views.values(), job["reason"], parameters)
-            cursor.execute(sql, parameters)
             self._send_result(job, cursor, explain)
         except duckdb.InterruptException as exc:
             raise StatementCanceledError("The statement was canceled.") from exc
         except duckdb.Error as exc:
             if self._canceled:
                 raise StatementCanceledError("The statement was canceled.") from exc
-            raise translate(exc, sql) from exc
+            raise only_spark_answers(exc, sql) from exc
         except MemoryError as exc:
             raise EngineError("The query process ran out of memory.", "Raise serve.worker_memory.") from exc
 
     def _send_result(self, job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection, explain: Explain) -> None:
-        described = cursor.description or ()
-        # DuckDB sums integers to HUGEINT, which Spark and Arrow do not have: in Spark such a sum is a BIGINT.
-        wide = [str(column[1].id) == "hugeint" for column in described]
-        columns = [
-            Column(spark_name(column[0]), "bigint" if is_wide else spark_type(column[1]))
-            for column, is_wide in zip(described, wide, strict=True)
-        ]
-        reader = cursor.to_arrow_reader(BATCH_ROWS)
-        schema = _narrowed(reader.schema, wide)
+        columns = [Column(**column) for column in job["columns"]]
+        schema, batches = _compute(job, cursor, columns)
         header = {"columns": [asdict(column) for column in columns], "explain": asdict(explain)}
         frames.send(self._data, frames.HEADER, json.dumps(header).encode())
         encode, limit, count = encoder(job["format"]), job["limit"], 0
         frames.send(self._data, frames.DATA, encode.begin(columns, schema))
         truncated = False
-        for batch in _batches(reader, schema):
+        for batch in batches:
             room = batch.num_rows if limit is None else limit - count
             truncated = batch.num_rows > room
             kept = batch.slice(0, room) if truncated else batch
@@ -128,23 +122,35 @@ class Worker:
         frames.send(self._data, frames.END, json.dumps(summary).encode())
 
 
-def _batches(reader: pyarrow.RecordBatchReader, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
-    for batch in read_batches(reader):
-        yield batch if batch.schema == schema else batch.cast(schema)
-
-
-def _narrowed(schema: pyarrow.Schema, wide: Sequence[bool]) -> pyarrow.Schema:
+def _compute(
+    job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection, columns: Sequence[Column]
+) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
+    """The schema of the result and its rows. What may fail is done before: Spark then runs the whole statement."""
+    sql, limit, parameters = str(job["sql"]), job["limit"], job["parameters"] or None
+    if job["may_fail"] and limit is not None:
+        sql = f"FROM ({sql}\n) LIMIT {limit + 1}"  # one row more shows that there are more
+    if job["may_fail"] and (limit is None or limit > _MAX_ROWS_IN_MEMORY):
+        # A table of DuckDB is written to disk if it does not fit into memory. Its columns have names of their own.
+        names = ", ".join(f"c{number}" for number in range(len(columns)))
+        cursor.execute(f"CREATE OR REPLACE TEMP TABLE answer AS SELECT * FROM ({sql}\n) AS t({names})", parameters)
+        sql, parameters = "FROM answer", None
+    cursor.execute(sql, parameters)
+    check_types(columns, [Column(str(name), spark_type(kind)) for name, kind, *_ in cursor.description or ()])
+    if job["may_fail"] and sql != "FROM answer":
+        table = cursor.to_arrow_table()
+        return table.schema, table.to_batches(BATCH_ROWS)
+    reader = cursor.to_arrow_reader(BATCH_ROWS)
+    if sql != "FROM answer":
+        return reader.schema, read_batches(reader)
     import pyarrow
 
-    narrow = pyarrow.int64()
-    return pyarrow.schema(
-        [field.with_type(narrow) if is_wide else field for field, is_wide in zip(schema, wide, strict=True)]
-    )
+    schema = pyarrow.schema([field.with_name(c.name) for field, c in zip(reader.schema, columns, strict=True)])
+    return schema, (pyarrow.record_batch(batch.columns, schema=schema) for batch in read_batches(reader))
 
 
 def _parse_views(listed: Sequence[Any]) -> dict[TableName | str, Scan]:
     return {
-        TableName(*name) if isinstance(name, list) else name: Scan(
+        name: Scan(
             **{
                 **scan,
                 "columns": tuple(Column(**column) for column in scan["columns"]),

@@ -14,7 +14,6 @@ from lakehouse.core.engine import EngineCapabilities, Query
 from lakehouse.core.errors import StatementCanceledError, StatementTimeoutError, error_from_dict
 from lakehouse.core.result import Explain, Result, Row
 from lakehouse.core.tables import Column
-from lakehouse.engines.duckdb import Translate, views_of
 from lakehouse.engines.duckdb.workers import frames
 from lakehouse.engines.duckdb.workers.cache import ResultCache, is_repeatable
 from lakehouse.engines.duckdb.workers.pool import WorkerPool, WorkerProcess
@@ -118,35 +117,31 @@ class WorkerEngine:
     """DuckDB as an engine, in a query process: for one statement."""
 
     name = "duckdb"
-    capabilities = EngineCapabilities(scans=True)
+    capabilities = EngineCapabilities(scans=True, translated=True)
 
-    def __init__(
-        self, statement: WorkerStatement, translate: Translate, cache: ResultCache | None = None, rights: str = ""
-    ) -> None:
+    def __init__(self, statement: WorkerStatement, cache: ResultCache | None = None, rights: str = "") -> None:
         """
         Args:
             cache: results of earlier statements (default: none).
             rights: whoever has others gets no result from the cache that was stored for these.
         """
-        self._statement, self._translate, self._cache, self._rights = statement, translate, cache, rights
+        self._statement, self._cache, self._rights = statement, cache, rights
 
     def prepare(self) -> None:
         """The processes are warm."""
 
     def run(self, query: Query) -> Result:
-        views, names = views_of(query.scans)
-        statement, request = query.statement, query.request
-        sql = statement.text if statement.tree is None else self._translate(statement, names)
-        listed = [
-            [[name.namespace, name.table] if not isinstance(name, str) else name, asdict(scan)]
-            for name, scan in views.items()
-        ]
+        translation = query.translation
+        assert translation is not None
+        sql = translation.sql
         job = {
             "sql": sql,
-            "views": listed,
-            "parameters": dict(request.parameters),
+            "views": [[name, asdict(scan)] for name, scan in translation.views.items()],
+            "columns": [asdict(column) for column in translation.columns],
+            "may_fail": translation.may_fail,
+            "parameters": dict(translation.parameters),
             "limit": self._statement.limit,
-            "explain": request.explain,
+            "explain": query.request.explain,
             "reason": query.reason,
         }
         cache = self._cache if self._cache is not None and is_repeatable(sql) else None

@@ -1,0 +1,100 @@
+"""The tokens of a query in Spark's SQL."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+|--[^\n]*)
+  | (?P<comment>/\*)
+  | (?P<number>(?:\d+\.?\d*|\.\d+)(?P<exponent>[eE][+-]?\d+)?(?P<suffix>[lL]|[sS]|[yY]|[dD]|[fF]|[bB][dD])?(?![A-Za-z0-9_]))
+  | (?P<raw>[rR](?:'[^']*'|"[^"]*"))
+  | (?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+  | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<quoted>`(?:[^`]|``)*`)
+  | (?P<sign><=>|<>|!=|<=|>=|==|\|\||->|=>|::|[-+*/%(),.<>=\[\]&|^~!:;])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7][0-7]|.)", re.DOTALL)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+
+
+class NotParsedError(Exception):
+    """The text has syntax that this parser does not know."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A word, sign or literal.
+
+    `text` is what it means: a word in lower case, a name or string without its quotes, a number without its suffix.
+    """
+
+    kind: str
+    """`word`, `quoted` (a name in backquotes), `number`, `string`, `sign` or `end`."""
+    text: str
+    start: int
+    end: int
+    written: str = ""
+    """A word as it was written; the suffix of a number."""
+
+
+def tokenize(text: str) -> list[Token]:
+    """Split a query into tokens, with one of the kind `end` behind them."""
+    tokens: list[Token] = []
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise NotParsedError(f"unexpected {text[position]!r}")
+        position = match.end()
+        if match["comment"]:
+            position = _end_of_comment(text, match.start())
+        elif not match["space"]:
+            tokens.append(_token(match))
+    return [*tokens, Token("end", "", len(text), len(text))]
+
+
+def _token(match: re.Match[str]) -> Token:
+    start, end, text = match.start(), match.end(), match[0]
+    if match["word"]:
+        return Token("word", text.lower(), start, end, text)
+    if match["quoted"]:
+        return Token("quoted", text[1:-1].replace("``", "`"), start, end, text[1:-1].replace("``", "`"))
+    if match["number"]:
+        suffix = match["suffix"] or ""
+        return Token("number", text.removesuffix(suffix), start, end, suffix.upper())
+    if match["raw"]:
+        return Token("string", text[2:-1], start, end)
+    if match["string"]:
+        return Token("string", unescape(text[1:-1]), start, end)
+    return Token("sign", {"==": "=", "<>": "!="}.get(text, text), start, end)
+
+
+def unescape(content: str) -> str:
+    """The text that a string literal stands for. `\\%` and `\\_` keep their backslash, for LIKE."""
+
+    def character(match: re.Match[str]) -> str:
+        escaped = match[1]
+        if len(escaped) in (5, 9):
+            return chr(int(escaped[1:], 16))
+        if len(escaped) == 3:
+            return chr(int(escaped, 8))
+        return match[0] if escaped in "%_" else _ESCAPED.get(escaped, escaped)
+
+    return _ESCAPE.sub(character, content) if "\\" in content else content
+
+
+def _end_of_comment(text: str, start: int) -> int:
+    """Spark nests comments; a hint (`/*+`) is left to Spark."""
+    if text.startswith("/*+", start):
+        raise NotParsedError("a hint")
+    depth = 0
+    for match in re.compile(r"/\*|\*/").finditer(text, start):
+        depth += 1 if match[0] == "/*" else -1
+        if depth == 0:
+            return match.end()
+    raise NotParsedError("a comment without an end")

@@ -1,0 +1,873 @@
+"""Parse queries in Spark's SQL, without a library: what it accepts runs on DuckDB if every part of it has a rule.
+
+It follows Spark's grammar and covers what the translation covers. What it does not know raises NotParsedError; such
+statements are parsed with sqlglot and run on Spark. Text that goes to DuckDB is generated from the tree, never copied,
+and the conformance suite (docs/sql.md) compares its answers with Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+from lakehouse.query.sql import ast
+from lakehouse.query.sql.lexer import NotParsedError, Token, tokenize
+
+T = TypeVar("T")
+
+#: Words that end an expression, so they are no alias unless AS or quotes say so.
+_NOT_ALIAS = frozenset(
+    "from where group having order limit offset union intersect except minus join on using left right full inner outer"
+    " cross natural semi anti lateral window sort cluster distribute pivot unpivot tablesample as for version timestamp"
+    " when then else end and or not between in like rlike regexp ilike is asc desc nulls select with values div"
+    " over filter within ignore respect system_version system_time escape".split()
+)
+_JOINS = frozenset("join inner cross left right full natural semi anti".split())
+_COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">=", "<=>"))
+_UNITS = frozenset(
+    "year years quarter quarters month months week weeks day days hour hours minute minutes second seconds"
+    " millisecond milliseconds microsecond microseconds dayofyear".split()
+)
+_INT_SUFFIXES = {"L": "bigint", "S": "smallint", "Y": "tinyint"}
+_LARGEST = {"int": 2**31 - 1, "bigint": 2**63 - 1}
+#: Deeper nesting would end in a RecursionError of Python.
+_DEEPEST = 60
+
+
+def parse_query(text: str) -> ast.ParsedQuery:
+    """Parse a statement that is a query.
+
+    Raises:
+        NotParsedError: it is none, or has syntax that is not covered.
+    """
+    parser = _Parser(tokenize(text))
+    query = parser.query()
+    while parser.accept(";"):
+        pass
+    if parser.token.kind != "end":
+        raise NotParsedError(f"unexpected {parser.token.text!r}")
+    return ast.ParsedQuery(query, tuple(parser.tables), tuple(parser.functions), tuple(parser.ctes))
+
+
+class _Parser:
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens, self._position, self._depth = tokens, 0, 0
+        self.tables: list[ast.Table] = []
+        self.functions: list[str] = []
+        self.ctes: list[str] = []
+
+    # ---- tokens --------------------------------------------------------------------------------------------------
+
+    @property
+    def token(self) -> Token:
+        return self._tokens[self._position]
+
+    def _ahead(self, count: int = 1) -> Token:
+        return self._tokens[min(self._position + count, len(self._tokens) - 1)]
+
+    def _advance(self) -> Token:
+        token = self.token
+        self._position += 1
+        return token
+
+    def _at(self, *texts: str) -> bool:
+        """Whether the next tokens are these words or signs."""
+        return all(
+            self._ahead(number).text == text and self._ahead(number).kind in ("word", "sign")
+            for number, text in enumerate(texts)
+        )
+
+    def accept(self, *texts: str) -> bool:
+        if not self._at(*texts):
+            return False
+        self._position += len(texts)
+        return True
+
+    def _expect(self, *texts: str) -> None:
+        if not self.accept(*texts):
+            raise NotParsedError(f"expected {' '.join(texts).upper()} before {self.token.text!r}")
+
+    def _identifier(self) -> str:
+        token = self._advance()
+        if token.kind not in ("word", "quoted"):
+            raise NotParsedError(f"expected a name before {token.text!r}")
+        return token.written
+
+    def _list(self, item: Callable[[], T]) -> tuple[T, ...]:
+        items = [item()]
+        while self.accept(","):
+            items.append(item())
+        return tuple(items)
+
+    def _in_parentheses(self, item: Callable[[], T]) -> tuple[T, ...]:
+        self._expect("(")
+        items = () if self._at(")") else self._list(item)
+        self._expect(")")
+        return items
+
+    def _deeper(self, parse: Callable[[], T]) -> T:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise NotParsedError("deep nesting")
+        result = parse()
+        self._depth -= 1
+        return result
+
+    # ---- queries -------------------------------------------------------------------------------------------------
+
+    def query(self) -> ast.Query:
+        return self._deeper(self._query)
+
+    def _query(self) -> ast.Query:
+        ctes = self._list(self._cte) if self.accept("with") else ()
+        body = self._set_operations()
+        order = self._list(self._sort_key) if self.accept("order", "by") else ()
+        if self._at("sort") or self._at("cluster") or self._at("distribute") or self._at("window"):
+            raise NotParsedError(self.token.text.upper())
+        limit = offset = None
+        while self._at("limit") or self._at("offset"):
+            if self._advance().text == "limit":
+                limit = None if self.accept("all") else self.expression()
+            else:
+                offset = self.expression()
+        return ast.Query(body, ctes, order, limit, offset)
+
+    def _cte(self) -> tuple[str, tuple[str, ...], ast.Query]:
+        name = self._identifier()
+        self.ctes.append(name)
+        columns = self._in_parentheses(self._identifier) if self._at("(") else ()
+        self.accept("as")
+        self._expect("(")
+        query = self.query()
+        self._expect(")")
+        return name, columns, query
+
+    def _set_operations(self) -> ast.Body:
+        left = self._intersections()
+        while self._at("union") or self._at("except") or self._at("minus"):
+            operator = {"minus": "except"}.get(self.token.text, self.token.text)
+            self._advance()
+            left = ast.SetOperation(operator, self._all(), left, self._intersections())
+        return left
+
+    def _intersections(self) -> ast.Body:
+        left = self._body()
+        while self.accept("intersect"):
+            left = ast.SetOperation("intersect", self._all(), left, self._body())
+        return left
+
+    def _all(self) -> bool:
+        return self.accept("all") or (self.accept("distinct") and False)
+
+    def _body(self) -> ast.Body:
+        if self.accept("("):
+            query = self.query()
+            self._expect(")")
+            return query
+        if self.accept("values"):
+            return self._values()
+        if self.accept("select"):
+            return self._select()
+        raise NotParsedError(f"{self.token.text.upper()}")
+
+    def _values(self) -> ast.Values:
+        rows = self._list(self._values_row)
+        alias, columns = self._table_alias()
+        return ast.Values(rows, alias, columns)
+
+    def _values_row(self) -> tuple[ast.Expression, ...]:
+        row = self.expression()
+        if isinstance(row, ast.Call) and row.name == "(row)":
+            return row.arguments
+        return (row,)
+
+    def _select(self) -> ast.Select:
+        if self._at("transform", "("):
+            raise NotParsedError("SELECT TRANSFORM")
+        distinct = self.accept("distinct")
+        if not distinct:
+            self.accept("all")
+        items = self._list(self._select_item)
+        source = self._from() if self.accept("from") else None
+        if self._at("lateral", "view"):
+            source = self._lateral_views(source or ast.Values(((ast.Literal("int", "0"),),)))
+        where = self.expression() if self.accept("where") else None
+        group = self._group_by() if self.accept("group", "by") else None
+        having = self.expression() if self.accept("having") else None
+        windows = self._list(self._named_window) if self.accept("window") else ()
+        return ast.Select(items, distinct, source, where, group, having, windows)
+
+    def _select_item(self) -> ast.Expression:
+        item = self.expression()
+        if self.accept("as"):
+            if self._at("("):
+                raise NotParsedError("several names for one expression")
+            return ast.Alias(item, self._identifier())
+        if self.token.kind == "quoted" or (self.token.kind == "word" and self.token.text not in _NOT_ALIAS):
+            return ast.Alias(item, self._identifier())
+        return item
+
+    def _named_window(self) -> tuple[str, ast.Window]:
+        name = self._identifier()
+        self._expect("as")
+        return name.lower(), self._window_in_parentheses()
+
+    def _group_by(self) -> ast.Grouping:  # noqa: C901 - one branch for each kind of grouping
+        if self._at("all") and self._ahead().text in ("", ")", "having", "order", "limit", "union", "window"):
+            self._advance()
+            return ast.Grouping((), all=True)
+        for kind in ("rollup", "cube"):
+            if self.accept(kind):
+                return _grouping_sets(kind, self._in_parentheses(self.expression))
+        if self.accept("grouping", "sets"):
+            sets = self._in_parentheses(self._grouping_set)
+            expressions = tuple(dict.fromkeys(expression for group in sets for expression in group))
+            return ast.Grouping(expressions, tuple(tuple(map(expressions.index, group)) for group in sets))
+        expressions = self._list(self.expression)
+        if self.accept("with"):
+            kind = self._advance().text
+            if kind not in ("rollup", "cube"):
+                raise NotParsedError("WITH")
+            return _grouping_sets(kind, expressions)
+        if self._at("grouping"):
+            raise NotParsedError("GROUPING SETS behind expressions")
+        if any(isinstance(item, ast.Call) and item.name in ("rollup", "cube", "(row)") for item in expressions):
+            raise NotParsedError("several kinds of grouping")
+        return ast.Grouping(expressions)
+
+    def _grouping_set(self) -> tuple[ast.Expression, ...]:
+        return self._in_parentheses(self.expression) if self._at("(") else (self.expression(),)
+
+    def _sort_key(self) -> ast.SortKey:
+        expression = self.expression()
+        descending = self.accept("desc")
+        if not descending:
+            self.accept("asc")
+        nulls_first = not descending
+        if self.accept("nulls"):
+            nulls_first = self._advance().text == "first"
+        return ast.SortKey(expression, descending, nulls_first)
+
+    # ---- FROM ----------------------------------------------------------------------------------------------------
+
+    def _from(self) -> ast.Relation:
+        left = self._joined(self._relation())
+        while self.accept(","):
+            right = self._joined(self._relation(is_lateral=self.accept("lateral")))
+            left = ast.Join("cross", left, right)
+        left = self._lateral_views(left)
+        if self._at("unpivot") or self._at("tablesample"):
+            raise NotParsedError(self.token.text.upper())
+        if self.accept("pivot"):
+            left = self._pivot(left)
+        return left
+
+    def _joined(self, left: ast.Relation) -> ast.Relation:
+        while self.token.kind == "word" and self.token.text in _JOINS:
+            natural, kind = self.accept("natural"), self._join_kind()
+            right = self._relation(is_lateral=self.accept("lateral"))
+            on = self.expression() if self.accept("on") else None
+            using = self._in_parentheses(self._identifier) if not on and self.accept("using") else ()
+            left = ast.Join(kind, left, right, on, using, natural)
+        return left
+
+    def _join_kind(self) -> str:
+        if self.accept("join") or self.accept("inner", "join"):
+            return "inner"
+        if self.accept("cross", "join"):
+            return "cross"
+        if self.accept("semi", "join") or self.accept("left", "semi", "join"):
+            return "semi"
+        if self.accept("anti", "join") or self.accept("left", "anti", "join"):
+            return "anti"
+        kind = self._advance().text
+        self.accept("outer")
+        self._expect("join")
+        if kind not in ("left", "right", "full"):
+            raise NotParsedError(f"{kind.upper()} JOIN")
+        return kind
+
+    def _relation(self, is_lateral: bool = False) -> ast.Relation:
+        if self._at("("):
+            return self._parenthesized_relation(is_lateral)
+        if self.accept("values"):
+            return self._values()
+        start = self.token.start
+        parts = [self._identifier()]
+        if self._at("(") and self._tokens[self._position - 1].kind == "word":
+            return self._table_function(parts[0])
+        while self.accept("."):
+            parts.append(self._identifier())
+        end = self._tokens[self._position - 1].end
+        as_of, end = self._as_of(end)
+        if self._at("tablesample"):
+            raise NotParsedError("TABLESAMPLE")
+        alias, columns = self._table_alias()
+        table = ast.Table(tuple(parts), start, end, as_of, alias, columns)
+        self.tables.append(table)
+        return table
+
+    def _parenthesized_relation(self, is_lateral: bool) -> ast.Relation:
+        self._expect("(")
+        if self._opens_query():
+            query = self.query()
+            self._expect(")")
+            alias, columns = self._table_alias()
+            return ast.Derived(query, alias, columns, is_lateral)
+        relation = self._joined(self._relation())
+        self._expect(")")
+        if self.token.kind == "quoted" or (self.token.kind == "word" and self.token.text not in _NOT_ALIAS):
+            raise NotParsedError("an alias of joined tables")
+        return relation
+
+    def _opens_query(self) -> bool:
+        """Whether what follows an opening parenthesis is a query and not a joined table."""
+        ahead = 0
+        while self._ahead(ahead).text == "(":
+            ahead += 1
+        return self._ahead(ahead).kind == "word" and self._ahead(ahead).text in ("select", "with", "values")
+
+    def _table_function(self, name: str) -> ast.Relation:
+        self.functions.append(name.lower())
+        arguments = self._in_parentheses(self.expression)
+        alias, columns = self._table_alias()
+        return ast.TableFunction(ast.Call(name.lower(), arguments), alias, columns)
+
+    def _as_of(self, end: int) -> tuple[str, int]:
+        self.accept("for")
+        for word in ("version", "timestamp", "system_version", "system_time"):
+            if self.accept(word, "as", "of"):
+                token = self._advance()
+                if token.kind not in ("string", "number"):
+                    raise NotParsedError("AS OF an expression")
+                return token.text, token.end
+        return "", end
+
+    def _table_alias(self) -> tuple[str, tuple[str, ...]]:
+        named = self.accept("as")
+        token = self.token
+        if not named and (token.kind not in ("word", "quoted") or (token.kind == "word" and token.text in _NOT_ALIAS)):
+            return "", ()
+        alias = self._identifier()
+        return alias, self._in_parentheses(self._identifier) if self._at("(") else ()
+
+    def _lateral_views(self, source: ast.Relation) -> ast.Relation:
+        while self.accept("lateral", "view"):
+            outer = self.accept("outer")
+            name = self._identifier().lower()
+            self.functions.append(name)
+            arguments = self._in_parentheses(self.expression)
+            alias = "" if self._at("as") else self._identifier()
+            columns: tuple[str, ...] = ()
+            if self.accept("as") or self.token.kind == "quoted" or self._is_name(self.token):
+                columns = self._list(self._identifier)
+            source = ast.LateralView(source, ast.Call(name, arguments), outer, alias, columns)
+        return source
+
+    def _is_name(self, token: Token) -> bool:
+        return token.kind == "word" and token.text not in _NOT_ALIAS
+
+    def _pivot(self, source: ast.Relation) -> ast.Relation:
+        self._expect("(")
+        aggregates = self._list(self._select_item)
+        self._expect("for")
+        several = self.accept("(")
+        columns = self._list(self._primary_with_suffixes) if several else (self._primary_with_suffixes(),)
+        if several:
+            self._expect(")")
+        self._expect("in")
+        values = self._in_parentheses(self._select_item)
+        self._expect(")")
+        alias, _ = self._table_alias()
+        return ast.Pivot(source, aggregates, columns, values, alias)
+
+    # ---- expressions ---------------------------------------------------------------------------------------------
+
+    def expression(self) -> ast.Expression:
+        return self._deeper(self._or)
+
+    def _or(self) -> ast.Expression:
+        left = self._and()
+        while self.accept("or"):
+            left = ast.Binary("or", left, self._and())
+        return left
+
+    def _and(self) -> ast.Expression:
+        left = self._not()
+        while self.accept("and"):
+            left = ast.Binary("and", left, self._not())
+        return left
+
+    def _not(self) -> ast.Expression:
+        if self.accept("not") or self.accept("!"):
+            return ast.Unary("not", self._deeper(self._not))
+        return self._predicate(self._comparison())
+
+    def _predicate(self, operand: ast.Expression) -> ast.Expression:
+        if self.accept("is"):
+            return self._is(operand)
+        negated = self._at("not") and self._ahead().text in ("between", "in", "like", "ilike", "rlike", "regexp")
+        if negated:
+            self._advance()
+        if self.accept("between"):
+            low = self._comparison()
+            self._expect("and")
+            return ast.Between(operand, low, self._comparison(), negated)
+        if self.accept("in"):
+            return self._in(operand, negated)
+        for operator in ("like", "ilike", "rlike", "regexp"):
+            if self.accept(operator):
+                return self._like("rlike" if operator == "regexp" else operator, operand, negated)
+        return operand
+
+    def _is(self, operand: ast.Expression) -> ast.Expression:
+        negated = self.accept("not")
+        if self.accept("distinct", "from"):
+            same = ast.Binary("<=>", operand, self._comparison())
+            return same if negated else ast.Unary("not", same)
+        what = self._advance().text
+        if what not in ("null", "true", "false", "unknown"):
+            raise NotParsedError(f"IS {what.upper()}")
+        return ast.Is(operand, what, negated)
+
+    def _in(self, operand: ast.Expression, negated: bool) -> ast.Expression:
+        if self._at("(") and self._ahead().text in ("select", "with", "values"):
+            self._expect("(")
+            query = self.query()
+            self._expect(")")
+            return ast.In(operand, query, negated)
+        return ast.In(operand, self._in_parentheses(self.expression), negated)
+
+    def _like(self, operator: str, operand: ast.Expression, negated: bool) -> ast.Expression:
+        if self.token.text in ("any", "all", "some") and self._ahead().text == "(":
+            raise NotParsedError(f"{operator.upper()} {self.token.text.upper()}")
+        pattern, escape = self._comparison(), "\\"
+        if self.accept("escape"):
+            escape = self._advance().text
+        return ast.Like(operator, operand, pattern, escape, negated)
+
+    def _comparison(self) -> ast.Expression:
+        return self._binary(_COMPARISONS, self._bit_or)
+
+    def _bit_or(self) -> ast.Expression:
+        return self._binary(("|",), self._bit_xor)
+
+    def _bit_xor(self) -> ast.Expression:
+        return self._binary(("^",), self._bit_and)
+
+    def _bit_and(self) -> ast.Expression:
+        return self._binary(("&",), self._sum)
+
+    def _sum(self) -> ast.Expression:
+        return self._binary(("+", "-", "||"), self._product)
+
+    def _product(self) -> ast.Expression:
+        return self._binary(("*", "/", "%", "div"), self._unary)
+
+    def _binary(self, operators: Collection[str], operand: Callable[[], ast.Expression]) -> ast.Expression:
+        left = operand()
+        while self.token.kind in ("sign", "word") and self.token.text in operators:
+            operator = self._advance().text
+            left = ast.Binary(operator, left, operand())
+        return left
+
+    def _unary(self) -> ast.Expression:
+        if self._at("-") and self._ahead().kind == "number":
+            self._advance()
+            return self._suffixes(_number(self._advance(), "-"))
+        for sign in ("-", "+", "~"):
+            if self.accept(sign):
+                return ast.Unary(sign, self._deeper(self._unary))
+        return self._primary_with_suffixes()
+
+    def _primary_with_suffixes(self) -> ast.Expression:
+        return self._suffixes(self._primary())
+
+    def _suffixes(self, operand: ast.Expression) -> ast.Expression:
+        while True:
+            if self.accept("["):
+                operand = ast.Subscript(operand, self.expression())
+                self._expect("]")
+            elif self._at(".") and not isinstance(operand, ast.Name):
+                self._advance()
+                operand = ast.Field(operand, self._identifier())
+            elif self.accept("::"):
+                operand = ast.Cast(operand, self._type(), is_try=False)
+            elif self._at(":"):
+                raise NotParsedError("a path behind a colon")
+            else:
+                return operand
+
+    def _primary(self) -> ast.Expression:  # noqa: C901 - one branch for each kind of token
+        token = self.token
+        if token.kind == "number":
+            return _number(self._advance())
+        if token.kind == "string":
+            return self._string()
+        if self.accept("("):
+            return self._parenthesized()
+        if self.accept("*"):
+            return ast.Star()
+        if self.accept(":"):
+            return ast.Parameter(self._identifier())
+        if token.kind == "quoted":
+            return self._name()
+        if token.kind != "word":
+            raise NotParsedError(f"unexpected {token.text!r}")
+        special = _SPECIAL.get(token.text)
+        parsed = special(self) if special else None
+        if parsed is not None:
+            return parsed
+        if self._ahead().text == "(" and self._ahead().kind == "sign":
+            return self._call()
+        if self._ahead().text == "->" and self._ahead().kind == "sign":
+            return self._lambda((self._identifier(),))
+        return self._name()
+
+    def _string(self) -> ast.Expression:
+        text = ""
+        while self.token.kind == "string":
+            text += self._advance().text
+        return ast.Literal("string", text)
+
+    def _parenthesized(self) -> ast.Expression:
+        if self._opens_query() and self._query_ends():
+            query = self.query()
+            self._expect(")")
+            return ast.Subquery(query)
+        items = self._list(self._row_item)
+        self._expect(")")
+        if self._at("->"):
+            names = [item.parts[0] for item in items if isinstance(item, ast.Name) and len(item.parts) == 1]
+            if len(names) != len(items):
+                raise NotParsedError("parameters of a lambda function")
+            return self._lambda(tuple(names))
+        return items[0] if len(items) == 1 else ast.Call("(row)", items)
+
+    def _row_item(self) -> ast.Expression:
+        """An expression, perhaps with a name: `(a AS x, b)` is a struct."""
+        return self._select_item()
+
+    def _query_ends(self) -> bool:
+        """`((select 1) + 1)` starts as a query does, and is none."""
+        if self.token.text != "(":
+            return True
+        depth, ahead = 0, 0
+        while True:
+            token = self._ahead(ahead)
+            depth += (token.text == "(" and token.kind == "sign") - (token.text == ")" and token.kind == "sign")
+            if depth == 0 or token.kind == "end":
+                return self._ahead(ahead + 1).text in (")", "union", "intersect", "except", "minus", "order", "limit")
+            ahead += 1
+
+    def _lambda(self, parameters: tuple[str, ...]) -> ast.Expression:
+        self._expect("->")
+        return ast.Lambda(parameters, self.expression())
+
+    def _name(self) -> ast.Expression:
+        start, parts = self.token.start, [self._identifier()]
+        while self._at("."):
+            self._advance()
+            if self.accept("*"):
+                return ast.Star(tuple(parts))
+            parts.append(self._identifier())
+        if self._at("(") and len(parts) > 1:
+            raise NotParsedError("a function with a qualified name")
+        return ast.Name(tuple(parts), start)
+
+    def _call(self) -> ast.Expression:
+        start, name = self.token.start, self._advance().text
+        self.functions.append(name)
+        self._expect("(")
+        distinct = self.accept("distinct")
+        if not distinct and self._at("all") and self._ahead().text not in (",", ")", "."):
+            self._advance()
+        arguments: tuple[ast.Expression, ...] = () if self._at(")") else self._list(self._argument)
+        ignore_nulls = self._nulls()
+        self._expect(")")
+        within: tuple[ast.SortKey, ...] = ()
+        if self.accept("within", "group"):
+            self._expect("(")
+            self._expect("order", "by")
+            within = self._list(self._sort_key)
+            self._expect(")")
+        where = None
+        if self._at("filter", "(", "where"):
+            self._position += 3
+            where = self.expression()
+            self._expect(")")
+        ignore_nulls = self._nulls() or ignore_nulls
+        over = None
+        if self.accept("over"):
+            over = self._window_in_parentheses() if self._at("(") else ast.Window(self._identifier().lower())
+        return ast.Call(name, arguments, distinct, where, within, ignore_nulls, over, start)
+
+    def _argument(self) -> ast.Expression:
+        """An argument; of STRUCT it may have a name."""
+        argument = self.expression()
+        if self._at("=>"):
+            raise NotParsedError("a named argument")
+        return ast.Alias(argument, self._identifier()) if self.accept("as") else argument
+
+    def _nulls(self) -> bool:
+        if self.accept("ignore", "nulls"):
+            return True
+        self.accept("respect", "nulls")
+        return False
+
+    def _window_in_parentheses(self) -> ast.Window:
+        self._expect("(")
+        base = ""
+        if self._is_name(self.token) and self.token.text not in ("partition", "rows", "range", "distribute", "cluster"):
+            base = self._identifier().lower()
+        partition = self._list(self.expression) if self.accept("partition", "by") else ()
+        order = self._list(self._sort_key) if self.accept("order", "by") else ()
+        frame = None
+        if self._at("rows") or self._at("range"):
+            frame = self._frame(self._advance().text)
+        self._expect(")")
+        return ast.Window(base, partition, order, frame)
+
+    def _frame(self, unit: str) -> ast.Frame:
+        if self.accept("between"):
+            start = self._bound()
+            self._expect("and")
+            return ast.Frame(unit, start, self._bound())
+        return ast.Frame(unit, self._bound(), ("current row", None))
+
+    def _bound(self) -> tuple[str, ast.Expression | None]:
+        if self.accept("current", "row"):
+            return "current row", None
+        if self.accept("unbounded"):
+            return f"unbounded {self._advance().text}", None
+        offset = self.expression()
+        return self._advance().text, offset
+
+    # ---- words with a syntax of their own --------------------------------------------------------------------------
+
+    def _case(self) -> ast.Expression:
+        self._advance()
+        operand = None if self._at("when") else self.expression()
+        branches = []
+        while self.accept("when"):
+            condition = self.expression()
+            self._expect("then")
+            branches.append((condition, self.expression()))
+        otherwise = self.expression() if self.accept("else") else None
+        self._expect("end")
+        return ast.Case(operand, tuple(branches), otherwise)
+
+    def _cast(self) -> ast.Expression | None:
+        if self._ahead().text != "(":
+            return None
+        is_try = self._advance().text == "try_cast"
+        self._expect("(")
+        operand = self.expression()
+        self._expect("as")
+        to = self._type()
+        self._expect(")")
+        return ast.Cast(operand, to, is_try)
+
+    def _type(self) -> str:
+        """A type in Spark's short spelling, such as `decimal(10,2)` or `array<int>`."""
+        name = self._identifier().lower()
+        if name in ("array", "map", "struct") and self.accept("<"):
+            return f"{name}<{self._nested_types(name)}>"
+        if self._at("("):
+            return f"{name}({','.join(self._in_parentheses(lambda: self._advance().text))})"
+        return name
+
+    def _nested_types(self, name: str) -> str:
+        parts = []
+        while not self.accept(">"):
+            if name == "struct":
+                field = self._identifier()
+                self.accept(":")
+                parts.append(f"{field}:{self._type()}")
+            else:
+                parts.append(self._type())
+            self.accept(",")
+        return ",".join(parts)
+
+    def _exists(self) -> ast.Expression | None:
+        if not (self._ahead().text == "(" and self._ahead(2).text in ("select", "with", "values")):
+            return None
+        self._position += 2
+        query = self.query()
+        self._expect(")")
+        return ast.Exists(query)
+
+    def _extract(self) -> ast.Expression | None:
+        if self._ahead().text != "(" or self._ahead(3).text != "from":
+            return None
+        self._position += 2
+        unit = self._advance().text
+        self._expect("from")
+        operand = self.expression()
+        self._expect(")")
+        return ast.Call("extract", (ast.Literal("string", unit), operand))
+
+    def _position_in(self) -> ast.Expression | None:
+        """`position(a IN b)`; with a comma it is a plain function."""
+        place = self._position
+        self._advance()
+        if self.accept("("):
+            needle = self._comparison()
+            if self.accept("in"):
+                haystack = self._comparison()
+                self._expect(")")
+                return ast.Call("position", (needle, haystack))
+        self._position = place
+        return None
+
+    def _substring_from(self) -> ast.Expression | None:
+        place, name = self._position, self._advance().text
+        if self.accept("("):
+            arguments = [self.expression()]
+            if self.accept("from"):
+                arguments.append(self.expression())
+                if self.accept("for"):
+                    arguments.append(self.expression())
+                self._expect(")")
+                return ast.Call(name, tuple(arguments))
+        self._position = place
+        return None
+
+    def _trim(self) -> ast.Expression | None:
+        """`trim([BOTH | LEADING | TRAILING] [characters] FROM text)`."""
+        place = self._position
+        self._advance()
+        if self.accept("("):
+            side = self._advance().text if self.token.text in ("both", "leading", "trailing") else ""
+            characters = None if self._at("from") else self.expression()
+            if self.accept("from"):
+                operand = self.expression()
+                self._expect(")")
+                name = {"leading": "ltrim", "trailing": "rtrim", "both": "btrim"}.get(side, "trim")
+                return ast.Call(f"{name} from", (operand, *([characters] if characters else [])))
+        self._position = place
+        return None
+
+    def _overlay(self) -> ast.Expression | None:
+        place = self._position
+        self._advance()
+        if self.accept("("):
+            arguments = [self.expression()]
+            if self.accept("placing"):
+                arguments.append(self.expression())
+                self._expect("from")
+                arguments.append(self.expression())
+                if self.accept("for"):
+                    arguments.append(self.expression())
+                self._expect(")")
+                return ast.Call("overlay", tuple(arguments))
+        self._position = place
+        return None
+
+    def _interval(self) -> ast.Expression | None:
+        ahead = self._ahead()
+        if ahead.kind not in ("number", "string") and ahead.text not in ("-", "+", "("):
+            return None
+        self._advance()
+        parts = []
+        while self.token.kind in ("number", "string") or self.token.text in ("-", "+", "("):
+            value = self._unary()
+            unit = self.token.text
+            if unit not in _UNITS:
+                raise NotParsedError("an interval without a unit")
+            self._advance()
+            if self._at("to"):
+                raise NotParsedError("an interval with two units")
+            parts.append((value, unit.removesuffix("s")))
+        return ast.IntervalLiteral(tuple(parts))
+
+    def _typed_literal(self) -> ast.Expression | None:
+        """`DATE '2026-01-31'` and its like."""
+        if self._ahead().kind != "string":
+            return None
+        kind = {"timestamp_ltz": "timestamp", "x": "binary"}.get(self.token.text, self.token.text)
+        if kind == "binary" and self._ahead().start != self.token.end:
+            return None
+        self._advance()
+        text = self._advance().text
+        return ast.Literal(kind, bytes.fromhex(text.zfill(len(text) + len(text) % 2)) if kind == "binary" else text)
+
+    def _constant(self) -> ast.Expression | None:
+        if self._ahead().text in (".", "(") and self._ahead().kind == "sign":
+            return None
+        text = self._advance().text
+        return ast.Literal("void", None) if text == "null" else ast.Literal("boolean", text)
+
+    def _with_unit(self) -> ast.Expression | None:
+        """`dateadd(DAY, 1, d)`: the unit is a keyword, not a column."""
+        if self._ahead().text == "(" and self._ahead(2).text in _UNITS and self._ahead(3).text == ",":
+            call = self._call()
+            assert isinstance(call, ast.Call)
+            unit = call.arguments[0]
+            assert isinstance(unit, ast.Name)
+            self.functions[self.functions.index(call.name)] = f"{call.name} unit"
+            return ast.Call(f"{call.name} unit", (ast.Literal("string", unit.parts[0]), *call.arguments[1:]))
+        return None
+
+    def _plain_word(self) -> ast.Expression | None:
+        raise NotParsedError(self.token.text.upper())
+
+
+def _number(token: Token, sign: str = "") -> ast.Literal:
+    text, suffix = sign + token.text, token.written
+    if suffix in _INT_SUFFIXES and text.lstrip("-").isdigit():
+        return ast.Literal(_INT_SUFFIXES[suffix], text)
+    if suffix in ("D", "F"):
+        return ast.Literal("double" if suffix == "D" else "float", text)
+    if suffix == "BD" or ("." in text and "e" not in text.lower()):
+        return ast.Literal("decimal", text)
+    if suffix:
+        raise NotParsedError(f"the number {text}{suffix}")
+    if "e" in text.lower():
+        return ast.Literal("double", text)
+    size = abs(int(text)) - (sign == "-")
+    return ast.Literal(next((kind for kind, largest in _LARGEST.items() if size <= largest), "decimal"), text)
+
+
+def _grouping_sets(kind: str, expressions: tuple[ast.Expression, ...]) -> ast.Grouping:
+    numbers = range(len(expressions))
+    if any(isinstance(item, ast.Call) and item.name == "(row)" for item in expressions):
+        raise NotParsedError("ROLLUP or CUBE of lists")
+    if kind == "rollup":
+        sets = tuple(tuple(numbers[:count]) for count in reversed(range(len(numbers) + 1)))
+    else:
+        masks = reversed(range(2 ** len(numbers)))
+        sets = tuple(tuple(n for n in numbers if mask >> (len(numbers) - 1 - n) & 1) for mask in masks)
+    return ast.Grouping(expressions, sets)
+
+
+_SPECIAL: dict[str, Callable[[_Parser], ast.Expression | None]] = {
+    "case": _Parser._case,
+    "cast": _Parser._cast,
+    "try_cast": _Parser._cast,
+    "exists": _Parser._exists,
+    "extract": _Parser._extract,
+    "position": _Parser._position_in,
+    "substring": _Parser._substring_from,
+    "substr": _Parser._substring_from,
+    "trim": _Parser._trim,
+    "overlay": _Parser._overlay,
+    "interval": _Parser._interval,
+    "date": _Parser._typed_literal,
+    "timestamp": _Parser._typed_literal,
+    "timestamp_ntz": _Parser._typed_literal,
+    "timestamp_ltz": _Parser._typed_literal,
+    "x": _Parser._typed_literal,
+    "null": _Parser._constant,
+    "true": _Parser._constant,
+    "false": _Parser._constant,
+    "dateadd": _Parser._with_unit,
+    "date_add": _Parser._with_unit,
+    "datediff": _Parser._with_unit,
+    "date_diff": _Parser._with_unit,
+    "timestampadd": _Parser._with_unit,
+    "timestampdiff": _Parser._with_unit,
+    "select": _Parser._plain_word,
+    "from": _Parser._plain_word,
+    "where": _Parser._plain_word,
+}

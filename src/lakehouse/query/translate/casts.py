@@ -1,0 +1,270 @@
+"""Casts, explicit and implicit, as Spark does them without ANSI mode: what does not fit is NULL, never an error.
+
+`{0}` is the value. Where DuckDB fails (an integer that does not fit, which Spark wraps around), Spark runs the statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lakehouse.query.translate.types import (
+    DATE,
+    DOUBLE,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    NotTranslatedError,
+    Type,
+)
+from lakehouse.query.translate.values import needs_spark
+
+#: Spark trims these characters from text before it parses a number.
+_TRIM = r"regexp_replace({0}, '^[\x00-\x20\x7f]+|[\x00-\x20\x7f]+$', '', 'g')"
+_TRIM_SPACES = r"regexp_replace({0}, '^[\x00-\x20]+|[\x00-\x20]+$', '', 'g')"
+_BOUNDS = {
+    "tinyint": (-(2**7), 2**7 - 1),
+    "smallint": (-(2**15), 2**15 - 1),
+    "int": (-(2**31), 2**31 - 1),
+    "bigint": (-(2**63), 2**63 - 1),
+}
+#: The first and the last moment of the years 1 to 9999, which both engines write and parse in the same way.
+_USUAL_YEARS = "BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
+
+Template = Callable[[Type, Type], str]
+
+
+def cast_sql(sql: str, given: Type, to: Type) -> str:
+    """The SQL of a cast.
+
+    Raises:
+        NotTranslatedError: there is no rule for the two types.
+    """
+    if given == to:
+        return sql
+    if given.kind == "void":
+        return f"CAST(NULL AS {to.duckdb})"
+    if given.is_nested or to.is_nested:
+        return _nested(sql, given, to)
+    rule = _RULES.get((_family(given), _family(to)))
+    if rule is None:
+        raise NotTranslatedError(f"a cast of {given} to {to}")
+    return rule(given, to).replace("{0}", sql)
+
+
+def _family(kind: Type) -> str:
+    return "integer" if kind.is_integer else "fraction" if kind.is_fraction else kind.kind
+
+
+def _nested(sql: str, given: Type, to: Type) -> str:
+    if given.kind == to.kind == "array":
+        inner = cast_sql("x", given.parts[0], to.parts[0])
+        return f"CAST(list_transform({sql}, lambda x: {inner}) AS {to.duckdb})"
+    raise NotTranslatedError(f"a cast of {given} to {to}")
+
+
+def _fixed(template: str) -> Template:
+    return lambda _given, to: template.replace("{to}", to.duckdb)
+
+
+def _text_to_integer(_given: Type, to: Type) -> str:
+    """Digits behind a decimal point are cut off; an exponent makes it no number."""
+    pattern = r"[+-]?(\d+(\.\d*)?|\.\d*)"
+    # A number without digits before the point is 0.
+    whole = f"regexp_extract({_TRIM}, '^[+-]?\\d+')"
+    return (
+        f"CASE WHEN regexp_full_match({_TRIM}, '{pattern}')"
+        f" THEN TRY_CAST(CASE WHEN {whole} = '' THEN '0' ELSE {whole} END AS {to.duckdb}) END"
+    )
+
+
+def _text_to_fraction(_given: Type, to: Type) -> str:
+    number = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+    trimmed = _TRIM_SPACES
+    # Java also reads hexadecimal numbers, and a letter for the type behind a number.
+    return (
+        f"CASE WHEN regexp_full_match({trimmed}, '{number}') THEN TRY_CAST({trimmed} AS {to.duckdb})"
+        f" WHEN regexp_full_match({trimmed}, '{number}[dDfF]') THEN TRY_CAST(left({trimmed}, -1) AS {to.duckdb})"
+        f" WHEN regexp_full_match(lower({trimmed}), '\\+?inf(inity)?') THEN 'Infinity'::{to.duckdb}"
+        f" WHEN regexp_full_match(lower({trimmed}), '-inf(inity)?') THEN '-Infinity'::{to.duckdb}"
+        f" WHEN lower({trimmed}) = 'nan' THEN 'NaN'::{to.duckdb}"
+        f" WHEN regexp_matches({trimmed}, '^[+-]?(0[xX]|NaN|Infinity)') THEN {needs_spark(to.duckdb)} END"
+    )
+
+
+def _text_to_decimal(_given: Type, to: Type) -> str:
+    number = r"[+-]?(\d+\.?\d*|\.\d+)"
+    return (
+        f"CASE WHEN regexp_full_match({_TRIM}, '{number}') THEN TRY_CAST({_TRIM} AS {to.duckdb})"
+        f" WHEN regexp_full_match({_TRIM}, '{number}[eE][+-]?\\d+') THEN {needs_spark(to.duckdb)} END"
+    )
+
+
+def _text_to_boolean(_given: Type, _to: Type) -> str:
+    word = f"lower({_TRIM})"
+    return (
+        f"CASE WHEN {word} IN ('t', 'true', 'y', 'yes', '1') THEN TRUE"
+        f" WHEN {word} IN ('f', 'false', 'n', 'no', '0') THEN FALSE END"
+    )
+
+
+_DATE_TEXT = r"^(\d{4})(-(\d\d?)(-(\d\d?)([ T].*)?)?)?$"
+
+
+def _text_to_date(_given: Type, _to: Type) -> str:
+    def part(group: int, default: str) -> str:
+        found = f"regexp_extract({_TRIM}, '{_DATE_TEXT}', {group}, 's')"
+        return f"CASE {found} WHEN '' THEN '{default}' ELSE {found} END"
+
+    iso = f"regexp_extract({_TRIM}, '{_DATE_TEXT}', 1, 's') || '-' || {part(3, '1')} || '-' || {part(5, '1')}"
+    # Years with a sign or more than four digits are left to Spark.
+    return (
+        f"CASE WHEN regexp_full_match({_TRIM}, '\\d{{4}}-\\d\\d-\\d\\d') AND {_TRIM} >= '0001'"
+        f" THEN TRY_CAST({_TRIM} AS DATE)"
+        f" WHEN regexp_matches({_TRIM}, '{_DATE_TEXT}', 's') AND {_TRIM} >= '0001' THEN TRY_CAST({iso} AS DATE)"
+        f" WHEN regexp_matches({_TRIM}, '^([+-]\\d{{4}}|\\d{{5}}|0000)') THEN {needs_spark('DATE')} END"
+    )
+
+
+_TIME_TEXT = r"^\d{4}-\d\d-\d\d([ T]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?)?"
+#: Text that starts otherwise is no timestamp in Spark; the rest has forms that only Spark reads.
+_MAYBE_TIME = r"^[+-]?\d|^T?\d|^:"
+
+
+def _text_to_timestamp(_given: Type, to: Type) -> str:
+    zone = "Z?" if to == TIMESTAMP else ""
+    usual = f"regexp_matches({_TRIM}, '{_TIME_TEXT}{zone}$') AND {_TRIM} >= '0001'"
+    # Through TIMESTAMP, whose calendar goes back to year 1 as Spark's does.
+    parsed = f"CAST(TRY_CAST(rtrim({_TRIM}, 'Z') AS TIMESTAMP) AS {to.duckdb})"
+    return (
+        f"CASE WHEN {usual} THEN {parsed}"
+        f" WHEN regexp_matches({_TRIM}, '{_MAYBE_TIME}') OR {_TRIM} IN ('epoch', 'now', 'today', 'tomorrow', 'yesterday')"
+        f" THEN {needs_spark(to.duckdb)} END"
+    )
+
+
+def _fraction_to_integer(given: Type, to: Type) -> str:
+    """Cut off towards zero; what is too large becomes the largest value, and NaN becomes 0."""
+    lowest, highest = _BOUNDS["bigint" if to.kind == "bigint" else "int"]
+    # As doubles: the largest float or double below 2^63 is exact in a BIGINT.
+    wide = "BIGINT" if to.kind == "bigint" else "INTEGER"
+    value = "CAST({0} AS DOUBLE)" if given.kind == "float" else "{0}"
+    sql = (
+        f"CASE WHEN isnan({value}) THEN 0 WHEN {value} >= {highest}::DOUBLE THEN {highest}"
+        f" WHEN {value} <= {lowest}::DOUBLE THEN ({lowest}) ELSE CAST(trunc({value}) AS {wide}) END"
+    )
+    return f"CAST({sql} AS {to.duckdb})"
+
+
+def _fraction_to_decimal(given: Type, to: Type) -> str:
+    """Through text, as Spark does."""
+    return f"CASE WHEN isfinite({{0}}) THEN TRY_CAST({fraction_digits(given)} AS {to.duckdb}) END"
+
+
+def fraction_digits(given: Type) -> str:
+    """The shortest text of a number. Java 17 writes some numbers with a digit more, which have 16 or more of them."""
+    digits = "length(regexp_replace(regexp_replace(CAST({0} AS VARCHAR), 'e.*', ''), '[-.]|^-?0\\.0*', '', 'g'))"
+    longest = 15 if given.kind == "double" else 7
+    return f"CASE WHEN {digits} > {longest} THEN {needs_spark('VARCHAR')} ELSE CAST({{0}} AS VARCHAR) END"
+
+
+def _fraction_to_text(given: Type, _to: Type) -> str:
+    return (
+        "CASE WHEN isnan({0}) THEN 'NaN' WHEN {0} = 'Infinity' THEN 'Infinity' WHEN {0} = '-Infinity' THEN '-Infinity'"
+        f" WHEN {{0}} = 0 OR (abs({{0}}) >= 0.001 AND abs({{0}}) < 10000000) THEN {fraction_digits(given)}"
+        f" ELSE {needs_spark('VARCHAR')} END"
+    )
+
+
+def _decimal_to_text(given: Type, _to: Type) -> str:
+    """Spark writes an exponent from the seventh zero behind the point on."""
+    if given.scale <= 6:
+        return "CAST({0} AS VARCHAR)"
+    return (
+        f"CASE WHEN {{0}} > -0.000001::{given.duckdb} AND {{0}} < 0.000001::{given.duckdb}"
+        f" THEN {needs_spark('VARCHAR')} ELSE CAST({{0}} AS VARCHAR) END"
+    )
+
+
+def _decimal_to_fraction(given: Type, to: Type) -> str:
+    # Up to 15 digits are exact in a double; beyond, DuckDB's own cast may be off by one in the last place.
+    if given.precision <= 15 and to == DOUBLE:
+        return "CAST({0} AS DOUBLE)"
+    return f"CAST(CAST({{0}} AS VARCHAR) AS {to.duckdb})"
+
+
+def utc(sql: str, kind: Type) -> str:
+    """A timestamp or date as a TIMESTAMP in UTC, whose functions need no time zone."""
+    if kind == TIMESTAMP:
+        return f"make_timestamp(epoch_us({sql}))"
+    return f"CAST({sql} AS TIMESTAMP)" if kind == DATE else sql
+
+
+def _time_to_text(given: Type, _to: Type) -> str:
+    moment = utc("{0}", given) if given != DATE else "{0}"
+    return (
+        f"CASE WHEN CAST({moment} AS DATE) {_USUAL_YEARS} THEN CAST({moment} AS VARCHAR)"
+        f" WHEN {{0}} IS NOT NULL THEN {needs_spark('VARCHAR')} END"
+    )
+
+
+def _time_to_time(given: Type, to: Type) -> str:
+    moment = utc("{0}", given)
+    return moment if to == TIMESTAMP_NTZ else f"CAST({moment} AS {to.duckdb})"
+
+
+def epoch_seconds(sql: str) -> str:
+    """Whole seconds since 1970, rounded down."""
+    return f"(epoch_us({sql}) - (epoch_us({sql}) % 1000000 + 1000000) % 1000000) // 1000000"
+
+
+def _timestamp_to_number(_given: Type, to: Type) -> str:
+    if to.kind == "double":
+        return "CAST(epoch_us({0}) AS DOUBLE) / 1000000"
+    if to.is_integer:
+        return f"CAST({epoch_seconds('{0}')} AS {to.duckdb})"
+    raise NotTranslatedError(f"a cast of timestamp to {to}")
+
+
+_CAST = _fixed("CAST({0} AS {to})")
+_TRY = _fixed("TRY_CAST({0} AS {to})")
+_RULES: dict[tuple[str, str], Template] = {
+    ("boolean", "string"): _CAST,
+    ("boolean", "integer"): _CAST,
+    ("boolean", "fraction"): _fixed("CAST(CAST({0} AS INTEGER) AS {to})"),
+    ("boolean", "decimal"): _fixed("TRY_CAST(CAST({0} AS INTEGER) AS {to})"),
+    ("integer", "boolean"): _fixed("({0} <> 0)"),
+    ("fraction", "boolean"): _fixed("({0} <> 0)"),
+    ("decimal", "boolean"): _fixed("({0} <> 0)"),
+    ("integer", "integer"): _CAST,
+    ("integer", "fraction"): _CAST,
+    ("integer", "decimal"): _TRY,
+    ("integer", "string"): _CAST,
+    ("integer", "timestamp"): _fixed("make_timestamptz(CAST({0} AS BIGINT) * 1000000)"),
+    ("fraction", "fraction"): _CAST,
+    ("fraction", "integer"): _fraction_to_integer,
+    ("fraction", "decimal"): _fraction_to_decimal,
+    ("fraction", "string"): _fraction_to_text,
+    ("decimal", "decimal"): _TRY,
+    ("decimal", "integer"): _fixed("CAST(trunc({0}) AS {to})"),
+    ("decimal", "fraction"): _decimal_to_fraction,
+    ("decimal", "string"): _decimal_to_text,
+    ("string", "integer"): _text_to_integer,
+    ("string", "fraction"): _text_to_fraction,
+    ("string", "decimal"): _text_to_decimal,
+    ("string", "boolean"): _text_to_boolean,
+    ("string", "date"): _text_to_date,
+    ("string", "timestamp"): _text_to_timestamp,
+    ("string", "timestamp_ntz"): _text_to_timestamp,
+    ("string", "binary"): _fixed("encode({0})"),
+    ("binary", "string"): _fixed("decode({0})"),
+    ("date", "string"): _time_to_text,
+    ("timestamp", "string"): _time_to_text,
+    ("timestamp_ntz", "string"): _time_to_text,
+    ("date", "timestamp"): _time_to_time,
+    ("date", "timestamp_ntz"): _time_to_time,
+    ("timestamp", "date"): _time_to_time,
+    ("timestamp_ntz", "date"): _time_to_time,
+    ("timestamp", "timestamp_ntz"): _time_to_time,
+    ("timestamp_ntz", "timestamp"): _time_to_time,
+    ("timestamp", "integer"): _timestamp_to_number,
+    ("timestamp", "fraction"): _timestamp_to_number,
+}

@@ -1,0 +1,389 @@
+"""Translate expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from lakehouse.query.sql import ast
+from lakehouse.query.translate import operators
+from lakehouse.query.translate.casts import cast_sql
+from lakehouse.query.translate.literals import literal_value
+from lakehouse.query.translate.operators import shown
+from lakehouse.query.translate.rules import Rule, apply, coerce, fill, result_type
+from lakehouse.query.translate.scope import Scope, struct_field
+from lakehouse.query.translate.types import BOOLEAN, NotTranslatedError, Type, compared_type, parse_type
+from lakehouse.query.translate.values import Value, literal_int
+
+_COMPARISONS = {"=", "!=", "<", "<=", ">", ">=", "<=>"}
+
+
+class Subqueries(Protocol):
+    """Translates queries within expressions."""
+
+    def columns_of(self, query: ast.Query, scope: Scope) -> tuple[str, Sequence[Value]]:
+        """The SQL of a query, and its columns."""
+
+    def parameter(self, name: str) -> Value:
+        """The value of a marker `:name`."""
+
+
+class Expressions:
+    """Translates the expressions of one query."""
+
+    def __init__(self, scope: Scope, queries: Subqueries) -> None:
+        self.scope, self.queries = scope, queries
+
+    def within(self, scope: Scope) -> Expressions:
+        return Expressions(scope, self.queries)
+
+    def translate(self, node: ast.Expression) -> Value:
+        """Translate an expression.
+
+        Raises:
+            NotTranslatedError: a part of it has no rule.
+            UnknownColumnError: a name in it is not known.
+        """
+        return _TRANSLATIONS[type(node)](self, node)
+
+    def boolean(self, node: ast.Expression, what: str) -> Value:
+        return operators.boolean(self.translate(node), what)
+
+    # ---- parts of expressions ------------------------------------------------------------------------------------
+
+    def _name(self, node: ast.Name) -> Value:
+        return self.scope.resolve(node)
+
+    def _unary(self, node: ast.Unary) -> Value:
+        operand = self.translate(node.operand)
+        match node.operator:
+            case "not":
+                return operators.inverted(operand)
+            case "-":
+                return operators.negated(operand)
+            case "+" if operand.type.is_numeric:
+                return operand.named(shown("(+ {})", operand))
+            case "~" if operand.type.is_integer:
+                operand = operand.settled()
+                return Value(f"(~{operand.sql})", operand.type, shown("~{}", operand))
+        raise NotTranslatedError(f"{node.operator} of {operand.type}")
+
+    def _binary(self, node: ast.Binary) -> Value:
+        left, right = self.translate(node.left), self.translate(node.right)
+        if node.operator in ("and", "or"):
+            return operators.logical(node.operator, left, right)
+        if node.operator in _COMPARISONS:
+            return operators.comparison(node.operator, left, right)
+        if node.operator == "||":
+            return operators.concatenated((left, right))
+        if node.operator in ("&", "|", "^"):
+            return operators.bitwise(node.operator, left, right)
+        return operators.arithmetic(node.operator, left, right)
+
+    def _is(self, node: ast.Is) -> Value:
+        operand = self.translate(node.operand)
+        no = "NOT " if node.negated else ""
+        if node.what in ("null", "unknown"):
+            if node.what == "unknown":
+                operand = operators.boolean(operand, "IS UNKNOWN")
+            return Value(f"({operand.sql} IS {no}NULL)", BOOLEAN, shown(f"({{}} IS {no}NULL)", operand))
+        operand = operators.boolean(operand, f"IS {node.what.upper()}")
+        sign = shown(f"({{}} <=> {node.what})", operand)
+        name = f"(NOT {sign})" if node.negated and sign else sign
+        return Value(f"({operand.sql} IS {no}{node.what.upper()})", BOOLEAN, name)
+
+    def _between(self, node: ast.Between) -> Value:
+        operand = self.translate(node.operand)
+        low = operators.comparison(">=", operand, self.translate(node.low))
+        high = operators.comparison("<=", operand, self.translate(node.high))
+        both = operators.logical("and", low, high)
+        return operators.inverted(both) if node.negated else both
+
+    def _in(self, node: ast.In) -> Value:
+        operand = self.translate(node.operand)
+        if isinstance(node.options, ast.Query):
+            value = self._in_query(operand, node.options)
+        else:
+            value = operators.member(operand, [self.translate(option) for option in node.options])
+        return operators.inverted(value) if node.negated else value
+
+    def _in_query(self, operand: Value, query: ast.Query) -> Value:
+        sql, columns = self.queries.columns_of(query, self.scope)
+        if len(columns) != 1:
+            raise NotTranslatedError("IN of a query with several columns")
+        common = compared_type(operand.type, columns[0].type)
+        if common is None or common.is_nested:
+            raise NotTranslatedError(f"IN of {operand.type} and {columns[0].type}")
+        if columns[0].type != common:
+            if "string" in (operand.type.kind, columns[0].type.kind):
+                raise NotTranslatedError(f"IN of {operand.type} and {columns[0].type}")
+            sql = f"SELECT {coerce(replace(columns[0], sql='q.c1'), common).sql} FROM ({sql}) AS q"
+        return Value(f"({coerce(operand, common).sql} IN ({sql}))", BOOLEAN, shown("({} IN (listquery()))", operand))
+
+    def _like(self, node: ast.Like) -> Value:
+        operand, pattern = self.translate(node.operand), self.translate(node.pattern)
+        if node.operator == "like":
+            value = operators.like(operand, pattern, node.escape)
+        elif node.operator == "ilike":
+            lower = [self.call_rules("lower", [argument]) for argument in (operand, pattern)]
+            if pattern.is_literal:
+                text = str(pattern.constant)
+                lower[1] = literal_value(ast.Literal("string", text.lower()))
+                if not text.isascii():
+                    raise NotTranslatedError("ILIKE with letters beyond ASCII")
+            value = operators.like(lower[0], lower[1], node.escape).named(shown("ilike({}, {})", operand, pattern))
+        else:
+            value = self.call_rules("rlike", [operand, pattern])
+        return operators.inverted(value) if node.negated else value
+
+    def _case(self, node: ast.Case) -> Value:
+        operand = self.translate(node.operand) if node.operand is not None else None
+        conditions = []
+        for condition, _ in node.branches:
+            value = self.translate(condition)
+            conditions.append(
+                operators.comparison("=", operand, value) if operand else operators.boolean(value, "WHEN")
+            )
+        values = [self.translate(result) for _, result in node.branches]
+        if node.otherwise is not None:
+            values.append(self.translate(node.otherwise))
+        return case(conditions, values)
+
+    def _cast(self, node: ast.Cast) -> Value:
+        operand = self.translate(node.operand)
+        kind = parse_type(node.type)
+        if node.is_try and (operand.type.kind, kind.kind) not in _SAME_TRY_CASTS and operand.type != kind:
+            raise NotTranslatedError(f"try_cast of {operand.type} to {kind}")
+        word = "TRY_CAST" if node.is_try else "CAST"
+        name = shown(f"{word}({{}} AS {str(kind).upper()})", operand) if not kind.is_nested else ""
+        if not node.is_try and operand.is_literal and isinstance(operand.constant, str):
+            return coerce(operand, kind).named(name)
+        return Value(cast_sql(operand.settled().sql, operand.type, kind), kind, name)
+
+    def _exists(self, node: ast.Exists) -> Value:
+        sql, _ = self.queries.columns_of(node.query, self.scope)
+        return Value(f"EXISTS ({sql})", BOOLEAN, "")
+
+    def _subquery(self, node: ast.Subquery) -> Value:
+        sql, columns = self.queries.columns_of(node.query, self.scope)
+        if len(columns) != 1:
+            raise NotTranslatedError("a subquery with several columns")
+        return Value(f"({sql})", columns[0].type, "scalarsubquery()")
+
+    def _subscript(self, node: ast.Subscript) -> Value:
+        operand, index = self.translate(node.operand), self.translate(node.index)
+        name = shown("{}[{}]", operand, index)
+        if operand.type.kind == "array" and index.type.is_integer:
+            place = coerce(index, Type("bigint")).sql
+            if index.is_literal:
+                sql = f"{operand.sql}[{literal_int(index, 'index') + 1}]" if index.constant >= 0 else "NULL"
+            else:
+                sql = f"CASE WHEN {place} >= 0 THEN {operand.sql}[{place} + 1] END"
+            return Value(sql, operand.type.parts[0], name)
+        if operand.type.kind == "map":
+            key = coerce(index, operand.type.parts[0])
+            return Value(f"map_extract_value({operand.sql}, {key.sql})", operand.type.parts[1], name)
+        raise NotTranslatedError(f"an element of {operand.type}")
+
+    def _field(self, node: ast.Field) -> Value:
+        operand = self.translate(node.operand)
+        return struct_field(operand, node.name).named(shown(f"{{}}.{node.name}", operand))
+
+    def _alias(self, node: ast.Alias) -> Value:
+        return self.translate(node.operand).named(node.name)
+
+    def _interval(self, node: ast.IntervalLiteral) -> Value:
+        months = days = micros = 0
+        for value, unit in node.parts:
+            count = _interval_count(value)
+            months += count * {"year": 12, "month": 1}.get(unit, 0)
+            days += count * {"week": 7, "day": 1}.get(unit, 0)
+            micros += count * _MICROS.get(unit, 0)
+            if unit not in {"year", "month", "week", "day", *_MICROS}:
+                raise NotTranslatedError(f"an interval of {unit}s")
+        if months and (days or micros):
+            raise NotTranslatedError("an interval of months and days")
+        return Value("", Type("interval"), "", (months, days, micros), is_literal=True)
+
+    def _unsupported(self, node: Any) -> Value:
+        raise NotTranslatedError({"Star": "*", "Lambda": "a lambda function"}.get(type(node).__name__, "this"))
+
+    # ---- functions -----------------------------------------------------------------------------------------------
+
+    def _call(self, node: ast.Call) -> Value:
+        from lakehouse.query.translate.functions import RULES, SPECIAL
+
+        name = node.name + (" ignore nulls" if node.ignore_nulls else "")
+        special = SPECIAL.get(name)
+        if special is not None:
+            return special(self, node)
+        rules = RULES.get(name)
+        if rules is None:
+            raise NotTranslatedError(f"the function {name}")
+        if node.within:
+            raise NotTranslatedError(f"{name} WITHIN GROUP")
+        return self.call_aggregate(node, rules, [self.translate(argument) for argument in node.arguments])
+
+    def call_rules(self, function: str, values: Sequence[Value]) -> Value:
+        """Call a scalar function by its rules."""
+        from lakehouse.query.translate.functions import RULES
+
+        rule, arguments = apply(RULES[function], values)
+        name = shown(f"{rule.shown or function}({', '.join(['{}'] * len(values))})", *values)
+        return Value(fill(rule, arguments), result_type(rule, arguments), name, is_stored_otherwise=rule.stored)
+
+    def call_aggregate(self, node: ast.Call, rules: Sequence[Rule], values: Sequence[Value]) -> Value:
+        """Call a function that may have DISTINCT, FILTER and OVER."""
+        rule, arguments = apply(rules, values)
+        is_plain = not (node.distinct or node.where or node.over)
+        if (rule.kind == "scalar" and not is_plain) or (rule.kind == "window") != (
+            node.over is not None and rule.kind != "aggregate"
+        ):
+            raise NotTranslatedError(f"{node.name} in this place")
+        shown_name = rule.shown or rule.function.removesuffix(" ignore nulls")
+        distinct = "DISTINCT " if node.distinct else ""
+        name = shown(f"{shown_name}({distinct}{', '.join(['{}'] * len(values))})", *values)
+        tail, name = self.tail(node, name, rule.kind)
+        sql = fill(rule, arguments, distinct, tail)
+        return Value(sql, result_type(rule, arguments), name, is_stored_otherwise=rule.stored)
+
+    def tail(self, node: ast.Call, name: str, kind: str) -> tuple[str, str]:
+        """FILTER and OVER of a call as SQL, and the name with them."""
+        tail = ""
+        if node.where is not None:
+            condition = self.boolean(node.where, "FILTER")
+            tail = f" FILTER (WHERE {condition.sql})"
+            name = f"{name} FILTER (WHERE {condition.name})" if name and condition.name else ""
+        if node.over is not None:
+            if node.distinct:
+                raise NotTranslatedError("DISTINCT over a window")
+            sql, shown_window = self._window(node.over, kind)
+            tail += f" OVER ({sql})"
+            name = f"{name} OVER ({shown_window})" if name and shown_window else ""
+        return tail, name
+
+    def _window(self, window: ast.Window, kind: str) -> tuple[str, str]:
+        if window.base:
+            base = self.scope.windows.get(window.base)
+            if base is None or window.partition_by or window.order_by or window.frame:
+                raise NotTranslatedError(f"the window {window.base}")
+            window = base
+        partition = [self.translate(expression) for expression in window.partition_by]
+        keys = [(self.translate(key.expression), key) for key in window.order_by]
+        for value in [*partition, *(value for value, _ in keys)]:
+            if value.type.is_nested:
+                raise NotTranslatedError(f"a window by {value.type}")
+        frame, shown_frame = self._frame(window, kind)
+        parts = [
+            "PARTITION BY " + ", ".join(group_key(value) for value in partition) if partition else "",
+            "ORDER BY " + ", ".join(sort_key(value.settled().sql, key) for value, key in keys) if keys else "",
+            frame,
+        ]
+        shown_parts = [
+            "PARTITION BY " + ", ".join(value.name for value in partition) if partition else "",
+            "ORDER BY " + ", ".join(sort_key(value.name, key) for value, key in keys) if keys else "",
+            shown_frame,
+        ]
+        names = [*(value.name for value in partition), *(value.name for value, _ in keys)]
+        return " ".join(filter(None, parts)), " ".join(filter(None, shown_parts)) if all(names) else ""
+
+    def _frame(self, window: ast.Window, kind: str) -> tuple[str, str]:
+        """The frame for DuckDB, and as Spark shows it, also where none is written."""
+        if kind == "window":
+            if window.frame is not None:
+                raise NotTranslatedError("a frame of a ranking function")
+            return "", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+        if window.frame is None:
+            if window.order_by:
+                return "", "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+            return "", "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+        bounds = [self._bound(bound, window.frame.unit) for bound in (window.frame.start, window.frame.end)]
+        text = f"{window.frame.unit.upper()} BETWEEN {bounds[0]} AND {bounds[1]}"
+        if window.frame.unit == "range" and not window.order_by:
+            raise NotTranslatedError("RANGE without ORDER BY")
+        return text, text
+
+    def _bound(self, bound: tuple[str, ast.Expression | None], unit: str) -> str:
+        direction, offset = bound
+        if offset is None:
+            return direction.upper()
+        count = self.translate(offset)
+        if unit != "rows" or direction not in ("preceding", "following"):
+            raise NotTranslatedError("RANGE with an offset")
+        number = literal_int(count, "a frame")
+        if number < 0:
+            raise NotTranslatedError("a frame with a negative offset")
+        return f"{number} {direction.upper()}"
+
+
+def case(conditions: Sequence[Value], values: Sequence[Value]) -> Value:
+    """CASE with its branches in one type."""
+    branches = operators.unified(values)
+    if branches[0].type.kind == "void":
+        raise NotTranslatedError("CASE of NULLs")
+    if any(branch.is_stored_otherwise and branch.type.kind != "decimal" for branch in branches):
+        branches = [branch.settled() for branch in branches]
+    pairs = list(zip(conditions, branches, strict=False))
+    sql = " ".join(f"WHEN {condition.sql} THEN {branch.sql}" for condition, branch in pairs)
+    name = " ".join(f"WHEN {condition.name} THEN {branch.name}" for condition, branch in pairs)
+    is_named = all(value.name for value in (*conditions, *values))
+    if len(branches) > len(conditions):
+        sql, name = f"{sql} ELSE {branches[-1].sql}", f"{name} ELSE {branches[-1].name}"
+    stored = any(branch.is_stored_otherwise for branch in branches)
+    return Value(
+        f"CASE {sql} END", branches[0].type, f"CASE {name} END" if is_named else "", is_stored_otherwise=stored
+    )
+
+
+def sort_key(sql: str, key: ast.SortKey) -> str:
+    """A sort key with its direction and its order of NULLs, always written out."""
+    return f"{sql} {'DESC' if key.descending else 'ASC'} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+
+
+def group_key(value: Value) -> str:
+    """A key of rows that belong together. Spark takes both zeros for one, and shows the positive."""
+    return f"({value.settled().sql} + 0)" if value.type.is_fraction else value.settled().sql
+
+
+def _interval_count(value: ast.Expression) -> int:
+    if isinstance(value, ast.Literal) and isinstance(value.value, str) and value.type in ("int", "string"):
+        text = value.value.strip()
+        if text.lstrip("+-").isdigit():
+            return int(text)
+    raise NotTranslatedError("an interval whose value is no whole number")
+
+
+_MICROS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000, "microsecond": 1}
+#: Where `try_cast`, which follows ANSI mode, and `cast` give the same.
+_SAME_TRY_CASTS = {
+    *((kind, "string") for kind in ("boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp")),
+    ("tinyint", "int"),
+    ("smallint", "int"),
+    ("int", "bigint"),
+    ("int", "double"),
+    ("date", "timestamp"),
+    ("timestamp", "date"),
+}
+_TRANSLATIONS: Mapping[type, Callable[[Expressions, Any], Value]] = {
+    ast.Name: Expressions._name,
+    ast.Literal: lambda _, node: literal_value(node),
+    ast.Parameter: lambda self, node: self.queries.parameter(node.name),
+    ast.IntervalLiteral: Expressions._interval,
+    ast.Call: Expressions._call,
+    ast.Unary: Expressions._unary,
+    ast.Binary: Expressions._binary,
+    ast.Is: Expressions._is,
+    ast.Between: Expressions._between,
+    ast.In: Expressions._in,
+    ast.Like: Expressions._like,
+    ast.Case: Expressions._case,
+    ast.Cast: Expressions._cast,
+    ast.Exists: Expressions._exists,
+    ast.Subquery: Expressions._subquery,
+    ast.Subscript: Expressions._subscript,
+    ast.Field: Expressions._field,
+    ast.Alias: Expressions._alias,
+    ast.Star: Expressions._unsupported,
+    ast.Lambda: Expressions._unsupported,
+}

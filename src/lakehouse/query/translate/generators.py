@@ -1,0 +1,64 @@
+"""Functions that make several rows of one value: `explode` and its like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakehouse.core.quoting import text as quoted_text
+from lakehouse.query.translate.types import INT, NotTranslatedError, Type
+from lakehouse.query.translate.values import Value
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A query that makes the rows; its columns are `c1`, `c2`, …"""
+
+    sql: str
+    columns: tuple[tuple[str, Type], ...]
+    """The names that Spark gives them, and their types."""
+
+
+def _single(values: Sequence[Value], function: str) -> Value:
+    if len(values) != 1 or not values[0].type.is_nested:
+        raise NotTranslatedError(f"{function} of {', '.join(str(value.type) for value in values)}")
+    return values[0]
+
+
+def explode(values: Sequence[Value]) -> Generated:
+    value = _single(values, "explode")
+    if value.type.kind == "map":
+        key, content = value.type.parts
+        sql = f"SELECT unnest(map_keys({value.sql})) AS c1, unnest(map_values({value.sql})) AS c2"
+        return Generated(sql, (("key", key), ("value", content)))
+    return Generated(f"SELECT unnest({value.sql}) AS c1", (("col", value.type.parts[0]),))
+
+
+def posexplode(values: Sequence[Value]) -> Generated:
+    value = _single(values, "posexplode")
+    if value.type.kind != "array":
+        raise NotTranslatedError("posexplode of a map")
+    place = f"CAST(unnest(range(len({value.sql}))) AS INTEGER)"
+    return Generated(f"SELECT {place} AS c1, unnest({value.sql}) AS c2", (("pos", INT), ("col", value.type.parts[0])))
+
+
+def inline(values: Sequence[Value]) -> Generated:
+    value = _single(values, "inline")
+    if value.type.kind != "array" or value.type.parts[0].kind != "struct":
+        raise NotTranslatedError(f"inline of {value.type}")
+    struct = value.type.parts[0]
+    fields = ", ".join(
+        f"struct_extract(u.s, {quoted_text(name)}) AS c{number}" for number, name in enumerate(struct.names, start=1)
+    )
+    sql = f"SELECT {fields} FROM (SELECT unnest({value.sql}) AS s) AS u"
+    return Generated(sql, tuple(zip(struct.names, struct.parts, strict=True)))
+
+
+GENERATORS: Mapping[str, Callable[[Sequence[Value]], Generated]] = {
+    "explode": explode,
+    "explode_outer": explode,
+    "posexplode": posexplode,
+    "posexplode_outer": posexplode,
+    "inline": inline,
+    "inline_outer": inline,
+}

@@ -1,0 +1,312 @@
+"""Operators: arithmetic, comparisons, boolean logic and LIKE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+from lakehouse.query.translate.casts import utc
+from lakehouse.query.translate.literals import decimal_of
+from lakehouse.query.translate.rules import coerce
+from lakehouse.query.translate.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    STRING,
+    NotTranslatedError,
+    Type,
+    adjusted_decimal,
+    as_decimal,
+    common_number,
+    common_type,
+    compared_type,
+)
+from lakehouse.query.translate.values import Value, needs_spark, string
+
+
+def shown(template: str, *values: Value) -> str:
+    """The name of an expression in Spark; empty if that of a part is not known."""
+    names = [value.name for value in values]
+    return template.format(*names) if all(names) else ""
+
+
+# ---- arithmetic --------------------------------------------------------------------------------------------------
+
+
+def arithmetic(operator: str, left: Value, right: Value) -> Value:
+    """`+ - * / % div` of numbers, dates and intervals."""
+    name = shown(f"({{}} {operator} {{}})", left, right)
+    if left.type.is_time or right.type.is_time or "interval" in (left.type.kind, right.type.kind):
+        return _with_time(operator, left, right)
+    left, right = _numbers(left, right, operator)
+    if operator == "/" and not _is_exact(left, right):
+        left, right = coerce(left, DOUBLE), coerce(right, DOUBLE)
+        return Value(f"({left.sql} / nullif({right.sql}, 0))", DOUBLE, name)
+    if "decimal" in (left.type.kind, right.type.kind) and not (left.type.is_fraction or right.type.is_fraction):
+        return _decimals(operator, _as_decimal(left, right), _as_decimal(right, left)).named(name)
+    if operator == "div":
+        if not (left.type.is_integer and right.type.is_integer):
+            raise NotTranslatedError(f"div of {left.type} and {right.type}")
+        left, right = coerce(left, BIGINT), coerce(right, BIGINT)
+        return Value(f"({left.sql} // nullif({right.sql}, 0))", BIGINT, name)
+    common = common_number(left.type, right.type)
+    left, right = coerce(left, common), coerce(right, common)
+    divisor = f"nullif({right.sql}, 0)" if operator == "%" else right.sql
+    return Value(f"({left.sql} {operator} {divisor})", common, name)
+
+
+def _numbers(left: Value, right: Value, operator: str) -> tuple[Value, Value]:
+    """Text counts as a double; NULL has the type of the other side."""
+    pair = []
+    for value, other in ((left, right), (right, left)):
+        if value.type.kind == "void" and other.type.is_numeric:
+            pair.append(coerce(value, other.type))
+        elif value.type == STRING and operator != "div":
+            pair.append(coerce(value, DOUBLE))
+        elif value.type.is_numeric:
+            # Only decimals keep a wider type of DuckDB: integers would not overflow where Spark's do.
+            pair.append(value if value.type.kind == "decimal" else value.settled())
+        else:
+            raise NotTranslatedError(f"{operator} of {left.type} and {right.type}")
+    return pair[0], pair[1]
+
+
+def _is_exact(left: Value, right: Value) -> bool:
+    kinds = (left.type, right.type)
+    return any(kind.kind == "decimal" for kind in kinds) and not any(kind.is_fraction for kind in kinds)
+
+
+def _as_decimal(value: Value, other: Value) -> Value:
+    """A number beside a decimal: an integer literal takes as many digits as it has."""
+    if value.type.kind == "decimal":
+        return value
+    if value.is_literal and isinstance(value.constant, int):
+        kind = decimal_of(value.constant)
+        return Value(f"CAST({value.constant} AS {kind.duckdb})", kind, value.name, value.constant, is_literal=True)
+    assert other.type.kind == "decimal"
+    return coerce(value, as_decimal(value.type))
+
+
+def _decimals(operator: str, left: Value, right: Value) -> Value:
+    p1, s1, p2, s2 = left.type.precision, left.type.scale, right.type.precision, right.type.scale
+    whole, scale = max(p1 - s1, p2 - s2), max(s1, s2)
+    match operator:
+        case "+" | "-":
+            kind, exact = adjusted_decimal(whole + scale + 1, scale), scale
+        case "*":
+            kind, exact = adjusted_decimal(p1 + p2 + 1, s1 + s2), s1 + s2
+        case "%":
+            kind, exact = adjusted_decimal(min(p1 - s1, p2 - s2) + scale, scale), scale
+        case "/":
+            scale = max(6, s1 + p2 + 1)
+            kind = adjusted_decimal(p1 - s1 + s2 + scale, scale)
+            return Value(divided(left.sql, s1, right.sql, s2, kind), kind, "")
+        case _:
+            raise NotTranslatedError(f"{operator} of decimals")
+    if exact > 38:
+        raise NotTranslatedError(f"{operator} of {left.type} and {right.type}")
+    sql = f"({left.sql} {operator} {f'nullif({right.sql}, 0)' if operator == '%' else right.sql})"
+    value = Value(sql, kind, "", is_stored_otherwise=True)
+    # DuckDB's result has the exact scale; where Spark keeps fewer digits it rounds half up, as DuckDB's cast does.
+    return value if exact == kind.scale else value.settled()
+
+
+def unscaled(sql: str, scale: int) -> str:
+    """The digits of a decimal as an integer."""
+    if scale == 0:
+        return f"CAST({sql} AS HUGEINT)"
+    return f"CAST(CAST({sql} AS DECIMAL(38, {scale})) * CAST({10**scale} AS DECIMAL({scale + 1}, 0)) AS HUGEINT)"
+
+
+def divided(left: str, left_scale: int, right: str, right_scale: int, kind: Type) -> str:
+    """The quotient of two decimals in a decimal type, rounded half up: DuckDB itself divides decimals as doubles."""
+    shift = kind.scale - left_scale + right_scale
+    dividend, divisor = unscaled(left, left_scale), unscaled(right, right_scale)
+    if shift > 0:
+        dividend = f"({dividend} * {10**shift}::HUGEINT)"
+    else:
+        divisor = f"({divisor} * {10**-shift}::HUGEINT)"
+    quotient = f"((2 * abs({dividend}) + abs({divisor})) // nullif(2 * abs({divisor}), 0))"
+    # Spark rounds to 38 digits behind the point before; that shows only for divisors of more digits than these.
+    signed = f"CASE WHEN abs({divisor}) > {10**18} THEN {needs_spark('HUGEINT')}"
+    signed += f" WHEN ({dividend} < 0) = ({divisor} < 0) THEN {quotient} ELSE -{quotient} END"
+    return scaled(signed, kind)
+
+
+def scaled(digits: str, kind: Type) -> str:
+    """A decimal of its digits as an integer."""
+    if kind.scale == 0:
+        return f"CAST({digits} AS {kind.duckdb})"
+    unit = f"CAST('{10**-kind.scale:.{kind.scale}f}' AS DECIMAL({kind.scale + 1}, {kind.scale}))"
+    return f"CAST(CAST({digits} AS DECIMAL(38, 0)) * {unit} AS {kind.duckdb})"
+
+
+def _with_time(operator: str, left: Value, right: Value) -> Value:
+    if right.type.kind == "interval" and left.type.is_time and operator in "+-":
+        return add_interval(left, right, operator)
+    if operator == "+" and left.type.kind == "interval" and right.type.is_time:
+        return add_interval(right, left, operator)
+    if left.type == DATE and operator in "+-" and right.type.kind in ("tinyint", "smallint", "int"):
+        function = "date_add" if operator == "+" else "date_sub"
+        return Value(f"({left.sql} {operator} {right.sql})", DATE, shown(f"{function}({{}}, {{}})", left, right))
+    raise NotTranslatedError(f"{operator} of {left.type} and {right.type}")
+
+
+def add_interval(moment: Value, interval: Value, operator: str) -> Value:
+    """A date or timestamp plus an interval of months, or of days and less."""
+    months, days, micros = interval.constant
+    name = shown(f"{{}} {operator} {{}}", moment, interval)
+    kind = moment.type
+    if kind == DATE and micros:
+        raise NotTranslatedError("a date plus hours")
+    if kind == DATE and not months:
+        return Value(f"({moment.sql} {operator} {days})", DATE, "")
+    at = utc(moment.sql, kind)
+    span = f"to_months({months})" if months else f"(to_days({days}) + to_microseconds({micros}))"
+    return Value(f"CAST(({at} {operator} {span}) AS {kind.duckdb})", kind, name)
+
+
+def negated(value: Value) -> Value:
+    if value.type.kind == "string":
+        value = coerce(value, DOUBLE)
+    if not value.type.is_numeric:
+        raise NotTranslatedError(f"- of {value.type}")
+    value = value if value.type.kind == "decimal" else value.settled()
+    return Value(f"(-{value.sql})", value.type, shown("(- {})", value), is_stored_otherwise=value.is_stored_otherwise)
+
+
+def bitwise(operator: str, left: Value, right: Value) -> Value:
+    if not (left.type.is_integer and right.type.is_integer):
+        raise NotTranslatedError(f"{operator} of {left.type} and {right.type}")
+    common = common_number(left.type, right.type)
+    left, right = coerce(left, common), coerce(right, common)
+    sql = f"xor({left.sql}, {right.sql})" if operator == "^" else f"({left.sql} {operator} {right.sql})"
+    return Value(sql, common, shown(f"({{}} {operator} {{}})", left, right))
+
+
+def concatenated(values: Sequence[Value]) -> Value:
+    """`||` and `concat`: NULL if any is NULL."""
+    if not values:
+        raise NotTranslatedError("concat of nothing")
+    names = shown(f"concat({', '.join(['{}'] * len(values))})", *values)
+    if all(value.type.kind == "array" for value in values):
+        common = reduce(_common, (value.type for value in values[1:]), values[0].type)
+        lists = [coerce(value, common).sql for value in values]
+        return (
+            Value(reduce(lambda left, right: f"list_concat({left}, {right})", lists), common, names)
+            if (len(lists) == 1)
+            else Value(f"CASE WHEN {_all_given(lists)} THEN list_concat({', '.join(lists)}) END", common, names)
+        )
+    if any(value.type.kind in ("binary", "array", "map", "struct") for value in values):
+        raise NotTranslatedError("concat of " + ", ".join(str(value.type) for value in values))
+    texts = [coerce(value, STRING).sql for value in values]
+    return Value(f"({' || '.join(texts)})", STRING, names)
+
+
+def _all_given(sqls: Sequence[str]) -> str:
+    return " AND ".join(f"{sql} IS NOT NULL" for sql in sqls)
+
+
+# ---- comparisons and logic ---------------------------------------------------------------------------------------
+
+
+def _common(left: Type, right: Type) -> Type:
+    common = common_type(left, right)
+    if common is None:
+        raise NotTranslatedError(f"values of {left} and {right} together")
+    return common
+
+
+def comparison(operator: str, left: Value, right: Value) -> Value:
+    left, right = comparable(left, right)
+    match operator:
+        case "!=":
+            return Value(f"({left.sql} <> {right.sql})", BOOLEAN, shown("(NOT ({} = {}))", left, right))
+        case "<=>":
+            return Value(f"({left.sql} IS NOT DISTINCT FROM {right.sql})", BOOLEAN, shown("({} <=> {})", left, right))
+    return Value(f"({left.sql} {operator} {right.sql})", BOOLEAN, shown(f"({{}} {operator} {{}})", left, right))
+
+
+def comparable(left: Value, right: Value) -> tuple[Value, Value]:
+    """Two values in the type in which Spark compares them."""
+    if left.type.kind == "decimal" and right.type.is_integer:
+        right = _as_decimal(right, left)
+    elif right.type.kind == "decimal" and left.type.is_integer:
+        left = _as_decimal(left, right)
+    common = compared_type(left.type, right.type)
+    if common is None or common.is_nested or common.kind in ("interval", "void"):
+        raise NotTranslatedError(f"a comparison of {left.type} with {right.type}")
+    if common.kind == "decimal":
+        # DuckDB compares decimals of any two types exactly; a literal gets the other's type, to skip files by it.
+        return _literal_as(left, right, common), _literal_as(right, left, common)
+    return coerce(left, common), coerce(right, common)
+
+
+def _literal_as(value: Value, other: Value, common: Type) -> Value:
+    if value.type.kind == "decimal" and not value.is_literal:
+        return value
+    return coerce(value, common if other.is_literal else other.type if other.type == common else common)
+
+
+def boolean(value: Value, what: str) -> Value:
+    if value.type.kind == "void":
+        return coerce(value, BOOLEAN)
+    if value.type != BOOLEAN:
+        raise NotTranslatedError(f"{what} of {value.type}")
+    return value
+
+
+def logical(operator: str, left: Value, right: Value) -> Value:
+    left, right = boolean(left, operator.upper()), boolean(right, operator.upper())
+    word = operator.upper()
+    return Value(f"({left.sql} {word} {right.sql})", BOOLEAN, shown(f"({{}} {word} {{}})", left, right))
+
+
+def inverted(value: Value) -> Value:
+    value = boolean(value, "NOT")
+    return Value(f"(NOT {value.sql})", BOOLEAN, shown("(NOT {})", value))
+
+
+def unified(values: Sequence[Value]) -> list[Value]:
+    """Values in the type that they have in common, as branches of CASE."""
+    common = reduce(_common, (value.type for value in values[1:]), values[0].type)
+    return [_widened(value, common) for value in values]
+
+
+def _widened(value: Value, to: Type) -> Value:
+    """A decimal of the same scale stays as DuckDB holds it."""
+    if value.type.kind == to.kind == "decimal" and value.type.scale == to.scale and not value.is_literal:
+        return replace(value, type=to, is_stored_otherwise=True)
+    return coerce(value, to)
+
+
+def member(operand: Value, options: Sequence[Value]) -> Value:
+    """`IN (…)`."""
+    names = shown(f"({{}} IN ({', '.join(['{}'] * len(options))}))", operand, *options)
+    first, *rest = [value.settled() for value in unified([operand, *options])]
+    if first.type.is_nested or first.type.kind == "void":
+        raise NotTranslatedError(f"IN of {first.type}")
+    return Value(f"({first.sql} IN ({', '.join(value.sql for value in rest)}))", BOOLEAN, names)
+
+
+def like(operand: Value, pattern: Value, escape: str) -> Value:
+    operand, pattern = coerce(operand, STRING), coerce(pattern, STRING)
+    name = shown("{} LIKE {}", operand, pattern)
+    if len(escape) != 1 or (escape != "\\" and not pattern.is_literal):
+        raise NotTranslatedError("LIKE with an escape character")
+    if escape != "\\":
+        name = ""
+    if not pattern.is_literal:
+        plain = f"CASE WHEN contains({pattern.sql}, '\\') THEN {needs_spark('VARCHAR')} ELSE {pattern.sql} END"
+        return Value(f"({operand.sql} LIKE {plain})", BOOLEAN, name)
+    text = str(pattern.constant)
+    if escape not in text:
+        return Value(f"({operand.sql} LIKE {pattern.sql})", BOOLEAN, name)
+    position = 0
+    while (position := text.find(escape, position)) >= 0:
+        if text[position + 1 : position + 2] not in ("_", "%", escape):
+            raise NotTranslatedError("LIKE with an invalid escape")
+        position += 2
+    return Value(f"({operand.sql} LIKE {pattern.sql} ESCAPE {string(escape)})", BOOLEAN, name)

@@ -1,0 +1,552 @@
+"""Translate queries: FROM, WHERE, GROUP BY, SELECT, ORDER BY, set operations.
+
+Every table, subquery and column gets a name of our own (`t1`, `c1`), so which column a name refers to is decided here, by
+Spark's rules, and never by DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import count
+from typing import Any
+
+from lakehouse.core.quoting import name as quoted
+from lakehouse.core.tables import Column as TableColumn
+from lakehouse.query.sql import ast
+from lakehouse.query.translate import operators
+from lakehouse.query.translate.expressions import Expressions, group_key, sort_key
+from lakehouse.query.translate.generators import GENERATORS, Generated
+from lakehouse.query.translate.rules import coerce
+from lakehouse.query.translate.scope import Column, Scope
+from lakehouse.query.translate.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    STRING,
+    VOID,
+    NotTranslatedError,
+    Type,
+    common_type,
+    parse_type,
+)
+from lakehouse.query.translate.values import Value, literal_int
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table that a query reads: the view of it in DuckDB, its full name and its columns."""
+
+    view: str
+    qualifier: tuple[str, ...]
+    columns: tuple[TableColumn, ...]
+
+
+@dataclass(frozen=True)
+class From:
+    """A translated FROM clause and the columns that it offers."""
+
+    sql: str
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A translated query: its columns are called `c1`, `c2`, … in its SQL."""
+
+    sql: str
+    columns: tuple[Value, ...]
+
+    def source(self, alias: str, qualifier: tuple[str, ...], names: Sequence[str] = ()) -> From:
+        """The query as a table in FROM."""
+        if names and len(names) != len(self.columns):
+            raise NotTranslatedError("a list of names that does not fit the columns")
+        shown = names or [column.name for column in self.columns]
+        columns = tuple(
+            Column(qualifier, name, f"{alias}.c{number}", column.type)
+            for number, (name, column) in enumerate(zip(shown, self.columns, strict=True), start=1)
+        )
+        return From(f"({self.sql}) AS {alias}", columns)
+
+
+@dataclass
+class Queries:
+    """Translates the queries of one statement."""
+
+    tables: Mapping[int, SourceTable]
+    """By the position of the reference in the text."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    bound: set[str] = field(default_factory=set)
+    """The parameters that the translation uses."""
+    _ctes: list[dict[str, tuple[str, Rows]]] = field(default_factory=list)
+    _numbers: count[int] = field(default_factory=lambda: count(1))
+
+    def translate(self, query: ast.Query) -> Rows:
+        """Translate a statement; its columns have Spark's names."""
+        return self._query(query, None, is_result=True)
+
+    def columns_of(self, query: ast.Query, scope: Scope) -> tuple[str, Sequence[Value]]:
+        """A query within an expression, which may use names of the query around it."""
+        rows = self._query(query, scope)
+        return rows.sql, rows.columns
+
+    def parameter(self, name: str) -> Value:
+        """The value of a marker, bound by DuckDB; its type is that of the Python value, as in PySpark."""
+        if name not in self.parameters:
+            raise NotTranslatedError(f"the parameter {name}, which has no value,")
+        given = self.parameters[name]
+        if given is None:
+            return Value("NULL", VOID, "", is_literal=True)
+        kinds = {bool: BOOLEAN, float: DOUBLE, str: STRING}
+        kind = kinds.get(type(given)) or (INT if -(2**31) <= given < 2**31 else BIGINT)
+        self.bound.add(name)
+        return Value(f"CAST(${name} AS {kind.duckdb})", kind, "")
+
+    def _alias(self) -> str:
+        return f"t{next(self._numbers)}"
+
+    # ---- queries -------------------------------------------------------------------------------------------------
+
+    def _query(self, query: ast.Query, parent: Scope | None, is_result: bool = False) -> Rows:
+        own: dict[str, tuple[str, Rows]] = {}
+        self._ctes.append(own)
+        try:
+            for name, columns, inner in query.ctes:
+                rows = self._query(inner, None)
+                if columns:
+                    if len(columns) != len(rows.columns):
+                        raise NotTranslatedError("a list of names that does not fit the columns")
+                    named = tuple(value.named(column) for value, column in zip(rows.columns, columns, strict=True))
+                    rows = Rows(rows.sql, named)
+                own[name.lower()] = (f"w{next(self._numbers)}", rows)
+            rows = self._ordered(query, parent, is_result)
+        finally:
+            self._ctes.pop()
+        if not own:
+            return rows
+        definitions = ", ".join(f"{alias} AS ({inner.sql})" for alias, inner in own.values())
+        return Rows(f"WITH {definitions} {rows.sql}", rows.columns)
+
+    def _ordered(self, query: ast.Query, parent: Scope | None, is_result: bool) -> Rows:
+        if isinstance(query.body, ast.Select):
+            rows = self._select(query.body, parent, query.order_by, is_result)
+        elif query.order_by:
+            rows = self._order_rows(self._body(query.body, parent, is_result), query.order_by)
+        else:
+            rows = self._body(query.body, parent, is_result)
+        sql = rows.sql
+        if query.limit is not None:
+            sql += f" LIMIT {self._count(query.limit)}"
+        if query.offset is not None:
+            sql += f" OFFSET {self._count(query.offset)}"
+        return Rows(sql, rows.columns)
+
+    def _count(self, node: ast.Expression) -> int:
+        number = literal_int(Expressions(Scope(), self).translate(node), "LIMIT")
+        if number < 0:
+            raise NotTranslatedError("a negative LIMIT")
+        return number
+
+    def _body(self, body: ast.Body, parent: Scope | None, is_result: bool) -> Rows:
+        match body:
+            case ast.Select():
+                return self._select(body, parent, (), is_result)
+            case ast.Query():
+                rows = self._query(body, parent, is_result)
+                return Rows(f"({rows.sql})", rows.columns)
+            case ast.Values():
+                source = self._values(body)
+                return self._select_columns(source, is_result)
+        return self._set_operation(body, parent, is_result)
+
+    def _select_columns(self, source: From, is_result: bool) -> Rows:
+        values = [column.value(column.name) for column in source.columns]
+        return Rows(f"SELECT {_listed(values, is_result)} FROM {source.sql}", tuple(values))
+
+    def _order_rows(self, rows: Rows, keys: Sequence[ast.SortKey]) -> Rows:
+        """ORDER BY behind a set operation or VALUES: by columns of the result."""
+        sorted_by = []
+        for key in keys:
+            place = self._output_place(key.expression, rows.columns)
+            if place is None:
+                raise NotTranslatedError("ORDER BY of an expression behind a set operation")
+            _check_sortable(rows.columns[place])
+            sorted_by.append(sort_key(str(place + 1), key))
+        return Rows(f"{rows.sql} ORDER BY {', '.join(sorted_by)}", rows.columns)
+
+    def _output_place(self, node: ast.Expression, columns: Sequence[Value]) -> int | None:
+        """The column of the result that a sort key names by its position or its name."""
+        if isinstance(node, ast.Literal) and node.type == "int":
+            place = int(str(node.value)) - 1
+            if not 0 <= place < len(columns):
+                raise NotTranslatedError("a position that the result does not have")
+            return place
+        if not isinstance(node, ast.Name) or len(node.parts) != 1:
+            return None
+        places = [n for n, column in enumerate(columns) if column.name.lower() == node.parts[0].lower()]
+        if len(places) > 1:
+            raise NotTranslatedError(f"ORDER BY {node.parts[0]}, which several columns are called,")
+        return places[0] if places else None
+
+    def _set_operation(self, node: ast.SetOperation, parent: Scope | None, is_result: bool) -> Rows:
+        left, right = self._body(node.left, parent, False), self._body(node.right, parent, False)
+        if len(left.columns) != len(right.columns):
+            raise NotTranslatedError(f"{node.operator.upper()} of different numbers of columns")
+        columns = []
+        for one, other in zip(left.columns, right.columns, strict=True):
+            common = common_type(one.type, other.type)
+            if common is None or (common.is_nested and not (node.operator == "union" and node.all)):
+                raise NotTranslatedError(f"{node.operator.upper()} of {one.type} and {other.type}")
+            columns.append(Value("", common, one.name))
+        is_set = not node.all
+        sides = [self._aligned(rows, columns, is_set) for rows in (left, right)]
+        word = node.operator.upper() + ("" if is_set else " ALL")
+        alias = self._alias()
+        inner = f"{sides[0]} {word} {sides[1]}"
+        named = [replace(column, sql=f"{alias}.c{number}") for number, column in enumerate(columns, start=1)]
+        return Rows(f"SELECT {_listed(named, is_result)} FROM ({inner}) AS {alias}", tuple(named))
+
+    def _aligned(self, rows: Rows, columns: Sequence[Value], is_set: bool) -> str:
+        alias = self._alias()
+        values = [
+            coerce(replace(own, sql=f"{alias}.c{number}", is_literal=False), column.type)
+            for number, (own, column) in enumerate(zip(rows.columns, columns, strict=True), start=1)
+        ]
+        keys = [group_key(value) if is_set else value.sql for value in values]
+        listed = ", ".join(f"{key} AS c{number}" for number, key in enumerate(keys, start=1))
+        return f"SELECT {listed} FROM ({rows.sql}) AS {alias}"
+
+    # ---- SELECT --------------------------------------------------------------------------------------------------
+
+    def _select(self, node: ast.Select, parent: Scope | None, order: Sequence[ast.SortKey], is_result: bool) -> Rows:
+        source = self._from(node.source, parent) if node.source is not None else From("", ())
+        source, items = self._with_generator(node, source, parent)
+        scope = Scope(source.columns, parent, windows=dict(node.windows))
+        where = Expressions(scope, self).boolean(node.where, "WHERE").sql if node.where is not None else ""
+        scope = _normalized_keys(scope, node.group)
+        outputs = self._items(items, scope)
+        if not outputs:
+            raise NotTranslatedError("SELECT of nothing")
+        groups = self._group_by(node.group, outputs, scope) if node.group is not None else ""
+        if node.distinct:
+            if any(value.type.is_nested for value in outputs):
+                raise NotTranslatedError("DISTINCT of nested columns")
+            outputs = [replace(value, sql=group_key(value)) for value in outputs]
+        having = self._having(node.having, outputs, scope)
+        ordered = self._order_by(order, outputs, scope, node.distinct)
+        clauses = [
+            f"SELECT {'DISTINCT ' if node.distinct else ''}{_listed(outputs, is_result)}",
+            f"FROM {source.sql}" if source.sql else "",
+            f"WHERE {where}" if where else "",
+            groups,
+            f"HAVING {having}" if having else "",
+            f"ORDER BY {ordered}" if ordered else "",
+        ]
+        return Rows(" ".join(filter(None, clauses)), tuple(outputs))
+
+    def _items(self, items: Sequence[ast.Expression], scope: Scope) -> list[Value]:
+        outputs: list[Value] = []
+        aliases: dict[str, Value] = {}
+        for item in items:
+            if isinstance(item, ast.Star):
+                outputs += [column.value(column.name) for column in scope.star(item.qualifier)]
+                continue
+            value = Expressions(replace(scope, aliases=dict(aliases)), self).translate(item)
+            if value.type.kind == "interval":
+                raise NotTranslatedError("an interval as a column")
+            outputs.append(value.settled())
+            if isinstance(item, ast.Alias):
+                aliases.setdefault(item.name.lower(), value.settled())
+        return outputs
+
+    def _group_by(self, group: ast.Grouping, outputs: Sequence[Value], scope: Scope) -> str:
+        if group.all:
+            raise NotTranslatedError("GROUP BY ALL")
+        keys = []
+        for node in group.expressions:
+            value = self._grouped_value(node, outputs, scope)
+            if value.type.is_nested:
+                raise NotTranslatedError(f"GROUP BY of {value.type}")
+            if value.is_literal:
+                raise NotTranslatedError("GROUP BY of a constant")
+            keys.append(value.settled().sql)
+        if group.sets is None:
+            return f"GROUP BY {', '.join(keys)}"
+        if len(set(keys)) < len(keys):
+            raise NotTranslatedError("grouping sets with the same expression twice")
+        sets = ", ".join(f"({', '.join(keys[place] for place in places)})" for places in group.sets)
+        return f"GROUP BY GROUPING SETS ({sets})"
+
+    def _grouped_value(self, node: ast.Expression, outputs: Sequence[Value], scope: Scope) -> Value:
+        if isinstance(node, ast.Literal) and node.type == "int":
+            place = self._output_place(node, outputs)
+            assert place is not None
+            return outputs[place]
+        aliases = {value.name.lower(): value for value in outputs}
+        value = Expressions(replace(scope, aliases=aliases), self).translate(node)
+        if value.type.is_fraction and not any(column.sql == value.sql for column in scope.columns):
+            raise NotTranslatedError("GROUP BY of a floating-point expression")
+        return value
+
+    def _having(self, node: ast.Expression | None, outputs: Sequence[Value], scope: Scope) -> str:
+        if node is None:
+            return ""
+        names = {value.name.lower(): value for value in outputs}
+        return Expressions(replace(scope, outputs=names), self).boolean(node, "HAVING").sql
+
+    def _order_by(self, keys: Sequence[ast.SortKey], outputs: Sequence[Value], scope: Scope, is_distinct: bool) -> str:
+        names = {value.name.lower(): value for value in outputs}
+        sorted_by = []
+        for key in keys:
+            place = self._output_place(key.expression, outputs)
+            if place is None:
+                value = Expressions(replace(scope, outputs=names), self).translate(key.expression).settled()
+                place = next((n for n, output in enumerate(outputs) if output.sql == value.sql), None)
+                _check_sortable(value)
+                if value.is_literal:
+                    continue
+                if place is None and is_distinct:
+                    raise NotTranslatedError("ORDER BY of an expression behind DISTINCT")
+            else:
+                _check_sortable(outputs[place])
+            sorted_by.append(sort_key(str(place + 1) if place is not None else value.sql, key))
+        return ", ".join(sorted_by)
+
+    def _with_generator(
+        self, node: ast.Select, source: From, parent: Scope | None
+    ) -> tuple[From, Sequence[ast.Expression]]:
+        """`SELECT explode(…)` as a lateral join."""
+        items = list(node.items)
+        for place, item in enumerate(items):
+            call = item.operand if isinstance(item, ast.Alias) else item
+            if not isinstance(call, ast.Call) or call.name not in GENERATORS:
+                continue
+            if node.group is not None or any(_is_generator(other) for other in items[place + 1 :]):
+                raise NotTranslatedError(f"{call.name} in this place")
+            base = source if source.sql else From(f"(SELECT 1) AS {self._alias()}", ())
+            names = (item.name,) if isinstance(item, ast.Alias) else ()
+            joined = self._lateral(base, call, call.name.endswith("_outer"), "", names, parent)
+            own = joined.columns[len(base.columns) :]
+            marked = tuple(replace(column, qualifier=(f"generated {place}",)) for column in own)
+            items[place] = ast.Star((f"generated {place}",))
+            # A star beside it does not list the generated columns.
+            items = [
+                ast.Star((f"all {place}",)) if isinstance(other, ast.Star) and not other.qualifier else other
+                for other in items
+            ]
+            if any(isinstance(other, ast.Star) and other.qualifier == (f"all {place}",) for other in items):
+                raise NotTranslatedError("* beside explode")
+            return From(joined.sql, (*base.columns, *marked)), items
+        return source, items
+
+    # ---- FROM ----------------------------------------------------------------------------------------------------
+
+    def _from(self, relation: ast.Relation, parent: Scope | None, left: From | None = None) -> From:
+        """Translate a relation; `left` is what a LATERAL one may refer to."""
+        match relation:
+            case ast.Table():
+                return self._table(relation)
+            case ast.Derived():
+                around = Scope(left.columns, parent) if left is not None and relation.lateral else parent
+                rows = self._query(relation.query, around)
+                qualifier = (relation.alias,) if relation.alias else ()
+                source = rows.source(self._alias(), qualifier, relation.columns)
+                return From(f"LATERAL {source.sql}", source.columns) if relation.lateral else source
+            case ast.Values():
+                return self._values(relation)
+            case ast.Join():
+                return self._join(relation, parent)
+            case ast.LateralView():
+                base = self._from(relation.source, parent)
+                return self._lateral(base, relation.call, relation.outer, relation.alias, relation.columns, parent)
+            case ast.TableFunction():
+                return self._table_function(relation)
+        raise NotTranslatedError("PIVOT")
+
+    def _table(self, table: ast.Table) -> From:
+        alias = self._alias()
+        if len(table.parts) == 1:
+            for ctes in reversed(self._ctes):
+                if table.parts[0].lower() in ctes:
+                    name, rows = ctes[table.parts[0].lower()]
+                    source = rows.source(alias, (table.alias or table.parts[0],), table.columns)
+                    return From(f"{name} AS {alias}", source.columns)
+        known = self.tables.get(table.start)
+        if known is None:
+            raise NotTranslatedError(f"the table {'.'.join(table.parts)}")
+        names = table.columns or [column.name for column in known.columns]
+        if len(names) != len(known.columns):
+            raise NotTranslatedError("a list of names that does not fit the columns")
+        qualifier = (table.alias,) if table.alias else known.qualifier
+        columns = tuple(
+            Column(qualifier, name, f"{alias}.{quoted(column.name)}", _type_or_none(column.type))
+            for name, column in zip(names, known.columns, strict=True)
+        )
+        return From(f"{quoted(known.view)} AS {alias}", columns)
+
+    def _values(self, values: ast.Values) -> From:
+        expressions = Expressions(Scope(), self)
+        rows = [[expressions.translate(item) for item in row] for row in values.rows]
+        if len({len(row) for row in rows}) != 1:
+            raise NotTranslatedError("VALUES with rows of different lengths")
+        kinds: list[Type] = []
+        for column in zip(*rows, strict=True):
+            kind = reduce(lambda left, right: left and common_type(left, right), (value.type for value in column))
+            if kind is None or kind.kind in ("void", "interval"):
+                raise NotTranslatedError("VALUES without a common type")
+            kinds.append(kind)
+        listed = ", ".join(
+            f"({', '.join(coerce(value, kind).sql for value, kind in zip(row, kinds, strict=True))})" for row in rows
+        )
+        names = values.columns or [f"col{number}" for number in range(1, len(kinds) + 1)]
+        if len(names) != len(kinds):
+            raise NotTranslatedError("a list of names that does not fit the columns")
+        alias = self._alias()
+        qualifier = (values.alias,) if values.alias else ()
+        columns = tuple(
+            Column(qualifier, name, f"{alias}.c{number}", kind)
+            for number, (name, kind) in enumerate(zip(names, kinds, strict=True), start=1)
+        )
+        own = ", ".join(f"c{number}" for number in range(1, len(kinds) + 1))
+        return From(f"(VALUES {listed}) AS {alias}({own})", columns)
+
+    def _table_function(self, node: ast.TableFunction) -> From:
+        call = node.call
+        if call.name != "range":
+            base = From(f"(SELECT 1) AS {self._alias()}", ())
+            return self._lateral(base, call, False, node.alias, node.columns, None)
+        expressions = Expressions(Scope(), self)
+        numbers = [literal_int(expressions.translate(argument), "range") for argument in call.arguments]
+        if not 1 <= len(numbers) <= 3 or (len(numbers) == 3 and numbers[2] == 0):
+            raise NotTranslatedError("range with these arguments")
+        alias = self._alias()
+        qualifier = (node.alias,) if node.alias else ()
+        name = node.columns[0] if node.columns else "id"
+        listed = ", ".join(str(number) for number in numbers)
+        column = Column(qualifier, name, f"{alias}.c1", Type("bigint"))
+        return From(f"range({listed}) AS {alias}(c1)", (column,))
+
+    def _lateral(  # noqa: PLR0913 - the parts of LATERAL VIEW
+        self,
+        base: From,
+        call: ast.Call,
+        outer: bool,
+        table: str,
+        names: Sequence[str],
+        parent: Scope | None,
+    ) -> From:
+        generator = GENERATORS.get(call.name)
+        if generator is None:
+            raise NotTranslatedError(f"the table function {call.name}")
+        expressions = Expressions(Scope(base.columns, parent), self)
+        generated: Generated = generator([expressions.translate(argument) for argument in call.arguments])
+        outer = outer or call.name.endswith("_outer")
+        if names and len(names) != len(generated.columns):
+            raise NotTranslatedError(f"names for the columns of {call.name}")
+        alias = self._alias()
+        shown = names or [name for name, _ in generated.columns]
+        qualifier = (table,) if table else ()
+        columns = tuple(
+            Column(qualifier, name, f"{alias}.c{number}", kind)
+            for number, (name, (_, kind)) in enumerate(zip(shown, generated.columns, strict=True), start=1)
+        )
+        join = "LEFT JOIN" if outer else "JOIN"
+        return From(f"{base.sql} {join} LATERAL ({generated.sql}) AS {alias} ON TRUE", (*base.columns, *columns))
+
+    # ---- joins ---------------------------------------------------------------------------------------------------
+
+    def _join(self, node: ast.Join, parent: Scope | None) -> From:
+        left = self._from(node.left, parent)
+        right = self._from(node.right, parent, left)
+        sql = right.sql if not isinstance(node.right, ast.Join | ast.LateralView) else f"({right.sql})"
+        using = node.using
+        if node.natural:
+            theirs = {column.name.lower() for column in right.columns if not column.is_hidden}
+            using = tuple(c.name for c in left.columns if not c.is_hidden and c.name.lower() in theirs)
+        condition, columns = "", (*left.columns, *right.columns)
+        if using:
+            condition, columns = self._using(node, left, right, using)
+        elif node.on is not None:
+            condition = Expressions(Scope(columns, parent), self).boolean(node.on, "ON").sql
+        if node.kind in ("semi", "anti"):
+            columns = left.columns
+        is_cross = not condition and node.kind in ("inner", "cross")
+        if not is_cross and not condition:
+            condition = "TRUE"
+        join = "CROSS JOIN" if is_cross else f"{'INNER' if node.kind == 'cross' else node.kind.upper()} JOIN"
+        return From(f"{left.sql} {join} {sql}{f' ON {condition}' if condition else ''}", tuple(columns))
+
+    def _using(self, node: ast.Join, left: From, right: From, names: Sequence[str]) -> tuple[str, tuple[Column, ...]]:
+        conditions, keys, hidden = [], [], []
+        for name in names:
+            pair = [_visible(side.columns, name) for side in (left, right)]
+            values = [column.value(column.name) for column in pair]
+            conditions.append(operators.comparison("=", *values).sql)
+            if node.kind == "full":
+                first, second = operators.unified(values)
+                merged = f"coalesce({first.settled().sql}, {second.settled().sql})"
+                keys.append(Column((), pair[0].name, merged, first.type))
+                hidden += [replace(column, is_hidden=True) for column in pair]
+            else:
+                kept, other = (pair[1], pair[0]) if node.kind == "right" else pair
+                keys.append(kept)
+                hidden.append(replace(other, is_hidden=True))
+        chosen = {column.sql for column in (*keys, *hidden)}
+        rest = [column for column in (*left.columns, *right.columns) if column.sql not in chosen]
+        return " AND ".join(conditions), (*keys, *rest, *hidden)
+
+
+def _visible(columns: Sequence[Column], name: str) -> Column:
+    matching = [column for column in columns if column.name.lower() == name.lower() and not column.is_hidden]
+    if len(matching) != 1:
+        raise NotTranslatedError(f"USING ({name})")
+    return matching[0]
+
+
+def _listed(values: Sequence[Value], is_result: bool) -> str:
+    if is_result and not all(value.name for value in values):
+        raise NotTranslatedError("a column without a name")
+    names = [quoted(value.name) if is_result else f"c{number}" for number, value in enumerate(values, start=1)]
+    return ", ".join(f"{_written(value)} AS {name}" for value, name in zip(values, names, strict=True))
+
+
+def _written(value: Value) -> str:
+    # NULL alone has no type; Spark's `void` is shown as such, and DuckDB holds it as an INTEGER.
+    return f"CAST(NULL AS {INT.duckdb})" if value.type.kind == "void" else value.settled().sql
+
+
+def _is_generator(item: ast.Expression) -> bool:
+    call = item.operand if isinstance(item, ast.Alias) else item
+    return isinstance(call, ast.Call) and call.name in GENERATORS
+
+
+def _check_sortable(value: Value) -> None:
+    if value.type.is_nested:
+        raise NotTranslatedError(f"ORDER BY of {value.type}")
+
+
+def _type_or_none(text: str) -> Type | None:
+    try:
+        return parse_type(text)
+    except NotTranslatedError:
+        return None
+
+
+def _normalized_keys(scope: Scope, group: ast.Grouping | None) -> Scope:
+    """Columns of floating-point numbers that are grouped by, with one zero instead of two."""
+    if group is None:
+        return scope
+    grouped = set()
+    for node in group.expressions:
+        if isinstance(node, ast.Name):
+            column = scope._column(node.parts)
+            if column is not None and column.type.is_fraction:
+                grouped.add(column.sql)
+    if not grouped:
+        return scope
+    columns = tuple(
+        replace(column, sql=f"({column.sql} + 0)") if column.sql in grouped else column for column in scope.columns
+    )
+    return replace(scope, columns=columns)

@@ -1,0 +1,130 @@
+"""Which names an expression may use, and what each refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lakehouse.core.quoting import text as quoted_text
+from lakehouse.query.sql import ast
+from lakehouse.query.translate.types import NotTranslatedError, Type
+from lakehouse.query.translate.values import Value
+
+
+class UnknownColumnError(Exception):
+    """A name that no table in the query has."""
+
+    def __init__(self, name: ast.Name, candidates: Sequence[str]) -> None:
+        super().__init__(".".join(name.parts))
+        self.name, self.candidates = name, candidates
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table in FROM."""
+
+    qualifier: tuple[str, ...]
+    name: str
+    sql: str
+    type: Type | None
+    """None if DuckDB has no type with the same values."""
+    is_hidden: bool = False
+    """Only a qualified name reaches it: the second column of a join with USING."""
+
+    def value(self, name: str) -> Value:
+        if self.type is None:
+            raise NotTranslatedError(f"the type of the column {self.name}")
+        return Value(self.sql, self.type, name)
+
+    def matches(self, qualifier: Sequence[str], name: str) -> bool:
+        if self.name.lower() != name.lower() or (self.is_hidden and not qualifier):
+            return False
+        own = [part.lower() for part in self.qualifier]
+        return not qualifier or own[-len(qualifier) :] == [part.lower() for part in qualifier]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns in FROM, the names that expressions of the same query define, and the scope around a subquery."""
+
+    columns: tuple[Column, ...] = ()
+    parent: Scope | None = None
+    lambdas: Mapping[str, Value] = field(default_factory=dict)
+    aliases: Mapping[str, Value] = field(default_factory=dict)
+    """Names that earlier items of SELECT define; a column of the same name comes first."""
+    outputs: Mapping[str, Value] = field(default_factory=dict)
+    """For ORDER BY and HAVING: the columns of the result, which come before those of FROM."""
+    windows: Mapping[str, ast.Window] = field(default_factory=dict)
+
+    def with_lambdas(self, variables: Mapping[str, Value]) -> Scope:
+        return replace(self, lambdas={**self.lambdas, **variables})
+
+    def resolve(self, name: ast.Name) -> Value:
+        """What a name refers to.
+
+        Raises:
+            UnknownColumnError: nothing.
+            NotTranslatedError: it is not certain what Spark would choose.
+        """
+        scope: Scope | None = self
+        while scope is not None:
+            value = scope._own(name)
+            if value is not None:
+                return value
+            scope = scope.parent
+        raise UnknownColumnError(name, self._candidates())
+
+    def _own(self, name: ast.Name) -> Value | None:
+        parts = name.parts
+        variable = self.lambdas.get(parts[0].lower())
+        if variable is not None:
+            return with_fields(variable, parts[1:])
+        output = self.outputs.get(parts[0].lower()) if len(parts) == 1 else None
+        column = self._column(parts)
+        if output is not None and column is not None and output.sql != column.sql:
+            raise NotTranslatedError(f"the name {parts[0]}, which is a column and an alias,")
+        if output is not None or column is not None:
+            return output.named(parts[0]) if output is not None else column
+        alias = self.aliases.get(parts[0].lower())
+        return with_fields(alias.named(parts[0]), parts[1:]) if alias is not None else None
+
+    def _column(self, parts: Sequence[str]) -> Value | None:
+        for split in range(len(parts) - 1, -1, -1):
+            matching = [column for column in self.columns if column.matches(parts[:split], parts[split])]
+            if len({column.sql for column in matching}) > 1:
+                raise NotTranslatedError(f"the name {'.'.join(parts)}, which several tables have,")
+            if matching:
+                return with_fields(matching[0].value(parts[split]), parts[split + 1 :])
+        return None
+
+    def _candidates(self) -> list[str]:
+        return [".".join((*column.qualifier, column.name)) for column in self.columns if not column.is_hidden]
+
+    def star(self, qualifier: Sequence[str]) -> list[Column]:
+        """The columns that `*` or `t.*` stands for."""
+        columns = [column for column in self.columns if not column.is_hidden or qualifier]
+        if not qualifier:
+            return columns
+        wanted = [part.lower() for part in qualifier]
+        chosen = [column for column in columns if [part.lower() for part in column.qualifier][-len(wanted) :] == wanted]
+        if not chosen:
+            raise NotTranslatedError(f"{'.'.join(qualifier)}.*")
+        return chosen
+
+
+def with_fields(value: Value, fields: Iterable[str]) -> Value:
+    """A field within a struct, by its path."""
+    for name in fields:
+        value = struct_field(value, name).named(f"{value.name}.{name}" if value.name else "")
+    return value
+
+
+def struct_field(value: Value, name: str) -> Value:
+    if value.type.kind != "struct":
+        raise NotTranslatedError(f"the field {name} of {value.type}")
+    lower = [known.lower() for known in value.type.names]
+    if name.lower() not in lower:
+        raise NotTranslatedError(f"the field {name}, which the struct does not have,")
+    place = lower.index(name.lower())
+    sql = f"struct_extract({value.sql}, {quoted_text(value.type.names[place])})"
+    return Value(sql, value.type.parts[place], name)

@@ -1,0 +1,106 @@
+"""Translate a statement for DuckDB, or say what sends it to Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from difflib import SequenceMatcher
+from typing import Any
+
+from lakehouse.core.errors import QueryRejectedError
+from lakehouse.core.names import CATALOG
+from lakehouse.core.statement import Statement, TableUse, Translation
+from lakehouse.core.tables import Column, Scan
+from lakehouse.query.sql.ast import ParsedQuery
+from lakehouse.query.translate.queries import Queries, SourceTable
+from lakehouse.query.translate.scope import UnknownColumnError
+from lakehouse.query.translate.types import NotTranslatedError
+
+#: Longer SQL would take DuckDB long to plan.
+_LONGEST = 500_000
+_MOST_SUGGESTIONS = 5
+
+
+def translate(statement: Statement, scans: Mapping[TableUse, Scan], parameters: Mapping[str, Any]) -> Translation:
+    """Translate a query.
+
+    Args:
+        parameters: values of the markers `:name`.
+
+    Raises:
+        NotTranslatedError: it has a part whose answer is not shown to be Spark's.
+        QueryRejectedError: it names a column that no table has.
+    """
+    parsed = statement.tree
+    if not isinstance(parsed, ParsedQuery):
+        raise NotTranslatedError(statement.untranslated or "its syntax")
+    views = {use.start: view_name(use) for use in scans}
+    tables = {
+        use.start: SourceTable(views[use.start], (CATALOG, use.name.namespace, use.name.table), scan.columns)
+        for use, scan in scans.items()
+    }
+    try:
+        queries = Queries(tables, parameters)
+        rows = queries.translate(parsed.query)
+    except UnknownColumnError as exc:
+        raise _unknown_column(exc, statement.text) from exc
+    except RecursionError as exc:
+        raise NotTranslatedError("deep nesting") from exc
+    if len(rows.sql) > _LONGEST:
+        raise NotTranslatedError("the length of the statement")
+    columns = tuple(Column(value.name, str(value.type)) for value in rows.columns)
+    views_by_name = {view_name(use): scan for use, scan in scans.items()}
+    bound = {name: parameters[name] for name in sorted(queries.bound)}
+    return Translation(rows.sql, columns, views_by_name, may_fail(rows.sql), bound)
+
+
+def view_name(use: TableUse) -> str:
+    """The name of a table's view, which no user can write."""
+    return f"{use.name}@{use.as_of}" if use.as_of else str(use.name)
+
+
+def _unknown_column(error: UnknownColumnError, text: str) -> QueryRejectedError:
+    """Spark's message, with the columns that are nearest to the name."""
+    name = ".".join(error.name.parts)
+    last = error.name.parts[-1].lower()
+    nearest = sorted(
+        dict.fromkeys(error.candidates),
+        key=lambda candidate: -SequenceMatcher(None, candidate.rpartition(".")[2].lower(), last).ratio(),
+    )
+    suggestions = ", ".join(candidate.removeprefix(f"{CATALOG}.") for candidate in nearest[:_MOST_SUGGESTIONS])
+    before = text[: error.name.start]
+    return QueryRejectedError(
+        f"A column or function parameter with name {name} cannot be resolved.",
+        f"Did you mean one of these? {suggestions}" if suggestions else "",
+        sql=text,
+        line=before.count("\n") + 1,
+        column=error.name.start - (before.rfind("\n") + 1) + 1,
+    )
+
+
+_PIECES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(?P<call>[A-Za-z_]+)\(|(?P<operator>[-+*/%])")
+#: Functions that give a result for every value.
+_TOTAL = {
+    "count",
+    "min",
+    "max",
+    "coalesce",
+    "nullif",
+    "struct_extract",
+    "starts_with",
+    "ends_with",
+    "contains",
+    "length",
+}
+_TOTAL |= {"isnan", "strlen", "unnest", "row_number", "rank", "dense_rank", "first", "last", "in", "and", "or", "on"}
+
+
+def may_fail(sql: str) -> bool:
+    """Whether DuckDB may fail on some values, after which Spark runs the statement: no row may be handed out before."""
+    for piece in _PIECES.finditer(sql):
+        if piece["operator"] or (piece["call"] and piece["call"].lower() not in _TOTAL):
+            # `count(*)` is the one star that multiplies nothing.
+            if piece["operator"] == "*" and sql[piece.start() - 1 : piece.end() + 1] == "(*)":
+                continue
+            return True
+    return False
