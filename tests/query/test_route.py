@@ -113,7 +113,6 @@ def test_an_unknown_table_names_the_nearest(shop: Lake, sql: str) -> None:
         pytest.param("select id,\n  naem\nfrom shop.orders", 2, 3, id="plain-second-line"),
         pytest.param("select id / 2,\n  naem\nfrom shop.orders", 2, 3, id="translated"),
         pytest.param("select id from shop.orders where where id = 1", 1, 34, id="syntax"),
-        pytest.param("select id from shop.orders where sum(id) > 1", 1, 34, id="an-aggregate-in-where"),
         pytest.param("select " + "id, " * 60 + "naem from shop.orders", 1, 248, id="a-long-line"),
     ],
 )

@@ -21,6 +21,8 @@ from lakehouse.query.sql.tokens import Token, property_names, split_name
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from lakehouse.query.sql.ast import ParsedQuery
+
 _PATH = re.compile(r"[/\\:*?.]")
 _INGEST_HINT = "Bring files in with lake ingest."
 _FUNCTION_HINT = "It could read files, run code or show settings."
@@ -52,6 +54,24 @@ def decide(tree: exp.Expr, text: str, tokens: Sequence[Token], dialect: str, by_
     if isinstance(tree, exp.Drop):
         return _dropped(tree, tokens)
     return _by_class(tree, first, dialect)
+
+
+def check_query(parsed: ParsedQuery) -> None:
+    """Check a query that our own parser has read: its functions and the names of its tables.
+
+    Raises:
+        StatementRefusedError: it is not allowed.
+    """
+    for function in parsed.functions:
+        if policy.REFUSED_FUNCTIONS.fullmatch(function):
+            raise _refused(f"The function {function}", _FUNCTION_HINT)
+    for function in parsed.table_functions:
+        if function not in policy.TABLE_FUNCTIONS:
+            raise _refused(f"The table function {function}", _INGEST_HINT)
+    for table in parsed.tables:
+        for part in table.parts:
+            if _PATH.search(part):
+                raise _refused(f"The name {part!r}, which is a path,", _INGEST_HINT)
 
 
 def _by_class(tree: exp.Expr, first: str, dialect: str) -> str:

@@ -15,7 +15,7 @@ from lakehouse.core.statement import Statement, TableUse, Translation
 from lakehouse.core.tables import Scan
 from lakehouse.query.fallback import with_fallback
 from lakehouse.query.hudi_calls import maintenance_call
-from lakehouse.query.sql.parser import parse, parse_for_spark
+from lakehouse.query.sql.parser import parse
 from lakehouse.query.translate.statement import translate
 from lakehouse.query.translate.types import NotTranslatedError
 from lakehouse.tables.directory import Tables
@@ -101,9 +101,8 @@ class QueryRouter:
             except NotTranslatedError as exc:
                 raise _not_shown(engine.name, str(exc)) from exc
             return engine.run(Query(request, reason, checked.statement, translation=translation))
-        statement = parse_for_spark(checked.statement)
-        scans = resolve_scans(statement, tables, request.as_of) if engine.capabilities.scans else {}
-        return engine.run(Query(request, reason, statement, scans, views=checked.views))
+        scans = resolve_scans(checked.statement, tables, request.as_of) if engine.capabilities.scans else {}
+        return engine.run(Query(request, reason, checked.statement, scans, views=checked.views))
 
     def choose(self, checked: CheckedStatement, tables: Tables) -> tuple[str, str, Translation | None]:
         """The engine for a statement, the reason, and the translation if it is DuckDB."""

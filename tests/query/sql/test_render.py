@@ -6,17 +6,12 @@ import pytest
 
 from lakehouse.core.errors import QueryRejectedError
 from lakehouse.query.sql.parser import parse
-from lakehouse.query.sql.render import for_duckdb, for_spark, map_error_position
+from lakehouse.query.sql.render import for_spark, map_error_position
 
 
 def spark(text: str, *names: str) -> str:
     statement = parse(text)
     return for_spark(statement, {use.start: name for use, name in zip(statement.uses, names, strict=True)})
-
-
-def duckdb(text: str, *names: str) -> str:
-    statement = parse(text)
-    return for_duckdb(statement, {use.start: name for use, name in zip(statement.uses, names, strict=True) if name})
 
 
 @pytest.mark.parametrize(
@@ -35,37 +30,6 @@ def test_spark_gets_the_users_text_with_other_names(text: str, names: list[str],
     statement = parse(text)
     by_place = dict(zip(sorted(use.start for use in statement.uses), names, strict=True))
     assert for_spark(statement, by_place) == expected
-
-
-def test_a_plain_statement_reaches_duckdb_as_it_was_written() -> None:
-    assert duckdb("SELECT  id from  N.t limit 3", "") == "SELECT  id from  N.t limit 3"
-
-
-def test_a_table_at_another_time_keeps_its_own_name_for_columns() -> None:
-    sql = duckdb("select t.a from n.t version as of 5 where t.a = 1", "t_at_0")
-    assert sql == 'SELECT "t"."a" FROM "t_at_0" AS "t" WHERE "t"."a" = 1'
-
-
-def test_an_alias_of_the_users_is_kept() -> None:
-    assert duckdb("select x.a from n.t version as of 5 x", "t_at_0") == 'SELECT "x"."a" FROM "t_at_0" AS "x"'
-
-
-def test_a_table_without_a_namespace_gets_the_default_one() -> None:
-    assert duckdb("select a / 2 from t", "").endswith('FROM "default"."t"')
-
-
-def test_the_catalogs_name_is_taken_away() -> None:
-    assert duckdb("select a from lake.n.t", "") == 'SELECT "a" FROM "n"."t"'
-
-
-def test_a_name_that_duckdb_reserves_is_quoted() -> None:
-    assert duckdb("select end, desc / 1 from n.user", "").endswith('FROM "n"."user"')
-
-
-def test_rendering_does_not_change_the_statement() -> None:
-    statement = parse("select t.a from n.t version as of 5 where t.a = 1")
-    names = {statement.uses[0].start: "t_at_0"}
-    assert for_duckdb(statement, names) == for_duckdb(statement, names)
 
 
 USERS = "select a,\n  naem\nfrom n.t version as of 5"
@@ -96,13 +60,6 @@ def test_a_complaint_about_the_users_own_text_stays() -> None:
 def test_a_complaint_without_a_place_stays() -> None:
     complaint = QueryRejectedError("No.", sql=GIVEN)
     assert map_error_position(complaint, parse(USERS)) is complaint
-
-
-def test_a_word_that_stands_twice_is_pointed_at_in_the_right_place() -> None:
-    statement = parse("select 'naem' as a, naem from n.t version as of 5")
-    given = for_duckdb(statement, {statement.uses[0].start: "t_at_0"})
-    complaint = QueryRejectedError("No column naem.", sql=given, line=1, column=given.rindex("naem") + 1)
-    assert map_error_position(complaint, statement).column == statement.text.rindex("naem") + 1
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from lakehouse.core.result import Explain, Result, Row
 from lakehouse.core.statement import Translation
 from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb.connection import load_extension, open_in_background, preload, take_preloaded
-from lakehouse.engines.duckdb.errors import ONLY_SPARK_HINT, only_spark_answers, stopped, translate
+from lakehouse.engines.duckdb.errors import ONLY_SPARK_HINT, only_spark_answers, stopped, translate, with_position
 from lakehouse.engines.duckdb.explain import explain_query
 from lakehouse.engines.duckdb.files import select_files, select_with_nulls
 from lakehouse.engines.duckdb.types import SPARK_TYPES, duckdb_type
@@ -148,7 +148,8 @@ class DuckDB:
                 report = explain_query(cursor, sql, views.values(), reason, parameters)
             prepared = _prepare(cursor, sql, parameters) if parameters else catalog.prepare(cursor, sql)
         except duckdb.Error as exc:
-            raise to_error(exc, sql) from exc
+            # Whoever wrote the SQL gets the place of a mistake in it; translated SQL has no author.
+            raise to_error(with_position(cursor, sql, exc) if to_error is translate else exc, sql) from exc
         except RuntimeError as exc:
             raise stopped(cursor, exc) from exc
         rows = DuckDBRows(prepared.sql, limit, cursor, catalog, parameters, to_error)
@@ -160,7 +161,8 @@ class DuckDB:
         Raises:
             NeedsSparkError: DuckDB cannot; also while the rows are fetched.
         """
-        views: dict[TableName | str, Scan] = {name: scan for name, scan in translation.views.items()}
+        views: dict[TableName | str, Scan] = {}
+        views.update(translation.views)
         result = self.query(
             translation.sql, views, reason, limit, explain, translation.parameters or None, only_spark_answers
         )

@@ -16,6 +16,19 @@ NEEDS_SPARK = "lakehouse: only Spark answers this"
 _POSITION = re.compile(r"^LINE (\d+): ", re.MULTILINE)
 
 
+def with_position(cursor: duckdb.DuckDBPyConnection, sql: str, exc: Exception) -> Exception:
+    """The same error with the marked line, which DuckDB leaves out when it only binds a query."""
+    import duckdb
+
+    if "LINE " in str(exc):
+        return exc
+    try:
+        cursor.execute(sql)
+    except duckdb.Error as positioned:
+        return positioned
+    return exc
+
+
 def translate(exc: Exception, sql: str) -> EngineError | DiskFullError:
     """The LakeError for an error of DuckDB."""
     import duckdb

@@ -319,8 +319,11 @@ Body: TypeAlias = Select | SetOperation | Values | Query
 class ParsedQuery:
     """A parsed statement, and the tables and functions that it names, in the order of the text."""
 
+    text: str
+    """Without comments."""
     query: Query
     tables: tuple[Table, ...] = ()
     functions: tuple[str, ...] = ()
+    table_functions: tuple[str, ...] = ()
     ctes: tuple[str, ...] = ()
     """The names of all common table expressions."""

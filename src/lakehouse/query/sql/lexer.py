@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 _TOKEN = re.compile(
     r"""
-    (?P<space>\s+|--[^\n]*)
+    (?P<space>\s+|--[^\r\n]*)
   | (?P<comment>/\*)
   | (?P<number>(?:\d+\.?\d*|\.\d+)(?P<exponent>[eE][+-]?\d+)?(?P<suffix>[lL]|[sS]|[yY]|[dD]|[fF]|[bB][dD])?(?![A-Za-z0-9_]))
   | (?P<raw>[rR](?:'[^']*'|"[^"]*"))
@@ -56,6 +56,19 @@ def tokenize(text: str) -> list[Token]:
         elif not match["space"]:
             tokens.append(_token(match))
     return [*tokens, Token("end", "", len(text), len(text))]
+
+
+def without_comments(text: str, tokens: list[Token]) -> str:
+    """The text with spaces in place of comments, so that Spark sees exactly the tokens that were parsed.
+
+    Spark continues a comment behind a backslash at the end of its line, for example, and this lexer does not.
+    """
+    parts, position = [], 0
+    for token in (token for token in tokens if token.text != ";" or token.kind != "sign"):
+        parts.append(re.sub(r"[^\r\n]", " ", text[position : token.start]))
+        parts.append(text[token.start : token.end])
+        position = token.end
+    return "".join(parts)
 
 
 def _token(match: re.Match[str]) -> Token:

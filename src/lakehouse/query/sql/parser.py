@@ -11,10 +11,9 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
-from lakehouse.core.errors import QueryRejectedError
 from lakehouse.core.names import CATALOG, TableName
 from lakehouse.core.statement import Statement, TableUse
-from lakehouse.query.sql.ast import ParsedQuery, Table
+from lakehouse.query.sql.ast import Table
 from lakehouse.query.sql.errors import no_statement
 from lakehouse.query.sql.lexer import NotParsedError
 from lakehouse.query.sql.select_parser import parse_query
@@ -55,34 +54,15 @@ def parse(text: str, local: Collection[str] = (), dialect: str = "spark", by_ing
     return replace(parse_with_sqlglot(text, local, by_ingest=by_ingest), untranslated=untranslated)
 
 
-def parse_for_spark(statement: Statement) -> Statement:
-    """The same query, checked by the guard and with sqlglot's tree, for an engine that gets the user's text.
-
-    Raises:
-        StatementRefusedError: the guard refuses it.
-        QueryRejectedError: sqlglot does not read the same tables in it, for which rights were checked.
-    """
-    if not isinstance(statement.tree, ParsedQuery):
-        return statement
-    from lakehouse.query.sql.parsed import parse_with_sqlglot
-
-    parsed = parse_with_sqlglot(statement.text)
-    if parsed.kind != statement.kind or {use.name for use in parsed.uses} != {use.name for use in statement.uses}:
-        raise QueryRejectedError("The statement cannot be read with certainty.", "Write it in another way.")
-    return parsed
-
-
 def _parse_query(text: str) -> Statement:
-    """A query whose functions all have a rule, so that the guard has nothing to refuse in it."""
-    from lakehouse.query.translate.functions import is_known
+    """A query, on which the guard has decided."""
+    from lakehouse.query.guard import check_query
 
     parsed = parse_query(text)
-    for function in parsed.functions:
-        if not is_known(function):
-            raise NotParsedError(f"the function {function}")
+    check_query(parsed)
     ctes = {name.lower() for name in parsed.ctes}
     uses = tuple(_use(table) for table in parsed.tables if len(table.parts) > 1 or table.parts[0].lower() not in ctes)
-    return Statement(text, "read", uses, tree=parsed)
+    return Statement(parsed.text.rstrip(), "read", uses, tree=parsed)
 
 
 def _use(table: Table) -> TableUse:

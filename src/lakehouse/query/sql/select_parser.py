@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from lakehouse.query.sql import ast
-from lakehouse.query.sql.lexer import NotParsedError, Token, tokenize
+from lakehouse.query.sql.lexer import NotParsedError, Token, tokenize, without_comments
 
 T = TypeVar("T")
 
@@ -40,13 +40,21 @@ def parse_query(text: str) -> ast.ParsedQuery:
     Raises:
         NotParsedError: it is none, or has syntax that is not covered.
     """
-    parser = _Parser(tokenize(text))
+    tokens = tokenize(text)
+    parser = _Parser(tokens)
     query = parser.query()
     while parser.accept(";"):
         pass
     if parser.token.kind != "end":
         raise NotParsedError(f"unexpected {parser.token.text!r}")
-    return ast.ParsedQuery(query, tuple(parser.tables), tuple(parser.functions), tuple(parser.ctes))
+    return ast.ParsedQuery(
+        without_comments(text, tokens),
+        query,
+        tuple(parser.tables),
+        tuple(parser.functions),
+        tuple(parser.table_functions),
+        tuple(parser.ctes),
+    )
 
 
 class _Parser:
@@ -54,6 +62,7 @@ class _Parser:
         self._tokens, self._position, self._depth = tokens, 0, 0
         self.tables: list[ast.Table] = []
         self.functions: list[str] = []
+        self.table_functions: list[str] = []
         self.ctes: list[str] = []
 
     # ---- tokens --------------------------------------------------------------------------------------------------
@@ -328,7 +337,7 @@ class _Parser:
         return self._ahead(ahead).kind == "word" and self._ahead(ahead).text in ("select", "with", "values")
 
     def _table_function(self, name: str) -> ast.Relation:
-        self.functions.append(name.lower())
+        self.table_functions.append(name.lower())
         arguments = self._in_parentheses(self.expression)
         alias, columns = self._table_alias()
         return ast.TableFunction(ast.Call(name.lower(), arguments), alias, columns)
@@ -701,7 +710,7 @@ class _Parser:
         if self._ahead().text != "(" or self._ahead(3).text != "from":
             return None
         self._position += 2
-        unit = self._advance().text
+        unit = self._advance().written
         self._expect("from")
         operand = self.expression()
         self._expect(")")
@@ -721,7 +730,8 @@ class _Parser:
         return None
 
     def _substring_from(self) -> ast.Expression | None:
-        place, name = self._position, self._advance().text
+        place = self._position
+        self._advance()
         if self.accept("("):
             arguments = [self.expression()]
             if self.accept("from"):
@@ -729,7 +739,7 @@ class _Parser:
                 if self.accept("for"):
                     arguments.append(self.expression())
                 self._expect(")")
-                return ast.Call(name, tuple(arguments))
+                return ast.Call("substring", tuple(arguments))
         self._position = place
         return None
 
@@ -786,8 +796,6 @@ class _Parser:
         if self._ahead().kind != "string":
             return None
         kind = {"timestamp_ltz": "timestamp", "x": "binary"}.get(self.token.text, self.token.text)
-        if kind == "binary" and self._ahead().start != self.token.end:
-            return None
         self._advance()
         text = self._advance().text
         return ast.Literal(kind, bytes.fromhex(text.zfill(len(text) + len(text) % 2)) if kind == "binary" else text)

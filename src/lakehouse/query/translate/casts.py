@@ -14,6 +14,7 @@ from lakehouse.query.translate.types import (
     TIMESTAMP_NTZ,
     NotTranslatedError,
     Type,
+    decimal,
 )
 from lakehouse.query.translate.values import needs_spark
 
@@ -174,8 +175,13 @@ def _fraction_to_text(given: Type, _to: Type) -> str:
     )
 
 
-def _decimal_to_text(given: Type, _to: Type) -> str:
+def _decimal_to_text(given: Type, to: Type) -> str:
     """Spark writes an exponent from the seventh zero behind the point on."""
+    if given.scale == given.precision:  # DuckDB leaves out the zero before the point
+        if given.precision == 38:
+            raise NotTranslatedError(f"a cast of {given} to string")
+        given = decimal(given.precision + 1, given.scale)
+        return _decimal_to_text(given, to).replace("{0}", f"CAST({{0}} AS {given.duckdb})")
     if given.scale <= 6:
         return "CAST({0} AS VARCHAR)"
     return (

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from lakehouse.query.sql import ast
 from lakehouse.query.translate import operators
 from lakehouse.query.translate.casts import cast_sql
+from lakehouse.query.translate.functions import RULES, SPECIAL
 from lakehouse.query.translate.literals import literal_value
 from lakehouse.query.translate.operators import shown
-from lakehouse.query.translate.rules import Rule, apply, coerce, fill, result_type
-from lakehouse.query.translate.scope import Scope, struct_field
+from lakehouse.query.translate.rules import Rule, apply, coerce, fill, result_type, shown_call
+from lakehouse.query.translate.scope import Scope, Subqueries, struct_field
 from lakehouse.query.translate.types import BOOLEAN, NotTranslatedError, Type, compared_type, parse_type
 from lakehouse.query.translate.values import Value, literal_int
 
 _COMPARISONS = {"=", "!=", "<", "<=", ">", ">=", "<=>"}
-
-
-class Subqueries(Protocol):
-    """Translates queries within expressions."""
-
-    def columns_of(self, query: ast.Query, scope: Scope) -> tuple[str, Sequence[Value]]:
-        """The SQL of a query, and its columns."""
-
-    def parameter(self, name: str) -> Value:
-        """The value of a marker `:name`."""
 
 
 class Expressions:
@@ -148,7 +139,7 @@ class Expressions:
         values = [self.translate(result) for _, result in node.branches]
         if node.otherwise is not None:
             values.append(self.translate(node.otherwise))
-        return case(conditions, values)
+        return operators.case(conditions, values)
 
     def _cast(self, node: ast.Cast) -> Value:
         operand = self.translate(node.operand)
@@ -212,8 +203,6 @@ class Expressions:
     # ---- functions -----------------------------------------------------------------------------------------------
 
     def _call(self, node: ast.Call) -> Value:
-        from lakehouse.query.translate.functions import RULES, SPECIAL
-
         name = node.name + (" ignore nulls" if node.ignore_nulls else "")
         special = SPECIAL.get(name)
         if special is not None:
@@ -227,23 +216,19 @@ class Expressions:
 
     def call_rules(self, function: str, values: Sequence[Value]) -> Value:
         """Call a scalar function by its rules."""
-        from lakehouse.query.translate.functions import RULES
-
         rule, arguments = apply(RULES[function], values)
-        name = shown(f"{rule.shown or function}({', '.join(['{}'] * len(values))})", *values)
+        name = shown_call(rule, values)
         return Value(fill(rule, arguments), result_type(rule, arguments), name, is_stored_otherwise=rule.stored)
 
     def call_aggregate(self, node: ast.Call, rules: Sequence[Rule], values: Sequence[Value]) -> Value:
         """Call a function that may have DISTINCT, FILTER and OVER."""
         rule, arguments = apply(rules, values)
         is_plain = not (node.distinct or node.where or node.over)
-        if (rule.kind == "scalar" and not is_plain) or (rule.kind == "window") != (
-            node.over is not None and rule.kind != "aggregate"
-        ):
+        is_window = rule.kind.startswith("window")
+        if (rule.kind == "scalar" and not is_plain) or (is_window and node.over is None):
             raise NotTranslatedError(f"{node.name} in this place")
-        shown_name = rule.shown or rule.function.removesuffix(" ignore nulls")
         distinct = "DISTINCT " if node.distinct else ""
-        name = shown(f"{shown_name}({distinct}{', '.join(['{}'] * len(values))})", *values)
+        name = shown_call(rule, values, distinct)
         tail, name = self.tail(node, name, rule.kind)
         sql = fill(rule, arguments, distinct, tail)
         return Value(sql, result_type(rule, arguments), name, is_stored_otherwise=rule.stored)
@@ -290,10 +275,10 @@ class Expressions:
 
     def _frame(self, window: ast.Window, kind: str) -> tuple[str, str]:
         """The frame for DuckDB, and as Spark shows it, also where none is written."""
-        if kind == "window":
-            if window.frame is not None:
+        if kind.startswith("window"):
+            if window.frame is not None or not window.order_by:
                 raise NotTranslatedError("a frame of a ranking function")
-            return "", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+            return "", f"{'RANGE' if kind == 'window range' else 'ROWS'} BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         if window.frame is None:
             if window.order_by:
                 return "", "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
@@ -315,25 +300,6 @@ class Expressions:
         if number < 0:
             raise NotTranslatedError("a frame with a negative offset")
         return f"{number} {direction.upper()}"
-
-
-def case(conditions: Sequence[Value], values: Sequence[Value]) -> Value:
-    """CASE with its branches in one type."""
-    branches = operators.unified(values)
-    if branches[0].type.kind == "void":
-        raise NotTranslatedError("CASE of NULLs")
-    if any(branch.is_stored_otherwise and branch.type.kind != "decimal" for branch in branches):
-        branches = [branch.settled() for branch in branches]
-    pairs = list(zip(conditions, branches, strict=False))
-    sql = " ".join(f"WHEN {condition.sql} THEN {branch.sql}" for condition, branch in pairs)
-    name = " ".join(f"WHEN {condition.name} THEN {branch.name}" for condition, branch in pairs)
-    is_named = all(value.name for value in (*conditions, *values))
-    if len(branches) > len(conditions):
-        sql, name = f"{sql} ELSE {branches[-1].sql}", f"{name} ELSE {branches[-1].name}"
-    stored = any(branch.is_stored_otherwise for branch in branches)
-    return Value(
-        f"CASE {sql} END", branches[0].type, f"CASE {name} END" if is_named else "", is_stored_otherwise=stored
-    )
 
 
 def sort_key(sql: str, key: ast.SortKey) -> str:

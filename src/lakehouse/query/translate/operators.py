@@ -201,6 +201,8 @@ def concatenated(values: Sequence[Value]) -> Value:
         )
     if any(value.type.kind in ("binary", "array", "map", "struct") for value in values):
         raise NotTranslatedError("concat of " + ", ".join(str(value.type) for value in values))
+    if any(value.type.kind == "void" for value in values):
+        return Value("CAST(NULL AS VARCHAR)", STRING, names)
     texts = [coerce(value, STRING).sql for value in values]
     return Value(f"({' || '.join(texts)})", STRING, names)
 
@@ -220,6 +222,10 @@ def _common(left: Type, right: Type) -> Type:
 
 
 def comparison(operator: str, left: Value, right: Value) -> Value:
+    if {_is_decimal_literal(left), _is_decimal_literal(right)} == {True, False} and (
+        left.type.is_integer or right.type.is_integer
+    ):
+        left = left.named("")  # Spark compares with the next integer, and shows that
     left, right = comparable(left, right)
     match operator:
         case "!=":
@@ -229,6 +235,10 @@ def comparison(operator: str, left: Value, right: Value) -> Value:
     return Value(f"({left.sql} {operator} {right.sql})", BOOLEAN, shown(f"({{}} {operator} {{}})", left, right))
 
 
+def _is_decimal_literal(value: Value) -> bool:
+    return value.is_literal and value.type.kind == "decimal"
+
+
 def comparable(left: Value, right: Value) -> tuple[Value, Value]:
     """Two values in the type in which Spark compares them."""
     if left.type.kind == "decimal" and right.type.is_integer:
@@ -236,7 +246,9 @@ def comparable(left: Value, right: Value) -> tuple[Value, Value]:
     elif right.type.kind == "decimal" and left.type.is_integer:
         left = _as_decimal(left, right)
     common = compared_type(left.type, right.type)
-    if common is None or common.is_nested or common.kind in ("interval", "void"):
+    if common is not None and common.kind == "void":
+        common = BOOLEAN
+    if common is None or common.is_nested or common.kind == "interval":
         raise NotTranslatedError(f"a comparison of {left.type} with {right.type}")
     if common.kind == "decimal":
         # DuckDB compares decimals of any two types exactly; a literal gets the other's type, to skip files by it.
@@ -273,6 +285,25 @@ def unified(values: Sequence[Value]) -> list[Value]:
     """Values in the type that they have in common, as branches of CASE."""
     common = reduce(_common, (value.type for value in values[1:]), values[0].type)
     return [_widened(value, common) for value in values]
+
+
+def case(conditions: Sequence[Value], values: Sequence[Value]) -> Value:
+    """CASE with its branches in one type."""
+    branches = unified(values)
+    if branches[0].type.kind == "void":
+        raise NotTranslatedError("CASE of NULLs")
+    if any(branch.is_stored_otherwise and branch.type.kind != "decimal" for branch in branches):
+        branches = [branch.settled() for branch in branches]
+    pairs = list(zip(conditions, branches, strict=False))
+    sql = " ".join(f"WHEN {condition.sql} THEN {branch.sql}" for condition, branch in pairs)
+    name = " ".join(f"WHEN {condition.name} THEN {branch.name}" for condition, branch in pairs)
+    is_named = all(value.name for value in (*conditions, *values))
+    if len(branches) > len(conditions):
+        sql, name = f"{sql} ELSE {branches[-1].sql}", f"{name} ELSE {branches[-1].name}"
+    stored = any(branch.is_stored_otherwise for branch in branches)
+    return Value(
+        f"CASE {sql} END", branches[0].type, f"CASE {name} END" if is_named else "", is_stored_otherwise=stored
+    )
 
 
 def _widened(value: Value, to: Type) -> Value:

@@ -17,6 +17,7 @@ from lakehouse.core.tables import Column as TableColumn
 from lakehouse.query.sql import ast
 from lakehouse.query.translate import operators
 from lakehouse.query.translate.expressions import Expressions, group_key, sort_key
+from lakehouse.query.translate.functions.basics import CAST_FUNCTIONS
 from lakehouse.query.translate.generators import GENERATORS, Generated
 from lakehouse.query.translate.rules import coerce
 from lakehouse.query.translate.scope import Column, Scope
@@ -256,7 +257,7 @@ class Queries:
             value = Expressions(replace(scope, aliases=dict(aliases)), self).translate(item)
             if value.type.kind == "interval":
                 raise NotTranslatedError("an interval as a column")
-            outputs.append(value.settled())
+            outputs.append(value.settled().named(_item_name(item, value)))
             if isinstance(item, ast.Alias):
                 aliases.setdefault(item.name.lower(), value.settled())
         return outputs
@@ -515,6 +516,15 @@ def _listed(values: Sequence[Value], is_result: bool) -> str:
 def _written(value: Value) -> str:
     # NULL alone has no type; Spark's `void` is shown as such, and DuckDB holds it as an INTEGER.
     return f"CAST(NULL AS {INT.duckdb})" if value.type.kind == "void" else value.settled().sql
+
+
+def _item_name(item: ast.Expression, value: Value) -> str:
+    """The name of a column. A cast keeps the name of its column, and a field of a struct has its own."""
+    if isinstance(item, ast.Cast):
+        item = item.operand
+    elif isinstance(item, ast.Call) and item.name in CAST_FUNCTIONS:
+        item = item.arguments[0]
+    return item.parts[-1] if isinstance(item, ast.Name) else value.name
 
 
 def _is_generator(item: ast.Expression) -> bool:

@@ -48,7 +48,7 @@ class Rule:
     stored: bool = False
     """DuckDB holds the result in a wider type with the same values."""
     shown: str = ""
-    """The name that Spark shows, if it is not that of the function."""
+    """The name that Spark shows, if it is not that of the function; the whole text, if it has `{0}` in it."""
 
     def patterns(self, count: int) -> tuple[str, ...] | None:
         """The patterns for a number of arguments; None if the function takes another number."""
@@ -57,6 +57,17 @@ class Rule:
             last = patterns[-1].removesuffix("...")
             patterns = (*patterns[:-1], *[last] * max(count - len(patterns) + 1, 0))
         return patterns if len(patterns) == count else None
+
+
+def shown_call(rule: Rule, values: Sequence[Value], distinct: str = "") -> str:
+    """The name of a call in Spark; empty if that of an argument is not known."""
+    names = [value.name for value in values]
+    if not all(names):
+        return ""
+    if "{" in rule.shown:
+        return rule.shown.format(*names)
+    function = rule.shown or rule.function.removesuffix(" ignore nulls")
+    return f"{function}({distinct}{', '.join(names)})"
 
 
 def apply(rules: Sequence[Rule], values: Sequence[Value]) -> tuple[Rule, list[Value]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from lakehouse.core.quoting import text as quoted_text
 from lakehouse.query.sql import ast
@@ -128,3 +129,39 @@ def struct_field(value: Value, name: str) -> Value:
     place = lower.index(name.lower())
     sql = f"struct_extract({value.sql}, {quoted_text(value.type.names[place])})"
     return Value(sql, value.type.parts[place], name)
+
+
+class Subqueries(Protocol):
+    """Translates what expressions refer to outside of their scope: queries within them, and parameters."""
+
+    def columns_of(self, query: ast.Query, scope: Scope) -> tuple[str, Sequence[Value]]:
+        """The SQL of a query, and its columns."""
+
+    def parameter(self, name: str) -> Value:
+        """The value of a marker `:name`."""
+
+
+class ExpressionTranslator(Protocol):
+    """What the translation of a function with a syntax of its own may ask for."""
+
+    @property
+    def scope(self) -> Scope: ...
+
+    def within(self, scope: Scope) -> ExpressionTranslator:
+        """The same translator with other names, as in the body of a lambda function."""
+
+    def translate(self, node: ast.Expression) -> Value:
+        """Translate an expression."""
+
+    def boolean(self, node: ast.Expression, what: str) -> Value:
+        """Translate a condition."""
+
+    def call_rules(self, function: str, values: Sequence[Value]) -> Value:
+        """Call a scalar function by its rules."""
+
+    def tail(self, node: ast.Call, name: str, kind: str) -> tuple[str, str]:
+        """FILTER and OVER of a call as SQL, and its name with them."""
+
+
+#: Translates a call whose arguments' types are not enough: lambdas, syntax of its own, several aggregates.
+Special = Callable[[ExpressionTranslator, ast.Call], Value]

@@ -12,6 +12,7 @@ from lakehouse.core.names import CATALOG
 from lakehouse.core.statement import Statement, TableUse, Translation
 from lakehouse.core.tables import Column, Scan
 from lakehouse.query.sql.ast import ParsedQuery
+from lakehouse.query.translate.functions import is_known
 from lakehouse.query.translate.queries import Queries, SourceTable
 from lakehouse.query.translate.scope import UnknownColumnError
 from lakehouse.query.translate.types import NotTranslatedError
@@ -34,6 +35,9 @@ def translate(statement: Statement, scans: Mapping[TableUse, Scan], parameters: 
     parsed = statement.tree
     if not isinstance(parsed, ParsedQuery):
         raise NotTranslatedError(statement.untranslated or "its syntax")
+    for function in (*parsed.functions, *parsed.table_functions):
+        if not is_known(function):
+            raise NotTranslatedError(f"the function {function}")
     views = {use.start: view_name(use) for use in scans}
     tables = {
         use.start: SourceTable(views[use.start], (CATALOG, use.name.namespace, use.name.table), scan.columns)

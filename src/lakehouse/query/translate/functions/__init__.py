@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from lakehouse.query.translate.functions import aggregates, basics, dates, numbers, strings
+from lakehouse.query.translate.functions import aggregates, basics, collections, dates, numbers, strings
 from lakehouse.query.translate.generators import GENERATORS
 from lakehouse.query.translate.rules import Rule
+from lakehouse.query.translate.scope import Special
 
-if TYPE_CHECKING:
-    from lakehouse.query.sql import ast
-    from lakehouse.query.translate.expressions import Expressions
-    from lakehouse.query.translate.values import Value
-
-_FAMILIES = (basics, numbers, strings, dates, aggregates)
+_FAMILIES = (basics, numbers, strings, dates, collections, aggregates)
 
 
 def _by_name(rules: Sequence[Rule]) -> dict[str, list[Rule]]:
@@ -27,9 +22,7 @@ def _by_name(rules: Sequence[Rule]) -> dict[str, list[Rule]]:
 #: By function, in the order in which they are tried.
 RULES: Mapping[str, Sequence[Rule]] = _by_name([rule for family in _FAMILIES for rule in family.RULES])
 #: Functions whose translation needs more than the types of their arguments: lambdas, syntax, several aggregates.
-SPECIAL: Mapping[str, Callable[[Expressions, ast.Call], Value]] = {
-    name: special for family in _FAMILIES for name, special in family.SPECIAL.items()
-}
+SPECIAL: Mapping[str, Special] = {name: special for family in _FAMILIES for name, special in family.SPECIAL.items()}
 
 
 def is_known(function: str) -> bool:

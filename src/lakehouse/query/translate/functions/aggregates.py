@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from lakehouse.query.sql import ast
 from lakehouse.query.translate.operators import scaled, shown, unscaled
 from lakehouse.query.translate.rules import rule
+from lakehouse.query.translate.scope import ExpressionTranslator, Special
 from lakehouse.query.translate.types import BIGINT, NotTranslatedError, Type, decimal
 from lakehouse.query.translate.values import Value
-
-if TYPE_CHECKING:
-    from lakehouse.query.translate.expressions import Expressions
 
 
 def _sum_type(values: Sequence[Value]) -> Type:
@@ -59,11 +56,11 @@ RULES = [
     rule("rank", "", "int", "rank(){tail}", kind="window", stored=True),
     rule("dense_rank", "", "int", "dense_rank(){tail}", kind="window", stored=True),
     rule("percent_rank", "", "double", "percent_rank(){tail}", kind="window"),
-    rule("cume_dist", "", "double", "cume_dist(){tail}", kind="window"),
+    rule("cume_dist", "", "double", "cume_dist(){tail}", kind="window range"),
 ]
 
 
-def _count(expressions: Expressions, node: ast.Call) -> Value:
+def _count(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     """`count(*)`, `count(a)`, `count(DISTINCT a)`; of several columns it counts rows in which none is NULL."""
     arguments = node.arguments
     if len(arguments) == 1 and isinstance(arguments[0], ast.Star) and not arguments[0].qualifier:
@@ -86,4 +83,4 @@ def _count(expressions: Expressions, node: ast.Call) -> Value:
     return Value(f"count({distinct}{counted}){tail}", BIGINT, name)
 
 
-SPECIAL: dict[str, Callable[[Expressions, ast.Call], Value]] = {"count": _count}
+SPECIAL: dict[str, Special] = {"count": _count}

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
+from lakehouse.query.sql import ast
 from lakehouse.query.translate import operators
 from lakehouse.query.translate.casts import cast_sql
 from lakehouse.query.translate.operators import shown
 from lakehouse.query.translate.rules import rule
+from lakehouse.query.translate.scope import ExpressionTranslator, Special
 from lakehouse.query.translate.types import NotTranslatedError, parse_type
 from lakehouse.query.translate.values import Value
-
-if TYPE_CHECKING:
-    from lakehouse.query.sql import ast
-    from lakehouse.query.translate.expressions import Expressions
 
 RULES = [
     rule("isnan", "fraction", "boolean", "coalesce(isnan({0}), FALSE)"),
     rule("nanvl", "double! double!", "double", "CASE WHEN isnan({0}) THEN {1} ELSE {0} END"),
-    rule("isnull", "any", "boolean", "({0} IS NULL)", shown="isnull"),
-    rule("isnotnull", "any", "boolean", "({0} IS NOT NULL)"),
+    rule("isnull", "any", "boolean", "({0} IS NULL)", shown="({0} IS NULL)"),
+    rule("isnotnull", "any", "boolean", "({0} IS NOT NULL)", shown="({0} IS NOT NULL)"),
     rule("typeof", "any", "string", lambda values: f"'{values[0].type}'"),
     rule("current_date", "", "date", "CAST(make_timestamp(epoch_us(now())) AS DATE)"),
     rule("current_timestamp", "", "timestamp", "now()"),
@@ -28,13 +23,13 @@ RULES = [
 ]
 
 
-def _values(expressions: Expressions, node: ast.Call) -> list[Value]:
+def _values(expressions: ExpressionTranslator, node: ast.Call) -> list[Value]:
     if node.distinct or node.where or node.over or node.within:
         raise NotTranslatedError(f"{node.name} in this place")
     return [expressions.translate(argument) for argument in node.arguments]
 
 
-def _coalesce(expressions: Expressions, node: ast.Call) -> Value:
+def _coalesce(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     values = _values(expressions, node)
     if not values:
         raise NotTranslatedError("coalesce of nothing")
@@ -45,24 +40,22 @@ def _coalesce(expressions: Expressions, node: ast.Call) -> Value:
     return Value(f"coalesce({', '.join(branch.sql for branch in branches)})", branches[0].type, name)
 
 
-def _if(expressions: Expressions, node: ast.Call) -> Value:
+def _if(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     values = _values(expressions, node)
     if len(values) != 3:
         raise NotTranslatedError("if with other than three arguments")
-    from lakehouse.query.translate.expressions import case
-
     condition = operators.boolean(values[0], "if")
-    return case([condition], values[1:]).named(shown("(IF({}, {}, {}))", *values))
+    return operators.case([condition], values[1:]).named(shown("(IF({}, {}, {}))", *values))
 
 
-def _nvl2(expressions: Expressions, node: ast.Call) -> Value:
+def _nvl2(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     first, second, third = _values(expressions, node)
     yes, no = (value.settled() for value in operators.unified([second, third]))
     sql = f"CASE WHEN {first.sql} IS NOT NULL THEN {yes.sql} ELSE {no.sql} END"
     return Value(sql, yes.type, shown("nvl2({}, {}, {})", first, second, third))
 
 
-def _nullif(expressions: Expressions, node: ast.Call) -> Value:
+def _nullif(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     left, right = _values(expressions, node)
     same = operators.comparison("=", left, right)
     left = left.settled()
@@ -70,7 +63,7 @@ def _nullif(expressions: Expressions, node: ast.Call) -> Value:
     return Value(sql, left.type, shown("nullif({}, {})", left, right))
 
 
-def _extreme(expressions: Expressions, node: ast.Call) -> Value:
+def _extreme(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     """`greatest` and `least`, which skip NULLs."""
     values = _values(expressions, node)
     branches = [value.settled() for value in operators.unified(values)]
@@ -80,28 +73,28 @@ def _extreme(expressions: Expressions, node: ast.Call) -> Value:
     return Value(f"{node.name}({', '.join(branch.sql for branch in branches)})", branches[0].type, name)
 
 
-def _concat(expressions: Expressions, node: ast.Call) -> Value:
+def _concat(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     return operators.concatenated(_values(expressions, node))
 
 
-def _cast_function(kind: str) -> Callable[[Expressions, ast.Call], Value]:
+def _cast_function(kind: str) -> Special:
     """`int(x)` is a cast."""
 
-    def translate(expressions: Expressions, node: ast.Call) -> Value:
+    def translate(expressions: ExpressionTranslator, node: ast.Call) -> Value:
         (value,) = _values(expressions, node)
         to = parse_type(kind)
-        return Value(cast_sql(value.settled().sql, value.type, to), to, shown(f"{node.name}({{}})", value))
+        return Value(cast_sql(value.settled().sql, value.type, to), to, value.name)
 
     return translate
 
 
-def _equal_null(expressions: Expressions, node: ast.Call) -> Value:
+def _equal_null(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     left, right = _values(expressions, node)
     return operators.comparison("<=>", left, right).named(shown("equal_null({}, {})", left, right))
 
 
-_CASTS = "boolean tinyint smallint int bigint float double string binary date timestamp".split()
-SPECIAL: dict[str, Callable[[Expressions, ast.Call], Value]] = {
+CAST_FUNCTIONS = "boolean tinyint smallint int bigint float double string binary date timestamp".split()
+SPECIAL: dict[str, Special] = {
     "coalesce": _coalesce,
     "nvl": _coalesce,
     "ifnull": _coalesce,
@@ -112,5 +105,5 @@ SPECIAL: dict[str, Callable[[Expressions, ast.Call], Value]] = {
     "least": _extreme,
     "concat": _concat,
     "equal_null": _equal_null,
-    **{kind: _cast_function(kind) for kind in _CASTS},
+    **{kind: _cast_function(kind) for kind in CAST_FUNCTIONS},
 }

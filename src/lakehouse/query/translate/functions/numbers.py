@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from lakehouse.query.translate.rules import rule
+from lakehouse.query.translate.scope import Special
 from lakehouse.query.translate.types import NotTranslatedError, Type, decimal
 from lakehouse.query.translate.values import Value, literal_int
-
-if TYPE_CHECKING:
-    from lakehouse.query.sql import ast
-    from lakehouse.query.translate.expressions import Expressions
 
 
 def _scale(values: Sequence[Value]) -> int:
@@ -61,7 +57,7 @@ RULES = [
     rule("ceil", "fraction", "bigint", "CAST(ceil({0}) AS BIGINT)", shown="CEIL"),
     rule("floor", "fraction", "bigint", "CAST(floor({0}) AS BIGINT)", shown="FLOOR"),
     rule("sqrt", "double", "double", "CASE WHEN {0} < 0 THEN 'NaN'::DOUBLE ELSE sqrt({0}) END", shown="SQRT"),
-    rule("positive", "number", "0", "{0}"),
+    rule("positive", "number", "0", "{0}", shown="(+ {0})"),
     rule("pmod", "integer integer", "0", lambda values: _pmod(values)),
 ]
 
@@ -72,4 +68,4 @@ def _pmod(values: Sequence[Value]) -> str:
     return "CASE WHEN {0} % nullif({1}, 0) < 0 THEN ({0} % {1} + {1}) % {1} ELSE {0} % nullif({1}, 0) END"
 
 
-SPECIAL: dict[str, Callable[[Expressions, ast.Call], Value]] = {}
+SPECIAL: dict[str, Special] = {}
