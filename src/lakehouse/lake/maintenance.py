@@ -27,6 +27,9 @@ def open_maintainer(backend: Backend, refs: Refs, runs: RunLog, spark: EngineRun
     from lakehouse.storage.warehouse import WarehouseStore
     from lakehouse.tables.fork import Committer
 
+    def run(request: QueryRequest) -> None:
+        spark.run(request, "maintenance")
+
     catalog, settings = backend.catalog, backend.settings
     return Maintainer(
         catalog=catalog,
@@ -37,19 +40,11 @@ def open_maintainer(backend: Backend, refs: Refs, runs: RunLog, spark: EngineRun
         store=WarehouseStore(settings.s3),
         warehouse=backend.warehouse,
         folder=backend.home.folder,
-        run_spark=lambda sql, branch: _run(spark, sql, branch),
-        run_hudi=lambda table, sql: _run_hudi(spark, table, sql),
+        run_spark=lambda sql, branch: run(QueryRequest(sql, arrow=False, branch=branch)),
+        run_hudi=lambda table, sql: run(QueryRequest(sql, arrow=False, maintains=str(table))),
         writers_since=lambda: _oldest_run(runs),
         holders=lambda table: _holders(catalog, runs, table),
     )
-
-
-def _run(spark: EngineRunner, sql: str, branch: str) -> None:
-    spark.run(QueryRequest(sql, arrow=False, branch=branch), "maintenance")
-
-
-def _run_hudi(spark: EngineRunner, table: TableName, sql: str) -> None:
-    spark.run(QueryRequest(sql, arrow=False, maintains=str(table)), "maintenance")
 
 
 def _oldest_run(runs: RunLog) -> datetime | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -105,7 +105,7 @@ def bytes_by_holder(inventory: Inventory, inventories: Inventories) -> dict[Tabl
     seen: set[str] = set()
     bytes_of: dict[TableName, dict[str, int]] = {}
     for holder in HOLDERS:
-        for reference in _unique(inventory.references):
+        for reference in dict.fromkeys(inventory.references):
             snapshots = _snapshots(holder, reference, inventory)
             if snapshots is None:
                 continue
@@ -135,10 +135,6 @@ def branch_bytes(inventory: Inventory, inventories: Inventories, table: TableNam
         for name, files in by_branch.items()
         if name.startswith("branch ")
     }
-
-
-def _unique(references: Iterable[ReachableFile]) -> list[ReachableFile]:
-    return list(dict.fromkeys(references))
 
 
 def _snapshots(holder: str, reference: ReachableFile, inventory: Inventory) -> frozenset[str] | None:

@@ -38,10 +38,6 @@ _ATTEMPTS = 5
 Progress = Callable[[str], None]
 
 
-def _no_writers() -> datetime | None:
-    return None
-
-
 @dataclass(frozen=True)
 class Maintainer:
     """Maintains the tables of one lake.
@@ -65,7 +61,7 @@ class Maintainer:
     folder: Path
     run_spark: RunSpark
     run_hudi: RunCall
-    writers_since: Callable[[], datetime | None] = _no_writers
+    writers_since: Callable[[], datetime | None] = lambda: None
     holders: Callable[[TableName], Sequence[str]] = lambda table: ()
     now: Callable[[], datetime] = utc_now
     inventories: Inventories = field(init=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from lakehouse.core.files import LocalFiles, file_uri, local_path
+from lakehouse.core.files import LocalFiles, local_path
 from lakehouse.storage.s3 import S3, S3Settings, is_remote
+from lakehouse.storage.tree import open_tree
 
 
 class WarehouseFiles(LocalFiles):
@@ -40,22 +40,14 @@ class WarehouseStore:
     """Lists and removes the files of a warehouse, local or in an object store."""
 
     def __init__(self, s3: S3Settings) -> None:
-        self._s3 = S3(s3)
+        self._settings, self._s3 = s3, S3(s3)
 
     def files(self, folder: str) -> Iterator[StoredFile]:
         """Yield every file below a folder; none if the folder does not exist. An object store lists it page by page."""
-        if is_remote(folder):
-            for name, size, modified in self._s3.files(folder):
-                yield StoredFile(name, size, datetime.fromtimestamp(modified / 1e9, tz=UTC))
-            return
-        for root, _, names in os.walk(local_path(folder)):
-            for name in names:
-                path = local_path(root) / name
-                try:
-                    stat = path.lstat()
-                except FileNotFoundError:
-                    continue
-                yield StoredFile(file_uri(path), stat.st_size, datetime.fromtimestamp(stat.st_mtime, tz=UTC))
+        tree = open_tree(folder, self._settings)
+        for file in tree.list():
+            modified = datetime.fromtimestamp(file.modified_ns / 1e9, tz=UTC)
+            yield StoredFile(f"{tree.uri}/{file.name}", file.size, modified)
 
     def start(self, uri: str, count: int) -> bytes:
         """Return the first bytes of a file."""

@@ -9,7 +9,6 @@ from lakehouse.core.clients import MavenArtifact
 from lakehouse.engines.spark.jars import EMBEDDED, S3A
 from lakehouse.process.sockets import accepts_connections
 from lakehouse.stack.model import (
-    Artifact,
     Port,
     ProcessSpec,
     Service,
@@ -27,20 +26,12 @@ JAR = MavenArtifact(
 )
 
 
-def _artifacts(context: StackContext) -> tuple[Artifact, ...]:
-    return (JAR, *EMBEDDED, *S3A)
-
-
 def _process(context: StackContext) -> ProcessSpec:
     return ProcessSpec(
         (sys.executable, "-m", "lakehouse.stack.connect_server"),
         input=dump_settings(context.settings),
         environment={"PYTHONUNBUFFERED": "1"},
     )
-
-
-def _healthy(context: StackContext) -> bool:
-    return accepts_connections(context.endpoints.host, context.settings.stack.connect_port)
 
 
 _CONTAINER = own_container(("stack", "serve", "connect"), 15002, "3g", start_period_s=120)
@@ -53,9 +44,9 @@ SERVICE = Service(
     memory_mb=350,
     needs=("storage", "postgres"),
     ports=(Port("connect_port", "sc://{host}:{port}", 15002), Port("connect_ui_port", inside=4040)),
-    artifacts=_artifacts,
+    artifacts=lambda context: (JAR, *EMBEDDED, *S3A),
     process=_process,
-    healthy=_healthy,
+    healthy=lambda context: accepts_connections(context.endpoints.host, context.settings.stack.connect_port),
     start_timeout_s=180,
     container=_CONTAINER,
 )

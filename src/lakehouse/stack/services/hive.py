@@ -15,7 +15,6 @@ from lakehouse.process.sockets import accepts_connections
 from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.jvm import hadoop_jars
 from lakehouse.stack.model import (
-    Artifact,
     Port,
     ProcessSpec,
     ServerArchive,
@@ -46,10 +45,6 @@ _POSTGRES = next(jar for jar in EMBEDDED if jar.name == "postgresql")
 _OPENED = ("java.lang", "java.util", "java.net", "java.util.concurrent")
 #: The table in which the metastore notes the version of its schema.
 _HAS_SCHEMA = """SELECT to_regclass('public."VERSION"') IS NOT NULL"""
-
-
-def _artifacts(context: StackContext) -> tuple[Artifact, ...]:
-    return (DIST, SLF4J, _POSTGRES, *S3A)
 
 
 def site_file(values: dict[str, str]) -> str:
@@ -137,10 +132,6 @@ def _process(context: StackContext) -> ProcessSpec:
     )
 
 
-def _healthy(context: StackContext) -> bool:
-    return accepts_connections(context.endpoints.host, context.settings.stack.hive_port)
-
-
 _CONTAINER = own_container(
     ("stack", "serve", "hive"), 9083, "1g", start_period_s=120, LAKE_STACK__HIVE_PASSWORD="${HIVE_PASSWORD}"
 )
@@ -153,9 +144,9 @@ SERVICE = Service(
     memory_mb=240,
     needs=("storage", "postgres"),
     ports=(Port("hive_port", "thrift://{host}:{port}", 9083),),
-    artifacts=_artifacts,
+    artifacts=lambda context: (DIST, SLF4J, _POSTGRES, *S3A),
     prepare=_prepare,
     process=_process,
-    healthy=_healthy,
+    healthy=lambda context: accepts_connections(context.endpoints.host, context.settings.stack.hive_port),
     container=_CONTAINER,
 )

@@ -6,7 +6,7 @@ from lakehouse.core.clients import MavenArtifact
 from lakehouse.core.quoting import java_properties
 from lakehouse.process.http_client import answers
 from lakehouse.stack.fetch import artifact_path
-from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext
+from lakehouse.stack.model import ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.services import java25
 
 JAR = MavenArtifact(
@@ -18,10 +18,6 @@ JAR = MavenArtifact(
     "runner",
 )
 _SECRET = "lake-secrets.s3"
-
-
-def _artifacts(context: StackContext) -> tuple[Artifact, ...]:
-    return (JAR, *java25.artifacts(context))
 
 
 def properties(bucket: str, endpoint: str, region: str) -> dict[str, str]:
@@ -119,7 +115,7 @@ SERVICE = Service(
     memory_mb=290,
     needs=("storage", "postgres"),
     ports=(Port("nessie_port", "http://{host}:{port}/api/v2", 19120), Port("nessie_management_port", inside=9000)),
-    artifacts=_artifacts,
+    artifacts=lambda context: (JAR, *java25.artifacts(context)),
     process=_process,
     healthy=_healthy,
     container=_CONTAINER,

@@ -13,7 +13,7 @@ from lakehouse.config.endpoints import DATABASES, Database
 from lakehouse.process.files import write_private
 from lakehouse.process.guarded import guarded
 from lakehouse.stack.fetch import artifact_path
-from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext, Wheel
+from lakehouse.stack.model import ContainerSpec, Port, ProcessSpec, Service, StackContext, Wheel
 from lakehouse.stack.process import environment, run_tool, service_failed
 
 ADMIN = "postgres"
@@ -66,10 +66,6 @@ def program(context: StackContext, name: str) -> str:
     locations = installed.submodule_search_locations if installed else None
     folder = Path(locations[0]) if locations else artifact_path(context.settings, WHEEL) / _PACKAGE
     return str(folder / f"pginstall{_MAJOR}" / "bin" / name)
-
-
-def _artifacts(context: StackContext) -> tuple[Artifact, ...]:
-    return () if find_spec(_PACKAGE) else (WHEEL,)
 
 
 def _cluster(context: StackContext) -> Path:
@@ -139,10 +135,6 @@ def _process(context: StackContext) -> ProcessSpec:
     )
 
 
-def _healthy(context: StackContext) -> bool:
-    return query(context, context.endpoints.databases["lake"], "SELECT 1") == "1"
-
-
 def _ready(context: StackContext) -> None:
     """Create the tables of the SQL catalog, so that Trino works before the lake was first used."""
     if query(context, context.endpoints.databases["lake"], create_tables_sql()) is None:
@@ -183,10 +175,10 @@ SERVICE = Service(
     licence="PostgreSQL",
     memory_mb=30,
     ports=(Port("postgres_port", "postgresql://{host}:{port}", 5432),),
-    artifacts=_artifacts,
+    artifacts=lambda context: () if find_spec(_PACKAGE) else (WHEEL,),
     prepare=_prepare,
     process=_process,
-    healthy=_healthy,
+    healthy=lambda context: query(context, context.endpoints.databases["lake"], "SELECT 1") == "1",
     ready=_ready,
     container=_CONTAINER,
 )

@@ -18,7 +18,7 @@ from lakehouse.process.files import locked
 from lakehouse.process.http_client import answers
 from lakehouse.process.sockets import accepts_connections
 from lakehouse.stack.fetch import artifact_path
-from lakehouse.stack.model import ENVIRONMENT, Artifact, ContainerSpec, Port, ProcessSpec, Service, StackContext
+from lakehouse.stack.model import ENVIRONMENT, ContainerSpec, Port, ProcessSpec, Service, StackContext
 from lakehouse.stack.process import environment, run_tool
 
 MINIO_VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
@@ -69,10 +69,6 @@ def _minio_target(settings: Settings) -> Path:
     return settings.cache / "dist" / f"minio-{MINIO_VERSION}" / "minio"
 
 
-def _artifacts(context: StackContext) -> tuple[Artifact, ...]:
-    return () if kind(context) == "minio" else (S3PROXY,)
-
-
 def _build(context: StackContext, progress: Callable[[str], object]) -> None:
     """Build MinIO, once: it is published as source only. With `auto`, a build that fails or takes too long leaves s3proxy."""
     if kind(context) != "minio" or minio(context.settings):
@@ -114,10 +110,6 @@ def _fall_back(context: StackContext, reason: str, progress: Callable[[str], obj
     (folder / "s3proxy").mkdir(parents=True, exist_ok=True)
     (folder / _REASON).write_text(reason.rstrip(".") + "\n")
     progress(f"{reason} Starting s3proxy instead. To try MinIO again, before there is data: rm -r {folder}")
-
-
-def _process(context: StackContext) -> ProcessSpec:
-    return _minio_process(context) if kind(context) == "minio" else _s3proxy_process(context)
 
 
 def _minio_process(context: StackContext) -> ProcessSpec:
@@ -219,10 +211,10 @@ SERVICE = Service(
     licence="MinIO: AGPL-3.0; s3proxy: Apache-2.0",
     memory_mb=80,
     ports=(Port("storage_port", "http://{host}:{port}", 9000), Port("storage_console_port", inside=9001)),
-    artifacts=_artifacts,
+    artifacts=lambda context: () if kind(context) == "minio" else (S3PROXY,),
     build=_build,
     prepare=_prepare,
-    process=_process,
+    process=lambda context: _minio_process(context) if kind(context) == "minio" else _s3proxy_process(context),
     healthy=_healthy,
     ready=_ready,
     container=_CONTAINER,

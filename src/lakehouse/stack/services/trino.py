@@ -12,7 +12,7 @@ from lakehouse.core.quoting import java_properties
 from lakehouse.lake.backend import open_backend
 from lakehouse.process.http_client import HttpRequest, NoAnswerError, answers, send
 from lakehouse.stack.fetch import artifact_path
-from lakehouse.stack.model import Artifact, ContainerSpec, Port, ProcessSpec, ServerArchive, Service, StackContext
+from lakehouse.stack.model import ContainerSpec, Port, ProcessSpec, ServerArchive, Service, StackContext
 from lakehouse.stack.services import java25
 from lakehouse.stack.trino import (
     access_control,
@@ -40,10 +40,6 @@ DIST = ServerArchive(
     size=520_000_000,
     keep=("lib", "bin", "NOTICE", "README.txt", *(f"plugin/{name}" for name in PLUGINS)),
 )
-
-
-def _artifacts(context: StackContext) -> tuple[Artifact, ...]:
-    return (DIST, *java25.artifacts(context))
 
 
 def _process(context: StackContext) -> ProcessSpec:
@@ -152,7 +148,7 @@ SERVICE = Service(
     memory_mb=600,
     needs=("storage", "postgres", "rest"),
     ports=(Port("trino_port", "http://{host}:{port}", 8080),),
-    artifacts=_artifacts,
+    artifacts=lambda context: (DIST, *java25.artifacts(context)),
     process=_process,
     healthy=_healthy,
     start_timeout_s=480,  # about 40 s; on two busy cores it took more than 240
