@@ -20,6 +20,7 @@ from lakehouse.config.settings import Settings
 from lakehouse.core.errors import (
     BadNameError,
     BranchConflictError,
+    ContractError,
     LakeError,
     NoSuchBranchError,
     NoSuchCommitError,
@@ -36,7 +37,6 @@ from lakehouse.core.errors import (
 from lakehouse.core.names import TableName
 from lakehouse.core.requests import ReadOptions
 from lakehouse.core.tables import Column
-from lakehouse.ingest.errors import ContractError
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 

@@ -6,10 +6,9 @@ import re
 
 import pytest
 
-from lakehouse.core.errors import BadSettingError, LakeError, UnknownChoiceError
+from lakehouse.core.errors import BadSettingError, LakeError, NoSuchColumnError, UnknownChoiceError
 from lakehouse.core.names import TableName
 from lakehouse.core.tables import TableInfo
-from lakehouse.ingest.errors import NoSuchColumnError
 from lakehouse.ingest.layout import LayoutField, check_layout, drop_statements, incompatible_fields, restore_statements
 
 LEADS = TableName("crm", "leads")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lakehouse.core.errors import ContractError
 from lakehouse.core.tables import Column
-from lakehouse.ingest.errors import ContractError
 from lakehouse.ingest.files import PlannedColumn, RecordedColumn
 from lakehouse.ingest.schema import (
     SchemaChanges,

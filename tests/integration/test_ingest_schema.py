@@ -8,9 +8,7 @@ import pytest
 from tests.support.ingest_fixture import IngestFixture, both_formats, counts, one_format_or_both
 from tests.support.repetitions import repetitions
 
-from lakehouse.core.errors import NotSupportedError
-from lakehouse.ingest.errors import ContractError
-from lakehouse.ingest.files.errors import BadRowError
+from lakehouse.core.errors import BadRowError, ContractError, NotSupportedError
 
 pytestmark = pytest.mark.spark
 

@@ -218,9 +218,6 @@ class Transport:
 
 def rebuilt(payload: dict[str, Any], status: int = 500, sql: str = "") -> LakeError:
     """The error that a service reports, of the class that its code belongs to."""
-    import lakehouse.ingest.errors
-    import lakehouse.ingest.files.errors  # noqa: F401 - registers the errors of ingests by their codes
-
     error = error_from_dict(payload, sql)
     if error.code != payload.get("error"):  # an error that this version does not know
         error.code = str(payload.get("error"))

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from lakehouse.core.errors import TableError
+from lakehouse.core.errors import NoRowsError, NoSuchColumnError, TableError
 from lakehouse.core.requests import IngestRequest
 from lakehouse.core.tables import TableInfo
 from lakehouse.ingest import layout, statements
-from lakehouse.ingest.errors import NoRowsError, NoSuchColumnError
 from lakehouse.ingest.files import (
     PlannedColumn,
     ReadPlan,

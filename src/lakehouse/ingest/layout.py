@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakehouse.core.errors import BadSettingError, UnknownChoiceError
+from lakehouse.core.errors import BadSettingError, NoSuchColumnError, UnknownChoiceError
 from lakehouse.core.names import TableName
 from lakehouse.core.tables import TableInfo
-from lakehouse.ingest.errors import NoSuchColumnError
 
 _FIELD = re.compile(r"(?:(?P<transform>\w+)\((?:(?P<width>\d+), )?(?P<inner>.+)\)|(?P<plain>\S+))(?P<order> .+)?")
 _TIMES = {"timestamp", "timestamp_ntz"}

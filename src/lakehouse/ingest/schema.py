@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lakehouse.core.errors import ContractError
 from lakehouse.core.tables import Column, TableInfo
 from lakehouse.ingest import layout
-from lakehouse.ingest.errors import ContractError
 from lakehouse.ingest.files import PlannedColumn, RecordedColumn
 
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")

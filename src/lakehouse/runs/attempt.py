@@ -168,7 +168,7 @@ class Attempt:
 
     def _ingest(self, context: RunContext, table: FilesTable, branch: str) -> TableReport:
         # Imported here: only tables of files need it, and it takes longer than to find that there is nothing to do.
-        from lakehouse.ingest.files.errors import EmptyGlobError, NoDataFilesError
+        from lakehouse.core.errors import EmptyGlobError, NoDataFilesError
 
         settings = self.services.settings.get(self.pipeline.name, {})
         folder = settings.get(table.folder, "")

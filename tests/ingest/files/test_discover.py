@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.core.errors import LakeError, NotSupportedError
-from lakehouse.ingest.files import content_hash, discover
-from lakehouse.ingest.files.errors import (
+from lakehouse.core.errors import (
     EmptyGlobError,
+    LakeError,
     NoDataFilesError,
     NoSuchFileError,
+    NotSupportedError,
     UnreadableFileError,
 )
+from lakehouse.ingest.files import content_hash, discover
 
 
 def names(*sources: Path | str) -> list[str]:

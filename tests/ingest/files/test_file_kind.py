@@ -15,15 +15,15 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from lakehouse.core.errors import NotSupportedError
-from lakehouse.ingest.files import discover, plan_files
-from lakehouse.ingest.files.errors import (
+from lakehouse.core.errors import (
     BinaryFileError,
     DamagedFileError,
     EmptyFileError,
     JsonArrayError,
+    NotSupportedError,
     NulBytesError,
 )
+from lakehouse.ingest.files import discover, plan_files
 
 CSV = b"id,name\n1,ann\n2,bob\n"
 ROWS = [(1, "ann"), (2, "bob")]

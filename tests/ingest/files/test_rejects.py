@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from lakehouse.core.errors import BadRowError
 from lakehouse.ingest.files import RecordedColumn, StageOptions, read_rejects
-from lakehouse.ingest.files.errors import BadRowError
 
 from .conftest import read_paths
 

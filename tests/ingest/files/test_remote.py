@@ -8,9 +8,16 @@ from pathlib import Path
 import pytest
 from tests.support.servers.s3 import S3Server
 
-from lakehouse.core.errors import DiskFullError, LakeError, NoSuchBucketError, StorageError
+from lakehouse.core.errors import (
+    DiskFullError,
+    EmptyGlobError,
+    LakeError,
+    NoDataFilesError,
+    NoSuchBucketError,
+    NoSuchFileError,
+    StorageError,
+)
 from lakehouse.ingest.files import SourceFile, content_hash, discover, fetch_remote
-from lakehouse.ingest.files.errors import EmptyGlobError, NoDataFilesError, NoSuchFileError
 from lakehouse.storage.s3 import S3
 
 pytestmark = pytest.mark.slow

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from lakehouse.core.errors import DamagedFileError
 from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files import discover, plan_files
-from lakehouse.ingest.files.errors import DamagedFileError
 from lakehouse.ingest.files.workspace import workspace
 
 from .conftest import SMALL

@@ -9,10 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.errors import (
+    EmptyGlobError,
+    NoDataFilesError,
+    NoSuchFileError,
+    NotSupportedError,
+    UnreadableFileError,
+)
 from lakehouse.core.files import RemoteFile, RemoteFiles
 from lakehouse.ingest.files import remote
-from lakehouse.ingest.files.errors import EmptyGlobError, NoDataFilesError, NoSuchFileError, UnreadableFileError
 
 _CHUNK = 1 << 20
 

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakehouse.core.errors import DiskFullError, EngineError, NotInstalledError
+from lakehouse.core.errors import DamagedFileError, DiskFullError, EngineError, NotInstalledError
 from lakehouse.core.quoting import text
 from lakehouse.ingest.files.discover import SourceFile
-from lakehouse.ingest.files.errors import DamagedFileError
 from lakehouse.ingest.files.model import Dialect
 
 if TYPE_CHECKING:

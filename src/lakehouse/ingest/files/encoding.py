@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from lakehouse.core.errors import DiskFullError, UnknownChoiceError
+from lakehouse.core.errors import BinaryFileError, DiskFullError, NulBytesError, UnknownChoiceError
 from lakehouse.ingest.files.discover import SourceFile, unreadable_file
-from lakehouse.ingest.files.errors import BinaryFileError, NulBytesError
 from lakehouse.ingest.files.file_kind import open_decompressed, read_head
 from lakehouse.ingest.files.model import Compression, FilePlan
 

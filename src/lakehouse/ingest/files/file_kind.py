@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import IO, Any
 
+from lakehouse.core.errors import BinaryFileError, DamagedFileError, EmptyFileError
 from lakehouse.ingest.files.discover import SourceFile, unreadable_file
-from lakehouse.ingest.files.errors import BinaryFileError, DamagedFileError, EmptyFileError
 from lakehouse.ingest.files.model import Compression, FileKind
 
 #: How much of a file decides its kind.

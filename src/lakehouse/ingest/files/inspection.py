@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.errors import EmptyFileError, JsonArrayError, NotSupportedError
 from lakehouse.ingest.files import duckdb_scan
 from lakehouse.ingest.files.casts import is_nested, spark_type
 from lakehouse.ingest.files.column_stats import ColumnStats
 from lakehouse.ingest.files.dialect import InferredDialect, detect_dialect, has_header
 from lakehouse.ingest.files.discover import SourceFile
 from lakehouse.ingest.files.encoding import decode_head
-from lakehouse.ingest.files.errors import EmptyFileError, JsonArrayError
 from lakehouse.ingest.files.file_kind import detect_kind
 from lakehouse.ingest.files.inference import stats_of_file, stats_of_head
 from lakehouse.ingest.files.model import Compression, Dialect, FilePlan, RecordedColumn

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.core.errors import BadRowError
 from lakehouse.ingest.files.dialect import csv_rows
-from lakehouse.ingest.files.errors import BadRowError
 from lakehouse.ingest.files.model import Dialect, FilePlan, OnBad, Reject
 from lakehouse.ingest.files.records import Record, records
 

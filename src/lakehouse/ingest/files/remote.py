@@ -10,10 +10,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Event
 
-from lakehouse.core.errors import DiskFullError, NotSupportedError
+from lakehouse.core.errors import DiskFullError, EmptyGlobError, NoDataFilesError, NoSuchFileError, NotSupportedError
 from lakehouse.core.files import RemoteFile, RemoteFiles
 from lakehouse.core.registry import is_kind, kinds
-from lakehouse.ingest.files.errors import EmptyGlobError, NoDataFilesError, NoSuchFileError
 
 #: The entry point group in which other packages register sources by URL scheme.
 SOURCES = "lakehouse.sources"

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakehouse.core import quoting
+from lakehouse.core.errors import DamagedFileError
 from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files import duckdb_scan
 from lakehouse.ingest.files.casts import MISMATCH
 from lakehouse.ingest.files.encoding import ensure_utf8
-from lakehouse.ingest.files.errors import DamagedFileError
 from lakehouse.ingest.files.model import FilePlan, Reject, StageOptions
 from lakehouse.ingest.files.records import Record, count_lines, repair
 from lakehouse.ingest.files.rejects import has_rejects
