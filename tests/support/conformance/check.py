@@ -21,8 +21,6 @@ from tests.support.conformance.values import make_edge_lake
 SAME, DIFFERS = "same", "differs"
 #: The translation refuses, DuckDB refuses what was translated, DuckDB fails while it runs.
 TO_SPARK, REJECTED, AT_RUN_TIME = "to Spark", "to Spark after translation", "to Spark at run time"
-#: How often the rows of a statement are halved to find those for which DuckDB has an answer.
-_HALVINGS = 4
 #: Expressions of different statements that are compared by one.
 _BATCH = 16
 _SHOWN = 20
@@ -89,35 +87,23 @@ def ask_duckdb(lake: Lake, sql: str) -> Answer | NoAnswer:
 
 
 def _in_parts(lake: Lake, recorded: Recorded, error: str) -> tuple[str, str]:
-    """Compare the rows for which DuckDB does not fail; a statement of which all rows fail is of no use."""
+    """Compare some rows of a statement that DuckDB fails to run for all rows."""
     assert recorded.answer is not None
-    compared, detail = 0, ""
-    if recorded.sql.startswith("select id, ") and recorded.answer.rows:
-        ids = [row[0] for row in recorded.answer.rows]
-        compared, detail = _compare_rows(lake, recorded, min(ids), max(ids) + 1, _HALVINGS)
-    if detail:
-        return DIFFERS, detail
-    return (AT_RUN_TIME, "") if compared else (DIFFERS, f"error: for every row: {error}")
-
-
-def _compare_rows(lake: Lake, recorded: Recorded, start: int, end: int, halvings: int) -> tuple[int, str]:
-    """How many rows in a range of ids were compared, and the first difference."""
-    if not halvings or end - start < 2:
-        return 0, ""
-    compared, middle = 0, (start + end) // 2
+    if not recorded.numbered:
+        return AT_RUN_TIME, error
+    count = len(recorded.answer.rows)
     further = "and" if " where " in recorded.sql else "where"
-    for low, high in ((start, middle), (middle, end)):
+    for low, high in ((0, count * 16 // 25), (4, 16), (0, count // 4)):
+        expected = _rows_with_ids(recorded, low, high)
+        if not expected.rows:
+            continue
         got = ask_duckdb(lake, f"{recorded.sql} {further} id >= {low} and id < {high}")
         if not isinstance(got, NoAnswer):
-            within, detail = high - low, difference(_rows_with_ids(recorded, low, high), got)
-        elif got.outcome == AT_RUN_TIME:
-            within, detail = _compare_rows(lake, recorded, low, high, halvings - 1)
-        else:
-            within, detail = 0, f"error: refused with a filter: {got.reason}"
-        if detail:
-            return compared, detail
-        compared += within
-    return compared, ""
+            detail = difference(expected, got)
+            return (DIFFERS, detail) if detail else (AT_RUN_TIME, error)
+        if got.outcome != AT_RUN_TIME:
+            return DIFFERS, f"error: refused with a filter: {got.reason}"
+    return AT_RUN_TIME, error
 
 
 def _rows_with_ids(recorded: Recorded, low: int, high: int) -> Answer:
@@ -128,20 +114,19 @@ def _rows_with_ids(recorded: Recorded, low: int, high: int) -> Answer:
 # ---- many at once -----------------------------------------------------------------------------------------------
 
 
-def compare_all(lake: Lake, statements: Iterable[Recorded]) -> dict[str, Totals]:
-    """The totals by group."""
-    totals: dict[str, Totals] = defaultdict(Totals)
-    batches: dict[tuple[str, str], list[Recorded]] = defaultdict(list)
+def compare_all(lake: Lake, statements: Iterable[Recorded]) -> Totals:
+    """The outcomes of statements of one group."""
+    totals, started = Totals(), time.monotonic()
+    batches: dict[str, list[Recorded]] = defaultdict(list)
     for recorded in statements:
-        batches[recorded.group, recorded.source].append(recorded)
-    for (group, source), together in batches.items():
+        batches[recorded.source].append(recorded)
+    for source, together in batches.items():
         size = _BATCH if source else 1
-        started = time.monotonic()
         for start in range(0, len(together), size):
             for recorded, (outcome, detail) in _compare_batch(lake, together[start : start + size]):
-                totals[group].add(recorded, outcome, detail)
-        totals[group].seconds += time.monotonic() - started
-    return dict(totals)
+                totals.add(recorded, outcome, detail)
+    totals.seconds = time.monotonic() - started
+    return totals
 
 
 def _compare_batch(lake: Lake, together: Sequence[Recorded]) -> Iterator[tuple[Recorded, tuple[str, str]]]:
@@ -155,9 +140,10 @@ def _compare_batch(lake: Lake, together: Sequence[Recorded]) -> Iterator[tuple[R
     except Exception:  # noqa: BLE001 - the one among them that fails is reported by itself
         whole = NoAnswer(DIFFERS, "")
     if isinstance(whole, NoAnswer):
-        middle = len(together) // 2
-        yield from _compare_batch(lake, together[:middle])
-        yield from _compare_batch(lake, together[middle:])
+        # What overflows is seldom the only one.
+        size = 1 if whole.outcome == AT_RUN_TIME else (len(together) + 1) // 2
+        for start in range(0, len(together), size):
+            yield from _compare_batch(lake, together[start : start + size])
         return
     numbered = together[0].numbered
     place = numbered
@@ -197,8 +183,9 @@ def main() -> None:
                 if outcome not in (SAME, DIFFERS):
                     print(f"{recorded.sql}\n    {outcome}: {reason}")  # noqa: T201 - a command
             return
-        for group, totals in compare_all(lake, chosen).items():
-            print(f"{group}: {totals}")  # noqa: T201 - a command
+        for group in dict.fromkeys(recorded.group for recorded in chosen):
+            totals = compare_all(lake, (recorded for recorded in chosen if recorded.group == group))
+            print(f"{group}: {totals}", flush=True)  # noqa: T201 - a command
             for text in totals.differences[: None if options.all else _SHOWN]:
                 print(f"  {text}")  # noqa: T201 - a command
 

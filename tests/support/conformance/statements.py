@@ -23,7 +23,6 @@ GROUPS = (
     "operators of one value",
     "columns and literals",
     "functions of one value",
-    "functions of two values",
     "usual calls",
     "aggregates",
     "refused by Spark",
