@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import requests
 import schemathesis
 from hypothesis import HealthCheck, settings
+from jsonschema import Draft202012Validator
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 from tests.support.repetitions import repetitions
-from tests.support.servers.service import Client, Served
+from tests.support.servers.service import Client, Served, ServedPipelines
+
+from lakehouse.operations import BY_ROUTE, PUBLIC, Operation
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +55,73 @@ def test_the_examples_work(served: Served, openapi: dict[str, Any], admin: Clien
         for example in examples(openapi, path, "post"):
             answer = admin.post(path.format(**names), example)
             assert answer.status_code in (200, 201), f"{path}: {answer.text}"
+
+
+def operations(openapi: dict[str, Any]) -> Iterator[tuple[Operation, dict[str, Any]]]:
+    for path, methods in openapi["paths"].items():
+        for method, described in methods.items():
+            yield BY_ROUTE[method.upper(), path], described
+
+
+def answer_schema(described: dict[str, Any]) -> Any:
+    success = next(status for status in described["responses"] if status.startswith("2"))
+    return described["responses"][success]["content"].get("application/json", {}).get("schema")
+
+
+def test_a_generated_client_has_names_keys_and_types(openapi: dict[str, Any]) -> None:
+    assert openapi["servers"] == [{"url": "/", "description": "Where this description is."}]
+    assert openapi["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
+    names = [described["operationId"] for _, described in operations(openapi)]
+    assert len(set(names)) == len(names)
+    assert {"runQuery", "listTables", "ingestRows", "createBranch", "getJob"} <= set(names)
+    for operation, described in operations(openapi):
+        assert re.fullmatch(r"[a-z]+([A-Z][a-z]*)+", described["operationId"]), described["operationId"]
+        assert described["security"] == ([] if operation.needs == PUBLIC else [{"key": []}])
+        headers = [parameter["name"] for parameter in described.get("parameters", ()) if parameter["in"] == "header"]
+        assert headers == (["Idempotency-Key"] if operation.once else [])
+
+
+def test_every_answer_has_a_shape(openapi: dict[str, Any]) -> None:
+    Draft202012Validator.check_schema({"$defs": openapi["components"]["schemas"]})
+    for operation, described in operations(openapi):
+        schema = answer_schema(described)
+        if schema is None:  # metrics, events and pages are text
+            continue
+        named = schema["$ref"].rpartition("/")[2] if "$ref" in schema else ""
+        shape = openapi["components"]["schemas"][named] if named else schema
+        assert shape["type"] == "object" and shape["properties"], operation.name
+
+
+def test_answers_have_the_shape_that_is_described(openapi: dict[str, Any], pipelined: ServedPipelines) -> None:
+    admin = pipelined.admin
+    run = pipelined.run(admin)
+    admin.insert("shapes.t", [{"id": 1}])
+    for path, body in (("/branches", {"name": "shaped"}), ("/tags", {"name": "shape"})):
+        admin.post(path, body)
+    statement = admin.post("/statements", {"statement": "select 1 as n"}).json()["statement_id"]
+    values = {"table": "shapes.t", "name": "shaped", "job_id": run["id"], "run": run["result"]["id"], "number": 0}
+    checked = set()
+    for operation, described in operations(openapi):
+        if operation.method != "GET" or operation.name in ("job_events", "metrics", "docs"):
+            continue
+        path = operation.path.format(**values, statement_id=statement)
+        answer = admin.get(path, params={"when": "now", "start": "now"})
+        assert answer.status_code == 200, f"{path}: {answer.text}"
+        schema = {**answer_schema(described), "components": openapi["components"]}
+        Draft202012Validator(schema).validate(answer.json())
+        checked.add(operation.name)
+    assert {
+        "tables",
+        "describe",
+        "history",
+        "report",
+        "runs",
+        "run_record",
+        "jobs",
+        "branches",
+        "log",
+        "diff",
+    } <= checked
 
 
 @pytest.mark.faults

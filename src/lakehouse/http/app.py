@@ -27,6 +27,7 @@ from lakehouse.http.limits import Limits
 from lakehouse.http.metrics import Metrics
 from lakehouse.http.middleware import Gate
 from lakehouse.http.oidc import OidcVerifier
+from lakehouse.http.openapi import describe
 from lakehouse.http.queries import open_queries
 from lakehouse.http.routes import ingest, jobs, query, refs, runs, system, tables
 from lakehouse.http.routes import keys as key_routes
@@ -78,6 +79,7 @@ def create_api(service: Service) -> FastAPI:
     api = FastAPI(title="lakehouse", version=__version__, docs_url=None, redoc_url=None, description=_ABOUT)
     for module in _ROUTES:
         module.routes.add_to(api)
+    api.openapi = lambda: describe(api)  # type: ignore[method-assign] # as FastAPI's documentation extends it
     if service.catalog is not None:
         api.mount(CATALOG_PATH, service.catalog)
     api.add_exception_handler(LakeError, _explain_error)

@@ -37,7 +37,19 @@ RESULT_CONTENT: Any = {
     200: {
         "description": "The rows, in the accepted format.",
         "content": {
-            JSON: {"schema": {"type": "object"}},
+            JSON: {
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "columns": {"type": "array", "items": {"type": "object"}},
+                        "rows": {"type": "array", "items": {"type": "object"}},
+                        "row_count": {"type": "integer"},
+                        "truncated": {"type": "boolean"},
+                        "engine": {"type": "string"},
+                    },
+                    "required": ["columns", "rows", "row_count", "truncated"],
+                }
+            },
             CSV.partition(";")[0]: {"schema": {"type": "string"}},
             ARROW: BINARY,
             PARQUET: BINARY,
