@@ -9,7 +9,7 @@ LakeError
 │                        BranchError: NoSuchBranchError, BranchExistsError, BranchProtectedError, BranchConflictError,
 │                        PublishRefusedError, NoSuchCommitError
 ├── CatalogError         CatalogUnreachableError, CatalogAccessError, CatalogBusyError
-├── EngineError          EngineUnreachableError, QueryRejectedError, SparkInUseError, StatementLostError
+├── EngineError          EngineMemoryError, EngineUnreachableError, QueryRejectedError, SparkInUseError, StatementLostError
 ├── RuntimeMissingError  JavaError, JarError, DiskFullError
 ├── StackError           NoSuchServiceError, PortTakenError, ServiceFailedError
 ├── StorageError         NoSuchBucketError, AccessDeniedError, StorageUnreachableError
@@ -319,6 +319,12 @@ class EngineError(LakeError):
     """An engine failed."""
 
     code = "engine_failed"
+
+
+class EngineMemoryError(EngineError):
+    """A statement needs more memory than its engine has."""
+
+    code = "out_of_memory"
 
 
 class QueryRejectedError(EngineError):

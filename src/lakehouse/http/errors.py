@@ -46,6 +46,7 @@ STATUSES: tuple[tuple[type[LakeError], int], ...] = (
     (errors.KeyReusedError, 422),
     (errors.TooManyRequestsError, 429),
     (errors.WorkerDiedError, 507),
+    (errors.EngineMemoryError, 507),
     (errors.DiskFullError, 507),
     (errors.NotInstalledError, 501),
     (errors.CatalogBusyError, 503),

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.encoding import BATCH_ROWS, encoder
-from lakehouse.core.errors import EngineError, LakeError, StatementCanceledError
+from lakehouse.core.errors import EngineMemoryError, LakeError, StatementCanceledError
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import text
 from lakehouse.core.result import Explain
@@ -89,14 +89,18 @@ class Worker:
             if job["explain"]:
                 explain = explain_query(cursor, sql, views.values(), job["reason"], parameters)
             self._send_result(job, cursor, explain)
+        except (duckdb.OutOfMemoryException, MemoryError) as exc:
+            # DuckDB's own hint names the setting of the command line.
+            raise EngineMemoryError(
+                "The statement needs more memory than a query process has.",
+                "Read less at once, raise serve.worker_memory, or use the engine spark.",
+            ) from exc
         except duckdb.InterruptException as exc:
             raise StatementCanceledError("The statement was canceled.") from exc
         except duckdb.Error as exc:
             if self._canceled:
                 raise StatementCanceledError("The statement was canceled.") from exc
             raise only_spark_answers(exc, sql) from exc
-        except MemoryError as exc:
-            raise EngineError("The query process ran out of memory.", "Raise serve.worker_memory.") from exc
 
     def _send_result(self, job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection, explain: Explain) -> None:
         columns = [Column(**column) for column in job["columns"]]
