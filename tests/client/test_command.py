@@ -218,7 +218,7 @@ def test_a_command_works_remotely_or_says_why_not(
     monkeypatch.setattr(sys, "stdin", StringIO(""))
     monkeypatch.setenv("LAKE_URL", served.url)
     monkeypatch.setenv("LAKE_KEY", served.admin.key)
-    code = run([*path, *least_arguments(command)])
+    code = run([*path, *least_arguments(command), *(["--all"] if path == ("maintain",) else [])])
     said = capsys.readouterr()
     assert code in (0, 1, 2), said.err
     assert "AttributeError" not in said.err
