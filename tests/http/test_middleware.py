@@ -76,10 +76,10 @@ def test_an_upload_that_was_cut_off_is_removed(tmp_path: Path) -> None:
 
 
 def test_too_little_memory_is_507_and_names_the_setting(tmp_path: Path) -> None:
-    with serving(tmp_path / "lake", workers=1, worker_memory="64MB") as served:
-        sql = "select string_agg(repeat(chr(97 + cast(id % 26 as int)), 1000), '') as s from range(2000000) t(id)"
-        answer = served.admin.post("/query", {"sql": sql, "engine": "duckdb"})
-        assert answer.status_code == 507, answer.text
+    with serving(tmp_path / "lake", workers=1, worker_memory="24MB") as served:
+        join = "select count(*) as n from range(3000000) a(id) join range(3000000) b(id) on a.id = b.id"
+        answer = served.admin.post("/query", {"sql": f"{join} join range(3000000) c(id) on a.id + 1 = c.id"})
+        assert (answer.status_code, answer.json()["error"]) == (507, "out_of_memory"), answer.text
         assert "serve.worker_memory" in answer.json()["hint"]
         assert "query.memory_limit" not in answer.text
         assert served.admin.rows("select 1 as n") == [{"n": 1}]
