@@ -80,14 +80,14 @@ def _text_to_integer(_given: Type, to: Type) -> str:
 def _text_to_fraction(_given: Type, to: Type) -> str:
     number = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
     trimmed = _TRIM_SPACES
-    # Java also reads hexadecimal numbers, and a letter for the type behind a number.
+    # Java also reads hexadecimal numbers with an exponent, and a letter for the type behind a number.
     return (
         f"CASE WHEN regexp_full_match({trimmed}, '{number}') THEN TRY_CAST({trimmed} AS {to.duckdb})"
         f" WHEN regexp_full_match({trimmed}, '{number}[dDfF]') THEN TRY_CAST(left({trimmed}, -1) AS {to.duckdb})"
         f" WHEN regexp_full_match(lower({trimmed}), '\\+?inf(inity)?') THEN 'Infinity'::{to.duckdb}"
         f" WHEN regexp_full_match(lower({trimmed}), '-inf(inity)?') THEN '-Infinity'::{to.duckdb}"
         f" WHEN lower({trimmed}) = 'nan' THEN 'NaN'::{to.duckdb}"
-        f" WHEN regexp_matches({trimmed}, '^[+-]?(0[xX]|NaN|Infinity)') THEN {needs_spark(to.duckdb)} END"
+        f" WHEN regexp_matches({trimmed}, '^[+-]?(0[xX].*[pP]|NaN|Infinity)') THEN {needs_spark(to.duckdb)} END"
     )
 
 

@@ -278,6 +278,9 @@ class Expressions:
         if kind.startswith("window"):
             if window.frame is not None or not window.order_by:
                 raise NotTranslatedError("a frame of a ranking function")
+            if kind.startswith("window at "):
+                bound = f"{kind.removeprefix('window at ')} FOLLOWING"
+                return "", f"ROWS BETWEEN {bound} AND {bound}"
             return "", f"{'RANGE' if kind == 'window range' else 'ROWS'} BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         if window.frame is None:
             if window.order_by:

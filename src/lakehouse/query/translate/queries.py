@@ -227,6 +227,8 @@ class Queries:
         scope = Scope(source.columns, parent, windows=dict(node.windows))
         where = Expressions(scope, self).boolean(node.where, "WHERE").sql if node.where is not None else ""
         scope = _normalized_keys(scope, node.group)
+        if node.group is not None and node.group.sets is not None:
+            scope = replace(scope, grouped=node.group.expressions)
         outputs = self._items(items, scope)
         if not outputs:
             raise NotTranslatedError("SELECT of nothing")

@@ -48,7 +48,7 @@ class Rule:
     stored: bool = False
     """DuckDB holds the result in a wider type with the same values."""
     shown: str = ""
-    """The name that Spark shows, if it is not that of the function; the whole text, if it has `{0}` in it."""
+    """The name that Spark shows, if it is not that of the function; the whole text, if it has parentheses."""
 
     def patterns(self, count: int) -> tuple[str, ...] | None:
         """The patterns for a number of arguments; None if the function takes another number."""
@@ -64,7 +64,7 @@ def shown_call(rule: Rule, values: Sequence[Value], distinct: str = "") -> str:
     names = [value.name for value in values]
     if not all(names):
         return ""
-    if "{" in rule.shown:
+    if "(" in rule.shown:
         return rule.shown.format(*names)
     function = rule.shown or rule.function.removesuffix(" ignore nulls")
     return f"{function}({distinct}{', '.join(names)})"

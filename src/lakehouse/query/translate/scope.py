@@ -56,6 +56,8 @@ class Scope:
     outputs: Mapping[str, Value] = field(default_factory=dict)
     """For ORDER BY and HAVING: the columns of the result, which come before those of FROM."""
     windows: Mapping[str, ast.Window] = field(default_factory=dict)
+    grouped: tuple[ast.Expression, ...] = ()
+    """The keys of grouping sets, in the order of GROUP BY."""
 
     def with_lambdas(self, variables: Mapping[str, Value]) -> Scope:
         return replace(self, lambdas={**self.lambdas, **variables})
