@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -292,7 +293,8 @@ def _prepare(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[st
 def check_types(expected: Sequence[Column], described: Sequence[Column]) -> None:
     """Check that DuckDB's result has the types that the translation promises."""
     for column, own in zip(expected, described, strict=True):
-        if own.type != column.type and column.type != "void":
+        # Values of the type void are all NULL, and have no type of their own in DuckDB.
+        if own.type != re.sub(r"\bvoid(?=[,>]|$)", "int", column.type) and column.type != "void":
             raise NeedsSparkError(
                 f"DuckDB is not shown to answer {column.name} as Spark does: it is {own.type} instead of {column.type}.",
                 ONLY_SPARK_HINT,

@@ -191,8 +191,6 @@ class _Parser:
         return (row,)
 
     def _select(self) -> ast.Select:
-        if self._at("transform", "("):
-            raise NotParsedError("SELECT TRANSFORM")
         distinct = self.accept("distinct")
         if not distinct:
             self.accept("all")

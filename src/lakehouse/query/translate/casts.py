@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lakehouse.core.quoting import text
 from lakehouse.query.translate.types import (
     DATE,
     DOUBLE,
+    STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     NotTranslatedError,
@@ -56,10 +58,44 @@ def _family(kind: Type) -> str:
 
 
 def _nested(sql: str, given: Type, to: Type) -> str:
-    if given.kind == to.kind == "array":
+    kinds = given.kind, to.kind
+    if kinds == ("array", "array"):
         inner = cast_sql("x", given.parts[0], to.parts[0])
         return f"CAST(list_transform({sql}, lambda x: {inner}) AS {to.duckdb})"
+    if kinds == ("struct", "struct") and len(given.parts) == len(to.parts):
+        fields = [
+            f"{text(new)}: {cast_sql(f'struct_extract({sql}, {text(name)})', part, new_part)}"
+            for new, new_part, name, part in zip(to.names, to.parts, given.names, given.parts, strict=True)
+        ]
+        return f"CASE WHEN {sql} IS NOT NULL THEN CAST({{{', '.join(fields)}}} AS {to.duckdb}) END"
+    if kinds == ("map", "map") and given.parts[0] == to.parts[0]:
+        values = _nested(f"map_values({sql})", *(Type("array", parts=(kind.parts[1],)) for kind in (given, to)))
+        return f"map(map_keys({sql}), {values})"
+    if to.kind == "string":
+        return _nested_text(sql, given)
     raise NotTranslatedError(f"a cast of {given} to {to}")
+
+
+def _nested_text(sql: str, given: Type) -> str:
+    """`[1, null]`, `{a -> 1}` or `{1, x}`."""
+
+    def written(sql: str, kind: Type) -> str:
+        return f"coalesce({cast_sql(sql, kind, STRING)}, 'null')"
+
+    if given.kind == "struct":
+        fields = [
+            written(f"struct_extract({sql}, {text(n)})", part) for n, part in zip(given.names, given.parts, strict=True)
+        ]
+        listed = " || ', ' || ".join(fields)
+        return f"CASE WHEN {sql} IS NOT NULL THEN '{{' || {listed} || '}}' END"
+    if given.kind == "array":
+        pieces, brackets = f"list_transform({sql}, lambda x: {written('x', given.parts[0])})", "[]"
+    else:
+        key, value = (
+            written(f"struct_extract(x, '{n}')", part) for n, part in zip(("key", "value"), given.parts, strict=True)
+        )
+        pieces, brackets = f"list_transform(map_entries({sql}), lambda x: {key} || ' -> ' || {value})", "{}"
+    return f"('{brackets[0]}' || array_to_string({pieces}, ', ') || '{brackets[1]}')"
 
 
 def _fixed(template: str) -> Template:

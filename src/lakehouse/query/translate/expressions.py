@@ -165,12 +165,13 @@ class Expressions:
     def _subscript(self, node: ast.Subscript) -> Value:
         operand, index = self.translate(node.operand), self.translate(node.index)
         name = shown("{}[{}]", operand, index)
+        operand = operand.settled()
         if operand.type.kind == "array" and index.type.is_integer:
             place = coerce(index, Type("bigint")).sql
             if index.is_literal:
-                sql = f"{operand.sql}[{literal_int(index, 'index') + 1}]" if index.constant >= 0 else "NULL"
+                sql = f"({operand.sql})[{literal_int(index, 'index') + 1}]" if index.constant >= 0 else "NULL"
             else:
-                sql = f"CASE WHEN {place} >= 0 THEN {operand.sql}[{place} + 1] END"
+                sql = f"CASE WHEN {place} >= 0 THEN ({operand.sql})[{place} + 1] END"
             return Value(sql, operand.type.parts[0], name)
         if operand.type.kind == "map":
             key = coerce(index, operand.type.parts[0])

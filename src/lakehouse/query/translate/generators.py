@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakehouse.core.quoting import text as quoted_text
-from lakehouse.query.translate.types import INT, NotTranslatedError, Type
-from lakehouse.query.translate.values import Value
+from lakehouse.query.translate.rules import coerce
+from lakehouse.query.translate.types import INT, VOID, NotTranslatedError, Type
+from lakehouse.query.translate.values import Value, literal_int
+
+NULL = Value("NULL", VOID, "NULL", is_literal=True)
 
 
 @dataclass(frozen=True)
@@ -36,9 +39,13 @@ def explode(values: Sequence[Value]) -> Generated:
 
 def posexplode(values: Sequence[Value]) -> Generated:
     value = _single(values, "posexplode")
-    if value.type.kind != "array":
-        raise NotTranslatedError("posexplode of a map")
-    place = f"CAST(unnest(range(len({value.sql}))) AS INTEGER)"
+    if value.type.kind not in ("array", "map"):
+        raise NotTranslatedError(f"posexplode of {value.type}")
+    count = f"{'len' if value.type.kind == 'array' else 'cardinality'}({value.sql})"
+    place = f"CAST(unnest(range(CAST({count} AS BIGINT))) AS INTEGER)"
+    if value.type.kind == "map":
+        sql = f"SELECT {place} AS c1, unnest(map_keys({value.sql})) AS c2, unnest(map_values({value.sql})) AS c3"
+        return Generated(sql, (("pos", INT), ("key", value.type.parts[0]), ("value", value.type.parts[1])))
     return Generated(f"SELECT {place} AS c1, unnest({value.sql}) AS c2", (("pos", INT), ("col", value.type.parts[0])))
 
 
@@ -54,6 +61,26 @@ def inline(values: Sequence[Value]) -> Generated:
     return Generated(sql, tuple(zip(struct.names, struct.parts, strict=True)))
 
 
+def stack(values: Sequence[Value]) -> Generated:
+    """A number of rows, filled from left to right; NULLs fill the last one."""
+    count = literal_int(values[0], "stack of a number of rows") if values else 0
+    cells = values[1:]
+    if count < 1 or not cells:
+        raise NotTranslatedError("stack of no rows")
+    width = -(-len(cells) // count)
+    selected, columns = [], []
+    for place in range(width):
+        column = [*cells[place::width], *[NULL] * count][:count]
+        kinds = {value.type for value in column if value.type != VOID}
+        if len(kinds) != 1:
+            raise NotTranslatedError("stack of different types")
+        kind = kinds.pop()
+        listed = ", ".join(coerce(value, kind).sql for value in column)
+        selected.append(f"unnest([{listed}]) AS c{place + 1}")
+        columns.append((f"col{place}", kind))
+    return Generated(f"SELECT {', '.join(selected)}", tuple(columns))
+
+
 GENERATORS: Mapping[str, Callable[[Sequence[Value]], Generated]] = {
     "explode": explode,
     "explode_outer": explode,
@@ -61,4 +88,5 @@ GENERATORS: Mapping[str, Callable[[Sequence[Value]], Generated]] = {
     "posexplode_outer": posexplode,
     "inline": inline,
     "inline_outer": inline,
+    "stack": stack,
 }

@@ -332,15 +332,9 @@ class Queries:
             names = (item.name,) if isinstance(item, ast.Alias) else ()
             joined = self._lateral(base, call, call.name.endswith("_outer"), "", names, parent)
             own = joined.columns[len(base.columns) :]
-            marked = tuple(replace(column, qualifier=(f"generated {place}",)) for column in own)
+            # Hidden: neither a star nor another expression of the same SELECT refers to them.
+            marked = tuple(replace(column, qualifier=(f"generated {place}",), is_hidden=True) for column in own)
             items[place] = ast.Star((f"generated {place}",))
-            # A star beside it does not list the generated columns.
-            items = [
-                ast.Star((f"all {place}",)) if isinstance(other, ast.Star) and not other.qualifier else other
-                for other in items
-            ]
-            if any(isinstance(other, ast.Star) and other.qualifier == (f"all {place}",) for other in items):
-                raise NotTranslatedError("* beside explode")
             return From(joined.sql, (*base.columns, *marked)), items
         return source, items
 

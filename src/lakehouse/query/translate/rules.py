@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lakehouse.query.translate.casts import cast_sql
 from lakehouse.query.translate.literals import folded
-from lakehouse.query.translate.types import NotTranslatedError, Type, common_type, parse_type
+from lakehouse.query.translate.types import STRING, VOID, NotTranslatedError, Type, common_type, parse_type
 from lakehouse.query.translate.values import Value
 
 #: Chooses the expression by the arguments themselves, where types are not enough (a literal format).
@@ -37,6 +37,8 @@ class Rule:
     function: str
     arguments: tuple[str, ...]
     """A type (`int`), exactly that type (`int!`), a class of types (`number`), or `T`: the type that all T have in common.
+
+    `array<T>` is an array of them, and `T!` is not NULL itself.
 
     The last one may end with `...`: any number of such arguments."""
     result: str | Result
@@ -89,11 +91,8 @@ def _match(rule: Rule, values: Sequence[Value], implicit: bool) -> list[Value] |
     patterns = rule.patterns(len(values))
     if patterns is None:
         return None
-    shared = [value.type for value, pattern in zip(values, patterns, strict=True) if pattern == "T"]
-    common: Type | None = shared[0] if shared else None
-    for kind in shared[1:]:
-        common = common and common_type(common, kind)
-    if shared and (common is None or common.kind == "void"):
+    common = _shared_type(list(zip(values, patterns, strict=True)))
+    if common is None:
         return None
     matched: list[Value] = []
     for value, pattern in zip(values, patterns, strict=True):
@@ -104,12 +103,34 @@ def _match(rule: Rule, values: Sequence[Value], implicit: bool) -> list[Value] |
     return matched
 
 
-def _argument(value: Value, pattern: str, common: Type | None, implicit: bool) -> Value | None:
+def _shared_type(pairs: Sequence[tuple[Value, str]]) -> Type | None:
+    """What `T` stands for; None if the arguments do not fit, and void if no pattern has it."""
+    kinds, is_element = [], False
+    for value, pattern in pairs:
+        if pattern == "array<T>":
+            if value.type.kind != "array":
+                return None
+            kinds.append(value.type.parts[0])
+            is_element = True
+        elif pattern in ("T", "T!"):
+            kinds.append(value.type)
+            if pattern == "T!" and value.type == VOID:
+                return None
+    common: Type | None = kinds[0] if kinds else VOID
+    for kind in kinds[1:]:
+        common = common and common_type(common, kind)
+    if common is None or (kinds and common == VOID):
+        return None
+    # Among elements Spark turns nothing else into text.
+    is_converted = (common == STRING or common.is_nested) and not set(kinds) <= {common, VOID}
+    return None if is_element and is_converted else common
+
+
+def _argument(value: Value, pattern: str, common: Type, implicit: bool) -> Value | None:
     if pattern in CLASSES:
         return value.settled() if CLASSES[pattern](value.type) else None
-    if pattern == "T":
-        assert common is not None
-        return coerce(value, common)
+    if pattern in ("T", "T!", "array<T>"):
+        return coerce(value, common if pattern != "array<T>" else Type("array", parts=(common,)))
     target = parse_type(pattern.removesuffix("!"))
     if value.type == target or value.type.kind == "void":
         return coerce(value, target)
@@ -139,7 +160,7 @@ def coerce(value: Value, to: Type) -> Value:
     )
 
 
-_FIELD = re.compile(r"\{(\d|d|tail)\}")
+_FIELD = re.compile(r"\{(\d+|d|tail)\}")
 
 
 def fill(rule: Rule, values: Sequence[Value], distinct: str = "", tail: str = "") -> str:

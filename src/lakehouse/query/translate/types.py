@@ -67,6 +67,10 @@ class Type:
     def is_nested(self) -> bool:
         return self.kind in ("array", "map", "struct")
 
+    def holds(self, *kinds: str) -> bool:
+        """Whether it is of one of these kinds, or has a part that is."""
+        return self.kind in kinds or any(part.holds(*kinds) for part in self.parts)
+
     @property
     def is_time(self) -> bool:
         return self.kind in ("date", "timestamp", "timestamp_ntz")
