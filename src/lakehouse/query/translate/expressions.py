@@ -10,6 +10,7 @@ from lakehouse.query.sql import ast
 from lakehouse.query.translate import operators
 from lakehouse.query.translate.casts import cast_sql
 from lakehouse.query.translate.functions import RULES, SPECIAL
+from lakehouse.query.translate.intervals import interval_value
 from lakehouse.query.translate.literals import literal_value
 from lakehouse.query.translate.operators import shown
 from lakehouse.query.translate.rules import Rule, apply, coerce, fill, result_type, shown_call
@@ -185,19 +186,6 @@ class Expressions:
     def _alias(self, node: ast.Alias) -> Value:
         return self.translate(node.operand).named(node.name)
 
-    def _interval(self, node: ast.IntervalLiteral) -> Value:
-        months = days = micros = 0
-        for value, unit in node.parts:
-            count = _interval_count(value)
-            months += count * {"year": 12, "month": 1}.get(unit, 0)
-            days += count * {"week": 7, "day": 1}.get(unit, 0)
-            micros += count * _MICROS.get(unit, 0)
-            if unit not in {"year", "month", "week", "day", *_MICROS}:
-                raise NotTranslatedError(f"an interval of {unit}s")
-        if months and (days or micros):
-            raise NotTranslatedError("an interval of months and days")
-        return Value("", Type("interval"), "", (months, days, micros), is_literal=True)
-
     def _unsupported(self, node: Any) -> Value:
         raise NotTranslatedError({"Star": "*", "Lambda": "a lambda function"}.get(type(node).__name__, "this"))
 
@@ -316,15 +304,6 @@ def group_key(value: Value) -> str:
     return f"({value.settled().sql} + 0)" if value.type.is_fraction else value.settled().sql
 
 
-def _interval_count(value: ast.Expression) -> int:
-    if isinstance(value, ast.Literal) and isinstance(value.value, str) and value.type in ("int", "string"):
-        text = value.value.strip()
-        if text.lstrip("+-").isdigit():
-            return int(text)
-    raise NotTranslatedError("an interval whose value is no whole number")
-
-
-_MICROS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000, "microsecond": 1}
 #: Where `try_cast`, which follows ANSI mode, and `cast` give the same.
 _SAME_TRY_CASTS = {
     *((kind, "string") for kind in ("boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp")),
@@ -339,7 +318,7 @@ _TRANSLATIONS: Mapping[type, Callable[[Expressions, Any], Value]] = {
     ast.Name: Expressions._name,
     ast.Literal: lambda _, node: literal_value(node),
     ast.Parameter: lambda self, node: self.queries.parameter(node.name),
-    ast.IntervalLiteral: Expressions._interval,
+    ast.IntervalLiteral: lambda _, node: interval_value(node.parts),
     ast.Call: Expressions._call,
     ast.Unary: Expressions._unary,
     ast.Binary: Expressions._binary,

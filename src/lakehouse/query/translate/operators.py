@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
-from lakehouse.query.translate.casts import utc
+from lakehouse.query.translate.intervals import add_interval
 from lakehouse.query.translate.literals import decimal_of
 from lakehouse.query.translate.rules import coerce
 from lakehouse.query.translate.types import (
@@ -145,27 +145,15 @@ def scaled(digits: str, kind: Type) -> str:
 
 def _with_time(operator: str, left: Value, right: Value) -> Value:
     if right.type.kind == "interval" and left.type.is_time and operator in "+-":
-        return add_interval(left, right, operator)
+        is_days = left.type == DATE and right.constant.last == "day"
+        template = "date_add({}, extractansiintervaldays({}))" if is_days else "{} + {}"
+        return add_interval(left, right, operator, shown(template, left, right) if operator == "+" else "")
     if operator == "+" and left.type.kind == "interval" and right.type.is_time:
-        return add_interval(right, left, operator)
+        return add_interval(right, left, operator, "")
     if left.type == DATE and operator in "+-" and right.type.kind in ("tinyint", "smallint", "int"):
         function = "date_add" if operator == "+" else "date_sub"
         return Value(f"({left.sql} {operator} {right.sql})", DATE, shown(f"{function}({{}}, {{}})", left, right))
     raise NotTranslatedError(f"{operator} of {left.type} and {right.type}")
-
-
-def add_interval(moment: Value, interval: Value, operator: str) -> Value:
-    """A date or timestamp plus an interval of months, or of days and less."""
-    months, days, micros = interval.constant
-    name = shown(f"{{}} {operator} {{}}", moment, interval)
-    kind = moment.type
-    if kind == DATE and micros:
-        raise NotTranslatedError("a date plus hours")
-    if kind == DATE and not months:
-        return Value(f"({moment.sql} {operator} {days})", DATE, "")
-    at = utc(moment.sql, kind)
-    span = f"to_months({months})" if months else f"(to_days({days}) + to_microseconds({micros}))"
-    return Value(f"CAST(({at} {operator} {span}) AS {kind.duckdb})", kind, name)
 
 
 def negated(value: Value) -> Value:

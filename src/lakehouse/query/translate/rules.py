@@ -17,8 +17,8 @@ Result = Callable[[Sequence[Value]], Type]
 
 #: Patterns that stand for several types. Arguments of other patterns are cast to the type that they name, as Spark does.
 CLASSES: dict[str, Callable[[Type], bool]] = {
-    "any": lambda kind: kind.kind != "void",
-    "atomic": lambda kind: not kind.is_nested and kind.kind != "void",
+    "any": lambda kind: kind.kind not in ("void", "interval"),
+    "atomic": lambda kind: not kind.is_nested and kind.kind not in ("void", "interval"),
     "number": lambda kind: kind.is_numeric,
     "integer": lambda kind: kind.is_integer,
     "fraction": lambda kind: kind.is_fraction,
