@@ -87,11 +87,9 @@ class HudiTables:
 
     def _check_not_cleaned(self, table: TableName, instants: Sequence[timeline.Instant]) -> None:
         """Raise if files that an instant needs are gone: Hudi itself reads it as a table with fewer rows."""
-        from hudi import HudiReadOptions
-
         location = read_metadata(self._locations, table).location
         opened = timeline.open_table(location, self._locations.access)
-        slices = opened.get_file_slices(HudiReadOptions().with_as_of_timestamp(instants[-1].id))
+        slices = timeline.file_slices_at(opened, instants[-1], location)
         files = [self._locations.file(location, part.base_file_relative_path()) for part in slices]
         gone = any("://" not in file and not Path(file).exists() for file in files)
         if gone or len(slices) < timeline.files_with_rows(list(instants)):
@@ -101,14 +99,12 @@ class HudiTables:
             )
 
     def scan(self, table: TableName, snapshot: str = "") -> Scan:
-        from hudi import HudiReadOptions
-
         metadata = read_metadata(self._locations, table)
         opened = timeline.open_table(metadata.location, self._locations.access)
         instants = [instant for instant in timeline.instants(opened) if not snapshot or instant.id <= snapshot]
         if not instants:
             return Scan(columns=metadata.columns(), total_rows=0, total_files=0, total_bytes=0)
-        slices = opened.get_file_slices(HudiReadOptions().with_as_of_timestamp(instants[-1].id))
+        slices = timeline.file_slices_at(opened, instants[-1], metadata.location)
         if any(part.has_log_files() for part in slices):
             raise NotSupportedError(
                 f"{table} is a merge-on-read table with unmerged changes, which only Spark reads correctly.",

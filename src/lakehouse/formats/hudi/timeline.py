@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from lakehouse.core.errors import NotInstalledError, TableError
+from lakehouse.core.errors import NotInstalledError, NotSupportedError, TableError
 from lakehouse.core.tables import REPLACE, Column, Snapshot
 
 #: The prefix of our own keys in the commit metadata.
@@ -16,6 +16,8 @@ NOTES = "hoodie.lake."
 
 _OPERATIONS = {"upsert": "upsert", "insert": "append", "bulk_insert": "append", "delete": "delete"}
 _OPERATIONS |= {"cluster": REPLACE, "compact": REPLACE}
+#: Avro types of which hudi-rs 0.5 says that they are not yet implemented.
+_UNREADABLE = ("local-timestamp-", "timestamp-nanos")
 _AVRO_TYPES = {"long": "bigint", "bytes": "binary", "boolean": "boolean"}
 _AVRO_TIMES = {"timestamp-micros": "timestamp", "timestamp-millis": "timestamp", "date": "date"}
 _AVRO_TIMES |= {"local-timestamp-micros": "timestamp_ntz", "local-timestamp-millis": "timestamp_ntz"}
@@ -54,7 +56,7 @@ def open_table(location: str, access: Mapping[str, str]) -> Any:
     try:
         return HudiTableBuilder.from_base_uri(location).with_storage_options(dict(access)).build()
     except Exception as exc:  # noqa: BLE001 - hudi-rs raises bare Exceptions
-        raise TableError(f"The Hudi table in {location} cannot be read: {exc}.", "lake doctor") from exc
+        raise _cannot_be_read(location, exc) from exc
 
 
 def instants(table: Any) -> list[Instant]:
@@ -70,6 +72,33 @@ def instants(table: Any) -> list[Instant]:
         Instant(time, by_time[time].action, json.loads(timeline.get_instant_metadata_in_json(by_time[time])))
         for time in sorted(by_time)
     ]
+
+
+def file_slices_at(table: Any, instant: Instant, location: str) -> list[Any]:
+    """Return the file slices of a table at an instant; NotSupportedError if hudi-rs cannot read its schema."""
+    from hudi import HudiReadOptions
+
+    unreadable = NotSupportedError(
+        f"The Hudi table in {location} has types that only Spark reads (a timestamp without a time zone).",
+        "Use Spark: lake sql --engine spark",
+    )
+    # hudi-rs would print a stack trace of Rust before it raises.
+    if any(kind in (instant.extra.get("schema") or "") for kind in _UNREADABLE):
+        raise unreadable
+    try:
+        slices: list[Any] = table.get_file_slices(HudiReadOptions().with_as_of_timestamp(instant.id))
+    except BaseException as exc:
+        # A panic of Rust is no Exception, and its class cannot be imported.
+        if type(exc).__name__ == "PanicException":
+            raise unreadable from exc
+        if isinstance(exc, Exception):
+            raise _cannot_be_read(location, exc) from exc
+        raise
+    return slices
+
+
+def _cannot_be_read(location: str, exc: Exception) -> TableError:
+    return TableError(f"The Hudi table in {location} cannot be read: {exc}.", "lake doctor")
 
 
 def snapshots(timeline: list[Instant]) -> list[Snapshot]:
