@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 import pytest
-from tests.conftest import LAKE
+from tests.conftest import LAKE, command_for
 from tests.support.servers.ports import free_port
+
+from lakehouse.config.settings import Settings
+from lakehouse.lake import Lake
 
 pytestmark = pytest.mark.slow
 
@@ -105,24 +109,31 @@ def wait_for(ready: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-@pytest.fixture
-def dagster(home: Path, tmp_path: Path) -> Iterator[Dagster]:
-    port, log = free_port(), tmp_path / "log"
-    (tmp_path / "inbox").mkdir()
-    environment = {**os.environ, "LAKE_HOME": str(home), "LAKE_SOURCES__FILES__PATH": str(tmp_path / "inbox")}
+@contextmanager
+def running_dagster(home: Path, folder: Path) -> Iterator[Dagster]:
+    """`lake dagster` for a lake, with this working folder."""
+    port, log = free_port(), folder / "log"
+    (folder / "inbox").mkdir()
+    environment = {**os.environ, "LAKE_HOME": str(home), "LAKE_SOURCES__FILES__PATH": str(folder / "inbox")}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [LAKE, "dagster", "--port", str(port)], stdout=output, stderr=output, env=environment, cwd=tmp_path
+            [LAKE, "dagster", "--port", str(port)], stdout=output, stderr=output, env=environment, cwd=folder
         )
-    found = Dagster(process, f"http://127.0.0.1:{port}")
+    server = Dagster(process, f"http://127.0.0.1:{port}")
     try:
-        started = wait_for(lambda: found.answers() or process.poll() is not None, _START_TIMEOUT_S)
+        started = wait_for(lambda: server.answers() or process.poll() is not None, _START_TIMEOUT_S)
         assert started and process.poll() is None, log.read_text()[-3000:]
-        yield found
+        yield server
     finally:
         for pid in running(processes_below(process.pid)):
             os.kill(pid, signal.SIGKILL)
         process.wait()
+
+
+@pytest.fixture
+def dagster(home: Path, tmp_path: Path) -> Iterator[Dagster]:
+    with running_dagster(home, tmp_path) as server:
+        yield server
 
 
 def test_dagster_serves_the_pipelines_on_loopback_and_ends_with_all_its_processes(dagster: Dagster, home: Path) -> None:
@@ -142,7 +153,7 @@ def test_dagster_serves_the_pipelines_on_loopback_and_ends_with_all_its_processe
     assert {each["name"] for each in repository["schedules"]} == {
         f"{name}_schedule" for name in ("market", "taxi", "social", "files")
     }
-    assert [each["name"] for each in repository["sensors"]] == ["crm_leads_folder"]
+    assert [each["name"] for each in repository["sensors"]] == ["crm_leads_folder", "lake_runs"]
     assert (home / "dagster" / "dagster.yaml").is_file()
 
     everybody = processes_below(dagster.process.pid)
@@ -152,3 +163,135 @@ def test_dagster_serves_the_pipelines_on_loopback_and_ends_with_all_its_processe
     assert dagster.process.wait(_STOP_TIMEOUT_S) in (0, -signal.SIGINT, 130)
     assert wait_for(lambda: not running(everybody), _STOP_TIMEOUT_S), running(everybody)
     assert not dagster.answers()
+
+
+#: A pipeline with partitions of a class of its own and a rule whose name Dagster does not allow.
+SHOPS = """
+from dataclasses import dataclass
+from lakehouse.pipelines import Pipeline, Source, Table
+from lakehouse.pipelines import functions as F
+from lakehouse.quality import at_least
+
+
+@dataclass(frozen=True)
+class Shops:
+    column: str = "shop"
+    start: str = "north"
+
+    def check(self, key):
+        return key
+
+    def between(self, first, last):
+        return [first, last]
+
+    def shifted(self, key, by):
+        return key
+
+    def sql_type(self):
+        return "string"
+
+
+def read(context):
+    return context.spark.range(2).select("id", F.lit(context.partition).alias("shop"))
+
+
+def landed(rows):
+    return rows
+
+
+def counted(rows):
+    return rows.groupBy("shop").agg(F.count("id").alias("n"))
+
+
+tills = Source("tills_{name}", read)
+{name} = Pipeline("{name}", (
+    Table("{name}.bronze", landed, inputs=(tills,), partition_by="shop"),
+    Table("{name}.gold", counted, inputs=("{name}.bronze",), partition_by="shop", rules=(at_least("n", -100),)),
+), Shops())
+"""
+_REPOSITORY = 'repositoryName: "__repository__", repositoryLocationName: "lakehouse.orchestrate.definitions"'
+_EVENTS_S = 120
+
+
+@dataclass(frozen=True)
+class Assets:
+    """The assets of a pipeline in a running Dagster, by GraphQL."""
+
+    server: Dagster
+    pipeline: str
+
+    def key(self, table: str) -> str:
+        return f'{{path: ["{self.pipeline}", "{table}"]}}'
+
+    def built(self, table: str) -> set[str]:
+        """The partitions that Dagster shows as materialized."""
+        statuses = "... on DefaultPartitionStatuses { materializedPartitions }"
+        asset = f"... on AssetNode {{ assetPartitionStatuses {{ {statuses} }} }}"
+        answer = self.server.ask(f"{{ assetNodeOrError(assetKey: {self.key(table)}) {{ {asset} }} }}")
+        return set(answer["assetNodeOrError"]["assetPartitionStatuses"]["materializedPartitions"])
+
+    def add_partition(self, key: str) -> None:
+        added = f'addDynamicPartition(partitionKey: "{key}", partitionsDefName: "{self.pipeline}", '
+        added += f"repositorySelector: {{{_REPOSITORY}}}) {{ __typename }}"
+        answer = self.server.ask(f"mutation {{ {added} }}")
+        assert answer["addDynamicPartition"]["__typename"] == "AddDynamicPartitionSuccess", answer
+
+    def materialize(self, table: str, partition: str) -> str:
+        """Materialize one asset; returns how the run ended."""
+        selector = f'{{{_REPOSITORY}, jobName: "__ASSET_JOB", assetSelection: [{self.key(table)}]}}'
+        tags = f'[{{key: "dagster/partition", value: "{partition}"}}]'
+        parameters = f"{{selector: {selector}, runConfigData: {{}}, executionMetadata: {{tags: {tags}}}}}"
+        launched = "__typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }"
+        answer = self.server.ask(f"mutation {{ launchRun(executionParams: {parameters}) {{ {launched} }} }}")[
+            "launchRun"
+        ]
+        assert answer["__typename"] == "LaunchRunSuccess", answer
+        question = f'{{ runOrError(runId: "{answer["run"]["runId"]}") {{ ... on Run {{ status }} }} }}'
+        return self._ended(question, "runOrError")
+
+    def backfill(self, table: str, *partitions: str) -> str:
+        """Backfill one asset; returns how the backfill ended."""
+        names = ", ".join(f'"{key}"' for key in partitions)
+        parameters = f"{{assetSelection: [{self.key(table)}], partitionNames: [{names}]}}"
+        launched = "__typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message }"
+        answer = self.server.ask(
+            f"mutation {{ launchPartitionBackfill(backfillParams: {parameters}) {{ {launched} }} }}"
+        )["launchPartitionBackfill"]
+        assert answer["__typename"] == "LaunchBackfillSuccess", answer
+        shown = "... on PartitionBackfill { status }"
+        question = f'{{ partitionBackfillOrError(backfillId: "{answer["backfillId"]}") {{ {shown} }} }}'
+        return self._ended(question, "partitionBackfillOrError")
+
+    def _ended(self, question: str, field: str) -> str:
+        states: list[str] = []
+
+        def has_ended() -> bool:
+            states.append(str(self.server.ask(question)[field]["status"]))
+            return any(word in states[-1] for word in ("SUCCESS", "FAIL", "CANCEL"))
+
+        wait_for(has_ended, _EVENTS_S)
+        return states[-1]
+
+
+@pytest.mark.spark
+def test_single_assets_of_any_partitions_are_materialized_and_backfilled_and_runs_made_outside_show(
+    shared_lake: Lake, shared_settings: Settings, namespace: str, tmp_path: Path
+) -> None:
+    shared_lake.sql("select 1", engine="spark")
+    name = namespace[:40]
+    (tmp_path / f"{name}.py").write_text(SHOPS.replace("{name}", name))
+    (tmp_path / "lake.toml").write_text(f'pipelines = ["{name}"]\n')
+    outside = command_for(shared_settings.home)("run", name, "--partition", "north", cwd=tmp_path)
+    assert outside.returncode == 0, outside.stderr
+    with running_dagster(shared_settings.home, tmp_path) as server:
+        assets = Assets(server, name)
+        assert wait_for(lambda: assets.built("gold") == {"north"}, _EVENTS_S), "the run made outside"
+        assert assets.materialize("gold", "north") == "SUCCESS"
+        for key in ("south", "east"):
+            assets.add_partition(key)
+        assert assets.backfill("bronze", "south", "east") == "COMPLETED_SUCCESS"
+        assert assets.built("bronze") == {"north", "south", "east"}
+        assert assets.built("gold") == {"north"}
+    rows = shared_lake.sql(f"select shop, count(*) from {name}.bronze group by 1 order by 1").rows()
+    assert rows == [("east", 2), ("north", 2), ("south", 2)]
+    assert [run.tables[0].table for run in shared_lake.runs()[:2]] == [f"{name}.bronze", f"{name}.gold"]

@@ -89,5 +89,36 @@ def test_lake_run_builds_the_same_tables_without_dagster(shop_of: Any) -> None: 
     steps: list[str] = []
     record = run_pipeline(lake, pipeline, RunRequest(), steps.append)
     assert record.state == "published"
-    assert f"{pipeline.name}.silver: {MONDAY}" in steps
+    assert f"{pipeline.name}.silver: {MONDAY} (changed input {pipeline.name}.bronze)" in steps
     assert run_pipeline(lake, pipeline, RunRequest(), steps.append).state == "nothing"
+
+
+def test_partitions_that_dagster_did_not_request_are_shown_as_built(shop_of: Any, instance: Any) -> None:  # noqa: F811
+    lake, pipeline, _ = shop_of({MONDAY: "1,tea,10,1\n", TUESDAY: "2,tea,4,1\n"})
+    gold = asset_key(f"{pipeline.name}.gold")
+    assert materialize(pipeline, lake, instance).success, "as a schedule does, without a partition"
+    assert set(instance.get_materialized_partitions(gold)) >= {MONDAY, TUESDAY}
+
+
+def test_runs_made_outside_are_reported_once(shop_of: Any, instance: Any) -> None:  # noqa: F811
+    from lakehouse.config.load import load_settings
+    from lakehouse.orchestrate.outside_runs import runs_sensor
+
+    lake, pipeline, folder = shop_of({MONDAY: "1,tea,10,1\n"})
+    sensor = runs_sensor(load_settings({"home": lake.folder, "spark.master": "local[2]"}, environ={}), [pipeline])
+
+    def reported(cursor: str | None) -> tuple[list[tuple[str, str | None]], str | None]:
+        with dg.build_sensor_context(instance=instance, cursor=cursor) as context:
+            result = sensor.evaluate_tick(context)
+        return [(event.asset_key.path[-1], event.partition) for event in result.asset_events], result.cursor
+
+    run_pipeline(lake, pipeline, RunRequest())
+    events, cursor = reported(None)
+    assert set(events) == {(name, MONDAY) for name in ("bronze", "silver", "gold", "growth")}
+    assert reported(cursor)[0] == []
+    (folder / f"{TUESDAY}.csv").write_text("2,tea,4,1\n")
+    run_pipeline(lake, pipeline, RunRequest())
+    events, cursor = reported(cursor)
+    assert ("gold", TUESDAY) in events and ("gold", MONDAY) not in events
+    materialize(pipeline, lake, instance, partition_key=MONDAY)
+    assert reported(cursor)[0] == [], "Dagster's own runs are shown already"

@@ -53,9 +53,76 @@ def test_blocking_rules_are_blocking_checks(repository: dg.RepositoryDefinition)
     assert checks["email_not_null"] is False
 
 
-def test_schedules_and_sensors_are_stopped_by_default(repository: dg.RepositoryDefinition) -> None:
+def test_schedules_and_sensors_that_start_runs_are_stopped_by_default(repository: dg.RepositoryDefinition) -> None:
     assert {each.default_status for each in repository.schedule_defs} == {dg.DefaultScheduleStatus.STOPPED}
-    assert {each.default_status for each in repository.sensor_defs} == {dg.DefaultSensorStatus.STOPPED}
+    on = {each.name for each in repository.sensor_defs if each.default_status == dg.DefaultSensorStatus.RUNNING}
+    assert on == {"lake_runs"}
+
+
+def test_every_asset_can_be_materialized_by_itself_with_its_checks(repository: dg.RepositoryDefinition) -> None:
+    keys = list(repository.asset_graph.materializable_asset_keys)
+    assert len(keys) > 12
+    for key in keys:
+        chosen = repository.get_job("__ASSET_JOB").get_subset(asset_selection={key})
+        assert chosen.asset_layer.asset_graph.executable_asset_keys == {key}
+
+
+#: Names, partitions and sources that Dagster does not take as they are.
+ODD = """
+from dataclasses import dataclass
+from lakehouse.pipelines import Days, Hours, Keys, Pipeline, Source, Table, Weeks
+from lakehouse.quality import at_least, expect
+
+
+@dataclass(frozen=True)
+class Shops:
+    column: str = "shop"
+    start: str = "shop-0"
+
+    def check(self, key):
+        return key
+
+    def between(self, first, last):
+        return [first, last]
+
+    def shifted(self, key, by):
+        return key
+
+    def sql_type(self):
+        return "string"
+
+
+def rows(raw):
+    return raw
+
+
+def pipeline(name, partitions):
+    rules = (at_least("x", -100), at_least("x", 0.5), expect("x at least -100", None), expect("größer", None))
+    table = Table(f"{name.replace('-', '_')}.t", rows, inputs=(Source("tills", rows),), rules=rules)
+    return Pipeline(name, (table,), partitions)
+
+
+own, hours, weeks = pipeline("own-shops", Shops()), pipeline("hours", Hours()), pipeline("weeks", Weeks())
+keys, days = pipeline("keys", Keys(("eu", "us"), "region")), pipeline("days", Days())
+"""
+
+
+def test_any_name_of_a_rule_and_any_partitions_can_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lakehouse.orchestrate.definitions import build_definitions
+
+    (tmp_path / "odd_pipelines.py").write_text(ODD)
+    (tmp_path / "lake.toml").write_text('pipelines = ["odd_pipelines"]\n')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    settings = load_settings({}, tmp_path, {"LAKE_HOME": str(tmp_path / "lake")})
+    graph = build_definitions(settings).get_repository_def().asset_graph
+    checks = {key.name for key in graph.asset_check_keys if key.asset_key == asset_key("own_shops.t")}
+    assert checks == {"x_at_least__100", "x_at_least_0_5", "x_at_least__100_2", "gr__er", "health"}
+    partitions = {name: graph.get(asset_key(f"{name}.t")).partitions_def for name in ("hours", "weeks", "keys")}
+    assert all(partitions.values())
+    known = {name: definition.get_partition_keys() for name, definition in partitions.items() if definition}
+    assert ("2026-01-14T05" in known["hours"], "2026-01-12" in known["weeks"]) == (True, True)
+    assert known["keys"] == ["eu", "us"]
+    assert isinstance(graph.get(asset_key("own_shops.t")).partitions_def, dg.DynamicPartitionsDefinition)
 
 
 def test_the_folder_sensor_requests_one_run_for_the_same_files(

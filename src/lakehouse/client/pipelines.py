@@ -7,9 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lakehouse.core.errors import NotSupportedError
-from lakehouse.pipelines.partitions import Days, Months, Partitions
+from lakehouse.pipelines.partitions import Days, Hours, Months, Partitions, Weeks
 
-_SCHEMES: Mapping[str, type[Days] | type[Months]] = {"days": Days, "months": Months}
+_SCHEMES: Mapping[str, type[Hours] | type[Days] | type[Weeks] | type[Months]] = {
+    "hours": Hours,
+    "days": Days,
+    "weeks": Weeks,
+    "months": Months,
+}
 
 
 @dataclass(frozen=True)

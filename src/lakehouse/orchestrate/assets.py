@@ -6,8 +6,9 @@ Dagster still chooses tables, partitions, time and retries.
 
 # Dagster reads the annotations of the functions it decorates, so this module does not postpone their evaluation.
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dagster as dg
@@ -15,8 +16,7 @@ import dagster as dg
 from lakehouse.core.errors import LakeError, Retryable
 from lakehouse.core.requests import RunRequest
 from lakehouse.lake import Lake
-from lakehouse.pipelines import Days, FilesTable, Pipeline, Table
-from lakehouse.pipelines.partitions import Partitions
+from lakehouse.pipelines import Days, FilesTable, Hours, Keys, Months, Pipeline, Table, Weeks
 from lakehouse.quality.model import Check, Outcome, Rule
 from lakehouse.runs.model import RunRecord, TableReport
 from lakehouse.tables.report import report_page
@@ -28,6 +28,8 @@ _RETRIES, _RETRY_AFTER_S = 2, 5
 
 #: The resource key that assets require.
 RESOURCE = "lakehouse"
+#: The author of the runs that Dagster starts.
+AUTHOR = "dagster"
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class LakeResource:
     """An open lake, and the author of the commits that Dagster makes."""
 
     lake: Lake
-    author: str = "dagster"
+    author: str = AUTHOR
 
 
 def asset_key(name: str) -> dg.AssetKey:
@@ -43,13 +45,27 @@ def asset_key(name: str) -> dg.AssetKey:
     return dg.AssetKey(name.split("."))
 
 
-def partitions_of(partitions: Partitions | None) -> dg.PartitionsDefinition[Any] | None:
-    """Return the Dagster partitions of a pipeline's days or months."""
-    if partitions is None:
-        return None
-    if isinstance(partitions, Days):
-        return dg.DailyPartitionsDefinition(start_date=partitions.start)
-    return dg.MonthlyPartitionsDefinition(start_date=partitions.start, fmt="%Y-%m")
+def dagster_name(name: str) -> str:
+    """Return a name that Dagster allows: letters, digits and _."""
+    return re.sub(r"\W", "_", name, flags=re.ASCII)
+
+
+def partitions_of(pipeline: Pipeline) -> dg.PartitionsDefinition[Any] | None:
+    """Return the Dagster partitions of a pipeline; those of a class that Dagster does not know are added as they are built."""
+    match pipeline.partitions:
+        case None:
+            return None
+        case Hours(start=start):
+            return dg.HourlyPartitionsDefinition(start_date=start, fmt="%Y-%m-%dT%H")
+        case Days(start=start):
+            return dg.DailyPartitionsDefinition(start_date=start)
+        case Weeks(start=start):
+            return dg.WeeklyPartitionsDefinition(start_date=start, day_offset=1)
+        case Months(start=start):
+            return dg.MonthlyPartitionsDefinition(start_date=start, fmt="%Y-%m")
+        case Keys(keys=keys):
+            return dg.StaticPartitionsDefinition(list(keys))
+    return dg.DynamicPartitionsDefinition(name=dagster_name(pipeline.name))
 
 
 #: Options of a run that Dagster itself does not have.
@@ -66,16 +82,21 @@ _CONFIG = {
 }
 
 
-def pipeline_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
-    """Define one op for the whole pipeline, of which any tables can be selected."""
+def pipeline_assets(pipeline: Pipeline, foreign: Collection[str] = ()) -> dg.AssetsDefinition:
+    """Define one op for the whole pipeline, of which any tables can be selected.
+
+    Args:
+        foreign: the names of sources that the assets of another pipeline include.
+    """
+    partitions_def = partitions_of(pipeline)
 
     @dg.multi_asset(
-        name=pipeline.name,
-        specs=[*_source_specs(pipeline), *(_table_spec(pipeline, table) for table in pipeline.tables)],
+        name=dagster_name(pipeline.name),
+        specs=[*_source_specs(pipeline, foreign), *(_table_spec(pipeline, table) for table in pipeline.tables)],
         check_specs=[spec for table in pipeline.tables for spec in _check_specs(table)],
-        partitions_def=partitions_of(pipeline.partitions),
+        partitions_def=partitions_def,
         # A backfill of many partitions is one run, hence one transaction; several at once replay on each other's results.
-        backfill_policy=dg.BackfillPolicy.single_run() if pipeline.partitions else None,
+        backfill_policy=dg.BackfillPolicy.single_run() if partitions_def else None,
         can_subset=True,
         required_resource_keys={RESOURCE},
         config_schema=_CONFIG,
@@ -90,7 +111,8 @@ def pipeline_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
         run_id = config["run_id"] or f"dagster_{context.run.run_id.replace('-', '')[:16]}"
         request = RunRequest(
             partitions=partitions,
-            tables=tuple(selected),
+            # All of them are no request for each: a table that is up to date is left as it is.
+            tables=tuple(selected) if len(selected) < len(pipeline.tables) else (),
             publish=config["publish"],
             light=config["light"],
             id=run_id,
@@ -104,7 +126,9 @@ def pipeline_assets(pipeline: Pipeline) -> dg.AssetsDefinition:
                 raise dg.RetryRequested(max_retries=_RETRIES, seconds_to_wait=_RETRY_AFTER_S) from exc
             yield from _check_results(pipeline, resource.lake.run_record(run_id).outcomes, context)
             raise dg.Failure(f"{exc.message} {exc.hint}") from exc
-        yield from _materializations(pipeline, record, resource.lake, context)
+        _report_other_partitions(pipeline, record, partitions if dagster_partitions else (), context)
+        if dagster_partitions or partitions_def is None:
+            yield from _materializations(pipeline, record, resource.lake, context)
         yield from _check_results(pipeline, record.outcomes, context)
 
     return run_pipeline
@@ -117,25 +141,85 @@ def _table_spec(pipeline: Pipeline, table: Table | FilesTable) -> dg.AssetSpec:
         asset_key(table.name),
         deps=[asset_key(name) for name in names],
         description=table.description or None,
-        group_name=pipeline.name,
+        group_name=dagster_name(pipeline.name),
         kinds={"spark", "iceberg"},
         skippable=True,  # a run may find nothing new
     )
 
 
-def _source_specs(pipeline: Pipeline) -> list[dg.AssetSpec]:
-    sources = {source.name for table in pipeline.tables if isinstance(table, Table) for source in table.sources}
+def _source_specs(pipeline: Pipeline, foreign: Collection[str]) -> list[dg.AssetSpec]:
     return [
-        dg.AssetSpec(asset_key(name), group_name=pipeline.name, kinds={"file"}, skippable=True)
-        for name in sorted(sources)
+        dg.AssetSpec(asset_key(name), group_name=dagster_name(pipeline.name), kinds={"file"}, skippable=True)
+        for name in sorted(source_names(pipeline) - set(foreign))
     ]
+
+
+def source_names(pipeline: Pipeline) -> set[str]:
+    """Return the names of the sources of a pipeline."""
+    return {source.name for table in pipeline.tables if isinstance(table, Table) for source in table.sources}
+
+
+def check_names(table: Table | FilesTable) -> dict[str, str]:
+    """Return Dagster's name of each rule and check of a table; `amount_at_least_-100` is amount_at_least__100."""
+    names: dict[str, str] = {}
+    for rule in _rules_and_checks(table):
+        name, number = dagster_name(rule.name), 2
+        while name in names.values():
+            name, number = f"{dagster_name(rule.name)}_{number}", number + 1
+        names[rule.name] = name
+    return names
+
+
+def _rules_and_checks(table: Table | FilesTable) -> list[Rule | Check]:
+    return [*(table.rules if isinstance(table, Table) else ()), *table.checks]
 
 
 def _check_specs(table: Table | FilesTable) -> list[dg.AssetCheckSpec]:
-    rules: list[Rule | Check] = [*(table.rules if isinstance(table, Table) else ()), *table.checks]
+    names, key = check_names(table), asset_key(table.name)
     return [
-        dg.AssetCheckSpec(rule.name, asset=asset_key(table.name), blocking=rule.severity == "block") for rule in rules
+        dg.AssetCheckSpec(names[rule.name], asset=key, blocking=rule.severity == "block", description=rule.name)
+        for rule in _rules_and_checks(table)
     ]
+
+
+def _report_other_partitions(
+    pipeline: Pipeline, record: RunRecord, requested: Collection[str], context: dg.AssetExecutionContext
+) -> None:
+    """Report partitions that Dagster did not request, as in a scheduled run: a result of its own is for those that it requested."""
+    if record.state != "published":
+        return
+    reports = [replace(report, partitions=tuple(set(report.partitions) - set(requested))) for report in record.tables]
+    add_partitions(pipeline, reports, context.instance)
+    for event in partition_events(record.id, [report for report in reports if report.partitions]):
+        context.log_event(event)
+
+
+def add_partitions(pipeline: Pipeline, reports: Sequence[TableReport], instance: dg.DagsterInstance) -> None:
+    """Add the partitions that tables have to a pipeline whose partitions Dagster cannot list."""
+    definition = partitions_of(pipeline)
+    if isinstance(definition, dg.DynamicPartitionsDefinition) and definition.name:
+        instance.add_dynamic_partitions(
+            definition.name, sorted({key for report in reports for key in report.partitions})
+        )
+
+
+def partition_events(run: str, reports: Sequence[TableReport]) -> list[dg.AssetMaterialization]:
+    """Return a materialization for each partition that a run wrote, or for the whole table."""
+    return [
+        dg.AssetMaterialization(
+            asset_key(report.table),
+            partition=key,
+            metadata={"run": run, "snapshot": report.snapshot, "rows_written": report.rows},
+        )
+        for report in reports
+        for key in _keys(report)
+        if report.snapshot and not report.note
+    ]
+
+
+def _keys(report: TableReport) -> Sequence[str | None]:
+    """Return the partitions that a run wrote; None stands for a table without partitions."""
+    return sorted(report.partitions) or [None]
 
 
 def _materializations(
@@ -187,7 +271,9 @@ def _check_results(
     for outcome in outcomes:
         by_check.setdefault((outcome.table, outcome.name), []).append(outcome)
     selected = {(key.asset_key, key.name) for key in context.selected_asset_check_keys}
-    for (table, name), same in by_check.items():
+    names = {table.name: check_names(table) for table in pipeline.tables}
+    for (table, rule), same in by_check.items():
+        name = names[table][rule]
         if (asset_key(table), name) not in selected:
             continue
         severity = dg.AssetCheckSeverity.ERROR if same[0].severity == "block" else dg.AssetCheckSeverity.WARN

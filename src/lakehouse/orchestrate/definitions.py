@@ -13,14 +13,23 @@ from lakehouse.config.settings import Settings
 from lakehouse.core.errors import LakeError
 from lakehouse.ingest.files import discover
 from lakehouse.lake.assemble import all_pipelines, assemble
-from lakehouse.orchestrate.assets import RESOURCE, LakeResource, pipeline_assets, snapshot_report
+from lakehouse.orchestrate.assets import (
+    RESOURCE,
+    LakeResource,
+    dagster_name,
+    pipeline_assets,
+    snapshot_report,
+    source_names,
+)
 from lakehouse.orchestrate.dbt import find_project, manifest_of
 from lakehouse.orchestrate.dbt_assets import dbt_models
 from lakehouse.orchestrate.maintenance import health_checks, maintenance_job, maintenance_schedules
-from lakehouse.pipelines import Days, FilesTable, Pipeline
+from lakehouse.orchestrate.outside_runs import runs_sensor
+from lakehouse.pipelines import FilesTable, Hours, Months, Pipeline, Weeks
 
-#: Default schedules: after the end of a day, after the end of a month, every hour.
-_DAILY, _MONTHLY, _HOURLY = "30 6 * * *", "0 7 5 * *", "0 * * * *"
+_DAILY, _HOURLY = "30 6 * * *", "0 * * * *"
+#: Default schedules by the partitions of a pipeline: after the end of each; others daily.
+_SCHEDULES = {type(None): _HOURLY, Hours: "10 * * * *", Weeks: "30 6 * * 1", Months: "0 7 5 * *"}
 
 
 def build_definitions(settings: Settings) -> dg.Definitions:
@@ -28,7 +37,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
     pipelines = list(all_pipelines(settings).values())
     return dg.Definitions(
         assets=[
-            *(pipeline_assets(pipeline) for pipeline in pipelines),
+            *_pipeline_assets(pipelines),
             *_dbt_assets(settings),
             snapshot_report(pipelines),
         ],
@@ -37,12 +46,25 @@ def build_definitions(settings: Settings) -> dg.Definitions:
         jobs=[*(_job(pipeline) for pipeline in pipelines), maintenance_job],
         schedules=[*(_schedule(pipeline) for pipeline in pipelines), *maintenance_schedules(settings.maintenance)],
         sensors=[
-            _folder_sensor(settings, pipeline, table)
-            for pipeline in pipelines
-            for table in pipeline.tables
-            if isinstance(table, FilesTable)
+            runs_sensor(settings, pipelines),
+            *(
+                _folder_sensor(settings, pipeline, table)
+                for pipeline in pipelines
+                for table in pipeline.tables
+                if isinstance(table, FilesTable)
+            ),
         ],
     )
+
+
+def _pipeline_assets(pipelines: list[Pipeline]) -> list[dg.AssetsDefinition]:
+    """Define the assets of every pipeline; a source that several read is an asset of the first."""
+    assets: list[dg.AssetsDefinition] = []
+    known = {table.name for pipeline in pipelines for table in pipeline.tables}
+    for pipeline in pipelines:
+        assets.append(pipeline_assets(pipeline, known))
+        known |= source_names(pipeline)
+    return assets
 
 
 def _dbt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
@@ -65,19 +87,18 @@ def _lake_resource(settings: Settings) -> dg.ResourceDefinition:
 
 def _job(pipeline: Pipeline) -> Any:
     return dg.define_asset_job(
-        f"{pipeline.name}_job",
-        selection=dg.AssetSelection.groups(pipeline.name),
+        f"{dagster_name(pipeline.name)}_job",
+        selection=dg.AssetSelection.groups(dagster_name(pipeline.name)),
         description=f"Run {pipeline.name} on what is new, as one transaction.",
     )
 
 
 def _schedule(pipeline: Pipeline) -> dg.ScheduleDefinition:
-    cron = _HOURLY if pipeline.partitions is None else _DAILY if isinstance(pipeline.partitions, Days) else _MONTHLY
     # No partition is given, so a run takes what is new or changed at the source, late corrections included.
     return dg.ScheduleDefinition(
-        name=f"{pipeline.name}_schedule",
-        cron_schedule=cron,
-        target=dg.AssetSelection.groups(pipeline.name),
+        name=f"{dagster_name(pipeline.name)}_schedule",
+        cron_schedule=_SCHEDULES.get(type(pipeline.partitions), _DAILY),
+        target=dg.AssetSelection.groups(dagster_name(pipeline.name)),
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.STOPPED,
     )
@@ -86,7 +107,7 @@ def _schedule(pipeline: Pipeline) -> dg.ScheduleDefinition:
 def _folder_sensor(settings: Settings, pipeline: Pipeline, table: FilesTable) -> dg.SensorDefinition:
     @dg.sensor(
         name=f"{table.name.replace('.', '_')}_folder",
-        target=dg.AssetSelection.groups(pipeline.name),
+        target=dg.AssetSelection.groups(dagster_name(pipeline.name)),
         minimum_interval_seconds=30,
         description=f"Runs {pipeline.name} when a file arrives.",
     )

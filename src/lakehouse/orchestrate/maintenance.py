@@ -8,7 +8,7 @@ import dagster as dg
 
 from lakehouse.core.errors import LakeError
 from lakehouse.maintenance.policy import MaintenanceSettings
-from lakehouse.orchestrate.assets import RESOURCE
+from lakehouse.orchestrate.assets import RESOURCE, asset_key, dagster_name
 from lakehouse.pipelines import Pipeline
 
 #: Below this score, a check warns.
@@ -54,13 +54,19 @@ def health_checks(pipelines: Sequence[Pipeline]) -> list[dg.AssetChecksDefinitio
 
 
 def _health_check(pipeline: Pipeline) -> dg.AssetChecksDefinition:
-    keys = {str(table.name): dg.AssetKey(str(table.name).split(".")) for table in pipeline.tables}
+    keys = {table.name: asset_key(table.name) for table in pipeline.tables}
     specs = [dg.AssetCheckSpec("health", asset=key) for key in keys.values()]
 
-    @dg.multi_asset_check(name=f"{pipeline.name}_health", specs=specs, required_resource_keys={RESOURCE})
+    # Dagster runs the checks of an asset with it: without `can_subset`, no single asset could be materialized.
+    @dg.multi_asset_check(
+        name=f"{dagster_name(pipeline.name)}_health", specs=specs, required_resource_keys={RESOURCE}, can_subset=True
+    )
     def check(context: dg.AssetCheckExecutionContext):  # type: ignore[no-untyped-def] # Dagster reads the annotation
         lake = getattr(context.resources, RESOURCE).lake
+        selected = {check.asset_key for check in context.selected_asset_check_keys}
         for name, key in keys.items():
+            if key not in selected:
+                continue
             try:
                 health = lake.health(name)[0]
                 score, text = health.score, "; ".join(reason.text for reason in health.reasons)

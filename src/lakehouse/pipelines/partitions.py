@@ -1,17 +1,20 @@
-"""Days and months as partitions of a pipeline: their keys, ranges, neighbours and column types."""
+"""Partitions of a pipeline by hours, days, weeks, months or listed keys: their keys, ranges, neighbours and column types."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Protocol
 
 from lakehouse.core.errors import BadPartitionError
 
+_HOUR = timedelta(hours=1)
+_HOUR_FORMAT = "%Y-%m-%dT%H"
+
 
 class Partitions(Protocol):
-    """A partition scheme of a pipeline."""
+    """A partition scheme of a pipeline. A class of your own with these members works like the built-in ones."""
 
     @property
     def column(self) -> str:
@@ -32,6 +35,92 @@ class Partitions(Protocol):
 
     def sql_type(self) -> str:
         """The column's type in Spark."""
+
+
+@dataclass(frozen=True)
+class Hours:
+    """One partition per hour: 2026-01-14T05, a string column. Hours are those of UTC."""
+
+    column: str = "hour"
+    start: str = "2020-01-01T00"
+
+    def check(self, key: str) -> str:
+        return self._key(self._hour(key))
+
+    def between(self, first: str, last: str) -> list[str]:
+        start, end = self._hour(first), self._hour(last)
+        _check_order(first, last, start <= end)
+        return [self._key(start + timedelta(hours=number)) for number in range((end - start) // _HOUR + 1)]
+
+    def shifted(self, key: str, by: int) -> str:
+        return self._key(self._hour(key) + timedelta(hours=by))
+
+    def sql_type(self) -> str:
+        return "string"
+
+    def _hour(self, key: str) -> datetime:
+        try:
+            return datetime.strptime(key, _HOUR_FORMAT)
+        except ValueError as exc:
+            raise BadPartitionError(f"{key!r} is not an hour.", "Write hours as 2026-01-14T05.") from exc
+
+    def _key(self, hour: datetime) -> str:
+        return hour.strftime(_HOUR_FORMAT)
+
+
+@dataclass(frozen=True)
+class Weeks:
+    """One partition per week from Monday to Sunday, named by its Monday: 2026-01-12, a date column. Any day names its week."""
+
+    column: str = "week"
+    start: str = "2020-01-06"
+
+    def check(self, key: str) -> str:
+        day = _day(key, key)
+        return (day - timedelta(days=day.weekday())).isoformat()
+
+    def between(self, first: str, last: str) -> list[str]:
+        start, end = date.fromisoformat(self.check(first)), date.fromisoformat(self.check(last))
+        _check_order(first, last, start <= end)
+        return [(start + timedelta(weeks=number)).isoformat() for number in range((end - start).days // 7 + 1)]
+
+    def shifted(self, key: str, by: int) -> str:
+        return (date.fromisoformat(self.check(key)) + timedelta(weeks=by)).isoformat()
+
+    def sql_type(self) -> str:
+        return "date"
+
+
+@dataclass(frozen=True)
+class Keys:
+    """One partition for each of a list of keys, such as regions or customers: a string column. They have no order in time."""
+
+    keys: Sequence[str]
+    column: str = "key"
+
+    @property
+    def start(self) -> str:
+        return self.keys[0]
+
+    def check(self, key: str) -> str:
+        if key not in self.keys:
+            raise BadPartitionError(f"{key!r} is not a partition.", f"Choose from: {', '.join(self.keys)}.")
+        return key
+
+    def between(self, first: str, last: str) -> list[str]:
+        start, end = (self.keys.index(self.check(key)) for key in (first, last))
+        _check_order(first, last, start <= end)
+        return list(self.keys[start : end + 1])
+
+    def shifted(self, key: str, by: int) -> str:
+        if by:
+            raise BadPartitionError(
+                "Listed keys have no earlier and later ones.", "Declare the table without lookback."
+            )
+        return self.check(key)
+
+    def sql_type(self) -> str:
+        return "string"
 
 
 @dataclass(frozen=True)
