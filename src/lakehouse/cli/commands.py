@@ -22,6 +22,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Pipelines": {
         "run": ("run", "run a pipeline: check its tables on a branch, publish all of them or none"),
+        "plan": ("run", "show what a run would rebuild, and why"),
         "runs": ("runs", "list the runs, or show one in full"),
         "pipelines": ("pipelines", "list the pipelines and their tables"),
         "report": ("pipelines", "show how a table grew, in the terminal or as a page with charts"),

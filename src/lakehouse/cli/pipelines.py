@@ -28,6 +28,8 @@ def pipelines(context: Context) -> None:
         for table in pipeline.tables
     ]
     show_rows(["pipeline", "table", "made_from", "key", "partitioned_by", "what"], rows, context.output)
+    for problem in getattr(context.lake.pipelines(), "problems", {}).values():
+        note(f"{problem.message} {problem.hint}")
     for pipeline in context.lake.pipelines().values():
         for name, help_text in pipeline.known_settings.items():
             note(f"sources.{pipeline.name}.{name}: {help_text}")

@@ -152,6 +152,8 @@ class RunRequest:
     """Continue on the branch that a failed run of that id left."""
     isolated: bool = False
     """Start a Spark of its own, although a warm one stands by."""
+    accept_code: bool = False
+    """Tables whose code has changed count as built with it: the change needs no rebuild."""
 
 
 #: The steps of maintenance, in the order in which they are done.

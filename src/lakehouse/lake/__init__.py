@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lakehouse.pipelines import Pipeline
     from lakehouse.query.route import CheckedStatement
     from lakehouse.runs.model import RunRecord
+    from lakehouse.runs.plan import TablePlan
     from lakehouse.runs.run import Runner
     from lakehouse.tables.diff import Diff
     from lakehouse.tables.report import TableReport
@@ -246,6 +247,13 @@ class Lake(LakeInterface):
 
         declared = by_name(self.pipelines(), pipeline) if isinstance(pipeline, str) else pipeline
         return self._run_observed(declared, request, progress)
+
+    def plan(self, pipeline: str | Pipeline, request: RunRequest | None = None) -> list[TablePlan]:
+        """What a run would rebuild, table by table, and why; nothing is changed."""
+        from lakehouse.pipelines.registry import by_name
+
+        declared = by_name(self.pipelines(), pipeline) if isinstance(pipeline, str) else pipeline
+        return self._components.runner().plan(declared, request or RunRequest())
 
     def _run_observed(self, pipeline: Pipeline, request: RunRequest, progress: Progress) -> RunRecord:
         from lakehouse.runs.model import new_run_id

@@ -15,9 +15,9 @@ _PREFIX = "lake."
 #: Lists of files that the table holds, separated by commas; a replacement of all rows starts a new list.
 _LISTS = ("sha256", "objects")
 #: A JSON object; of two values for a key, the newer one counts.
-_MAPS = ("fingerprints",)
+_MAPS = ("fingerprints", "codes")
 #: The newest value counts.
-_LATEST = ("inputs", "cursor", "fingerprint", "columns")
+_LATEST = ("inputs", "cursor", "fingerprint", "columns", "code")
 _REPLACING_MODES = ("replace", "insert_overwrite")
 
 

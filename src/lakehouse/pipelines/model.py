@@ -83,6 +83,8 @@ class Source:
     """For a source without partitions: changes with its content. A source with the fingerprint of the last batch is not read."""
     read_many: Callable[[SourceContext, Sequence[str]], DataFrame | Batch] | None = None
     """Reads several partitions with one plan (default: a union of one plan each, which Spark analyzes and compiles one by one)."""
+    deletes: bool = False
+    """Partitions that `available` no longer lists are removed from the table (default: they stay, as sources are often cleaned up)."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
@@ -39,6 +40,8 @@ class Pipelines(Mapping[str, Pipeline]):
             return self._own[name]
         declared: Pipeline | None = load(PIPELINES, name)
         if declared is None:
+            for problem in self.problems.values():  # the pipeline may be in that module
+                raise problem
             raise KeyError(name)
         return declared
 
@@ -48,13 +51,26 @@ class Pipelines(Mapping[str, Pipeline]):
     def __len__(self) -> int:
         return len(list(iter(self)))
 
-    @cached_property
+    @property
+    def problems(self) -> Mapping[str, BadDeclarationError]:
+        """Why modules of the user cannot be loaded, by their names; the pipelines of all others work."""
+        return self._loaded[1]
+
+    @property
     def _own(self) -> Mapping[str, Pipeline]:
         """The pipelines of the user's modules; only the modules themselves know their names."""
+        return self._loaded[0]
+
+    @cached_property
+    def _loaded(self) -> tuple[Mapping[str, Pipeline], Mapping[str, BadDeclarationError]]:
         pipelines: dict[str, Pipeline] = {}
+        problems: dict[str, BadDeclarationError] = {}
         for module in self._modules:
-            pipelines |= _declared_in(module, self._folder)
-        return pipelines
+            try:
+                pipelines |= _declared_in(module, self._folder)
+            except BadDeclarationError as exc:
+                problems[module] = exc
+        return pipelines, problems
 
 
 def by_name(pipelines: Mapping[str, P], name: str) -> P:
@@ -68,14 +84,22 @@ def by_name(pipelines: Mapping[str, P], name: str) -> P:
     return pipelines[name]
 
 
+def _place(exc: Exception) -> str:
+    """Where in a module the error is."""
+    if isinstance(exc, SyntaxError) or exc.__traceback__ is None:
+        return ""  # its message names the file and the line
+    frame = traceback.extract_tb(exc.__traceback__)[-1]
+    return "" if frame.filename.startswith("<") else f" ({frame.filename}, line {frame.lineno})"
+
+
 def _declared_in(module: str, folder: Path) -> dict[str, Pipeline]:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     try:
         loaded = import_module(module)
-    except ImportError as exc:
+    except Exception as exc:
         raise BadDeclarationError(
-            f"The module {module}, which `pipelines` names, cannot be loaded: {exc}.",
+            f"The module {module}, which `pipelines` names, cannot be loaded: {type(exc).__name__}: {exc}{_place(exc)}.",
             f"It is searched for in {folder} and among the installed packages.",
         ) from exc
     declared = {value.name: value for value in vars(loaded).values() if isinstance(value, Pipeline)}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lakehouse.core.engine import job_group
 from lakehouse.core.errors import BadSettingError, RunConflictError
 from lakehouse.core.format import spark_tables
-from lakehouse.core.names import TableName
+from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import Commit
 from lakehouse.core.requests import IngestRequest, RunRequest
 from lakehouse.pipelines.model import FilesTable, Pipeline, SourceContext, Table
@@ -23,11 +23,13 @@ from lakehouse.quality.model import Outcome, SparkCheckContext
 from lakehouse.runs import recovery, validate
 from lakehouse.runs.build import TableBuild, raise_if_blocked
 from lakehouse.runs.context import LazySession, RunContext, RunServices
+from lakehouse.runs.failure import located
 from lakehouse.runs.light import LightBuild
 from lakehouse.runs.model import RunRecord, TableReport
+from lakehouse.runs.plan import NEW_FILES, PartitionPlan, TablePlan
 from lakehouse.runs.reads import BranchReads
 from lakehouse.runs.schedule import run_concurrently, topological_batches
-from lakehouse.tables.fork import annotate
+from lakehouse.tables.fork import add_notes, annotate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -153,10 +155,20 @@ class Attempt:
         if self.request.light:
             report = self._build_light(table, outcomes)
         elif isinstance(table, Table):
-            return TableBuild(context, table).build()
+            return self._build_on_spark(context, table)
         else:
             report = self._ingest(context, table, branch=self.branch)
         return lambda: report
+
+    def _build_on_spark(self, context: RunContext, table: Table) -> Callable[[], TableReport]:
+        with located(table.name, table.transform):
+            finish = TableBuild(context, table).build()
+
+        def checked() -> TableReport:
+            with located(table.name, table.transform):
+                return finish()
+
+        return checked
 
     def _build_light(self, table: Table | FilesTable, outcomes: list[Outcome]) -> TableReport:
         if isinstance(table, FilesTable) or table.light is None:
@@ -212,12 +224,16 @@ class Attempt:
             author=self.commit.author,
             message=self.record.message,
             requested=self.request.partitions,
+            named=self.request.tables,
+            accepts_code=self.request.accept_code,
+            tables=tables,
             session=session,
             iceberg=tables.formats["iceberg"],
             rows_of=rows_of,
             reads=BranchReads(tables, self.services.duckdb),
             source_context=partial(self._source_context, session),
             annotate=self._annotate,
+            note=self._note,
             pointer=self.branch_catalog.pointer,
             now=self.now,
             progress=self.progress,
@@ -237,6 +253,36 @@ class Attempt:
     def _annotate(self, table: TableName, notes: dict[str, str], start: str | None) -> None:
         annotate(self.branch_catalog, table, notes, start, self.services.files)
 
+    def _note(self, table: TableName, notes: dict[str, str]) -> None:
+        add_notes(self.branch_catalog, table, notes, self.services.files)
+
+
+class Preview(Attempt):
+    """What a run would build, from the state of main; it creates no branch and writes nothing."""
+
+    def __init__(
+        self, services: RunServices, pipeline: Pipeline, request: RunRequest, progress: Callable[[str], None]
+    ) -> None:
+        self.services, self.pipeline, self.request, self.progress = services, pipeline, request, progress
+        self.branch, self.branch_catalog, self.now = MAIN, services.catalog, now()
+        self.record = RunRecord("", pipeline.name, "running", MAIN, self.now.isoformat())
+        self.commit = _commit(pipeline, self.record)
+
+    def plans(self) -> list[TablePlan]:
+        """The plan of each table; a table that is rebuilt counts as changed for those that read it."""
+        plans = []
+        with ExitStack() as stack:
+            context = self._context(stack)
+            for table in self.pipeline.select(self.request.tables):
+                if isinstance(table, Table):
+                    planned = PartitionPlan(context, table, context.lineage(table.name)).plan()
+                else:
+                    planned = TablePlan(table.name, reason=NEW_FILES)
+                plans.append(planned)
+                if not planned.is_empty and isinstance(table, Table):
+                    context.built[table.name] = tuple(planned.partitions)
+        return plans
+
 
 class _Reports:
     """The reports and outcomes of a run so far, saved after each table, also by several threads."""
@@ -251,7 +297,7 @@ class _Reports:
 
     def add(self, report: TableReport) -> None:
         """Add a table's report. If a resumed run has nothing new for it, the report of the earlier attempt stays."""
-        if report.note != "nothing new" or report.table not in self._reports:
+        if report.note not in ("nothing new", "code accepted") or report.table not in self._reports:
             self._reports[report.table] = report
 
     def save(self) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.errors import BadDeclarationError, NeedsSparkError, RunBlockedError
+from lakehouse.core.format import spark_tables
 from lakehouse.core.tables import Snapshot
 from lakehouse.pipelines.model import Batch, Source, Table
 from lakehouse.quality.checks import run_check
@@ -18,7 +19,7 @@ from lakehouse.quality.model import Check, Outcome, Rule, SparkCheckContext
 from lakehouse.runs.context import RunContext, read_batch
 from lakehouse.runs.lineage import changed_since, latest_note, lineage
 from lakehouse.runs.model import TableReport
-from lakehouse.runs.plan import PartitionPlan
+from lakehouse.runs.plan import PartitionPlan, TablePlan, layout_of
 from lakehouse.runs.reads import MAX_ROWS, Part, SmallCheckContext
 from lakehouse.runs.schedule import run_concurrently
 from lakehouse.runs.validate import MAX_ROWS as MAX_FEW_ROWS
@@ -53,12 +54,17 @@ class TableBuild:
         Checks come after all tables of a batch are built: they may read another one of them.
         """
         started = time.monotonic()
-        partitions = self.plan.partitions() if self.column else None
-        if partitions == [] or (partitions is None and not self.plan.has_changed()):
-            self._report_nothing_new()
-            return lambda: TableReport(self.table.name, note="nothing new")
-        self.context.progress(f"{self.table.name}: {_listed(partitions)}" if partitions else self.table.name)
+        planned = self.plan.plan()
+        if planned.is_empty:
+            return self._skip(planned)
+        partitions = list(planned.partitions) if self.column else None
+        reasons = ", ".join(dict.fromkeys([*planned.partitions.values(), *filter(None, [planned.reason])]))
+        keys = f": {_listed(partitions)}" if partitions else ""
+        self.context.progress(f"{self.table.name}{keys} ({reasons})")
         rejected = sum(self._build(group) for group in self._groups(partitions))
+        self._record_code(planned, partitions)
+        if partitions is not None:
+            self.context.built[self.table.name] = tuple(partitions)
         after = lineage(self.context.iceberg, self.name)
         self._refuse_other_partitions(partitions, after)
         new, built_in = self._new(after), time.monotonic() - started
@@ -78,6 +84,25 @@ class TableBuild:
 
         return finish
 
+    def _skip(self, planned: TablePlan) -> Callable[[], TableReport]:
+        """Report that there is nothing to build; changed code is recorded if it is accepted."""
+        if planned.accepts_code:
+            self._record_code(planned, [] if self.column else None)
+            self.context.progress(f"{self.table.name}: changed code is accepted without a rebuild")
+            return lambda: TableReport(self.table.name, note="code accepted")
+        self._report_nothing_new()
+        return lambda: TableReport(self.table.name, note="nothing new")
+
+    def _record_code(self, planned: TablePlan, partitions: Partitions) -> None:
+        """Note the code of now where the snapshots do not say it: it is accepted, or a merge changed no row."""
+        snapshots = lineage(self.context.iceberg, self.name)
+        if not snapshots:
+            return
+        if planned.accepts_code:
+            self.context.note(self.name, self.plan.accepted_notes())
+        elif partitions is None and latest_note(snapshots, "code") != self.plan.code:
+            self.context.note(self.name, self.plan.code_notes(None))
+
     def _report_nothing_new(self) -> None:
         path = self.context.source_context("", "").settings.get("path") if self.table.sources else ""
         if path:
@@ -89,13 +114,17 @@ class TableBuild:
     # ---- building -----------------------------------------------------------------------------------------------
 
     def _groups(self, partitions: Partitions) -> list[Partitions]:
-        if partitions is None or not self.table.snapshot_per_partition:
+        if partitions is None or not (self.table.snapshot_per_partition or self.plan.gone):
             return [partitions]
-        return [[key] for key in partitions]
+        existing = [key for key in partitions if key not in self.plan.gone]
+        groups = [[key] for key in existing] if self.table.snapshot_per_partition else [existing]
+        return [*filter(None, groups), *filter(None, [sorted(self.plan.gone)])]
 
     def _build(self, partitions: Partitions) -> int:
         """Transform, validate and write some partitions, or the whole table; returns the number of rejected rows."""
         table = self.table
+        if partitions and set(partitions) <= self.plan.gone:
+            return self._remove(partitions)
         inputs, batch = self._inputs(partitions)
         rows = table.transform(*inputs)
         if partitions is not None and table.lookback:
@@ -108,6 +137,17 @@ class TableBuild:
             else:
                 result = cached.enter_context(validated(table.name, rows, table.rules, keys))
             return self._write_result(result, partitions, batch)
+
+    def _remove(self, partitions: list[str]) -> int:
+        """Remove the rows of partitions that the source no longer has, and their rejected rows."""
+        notes = self._notes(partitions, None)
+        for name in (self.name, self.rejected):
+            if not self.context.iceberg.has(name):
+                continue
+            if self.column in [column.name for column in self.context.iceberg.describe(name).columns]:
+                rows = self.context.rows_of(str(name)).where("false")
+                self.writer.replace(name, rows, self._keys(partitions), notes)
+        return 0
 
     def _has_few_rows(self, partitions: Partitions, batch: Batch | None) -> bool:
         """Whether the table is built from few rows; False if that is not known without Spark."""
@@ -156,6 +196,7 @@ class TableBuild:
     def _write(self, rows: DataFrame, partitions: Partitions, batch: Batch | None) -> None:
         table = self.table
         self.writer.prepare(self.name, rows.schema, Layout(table.partition_by, table.key, table.description))
+        self._change_layout()
         notes = self._notes(partitions, batch)
         merges = self._merges(partitions)
         if merges and not table.key:
@@ -166,6 +207,15 @@ class TableBuild:
         start = self.context.pointer(self.name)
         if self.writer.merge(self.name, rows, table.key, batch.present if batch else None):
             self.context.annotate(self.name, notes, start)
+
+    def _change_layout(self) -> None:
+        """Have new files follow a changed `partition_by`; the files of partitions that are not rebuilt stay as they are."""
+        declared, current = layout_of(self.table), self.context.iceberg.describe(self.name).partitioning
+        name = spark_tables(self.context.iceberg).name(self.name)
+        for field in current if current != declared else ():
+            self.context.spark.sql(f"ALTER TABLE {name} DROP PARTITION FIELD {field}")
+        for field in declared if current != declared else ():
+            self.context.spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELD {field}")
 
     def _merges(self, partitions: Partitions) -> bool:
         """Whether rows are merged by key into the whole table instead of replacing partitions."""
@@ -210,6 +260,7 @@ class TableBuild:
         if partitions is not None:
             notes["partitions"] = _listed(partitions)
             notes["fingerprints"] = json.dumps(self.plan.fingerprints(partitions))
+        notes |= self.plan.code_notes(partitions)
         if batch is not None:
             notes |= dict(batch.notes)
             notes |= {"cursor": batch.cursor} if batch.cursor else {}

@@ -14,9 +14,11 @@ from lakehouse.core.errors import SourceError
 from lakehouse.core.files import LOCAL, Files, RemoteFiles
 from lakehouse.core.format import TableFormat, spark_tables
 from lakehouse.core.names import TableName
+from lakehouse.core.tables import Snapshot
 from lakehouse.pipelines.model import Batch, Pipeline, Source, SourceContext, Table
 from lakehouse.pipelines.partitions import with_neighbours
 from lakehouse.quality.model import Outcome
+from lakehouse.runs.lineage import lineage
 from lakehouse.runs.reads import BranchReads, Part
 from lakehouse.runs.records import RunLog
 from lakehouse.storage.raw import RawArea
@@ -76,6 +78,12 @@ class RunContext:
     message: str
     requested: tuple[str, ...]
     """Partitions that the user requested; empty: those whose source changed."""
+    named: tuple[str, ...]
+    """Tables that the user requested; empty: all."""
+    accepts_code: bool
+    """Changed code needs no rebuild."""
+    tables: Tables
+    """The tables of the run's branch."""
     session: LazySession
     iceberg: TableFormat
     """The Iceberg tables of the run's branch."""
@@ -86,10 +94,14 @@ class RunContext:
     """What a source gets to read a partition after a cursor."""
     annotate: Callable[[TableName, dict[str, str], str | None], None]
     """Adds properties to the snapshots of a table since the given metadata pointer."""
+    note: Callable[[TableName, dict[str, str]], None]
+    """Adds properties to the current snapshot of a table, which may be published."""
     pointer: Callable[[TableName], str | None]
     now: datetime
     progress: Callable[[str], None]
     outcomes: list[Outcome] = field(default_factory=list)
+    built: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The partitions of each table that this run has rebuilt."""
 
     @property
     def spark(self) -> SparkSession:
@@ -99,6 +111,12 @@ class RunContext:
         """A table that the pipeline declares; None for any other."""
         table = next((table for table in self.pipeline.tables if table.name == name), None)
         return table if isinstance(table, Table) else None
+
+    def lineage(self, name: str) -> list[Snapshot]:
+        """The ancestors of the current snapshot of a table of any format, newest first; none if it does not exist."""
+        table = TableName.parse(name)
+        table_format = self.tables.find(table)
+        return lineage(table_format, table) if table_format is not None else []
 
     def rows_in(self, name: str, keys: Sequence[str] | None, lookback: int = 0) -> DataFrame:
         """A table's rows in some partitions and `lookback` partitions before each; all rows if it has no partitions."""

@@ -41,10 +41,25 @@ def inputs_of(snapshots: Sequence[Snapshot]) -> Mapping[str, str]:
 
 def fingerprints_of(snapshots: Sequence[Snapshot]) -> Mapping[str, str]:
     """The fingerprint of each partition's source when it was last read."""
-    fingerprints: dict[str, str] = {}
+    return merged_note(snapshots, "fingerprints")
+
+
+def merged_note(snapshots: Sequence[Snapshot], note: str) -> Mapping[str, str]:
+    """The newest value of each partition in notes that are JSON objects."""
+    values: dict[str, str] = {}
     for snapshot in reversed(snapshots):
-        fingerprints |= json.loads(snapshot.notes.get("fingerprints", "{}"))
-    return fingerprints
+        values |= json.loads(snapshot.notes.get(note, "{}"))
+    return values
+
+
+def has_new_rows(snapshots: Sequence[Snapshot], seen: str) -> bool:
+    """Whether a table may have other rows than at a snapshot; compaction changes none."""
+    for snapshot in snapshots:
+        if snapshot.id == seen:
+            return False
+        if snapshot.operation != "replace":
+            return True
+    return bool(seen)
 
 
 def changed_since(snapshots: Sequence[Snapshot], seen: str, column: str) -> set[str] | None:

@@ -56,6 +56,7 @@ class RunRecord:
     only: tuple[str, ...] = ()
     """The requested tables; none: all."""
     light: bool = False
+    accept_code: bool = False
 
     @property
     def rows(self) -> int:
@@ -67,9 +68,10 @@ class RunRecord:
 
 
 def reason(exc: BaseException) -> str:
-    """An error that is not a LakeError, in one line."""
+    """An error that is not a LakeError, in one line; below it where it happened, if that is known."""
     lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
-    return f"{type(exc).__name__}: {lines[0]}" if lines else type(exc).__name__
+    first = f"{type(exc).__name__}: {lines[0]}" if lines else type(exc).__name__
+    return "\n".join([first, *getattr(exc, "__notes__", ())])
 
 
 def new_run_id() -> str:

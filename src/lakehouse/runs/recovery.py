@@ -79,6 +79,7 @@ def resume_request(record: RunRecord) -> RunRequest:
         partitions=record.partitions,
         tables=record.only,
         light=record.light,
+        accept_code=record.accept_code,
         id=record.id,
         author=acting_author() or record.author,
         message=record.message,

@@ -9,23 +9,26 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import (
+    BadDeclarationError,
     BadSettingError,
     CatalogError,
     LakeError,
     NotSupportedError,
+    PipelineError,
     RunBlockedError,
     RunConflictError,
     UnknownChoiceError,
 )
-from lakehouse.core.names import check_part, nearest
+from lakehouse.core.names import TableName, check_part, nearest
 from lakehouse.core.refs import run_branch
 from lakehouse.core.requests import RunRequest
-from lakehouse.pipelines.model import Pipeline
+from lakehouse.pipelines.model import Pipeline, Table
 from lakehouse.process.pids import start_time
 from lakehouse.runs import recovery
-from lakehouse.runs.attempt import Attempt, now
+from lakehouse.runs.attempt import Attempt, Preview, now
 from lakehouse.runs.context import RunServices
 from lakehouse.runs.model import RunRecord, new_run_id, reason
+from lakehouse.runs.plan import TablePlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,12 +63,17 @@ class Runner(RunServices):
             recovery.release_branch(self.catalog, record.branch, earlier)
         if resumes and earlier is not None:
             record = replace(record, tables=earlier.tables, outcomes=earlier.outcomes)
+            progress(f"Resuming run {run}, which reads all tables as of its start, {earlier.started_at}")
         record = self.log.save(record)
         try:
             return self._run_until_published(pipeline, replace(request, resume=resumes), record, progress)
         except BaseException as exc:
             self._record_failure(record, exc)
             raise
+
+    def plan(self, pipeline: Pipeline, request: RunRequest, progress: Progress = _silent) -> list[TablePlan]:
+        """What a run of this request would rebuild, and why."""
+        return Preview(self, pipeline, self._checked(pipeline, request), progress).plans()
 
     def transact(
         self, name: str, work: Callable[[SparkSession, str], None], request: RunRequest, progress: Progress
@@ -119,6 +127,7 @@ class Runner(RunServices):
             message=request.message,
             only=request.tables,
             light=request.light,
+            accept_code=request.accept_code,
         )
 
     def _run_until_published(
@@ -165,12 +174,36 @@ class Runner(RunServices):
             if name not in names:
                 raise UnknownChoiceError("table", name, names)
         self._refuse_several_tables(pipeline, request)
+        self._refuse_unknown_inputs(pipeline, request)
         if not request.partitions:
             return request
         if pipeline.partitions is None:
             raise UnknownChoiceError("partition", request.partitions[0], [f"none: {pipeline.name} has no partitions"])
         keys = {pipeline.partitions.check(key) for key in request.partitions}
         return replace(request, partitions=tuple(sorted(keys)))
+
+    def _refuse_unknown_inputs(self, pipeline: Pipeline, request: RunRequest) -> None:
+        """Refuse a run that reads a table which neither exists nor is built by it."""
+        selected = pipeline.select(request.tables)
+        built = {table.name for table in selected}
+        missing = [
+            (table.name, name)
+            for table in selected
+            for name in (table.upstream if isinstance(table, Table) else ())
+            if name not in built and self.tables.find(TableName.parse(name)) is None
+        ]
+        for table, name in missing:
+            declared = [other.name for other in pipeline.tables]
+            if name in declared:
+                raise PipelineError(
+                    f"{table} reads {name}, which is not built yet.", f"Build it first: lake run {pipeline.name}"
+                )
+            near = nearest(name, {*declared, *(str(existing) for existing, _ in self.tables.all())} - {table})
+            hint = f"Did you mean {' or '.join(near)}? " if near else ""
+            raise BadDeclarationError(
+                f"{table} of the pipeline {pipeline.name} reads {name}, and there is no such table.",
+                f"{hint}Nothing was run.",
+            )
 
     def _refuse_several_tables(self, pipeline: Pipeline, request: RunRequest) -> None:
         """Refuse before the work what the catalog would refuse at its end."""

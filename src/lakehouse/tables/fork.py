@@ -126,6 +126,22 @@ def annotate(branch: Catalog, table: TableName, notes: Mapping[str, str], base: 
     _swap(branch, table, pointer, annotated)
 
 
+def add_notes(branch: Catalog, table: TableName, notes: Mapping[str, str], files: Files) -> None:
+    """Add notes to the summary of a table's current snapshot; nothing else of the table changes."""
+    pointer = branch.pointer(table)
+    if pointer is None:
+        raise CommitConflictError(f"{table} is gone from the branch {branch.name} that writes to it.", "Try again.")
+    stored, named = load_metadata(pointer, files), {f"lake.{name}": value for name, value in notes.items()}
+    snapshots = [
+        {**entry, "summary": {**entry["summary"], **named}}
+        if entry["snapshot-id"] == stored["current-snapshot-id"]
+        else entry
+        for entry in stored["snapshots"]
+    ]
+    log = [*stored.get("metadata-log", []), {"metadata-file": pointer, "timestamp-ms": stored["last-updated-ms"]}]
+    _swap(branch, table, pointer, write_next(pointer, {**stored, "snapshots": snapshots, "metadata-log": log}, files))
+
+
 def _swap(branch: Catalog, table: TableName, expected: str, new: str) -> None:
     if not branch.swap_pointer(table, expected, new):
         raise CommitConflictError(
