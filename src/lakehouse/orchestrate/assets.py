@@ -107,6 +107,8 @@ def pipeline_assets(pipeline: Pipeline, foreign: Collection[str] = ()) -> dg.Ass
         config = context.op_execution_context.op_config
         selected = [table.name for table in pipeline.tables if asset_key(table.name) in context.selected_asset_keys]
         dagster_partitions = context.has_partition_key or context.has_partition_key_range
+        # Dagster looks for the partition of each result's inputs, and fails in a run that has none.
+        can_yield = dagster_partitions or partitions_def is None
         partitions = tuple(context.partition_keys if dagster_partitions else config["partitions"])
         run_id = config["run_id"] or f"dagster_{context.run.run_id.replace('-', '')[:16]}"
         request = RunRequest(
@@ -124,12 +126,13 @@ def pipeline_assets(pipeline: Pipeline, foreign: Collection[str] = ()) -> dg.Ass
         except LakeError as exc:
             if isinstance(exc, Retryable):
                 raise dg.RetryRequested(max_retries=_RETRIES, seconds_to_wait=_RETRY_AFTER_S) from exc
-            yield from _check_results(pipeline, resource.lake.run_record(run_id).outcomes, context)
+            outcomes = resource.lake.run_record(run_id).outcomes
+            yield from _reported(_check_results(pipeline, outcomes, context), context, can_yield)
             raise dg.Failure(f"{exc.message} {exc.hint}") from exc
         _report_other_partitions(pipeline, record, partitions if dagster_partitions else (), context)
-        if dagster_partitions or partitions_def is None:
+        if can_yield:
             yield from _materializations(pipeline, record, resource.lake, context)
-        yield from _check_results(pipeline, record.outcomes, context)
+        yield from _reported(_check_results(pipeline, record.outcomes, context), context, can_yield)
 
     return run_pipeline
 
@@ -285,6 +288,29 @@ def _check_results(
             description="; ".join(outcome.detail for outcome in same if outcome.detail) or None,
             metadata={"broken": sum(outcome.broken for outcome in same), "severity": same[0].severity},
         )
+
+
+def _reported(
+    results: Iterator[dg.AssetCheckResult], context: dg.AssetExecutionContext, can_yield: bool
+) -> Iterator[dg.AssetCheckResult]:
+    """Return the results of checks, or log them where they cannot be returned."""
+    if can_yield:
+        yield from results
+        return
+    for result in results:
+        context.log_event(_evaluation(result))
+
+
+def _evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
+    assert result.asset_key is not None and result.check_name is not None
+    return dg.AssetCheckEvaluation(
+        asset_key=result.asset_key,
+        check_name=result.check_name,
+        passed=result.passed,
+        metadata=result.metadata,
+        severity=result.severity,
+        description=result.description,
+    )
 
 
 def snapshot_report(pipelines: Sequence[Pipeline]) -> dg.AssetsDefinition:
