@@ -16,11 +16,13 @@ from pyiceberg.types import IntegerType, NestedField
 from tests.support.run_statements import choice, rows
 
 from lakehouse.core.errors import (
+    NeedsSparkError,
     NoSuchTableError,
     NotSupportedError,
     QueryRejectedError,
     UnknownChoiceError,
 )
+from lakehouse.core.requests import QueryRequest
 from lakehouse.lake import Lake
 
 # ---- the choice -------------------------------------------------------------------------------------------------
@@ -74,6 +76,35 @@ def test_duckdb_says_what_it_cannot_run(shop: Lake, sql: str) -> None:
     with pytest.raises(NotSupportedError, match="duckdb cannot run this statement") as refused:
         shop.sql(sql, engine="duckdb")
     assert "spark" in refused.value.hint
+
+
+def test_duckdbs_own_sql_is_run_as_such(shop: Lake) -> None:
+    own = QueryRequest("select list_sum([1, 2]) as s, count(*) as n from shop.orders", dialect="duckdb")
+    result = shop.query(own)
+    assert (result.engine, result.names, result.rows()) == ("duckdb", ["s", "n"], [(3, 5)])
+    with pytest.raises(QueryRejectedError, match="does not exist"):
+        shop.query(QueryRequest("select soundex('a')", dialect="duckdb")).rows()
+
+
+@pytest.mark.parametrize(
+    ("sql", "engine"),
+    [
+        ("select * from read_csv('/etc/passwd')", None),
+        ("select * from '/etc/passwd'", None),
+        ("select getenv('HOME')", None),
+        ("copy shop.orders to '/tmp/x'", None),
+        ("insert into shop.orders select 1", None),
+        ("select 1", "spark"),
+    ],
+)
+def test_duckdbs_own_sql_is_guarded(shop: Lake, sql: str, engine: str | None) -> None:
+    with pytest.raises(NotSupportedError):
+        shop.query(QueryRequest(sql, dialect="duckdb"), engine).rows()
+
+
+def test_a_value_that_duckdb_does_not_answer_names_it(shop: Lake) -> None:
+    with pytest.raises(NeedsSparkError, match="Overflow"):
+        rows(shop, "select 2147483647 + id from shop.orders")
 
 
 def test_an_unknown_engine_lists_the_known_ones(shop: Lake) -> None:

@@ -28,6 +28,12 @@ echo "select 1" | lake sql -""")
     help="Engine: auto, duckdb, spark, trino, or one that a package registers (default: query.engine, else auto).",
 )
 @click.option(
+    "--dialect",
+    type=click.Choice(["spark", "duckdb"]),
+    default="spark",
+    help="duckdb: DuckDB's own SQL, whose answers may differ from Spark's (default: spark).",
+)
+@click.option(
     "--as-of",
     default="",
     metavar="WHEN",
@@ -46,13 +52,13 @@ def sql(context: Context, query: str, engine: str | None, limit: int | None, exp
     """Run one statement of Spark SQL on Iceberg and Hudi tables.
 
     QUERY is the statement, or - to read it from standard input. By default DuckDB answers queries in this process, and
-    Spark runs writes and very large scans.
+    Spark runs writes, very large scans, and what DuckDB is not shown to answer as Spark does.
     """
     started = time.monotonic()
     text = sys.stdin.read() if query == "-" else query
     is_table = context.output == "table"
     fetched = limit if limit is not None else (_TABLE_ROWS + 1 if is_table else None)
-    result = context.lake.query(QueryRequest(text, where["as_of"], fetched, explain), engine)
+    result = context.lake.query(QueryRequest(text, where["as_of"], fetched, explain, _own(where["dialect"])), engine)
     rows = result.rows()
     cut = is_table and limit is None and len(rows) > _TABLE_ROWS
     show_rows(result.names, rows[:_TABLE_ROWS] if cut else rows, context.output)
@@ -62,6 +68,10 @@ def sql(context: Context, query: str, engine: str | None, limit: int | None, exp
         _show_explanation(result.explain)
     elif is_table and sys.stderr.isatty():
         note(_footer(result, len(rows), cut, time.monotonic() - started))
+
+
+def _own(dialect: str) -> str:
+    return "" if dialect == "spark" else dialect
 
 
 def _footer(result: Result, count: int, cut: bool, seconds: float) -> str:

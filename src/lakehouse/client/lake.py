@@ -64,6 +64,8 @@ class RemoteLake(LakeInterface):
         """Run a typed request; `sql` builds one. A large result arrives as it is read."""
         if request.files or request.settings or request.write:
             raise NotSupportedError("A service runs statements on its own tables only.", "Use open_lake() there.")
+        if request.dialect:
+            raise NotSupportedError(f"A service does not run SQL of {request.dialect}.", "Omit --dialect.")
         body = {
             "sql": request.sql,
             "engine": engine or "",

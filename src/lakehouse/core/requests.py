@@ -41,6 +41,8 @@ class QueryRequest:
     limit: int | None = None
     """Maximum number of rows (default: all)."""
     explain: bool = False
+    dialect: str = ""
+    """`duckdb` for DuckDB's own SQL, whose answers may differ from Spark's (default: the dialect of the engine)."""
     arrow: bool = True
     """Return Arrow; False returns Python rows, which saves loading Arrow."""
     branch: str = ""

@@ -38,7 +38,7 @@ def unique(*columns: str, severity: CheckSeverity = "block") -> Check:
     """No two rows have the same values in these columns."""
 
     def evaluate(context: CheckContext) -> Finding:
-        names = ", ".join(context.identifier(column) for column in columns)
+        names = ", ".join(_identifier(column) for column in columns)
         duplicates = f"SELECT {names}, count(*) AS count FROM {{rows}} GROUP BY {names} HAVING count(*) > 1"
         return _none_of(context, duplicates, "{} keys more than once")
 
@@ -49,7 +49,7 @@ def reference(column: str, table: str, other: str = "", severity: CheckSeverity 
     """Every value that is not null occurs in a column of another table."""
 
     def evaluate(context: CheckContext) -> Finding:
-        own, target = context.identifier(column), context.identifier(other or column)
+        own, target = _identifier(column), _identifier(other or column)
         dangling = (
             f"SELECT {own} FROM {{rows}} r ANTI JOIN {{target}} t ON r.{own} = t.{target} WHERE {own} IS NOT NULL"
         )
@@ -62,7 +62,7 @@ def fresh(column: str, within: timedelta, severity: CheckSeverity = "warn") -> C
     """The latest timestamp of a column is not older than a duration."""
 
     def evaluate(context: CheckContext) -> Finding:
-        newest = context.epoch_seconds(f"CAST(max({context.identifier(column)}) AS TIMESTAMP)")
+        newest = f"CAST(CAST(max({_identifier(column)}) AS TIMESTAMP) AS BIGINT)"
         seconds = context.query(f"SELECT {newest} AS seconds FROM {{rows}}")[0]["seconds"]
         if seconds is None:
             return Finding(False, 0, "there is no newest row")
@@ -89,7 +89,7 @@ def reconciles(with_table: str, own: Figures, other: Figures, severity: CheckSev
     """Figures of this table equal those of another table, such as the sums of two layers.
 
     Args:
-        own: SQL aggregates of this table (`"sum(volume)"`, or several), in SQL that Spark and DuckDB share; or a function from its
+        own: SQL aggregates of this table (`"sum(volume)"`, or several), in Spark's SQL; or a function from its
             rows to a DataFrame with one value.
         other: the same of the other table.
     """
@@ -100,6 +100,10 @@ def reconciles(with_table: str, own: Figures, other: Figures, severity: CheckSev
 
     portable = not callable(own) and not callable(other)
     return Check(f"reconciles_with_{with_table.replace('.', '_')}", evaluate, severity, portable)
+
+
+def _identifier(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _figures(context: CheckContext, wanted: Figures, table: str = "") -> Any:

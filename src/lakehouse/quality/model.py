@@ -27,7 +27,7 @@ class Rule:
     severity: Severity = "quarantine"
     """warn: count the row. quarantine: write it to `<table>__rejected`. block: publish nothing of the run."""
     sql: str = ""
-    """The same condition in standard SQL, for tables that a run builds without Spark."""
+    """The same condition in Spark's SQL, for tables that a run builds without Spark."""
 
     def __post_init__(self) -> None:
         if self.severity not in SEVERITIES:
@@ -57,13 +57,7 @@ class CheckContext(Protocol):
         """Any table of the lake; of a partitioned table of the pipeline, the rows of the run's partitions."""
 
     def query(self, sql: str, **tables: str) -> list[dict[str, Any]]:
-        """Run a query in which `{rows}` and the keywords in braces stand for tables; with or without Spark."""
-
-    def identifier(self, name: str) -> str:
-        """A quoted column name for `query`."""
-
-    def epoch_seconds(self, timestamp: str) -> str:
-        """The seconds from 1970 to a timestamp, as an expression for `query`."""
+        """Run a query of Spark's SQL in which `{rows}` and the keywords in braces stand for tables; with or without Spark."""
 
 
 @dataclass(frozen=True)
@@ -91,12 +85,6 @@ class SparkCheckContext:
             for view in views.values():
                 spark.catalog.dropTempView(view)
 
-    def identifier(self, name: str) -> str:
-        return "`" + name.replace("`", "``") + "`"
-
-    def epoch_seconds(self, timestamp: str) -> str:
-        return f"unix_timestamp({timestamp})"
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -118,7 +106,7 @@ class Check:
     evaluate: Callable[[CheckContext], Finding]
     severity: Literal["warn", "block"] = "block"
     portable: bool = False
-    """It calls only `query`, with SQL that means the same to Spark and DuckDB: a run need not start a Spark job for it."""
+    """It calls only `query`: a run need not start a Spark job for it where DuckDB answers as Spark does."""
 
     def __post_init__(self) -> None:
         if self.severity not in ("warn", "block"):

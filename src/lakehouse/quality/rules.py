@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.quoting import name as quoted
-from lakehouse.core.quoting import text
+from lakehouse.core.quoting import spark_text
 from lakehouse.quality.model import Rule, Severity
 
 if TYPE_CHECKING:
@@ -25,31 +24,29 @@ def expect(name: str, condition: Callable[[], Column], severity: Severity = "qua
 
 def not_null(column: str, severity: Severity = "quarantine") -> Rule:
     """The column is not null."""
-    return Rule(f"{column}_not_null", lambda: _column(column).isNotNull(), severity, f"{quoted(column)} IS NOT NULL")
+    return Rule(f"{column}_not_null", lambda: _column(column).isNotNull(), severity, f"`{column}` IS NOT NULL")
 
 
 def between(column: str, low: Any, high: Any, severity: Severity = "quarantine") -> Rule:
     """The value is null or within a range, both ends included."""
-    sql = f"{quoted(column)} BETWEEN {_literal(low)} AND {_literal(high)}"
+    sql = f"`{column}` BETWEEN {_literal(low)} AND {_literal(high)}"
     return Rule(f"{column}_in_range", lambda: _column(column).between(low, high), severity, sql)
 
 
 def at_least(column: str, low: Any, severity: Severity = "quarantine") -> Rule:
     """The value is null or not below a bound."""
-    return Rule(
-        f"{column}_at_least_{low}", lambda: _column(column) >= low, severity, f"{quoted(column)} >= {_literal(low)}"
-    )
+    return Rule(f"{column}_at_least_{low}", lambda: _column(column) >= low, severity, f"`{column}` >= {_literal(low)}")
 
 
 def accepted(column: str, values: Iterable[Any], severity: Severity = "quarantine") -> Rule:
     """The value is null or one of a list."""
     listed = list(values)
-    sql = f"{quoted(column)} IN ({', '.join(_literal(value) for value in listed)})"
+    sql = f"`{column}` IN ({', '.join(_literal(value) for value in listed)})"
     return Rule(f"{column}_accepted", lambda: _column(column).isin(listed), severity, sql)
 
 
 def _literal(value: Any) -> str:
-    return str(value) if isinstance(value, int | float | Decimal) else text(str(value))
+    return str(value) if isinstance(value, int | float | Decimal) else spark_text(str(value))
 
 
 def _column(name: str) -> Column:

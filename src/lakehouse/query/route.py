@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 
 from lakehouse.core.engine import Engine, Query
-from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.errors import NotSupportedError, UnknownChoiceError
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Explain, ListedRows, Result
@@ -62,7 +62,8 @@ class QueryRouter:
         if request.maintains:
             return CheckedStatement(request, engine, maintenance_call(request))
         chosen = self.engine(_DUCKDB if engine == AUTO else engine).capabilities
-        statement = parse(request.sql, request.files, chosen.dialect, by_ingest=bool(request.ingest_into))
+        dialect = _own_dialect(request, engine) or chosen.dialect
+        statement = parse(request.sql, request.files, dialect, by_ingest=bool(request.ingest_into))
         tables = self._tables.on(request.branch)
         names = sorted({use.name for use in statement.uses})
         views = tuple(name for name in names if tables.is_view(name) and tables.find(name) is None)
@@ -76,6 +77,8 @@ class QueryRouter:
             check_branch(checked, tables)
         if statement.kind == "drop":
             return _drop_softly(statement, tables)
+        if request.dialect == _DUCKDB:
+            return self._run_own_sql(checked, tables)
         if checked.engine != AUTO:
             return self._run_on(self.engine(checked.engine), checked, tables, reason)
         name, reason, translation = self.choose(checked, tables)
@@ -83,6 +86,13 @@ class QueryRouter:
             return self._run_on(self.engine(name), checked, tables, reason)
         query = Query(request, reason, statement, translation=translation)
         return with_fallback(self.engine(_DUCKDB), query, lambda why: self._run_on_spark(checked, tables, why))
+
+    def _run_own_sql(self, checked: CheckedStatement, tables: Tables) -> Result:
+        """Run DuckDB's own SQL, whose answers are DuckDB's."""
+        if only_spark := _needs_spark(checked):
+            raise NotSupportedError(f"duckdb cannot run this statement: {only_spark}.", "Omit --dialect.")
+        scans = resolve_scans(checked.statement, tables, checked.request.as_of)
+        return self._duckdb.run(Query(checked.request, "DuckDB's own SQL", checked.statement, scans))
 
     def _run_on_spark(self, checked: CheckedStatement, tables: Tables, why: str) -> Result:
         return self._run_on(self.engine(_SPARK), checked, tables, why)
@@ -167,6 +177,17 @@ def resolve_scans(statement: Statement, tables: Tables, as_of: str) -> dict[Tabl
         use: tables.format_of(use.name).scan(use.name, tables.snapshot_at(use.name, use.as_of or as_of))
         for use in statement.uses
     }
+
+
+def _own_dialect(request: QueryRequest, engine: str) -> str:
+    """The dialect that a request asks for, if it is not that of the engine."""
+    if request.dialect in ("", "spark"):
+        return ""
+    if request.dialect != _DUCKDB:
+        raise UnknownChoiceError("dialect", request.dialect, ("spark", _DUCKDB))
+    if engine not in (AUTO, _DUCKDB):
+        raise NotSupportedError(f"{engine} does not run DuckDB's SQL.", "Omit --engine or --dialect.")
+    return _DUCKDB
 
 
 def _not_shown(engine: str, what: str) -> NotSupportedError:

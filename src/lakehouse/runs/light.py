@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,13 +14,18 @@ from lakehouse.core.errors import BadDeclarationError
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName
 from lakehouse.core.properties import new_table_properties
+from lakehouse.core.quoting import name as quoted
 from lakehouse.core.quoting import text
 from lakehouse.core.refs import Commit, run_branch
+from lakehouse.core.tables import Column, Scan
+from lakehouse.engines.duckdb import spark_type
 from lakehouse.pipelines import arrow
 from lakehouse.pipelines.model import LightContext, Table
 from lakehouse.pipelines.upsert import find_table
 from lakehouse.quality.checks import SAMPLE_ROWS, run_checks
 from lakehouse.quality.model import Outcome, Rule
+from lakehouse.query.translate.statement import translate_over
+from lakehouse.query.translate.types import NotTranslatedError
 from lakehouse.runs.build import raise_if_blocked
 from lakehouse.runs.model import TableReport
 from lakehouse.runs.reads import BranchReads, Part, SmallCheckContext, only_by_spark
@@ -86,23 +91,32 @@ class LightBuild:
     def _validate(self, rows: pa.Table) -> pa.Table:
         """The rows that no quarantine rule rejects; raises RunBlockedError if a blocking rule fails."""
         rules = self.table.rules
-        counts = ", ".join(f"count(*) FILTER (WHERE {_broken(rule)}) AS r{at}" for at, rule in enumerate(rules))
-        numbers = list(arrow.query(f"SELECT {counts} FROM rows", rows=rows).to_pylist()[0].values()) if rules else []
+        flagged = _flagged(self.table.name, rows, rules)
+        counts = ", ".join(f"count(*) FILTER (WHERE {_flag(at)}) AS r{at}" for at, _ in enumerate(rules))
+        numbers = list(arrow.query(f"SELECT {counts} FROM rows", rows=flagged).to_pylist()[0].values()) if rules else []
         self._rule_outcomes = [
-            Outcome(self.table.name, rule.name, rule.severity, not count, count, rows=_sample(rows, rule, count))
-            for rule, count in zip(rules, numbers, strict=True)
+            Outcome(
+                self.table.name,
+                rule.name,
+                rule.severity,
+                not count,
+                count,
+                rows=_sample(rows, flagged, at, rule) if count else (),
+            )
+            for at, (rule, count) in enumerate(zip(rules, numbers, strict=True))
         ]
         raise_if_blocked(self._rule_outcomes)
-        quarantine = [rule for rule in rules if rule.severity == "quarantine"]
-        condition = " OR ".join(_broken(rule) for rule in quarantine) or "false"
-        reasons = ", ".join(f"CASE WHEN {_broken(rule)} THEN {text(rule.name)} END" for rule in quarantine) or "''"
+        quarantine = [(at, rule) for at, rule in enumerate(rules) if rule.severity == "quarantine"]
+        condition = " OR ".join(_flag(at) for at, _ in quarantine) or "false"
+        reasons = ", ".join(f"CASE WHEN {_flag(at)} THEN {text(rule.name)} END" for at, rule in quarantine) or "''"
         self._rejected = arrow.query(
-            f"SELECT concat_ws(', ', {reasons}) AS reason, CAST(to_json(r) AS VARCHAR) AS row,"
+            f"SELECT concat_ws(', ', {reasons}) AS reason, {_as_json(rows)} AS row,"
             f" {text(self.commit.run)} AS run, TIMESTAMPTZ {text(self.now.isoformat())} AS rejected_at"
-            f" FROM rows r WHERE {condition}",
-            rows=rows,
+            f" FROM rows WHERE {condition}",
+            rows=flagged,
         )
-        return arrow.query(f"FROM rows WHERE NOT ({condition})", rows=rows).cast(rows.schema)
+        kept = arrow.query(f"FROM rows WHERE NOT ({condition})", rows=flagged)
+        return kept.select(rows.schema.names).cast(rows.schema)
 
     def _quarantine(self, catalog: PyIcebergCatalog) -> int:
         """Append the rejected rows to the table `…__rejected`; returns their number."""
@@ -132,13 +146,38 @@ def _current(iceberg: TableFormat, name: TableName) -> Any:
     return iceberg.describe(name).current if iceberg.has(name) else None
 
 
-def _broken(rule: Rule) -> str:
-    return f"NOT coalesce({rule.sql}, true)"
+def _flagged(table: str, rows: pa.Table, rules: Sequence[Rule]) -> pa.Table:
+    """The rows with a column for each rule that says whether they break it, as Spark would say."""
+    if not rules:
+        return rows
+    import duckdb
+
+    flags = ", ".join(f"NOT coalesce(({rule.sql}), true) AS `broken {at}`" for at, rule in enumerate(rules))
+    with duckdb.connect() as engine:
+        relation = engine.from_arrow(rows.slice(0, 0))
+        described = zip(relation.columns, relation.types, strict=True)
+        columns = tuple(Column(name, spark_type(kind)) for name, kind in described)
+    try:
+        translation = translate_over(f"SELECT *, {flags} FROM rows", {"rows": Scan(columns)})
+    except NotTranslatedError as exc:
+        raise only_by_spark(f"A rule of {table} with {exc}", "Write the rule in another way") from exc
+    return arrow.query(translation.sql, rows=rows)
 
 
-def _sample(rows: pa.Table, rule: Rule, count: int) -> tuple[str, ...]:
+def _flag(at: int) -> str:
+    return f'"broken {at}"'
+
+
+def _as_json(rows: pa.Table) -> str:
+    """The row without the flags."""
+    return (
+        f"CAST(to_json(struct_pack({', '.join(f'{quoted(n)} := {quoted(n)}' for n in rows.schema.names)})) AS VARCHAR)"
+    )
+
+
+def _sample(rows: pa.Table, flagged: pa.Table, at: int, rule: Rule) -> tuple[str, ...]:
     """Some of the rows that block a run."""
-    if not count or rule.severity != "block":
+    if rule.severity != "block":
         return ()
-    sql = f"SELECT CAST(to_json(r) AS VARCHAR) AS row FROM rows r WHERE {_broken(rule)} LIMIT {SAMPLE_ROWS}"
-    return tuple(row["row"] for row in arrow.query(sql, rows=rows).to_pylist())
+    sql = f"SELECT {_as_json(rows)} AS row FROM rows WHERE {_flag(at)} LIMIT {SAMPLE_ROWS}"
+    return tuple(row["row"] for row in arrow.query(sql, rows=flagged).to_pylist())

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.core.errors import NeedsSparkError
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as quoted
-from lakehouse.core.quoting import text
+from lakehouse.core.quoting import spark_text, text
+from lakehouse.query.translate.statement import translate_over
+from lakehouse.query.translate.types import NotTranslatedError
 from lakehouse.tables.directory import Tables
 
 if TYPE_CHECKING:
@@ -40,8 +42,16 @@ class Part:
         """A query of these rows from a view of the table."""
         if self.keys is None:
             return view
-        literals = [f"CAST({text(key)} AS {self.kind})" for key in self.keys]
-        return f"(SELECT * FROM {view} WHERE {quoted(self.column)} IN ({', '.join(literals) or 'NULL'}))"
+        return f"(SELECT * FROM {view} WHERE {quoted(self.column)} IN ({self._literals(text)}))"
+
+    def select_in_spark(self, view: str) -> str:
+        """The same query in Spark's SQL."""
+        if self.keys is None:
+            return view
+        return f"(SELECT * FROM {view} WHERE `{self.column}` IN ({self._literals(spark_text)}))"
+
+    def _literals(self, quote: Callable[[str], str]) -> str:
+        return ", ".join(f"CAST({quote(key)} AS {self.kind})" for key in self.keys or ()) or "NULL"
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,21 @@ class BranchReads:
             views[alias] = self.tables.format_of(table).scan(table, snapshot)
             names[alias] = part.select(quoted(alias))
         return self.duckdb.query(sql.format(**names), views, "a small read of a run").dicts()
+
+    def answer(self, sql: str, **parts: Part) -> list[dict[str, Any]]:
+        """Answer a query in Spark's SQL in which names in braces stand for parts of tables.
+
+        Raises:
+            NeedsSparkError: DuckDB is not shown to answer it as Spark does.
+        """
+        tables = {alias: TableName.parse(part.table) for alias, part in parts.items()}
+        scans = {alias: self.tables.format_of(table).scan(table) for alias, table in tables.items()}
+        names = {alias: part.select_in_spark(alias) for alias, part in parts.items()}
+        try:
+            translation = translate_over(sql.format(**names), scans)
+        except NotTranslatedError as exc:
+            raise only_by_spark(f"A check with {exc}", "Write the check in another way") from exc
+        return self.duckdb.answer(translation, "a small read of a run").dicts()
 
     def count(self, part: Part) -> int:
         """The number of rows of a part."""
@@ -122,13 +147,7 @@ class SmallCheckContext:
         # The partitions of an input are about as large as those that were built from it.
         if not all(part.keys is not None or self.reads.can_read(part.table) for part in used.values()):
             raise self._needs_spark()
-        return self.reads.query(sql, **used)
-
-    def identifier(self, name: str) -> str:
-        return quoted(name)
-
-    def epoch_seconds(self, timestamp: str) -> str:
-        return f"epoch({timestamp})"
+        return self.reads.answer(sql, **used)
 
     def _needs_spark(self) -> NeedsSparkError:
         return only_by_spark(f"A check of {self.name}", "Write the check with context.query(…)")

@@ -220,8 +220,12 @@ class DuckDBEngine:
         self._duckdb.begin()
 
     def run(self, query: Query) -> Result:
-        assert query.translation is not None
-        return self._duckdb.answer(query.translation, query.reason, query.request.limit, query.request.explain)
+        request = query.request
+        if query.translation is not None:
+            return self._duckdb.answer(query.translation, query.reason, request.limit, request.explain)
+        views: dict[TableName | str, Scan] = {use.name: scan for use, scan in query.scans.items()}
+        sql = query.statement.text
+        return self._duckdb.query(sql, views, query.reason, request.limit, request.explain, request.parameters)
 
 
 @dataclass

@@ -192,8 +192,12 @@ def _fraction_to_integer(given: Type, to: Type) -> str:
 
 
 def _fraction_to_decimal(given: Type, to: Type) -> str:
-    """Through text, as Spark does."""
-    return f"CASE WHEN isfinite({{0}}) THEN TRY_CAST({fraction_digits(given)} AS {to.duckdb}) END"
+    """Through text, as Spark does. DuckDB rounds text with a negative exponent, from 0.0001 down, in another way."""
+    return (
+        f"CASE WHEN abs({{0}}) < 1e-{max(to.scale + 1, 4)} THEN CAST(0 AS {to.duckdb})"
+        f" WHEN abs({{0}}) < 0.0001 THEN {needs_spark(to.duckdb)}"
+        f" WHEN isfinite({{0}}) THEN TRY_CAST({fraction_digits(given)} AS {to.duckdb}) END"
+    )
 
 
 def fraction_digits(given: Type) -> str:

@@ -205,6 +205,8 @@ class Expressions:
 
     def call_rules(self, function: str, values: Sequence[Value]) -> Value:
         """Call a scalar function by its rules."""
+        if function not in RULES:
+            raise NotTranslatedError(f"the function {function}")
         rule, arguments = apply(RULES[function], values)
         name = shown_call(rule, values)
         return Value(fill(rule, arguments), result_type(rule, arguments), name, is_stored_otherwise=rule.stored)

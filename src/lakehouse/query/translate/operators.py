@@ -40,8 +40,9 @@ def arithmetic(operator: str, left: Value, right: Value) -> Value:
     name = shown(f"({{}} {operator} {{}})", left, right)
     if left.type.is_time or right.type.is_time or "interval" in (left.type.kind, right.type.kind):
         return _with_time(operator, left, right)
+    is_null = "void" in (left.type.kind, right.type.kind)
     left, right = _numbers(left, right, operator)
-    if operator == "/" and not _is_exact(left, right):
+    if operator == "/" and (is_null or not _is_exact(left, right)):
         left, right = coerce(left, DOUBLE), coerce(right, DOUBLE)
         return Value(f"({left.sql} / nullif({right.sql}, 0))", DOUBLE, name)
     if "decimal" in (left.type.kind, right.type.kind) and not (left.type.is_fraction or right.type.is_fraction):

@@ -153,6 +153,8 @@ def coerce(value: Value, to: Type) -> Value:
         return value.settled()
     if (constant := folded(value, to)) is not None:
         return constant
+    if value.is_literal and value.type == STRING and to.is_time:
+        raise NotTranslatedError(f"the text '{value.constant}' as a {to}")
     if value.type.kind == to.kind == "decimal" and value.type.scale == to.scale and value.type.precision < to.precision:
         return Value(value.sql, to, value.name, value.constant, value.is_literal, is_stored_otherwise=True).settled()
     return Value(

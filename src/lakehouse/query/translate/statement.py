@@ -12,6 +12,8 @@ from lakehouse.core.names import CATALOG
 from lakehouse.core.statement import Statement, TableUse, Translation
 from lakehouse.core.tables import Column, Scan
 from lakehouse.query.sql.ast import ParsedQuery
+from lakehouse.query.sql.lexer import NotParsedError
+from lakehouse.query.sql.select_parser import parse_query
 from lakehouse.query.translate.functions import is_known
 from lakehouse.query.translate.queries import Queries, SourceTable
 from lakehouse.query.translate.scope import UnknownColumnError
@@ -32,30 +34,50 @@ def translate(statement: Statement, scans: Mapping[TableUse, Scan], parameters: 
         NotTranslatedError: it has a part whose answer is not shown to be Spark's.
         QueryRejectedError: it names a column that no table has.
     """
-    parsed = statement.tree
-    if not isinstance(parsed, ParsedQuery):
+    if not isinstance(statement.tree, ParsedQuery):
         raise NotTranslatedError(statement.untranslated or "its syntax")
+    tables = {
+        use.start: SourceTable(view_name(use), (CATALOG, use.name.namespace, use.name.table), scan.columns)
+        for use, scan in scans.items()
+    }
+    views = {view_name(use): scan for use, scan in scans.items()}
+    return _translate(statement.tree, tables, views, parameters)
+
+
+def translate_over(sql: str, scans: Mapping[str, Scan]) -> Translation:
+    """Translate a query over tables that it names by one word each.
+
+    Raises:
+        NotTranslatedError: it has a part whose answer is not shown to be Spark's.
+        QueryRejectedError: it names a column that no table has.
+    """
+    try:
+        parsed = parse_query(sql)
+    except NotParsedError as exc:
+        raise NotTranslatedError(str(exc)) from exc
+    named = {table.start: table.parts[0] for table in parsed.tables if table.parts[0] in scans}
+    tables = {start: SourceTable(name, (name,), scans[name].columns) for start, name in named.items()}
+    return _translate(parsed, tables, scans, {})
+
+
+def _translate(
+    parsed: ParsedQuery, tables: Mapping[int, SourceTable], views: Mapping[str, Scan], parameters: Mapping[str, Any]
+) -> Translation:
     for function in (*parsed.functions, *parsed.table_functions):
         if not is_known(function):
             raise NotTranslatedError(f"the function {function}")
-    views = {use.start: view_name(use) for use in scans}
-    tables = {
-        use.start: SourceTable(views[use.start], (CATALOG, use.name.namespace, use.name.table), scan.columns)
-        for use, scan in scans.items()
-    }
+    queries = Queries(tables, parameters)
     try:
-        queries = Queries(tables, parameters)
         rows = queries.translate(parsed.query)
     except UnknownColumnError as exc:
-        raise _unknown_column(exc, statement.text) from exc
+        raise _unknown_column(exc, parsed.text) from exc
     except RecursionError as exc:
         raise NotTranslatedError("deep nesting") from exc
     if len(rows.sql) > _LONGEST:
         raise NotTranslatedError("the length of the statement")
     columns = tuple(Column(value.name, str(value.type)) for value in rows.columns)
-    views_by_name = {view_name(use): scan for use, scan in scans.items()}
     bound = {name: parameters[name] for name in sorted(queries.bound)}
-    return Translation(rows.sql, columns, views_by_name, may_fail(rows.sql), bound)
+    return Translation(rows.sql, columns, views, may_fail(rows.sql), bound)
 
 
 def view_name(use: TableUse) -> str:

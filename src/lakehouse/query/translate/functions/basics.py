@@ -23,14 +23,17 @@ RULES = [
 ]
 
 
-def _values(expressions: ExpressionTranslator, node: ast.Call) -> list[Value]:
+def _values(expressions: ExpressionTranslator, node: ast.Call, count: int | None = None) -> list[Value]:
+    """The arguments of a scalar function, which takes this number of them."""
     if node.distinct or node.where or node.over or node.within:
         raise NotTranslatedError(f"{node.name} in this place")
+    if count is not None and len(node.arguments) != count:
+        raise NotTranslatedError(f"{node.name} with {len(node.arguments)} arguments")
     return [expressions.translate(argument) for argument in node.arguments]
 
 
 def _coalesce(expressions: ExpressionTranslator, node: ast.Call) -> Value:
-    values = _values(expressions, node)
+    values = _values(expressions, node, None if node.name == "coalesce" else 2)
     if not values:
         raise NotTranslatedError("coalesce of nothing")
     name = shown(f"{node.name}({', '.join(['{}'] * len(values))})", *values)
@@ -41,22 +44,20 @@ def _coalesce(expressions: ExpressionTranslator, node: ast.Call) -> Value:
 
 
 def _if(expressions: ExpressionTranslator, node: ast.Call) -> Value:
-    values = _values(expressions, node)
-    if len(values) != 3:
-        raise NotTranslatedError("if with other than three arguments")
+    values = _values(expressions, node, 3)
     condition = operators.boolean(values[0], "if")
     return operators.case([condition], values[1:]).named(shown("(IF({}, {}, {}))", *values))
 
 
 def _nvl2(expressions: ExpressionTranslator, node: ast.Call) -> Value:
-    first, second, third = _values(expressions, node)
+    first, second, third = _values(expressions, node, 3)
     yes, no = (value.settled() for value in operators.unified([second, third]))
     sql = f"CASE WHEN {first.sql} IS NOT NULL THEN {yes.sql} ELSE {no.sql} END"
     return Value(sql, yes.type, shown("nvl2({}, {}, {})", first, second, third))
 
 
 def _nullif(expressions: ExpressionTranslator, node: ast.Call) -> Value:
-    left, right = _values(expressions, node)
+    left, right = _values(expressions, node, 2)
     same = operators.comparison("=", left, right)
     left = left.settled()
     sql = f"CASE WHEN {same.sql} THEN NULL ELSE {left.sql} END"
@@ -81,7 +82,7 @@ def _cast_function(kind: str) -> Special:
     """`int(x)` is a cast."""
 
     def translate(expressions: ExpressionTranslator, node: ast.Call) -> Value:
-        (value,) = _values(expressions, node)
+        (value,) = _values(expressions, node, 1)
         to = parse_type(kind)
         return Value(cast_sql(value.settled().sql, value.type, to), to, value.name)
 
@@ -89,7 +90,7 @@ def _cast_function(kind: str) -> Special:
 
 
 def _equal_null(expressions: ExpressionTranslator, node: ast.Call) -> Value:
-    left, right = _values(expressions, node)
+    left, right = _values(expressions, node, 2)
     return operators.comparison("<=>", left, right).named(shown("equal_null({}, {})", left, right))
 
 
