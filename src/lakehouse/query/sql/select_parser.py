@@ -336,7 +336,7 @@ class _Parser:
 
     def _table_function(self, name: str) -> ast.Relation:
         self.table_functions.append(name.lower())
-        arguments = self._in_parentheses(self.expression)
+        arguments = self._in_parentheses(lambda: self._argument(name.lower()))
         alias, columns = self._table_alias()
         return ast.TableFunction(ast.Call(name.lower(), arguments), alias, columns)
 
@@ -589,7 +589,7 @@ class _Parser:
         distinct = self.accept("distinct")
         if not distinct and self._at("all") and self._ahead().text not in (",", ")", "."):
             self._advance()
-        arguments: tuple[ast.Expression, ...] = () if self._at(")") else self._list(self._argument)
+        arguments: tuple[ast.Expression, ...] = () if self._at(")") else self._list(lambda: self._argument(name))
         ignore_nulls = self._nulls()
         self._expect(")")
         within: tuple[ast.SortKey, ...] = ()
@@ -609,11 +609,14 @@ class _Parser:
             over = self._window_in_parentheses() if self._at("(") else ast.Window(self._identifier().lower())
         return ast.Call(name, arguments, distinct, where, within, ignore_nulls, over, start)
 
-    def _argument(self) -> ast.Expression:
-        """An argument; of STRUCT it may have a name."""
+    def _argument(self, function: str) -> ast.Expression:
+        """An argument; of STRUCT it may have a name, and that of EXPLODE is called `collection`."""
         argument = self.expression()
-        if self._at("=>"):
-            raise NotParsedError("a named argument")
+        if self.accept("=>"):
+            named = argument.parts if isinstance(argument, ast.Name) else ()
+            if named != ("collection",) or function not in ("explode", "explode_outer"):
+                raise NotParsedError("a named argument")
+            return self.expression()
         return ast.Alias(argument, self._identifier()) if self.accept("as") else argument
 
     def _nulls(self) -> bool:

@@ -247,7 +247,9 @@ class Expressions:
             window = base
         partition = [self.translate(expression) for expression in window.partition_by]
         keys = [(self.translate(key.expression), key) for key in window.order_by]
-        for value in [*partition, *(value for value, _ in keys)]:
+        for value in partition:
+            check_groupable(value.type, "a window")
+        for value, _ in keys:
             if value.type.is_nested:
                 raise NotTranslatedError(f"a window by {value.type}")
         frame, shown_frame = self._frame(window, kind)
@@ -299,6 +301,12 @@ class Expressions:
 def sort_key(sql: str, key: ast.SortKey) -> str:
     """A sort key with its direction and its order of NULLs, always written out."""
     return f"{sql} {'DESC' if key.descending else 'ASC'} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+
+
+def check_groupable(kind: Type, what: str) -> None:
+    """Nested values belong together if their parts do, except for numbers with two zeros; Spark does not group maps."""
+    if kind.is_nested and kind.holds("map", "float", "double"):
+        raise NotTranslatedError(f"{what} of {kind}")
 
 
 def group_key(value: Value) -> str:

@@ -215,6 +215,8 @@ def comparison(operator: str, left: Value, right: Value) -> Value:
         left.type.is_integer or right.type.is_integer
     ):
         left = left.named("")  # Spark compares with the next integer, and shows that
+    if left.type.is_nested or right.type.is_nested:
+        return _nested_comparison(operator, left, right)
     left, right = comparable(left, right)
     match operator:
         case "!=":
@@ -222,6 +224,22 @@ def comparison(operator: str, left: Value, right: Value) -> Value:
         case "<=>":
             return Value(f"({left.sql} IS NOT DISTINCT FROM {right.sql})", BOOLEAN, shown("({} <=> {})", left, right))
     return Value(f"({left.sql} {operator} {right.sql})", BOOLEAN, shown(f"({{}} {operator} {{}})", left, right))
+
+
+def _nested_comparison(operator: str, left: Value, right: Value) -> Value:
+    """A comparison of arrays or structs, in which NULLs are equal to each other. Spark sorts them first, DuckDB last."""
+    if left.type != right.type or left.type.holds("map", "float", "double"):
+        raise NotTranslatedError(f"a comparison of {left.type} with {right.type}")
+    left, right = left.settled(), right.settled()
+    name = shown("(NOT ({} = {}))" if operator == "!=" else f"({{}} {operator} {{}})", left, right)
+    if operator in ("=", "!=", "<=>"):
+        word = {"!=": "<>", "<=>": "IS NOT DISTINCT FROM"}.get(operator, operator)
+        return Value(f"({left.sql} {word} {right.sql})", BOOLEAN, name)
+    if left.type.kind != "array" or left.type.parts[0].is_nested:
+        raise NotTranslatedError(f"the order of {left.type}")
+    nulls = " OR ".join(f"len({side.sql}) > list_count({side.sql})" for side in (left, right))
+    sql = f"CASE WHEN {nulls} THEN {needs_spark('BOOLEAN')} ELSE ({left.sql} {operator} {right.sql}) END"
+    return Value(sql, BOOLEAN, name)
 
 
 def _is_decimal_literal(value: Value) -> bool:
@@ -305,10 +323,21 @@ def _widened(value: Value, to: Type) -> Value:
 def member(operand: Value, options: Sequence[Value]) -> Value:
     """`IN (…)`."""
     names = shown(f"({{}} IN ({', '.join(['{}'] * len(options))}))", operand, *options)
+    if operand.type.is_nested:
+        # As comparisons, in which NULLs within are equal.
+        same = [comparison("=", operand, _renamed(option, operand.type)).sql for option in options]
+        return Value(f"({' OR '.join(same)})", BOOLEAN, names)
     first, *rest = [value.settled() for value in unified([operand, *options])]
     if first.type.is_nested or first.type.kind == "void":
         raise NotTranslatedError(f"IN of {first.type}")
     return Value(f"({first.sql} IN ({', '.join(value.sql for value in rest)}))", BOOLEAN, names)
+
+
+def _renamed(value: Value, kind: Type) -> Value:
+    """A struct with the names of another, as in `(a, b) IN ((1, 2))`: Spark looks only at the types."""
+    if value.type.kind == kind.kind == "struct" and value.type.parts == kind.parts:
+        return coerce(value, kind)
+    return value
 
 
 def like(operand: Value, pattern: Value, escape: str) -> Value:

@@ -16,11 +16,11 @@ from lakehouse.core.quoting import name as quoted
 from lakehouse.core.tables import Column as TableColumn
 from lakehouse.query.sql import ast
 from lakehouse.query.translate import operators
-from lakehouse.query.translate.expressions import Expressions, group_key, sort_key
+from lakehouse.query.translate.expressions import Expressions, check_groupable, group_key, sort_key
 from lakehouse.query.translate.functions.basics import CAST_FUNCTIONS
 from lakehouse.query.translate.generators import GENERATORS, Generated
 from lakehouse.query.translate.rules import coerce
-from lakehouse.query.translate.scope import Column, Scope
+from lakehouse.query.translate.scope import Column, Scope, UnknownColumnError
 from lakehouse.query.translate.types import (
     BIGINT,
     BOOLEAN,
@@ -198,8 +198,10 @@ class Queries:
         columns = []
         for one, other in zip(left.columns, right.columns, strict=True):
             common = common_type(one.type, other.type)
-            if common is None or (common.is_nested and not (node.operator == "union" and node.all)):
+            if common is None:
                 raise NotTranslatedError(f"{node.operator.upper()} of {one.type} and {other.type}")
+            if node.operator != "union" or not node.all:
+                check_groupable(common, node.operator.upper())
             columns.append(Value("", common, one.name))
         is_set = not node.all
         sides = [self._aligned(rows, columns, is_set) for rows in (left, right)]
@@ -222,6 +224,14 @@ class Queries:
     # ---- SELECT --------------------------------------------------------------------------------------------------
 
     def _select(self, node: ast.Select, parent: Scope | None, order: Sequence[ast.SortKey], is_result: bool) -> Rows:
+        try:
+            return self._selected(node, parent, order, is_result)
+        except UnknownColumnError as exc:
+            if not any(map(_is_generator, node.items)):
+                raise
+            raise NotTranslatedError(f"the name {exc} beside a function that makes rows") from exc
+
+    def _selected(self, node: ast.Select, parent: Scope | None, order: Sequence[ast.SortKey], is_result: bool) -> Rows:
         source = self._from(node.source, parent) if node.source is not None else From("", ())
         source, items = self._with_generator(node, source, parent)
         scope = Scope(source.columns, parent, windows=dict(node.windows))
@@ -234,8 +244,8 @@ class Queries:
             raise NotTranslatedError("SELECT of nothing")
         groups = self._group_by(node.group, outputs, scope) if node.group is not None else ""
         if node.distinct:
-            if any(value.type.is_nested for value in outputs):
-                raise NotTranslatedError("DISTINCT of nested columns")
+            for value in outputs:
+                check_groupable(value.type, "DISTINCT")
             outputs = [replace(value, sql=group_key(value)) for value in outputs]
         having = self._having(node.having, outputs, scope)
         ordered = self._order_by(order, outputs, scope, node.distinct)
@@ -270,8 +280,7 @@ class Queries:
         keys = []
         for node in group.expressions:
             value = self._grouped_value(node, outputs, scope)
-            if value.type.is_nested:
-                raise NotTranslatedError(f"GROUP BY of {value.type}")
+            check_groupable(value.type, "GROUP BY")
             if value.is_literal:
                 raise NotTranslatedError("GROUP BY of a constant")
             keys.append(value.settled().sql)

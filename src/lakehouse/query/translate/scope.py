@@ -123,6 +123,9 @@ def with_fields(value: Value, fields: Iterable[str]) -> Value:
 
 
 def struct_field(value: Value, name: str) -> Value:
+    if value.type.kind == "array" and value.type.parts[0].kind == "struct":
+        field = struct_field(Value("e", value.type.parts[0], ""), name)
+        return Value(f"list_transform({value.sql}, lambda e: {field.sql})", Type("array", parts=(field.type,)), name)
     if value.type.kind != "struct":
         raise NotTranslatedError(f"the field {name} of {value.type}")
     lower = [known.lower() for known in value.type.names]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from lakehouse.core.quoting import text as quoted_text
 from lakehouse.query.sql import ast
 from lakehouse.query.translate import operators
-from lakehouse.query.translate.casts import cast_sql
+from lakehouse.query.translate.casts import cast_sql, utc
 from lakehouse.query.translate.operators import shown
 from lakehouse.query.translate.rules import Build, rule
 from lakehouse.query.translate.scope import ExpressionTranslator, Special
@@ -16,6 +16,7 @@ from lakehouse.query.translate.values import Value, literal_text, needs_spark
 
 #: Longer arrays than these are left to Spark, so that no number in the data takes all of the memory.
 _MOST_ELEMENTS = 1_000_000
+_DAY = 86_400_000_000
 
 # The variables of lambda functions here are `e` and `n`; those of the user have other names.
 
@@ -295,6 +296,41 @@ RULES = [
 ]  # fmt: skip
 
 
+def _sequence_call(expressions: ExpressionTranslator, node: ast.Call) -> Value:
+    values = _values(expressions, node)
+    if len(values) != 3 or values[2].type.kind != "interval":
+        return expressions.call_rules("sequence", values)
+    first, last, step = values
+    if first.type != last.type or not first.type.is_time:
+        raise NotTranslatedError(f"sequence of {first.type} and {last.type}")
+    months, days, micros = step.constant
+    kind = array_of(first.type)
+    moments = [utc(value.sql, value.type) for value in (first, last)]
+    if months:
+        distance, length, unit = (
+            f"datediff('month', {moments[0]}, {moments[1]})",
+            months,
+            "to_months(CAST(e AS INTEGER))",
+        )
+    else:
+        distance, length, unit = (
+            f"epoch_us({moments[1]}) - epoch_us({moments[0]})",
+            days * _DAY + micros,
+            "to_microseconds(e)",
+        )
+    if length <= 0 or (first.type.kind == "date" and micros):
+        raise NotTranslatedError("sequence with this step")
+    # Each is so many steps from the first: the end of a month does not wear off.
+    listed = f"list_transform(range(0, {distance} + 1, {length}), lambda e: {moments[0]} + {unit})"
+    kept = f"list_filter({listed}, lambda e: e <= {moments[1]})"
+    sql = (
+        f"CASE WHEN {moments[0]} > {moments[1]} OR ({distance}) // {length} > {_MOST_ELEMENTS}"
+        f" THEN {needs_spark(kind.duckdb)} WHEN {first.sql} IS NOT NULL AND {last.sql} IS NOT NULL"
+        f" THEN CAST({kept} AS {kind.duckdb}) END"
+    )
+    return Value(sql, kind, call_name("sequence", values))
+
+
 # ---- literals of nested values -----------------------------------------------------------------------------------
 
 
@@ -409,4 +445,5 @@ SPECIAL: dict[str, Special] = {
     "named_struct": _named_struct,
     "(row)": _row,
     "arrays_zip": _arrays_zip,
+    "sequence": _sequence_call,
 }
