@@ -228,6 +228,9 @@ def comparison(operator: str, left: Value, right: Value) -> Value:
 
 def _nested_comparison(operator: str, left: Value, right: Value) -> Value:
     """A comparison of arrays or structs, in which NULLs are equal to each other. Spark sorts them first, DuckDB last."""
+    left, right = (
+        coerce(side, other.type) if side.type.kind == "void" else side for side, other in ((left, right), (right, left))
+    )
     if left.type != right.type or left.type.holds("map", "float", "double"):
         raise NotTranslatedError(f"a comparison of {left.type} with {right.type}")
     left, right = left.settled(), right.settled()

@@ -422,7 +422,10 @@ class Queries:
         call = node.call
         if call.name != "range":
             base = From(f"(SELECT 1) AS {self._alias()}", ())
-            return self._lateral(base, call, False, node.alias, node.columns, None)
+            try:
+                return self._lateral(base, call, False, node.alias, node.columns, None)
+            except UnknownColumnError as exc:
+                raise NotTranslatedError(f"the name {exc} in a table function") from exc
         expressions = Expressions(Scope(), self)
         numbers = [literal_int(expressions.translate(argument), "range") for argument in call.arguments]
         if not 1 <= len(numbers) <= 3 or (len(numbers) == 3 and numbers[2] == 0):

@@ -121,8 +121,8 @@ def _shared_type(pairs: Sequence[tuple[Value, str]]) -> Type | None:
         common = common and common_type(common, kind)
     if common is None or (kinds and common == VOID):
         return None
-    # Among elements Spark turns nothing else into text.
-    is_converted = (common == STRING or common.is_nested) and not set(kinds) <= {common, VOID}
+    # Among elements Spark turns nothing else into text, and only sometimes integers into decimals.
+    is_converted = (common.kind in ("string", "decimal") or common.is_nested) and not set(kinds) <= {common, VOID}
     return None if is_element and is_converted else common
 
 

@@ -8,15 +8,15 @@ from lakehouse.core.quoting import text as quoted_text
 from lakehouse.query.sql import ast
 from lakehouse.query.translate import operators
 from lakehouse.query.translate.casts import cast_sql, utc
+from lakehouse.query.translate.intervals import Interval
 from lakehouse.query.translate.operators import shown
 from lakehouse.query.translate.rules import Build, rule
 from lakehouse.query.translate.scope import ExpressionTranslator, Special
-from lakehouse.query.translate.types import INT, STRING, NotTranslatedError, Type
+from lakehouse.query.translate.types import DATE, INT, STRING, NotTranslatedError, Type
 from lakehouse.query.translate.values import Value, literal_text, needs_spark
 
 #: Longer arrays than these are left to Spark, so that no number in the data takes all of the memory.
 _MOST_ELEMENTS = 1_000_000
-_DAY = 86_400_000_000
 
 # The variables of lambda functions here are `e` and `n`; those of the user have other names.
 
@@ -128,6 +128,8 @@ def _slice(values: Sequence[Value]) -> str:
 
 def _inserted(values: Sequence[Value]) -> str:
     """NULLs fill the gap behind the end; a position from the end counts the new element too."""
+    if values[1].type.kind == "bigint":
+        raise NotTranslatedError("array_insert at a bigint")
     place = "CASE WHEN {1} > 0 THEN {1}::BIGINT ELSE len({0}) + {1} + 2 END"
     return (
         f"CASE WHEN {{1}} = 0 OR {{1}} > {_MOST_ELEMENTS} OR {place} < 1 THEN {needs_spark(values[0].type.duckdb)}"
@@ -254,7 +256,7 @@ RULES = [
     rule("array_size", "array", "int", "len({0})", stored=True),
     rule("array_append", "array<T> T", "0", "CASE WHEN {0} IS NOT NULL THEN list_concat({0}, [{1}]) END"),
     rule("array_prepend", "array<T> T", "0", "CASE WHEN {0} IS NOT NULL THEN list_concat([{1}], {0}) END"),
-    rule("array_insert", "array<T> int T", "0", _inserted),
+    rule("array_insert", "array<T> integer T", "0", _inserted),
     rule("array_compact", "array", "0", "list_filter({0}, lambda e: e IS NOT NULL)"),
     rule("array_contains", "array<T> T!", "boolean", _equating(_CONTAINS)),
     rule("array_position", "array<T> T!", "bigint", _equating(f"CASE WHEN {_given(2)} THEN coalesce(list_position({{0}}, {{1}}), 0) END"), stored=True),
@@ -268,7 +270,7 @@ RULES = [
     rule("array_join", "array string string", "string", _joined),
     rule("array_max", "array", element_type, _comparing("list_max({0})", element_type)),
     rule("array_min", "array", element_type, _comparing("list_min({0})", element_type)),
-    rule("array_repeat", "any int", lambda values: array_of(values[0].type), _repeated),
+    rule("array_repeat", "any int!", lambda values: array_of(values[0].type), _repeated),
     rule("array_sort", "array", "0", _comparing("list_sort({0}, 'ASC', 'NULLS LAST')"), shown=_SORTED_NAME),
     rule("sort_array", "array", "0", _sorted, shown="sort_array({0}, true)"),
     rule("sort_array", "array boolean!", "0", _sorted),
@@ -303,28 +305,20 @@ def _sequence_call(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     first, last, step = values
     if first.type != last.type or not first.type.is_time:
         raise NotTranslatedError(f"sequence of {first.type} and {last.type}")
-    months, days, micros = step.constant
+    interval: Interval = step.constant
     kind = array_of(first.type)
     moments = [utc(value.sql, value.type) for value in (first, last)]
-    if months:
-        distance, length, unit = (
-            f"datediff('month', {moments[0]}, {moments[1]})",
-            months,
-            "to_months(CAST(e AS INTEGER))",
-        )
-    else:
-        distance, length, unit = (
-            f"epoch_us({moments[1]}) - epoch_us({moments[0]})",
-            days * _DAY + micros,
-            "to_microseconds(e)",
-        )
-    if length <= 0 or (first.type.kind == "date" and micros):
+    length = interval.months or interval.micros
+    if length <= 0 or (first.type == DATE and interval.last not in ("year", "month", "day")):
         raise NotTranslatedError("sequence with this step")
+    distance, unit = f"(epoch_us({moments[1]}) - epoch_us({moments[0]}))", "to_microseconds(e)"
+    if interval.months:
+        distance, unit = f"datediff('month', {moments[0]}, {moments[1]})", "to_months(CAST(e AS INTEGER))"
     # Each is so many steps from the first: the end of a month does not wear off.
     listed = f"list_transform(range(0, {distance} + 1, {length}), lambda e: {moments[0]} + {unit})"
     kept = f"list_filter({listed}, lambda e: e <= {moments[1]})"
     sql = (
-        f"CASE WHEN {moments[0]} > {moments[1]} OR ({distance}) // {length} > {_MOST_ELEMENTS}"
+        f"CASE WHEN {moments[0]} > {moments[1]} OR {distance} // {length} > {_MOST_ELEMENTS}"
         f" THEN {needs_spark(kind.duckdb)} WHEN {first.sql} IS NOT NULL AND {last.sql} IS NOT NULL"
         f" THEN CAST({kept} AS {kind.duckdb}) END"
     )
@@ -387,7 +381,7 @@ def _field_name(argument: ast.Expression, place: int) -> str:
         case ast.Alias():
             return argument.name
         case ast.Name():
-            return argument.parts[0] if len(argument.parts) == 1 else ""
+            return argument.parts[-1]
         case ast.Field() | ast.Star():
             return ""
     return f"col{place}"
@@ -396,8 +390,13 @@ def _field_name(argument: ast.Expression, place: int) -> str:
 def _struct(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     values = _values(expressions, node)
     names = [_field_name(argument, place) for place, argument in enumerate(node.arguments, start=1)]
-    has_alias = any(isinstance(argument, ast.Alias) for argument in node.arguments)
-    return struct_of(names, values).named("" if has_alias else call_name("struct", values))
+    listed = [
+        value.named(shown(f"{{}} AS {argument.name}", expressions.translate(argument.operand)))
+        if isinstance(argument, ast.Alias)
+        else value
+        for value, argument in zip(values, node.arguments, strict=True)
+    ]
+    return struct_of(names, values).named(call_name("struct", listed))
 
 
 def _row(expressions: ExpressionTranslator, node: ast.Call) -> Value:
@@ -405,7 +404,8 @@ def _row(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     struct = _struct(expressions, node)
     values = _values(expressions, node)
     parts = [f"{name}, {value.name}" for name, value in zip(struct.type.names, values, strict=True)]
-    return struct.named(f"named_struct({', '.join(parts)})" if struct.name else "")
+    is_certain = struct.name and not any(isinstance(argument, ast.Alias) for argument in node.arguments)
+    return struct.named(f"named_struct({', '.join(parts)})" if is_certain else "")
 
 
 def _named_struct(expressions: ExpressionTranslator, node: ast.Call) -> Value:
