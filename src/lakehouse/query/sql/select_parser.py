@@ -726,7 +726,7 @@ class _Parser:
             if self.accept("in"):
                 haystack = self._comparison()
                 self._expect(")")
-                return ast.Call("position", (needle, haystack))
+                return ast.Call("locate", (needle, haystack))
         self._position = place
         return None
 

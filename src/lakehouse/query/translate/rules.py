@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lakehouse.query.translate.casts import cast_sql
 from lakehouse.query.translate.literals import folded
 from lakehouse.query.translate.types import STRING, VOID, NotTranslatedError, Type, common_type, parse_type
-from lakehouse.query.translate.values import Value
+from lakehouse.query.translate.values import Value, string
 
 #: Chooses the expression by the arguments themselves, where types are not enough (a literal format).
 Build = Callable[[Sequence[Value]], str]
@@ -163,6 +163,11 @@ def coerce(value: Value, to: Type) -> Value:
 
 
 _FIELD = re.compile(r"\{(\d+|d|tail)\}")
+
+
+def written(text: str) -> str:
+    """A string literal within the template of a rule: no part of the text is taken for a field."""
+    return "(" + string(text).replace("{", "{' || '") + ")" if "{" in text else string(text)
 
 
 def fill(rule: Rule, values: Sequence[Value], distinct: str = "", tail: str = "") -> str:
