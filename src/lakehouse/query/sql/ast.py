@@ -37,7 +37,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class IntervalLiteral:
-    """`INTERVAL 1 DAY`: pairs of a value and a unit."""
+    """`INTERVAL 1 DAY`: pairs of a value and a unit; of `INTERVAL '1-2' YEAR TO MONTH` the unit is `year to month`."""
 
     parts: tuple[tuple[Expression, str], ...]
 

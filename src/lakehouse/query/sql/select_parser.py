@@ -780,15 +780,15 @@ class _Parser:
         if ahead.kind not in ("number", "string") and ahead.text not in ("-", "+", "("):
             return None
         self._advance()
-        parts = []
+        parts: list[tuple[ast.Expression, str]] = []
         while self.token.kind in ("number", "string") or self.token.text in ("-", "+", "("):
             value = self._unary()
             unit = self.token.text
             if unit not in _UNITS:
                 raise NotParsedError("an interval without a unit")
             self._advance()
-            if self._at("to"):
-                raise NotParsedError("an interval with two units")
+            if not parts and self.accept("to"):
+                return ast.IntervalLiteral(((value, f"{unit} to {self._advance().text}"),))
             parts.append((value, unit.removesuffix("s")))
         return ast.IntervalLiteral(tuple(parts))
 

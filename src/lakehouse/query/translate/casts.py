@@ -157,24 +157,39 @@ def _text_to_date(_given: Type, _to: Type) -> str:
         f"CASE WHEN regexp_full_match({_TRIM}, '\\d{{4}}-\\d\\d-\\d\\d') AND {_TRIM} >= '0001'"
         f" THEN TRY_CAST({_TRIM} AS DATE)"
         f" WHEN regexp_matches({_TRIM}, '{_DATE_TEXT}', 's') AND {_TRIM} >= '0001' THEN TRY_CAST({iso} AS DATE)"
-        f" WHEN regexp_matches({_TRIM}, '^([+-]\\d{{4}}|\\d{{5}}|0000)') THEN {needs_spark('DATE')} END"
+        f" WHEN regexp_matches({_TRIM}, '^[+-]?\\d{{4,7}}(-\\d\\d?(-\\d\\d?([ T].*)?)?)?$', 's') THEN {needs_spark('DATE')} END"
     )
 
 
-_TIME_TEXT = r"^\d{4}-\d\d-\d\d([ T]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?)?"
-#: Text that starts otherwise is no timestamp in Spark; the rest has forms that only Spark reads.
-_MAYBE_TIME = r"^[+-]?\d|^T?\d|^:"
+#: The forms of a timestamp: parts from the right may be missing, of a zone only those that are plain offsets are read.
+_TIME_TEXT = r"(\d{4})(?:-(\d\d?)(?:-(\d\d?)(?:[ T](\d\d?)(?::(\d\d?)(?::(\d\d?)(?:\.(\d*))?{zone})?)?)?)?)?"
+_OFFSET = r" ?(Z|UTC|[+-](?:0\d|1[0-7]):[0-5]\d)?"
+_TIME_PARTS = {"y": "", "mo": "1", "d": "1", "h": "0", "mi": "0", "s": "0", "f": "0", "z": "+00:00"}
+#: Years of other lengths and other zones, which only Spark reads.
+_ONLY_SPARK = r"[+-]?\d{4,6}(-\d\d?(-\d\d?([ T]\d\d?(:\d\d?(:\d\d?(\.\d*)?([^0-9.].*)?)?)?)?)?)?"
+#: A time alone has the date of today; without a zone it is no timestamp.
+_TIME_ALONE = r"|T\d.*|\d\d?:.*"
 
 
 def _text_to_timestamp(_given: Type, to: Type) -> str:
-    zone = "Z?" if to == TIMESTAMP else ""
-    usual = f"regexp_matches({_TRIM}, '{_TIME_TEXT}{zone}$') AND {_TRIM} >= '0001'"
-    # Through TIMESTAMP, whose calendar goes back to year 1 as Spark's does.
-    parsed = f"CAST(TRY_CAST(rtrim({_TRIM}, 'Z') AS TIMESTAMP) AS {to.duckdb})"
+    form = "^" + _TIME_TEXT.replace("{zone}", _OFFSET) + "$"
+    parts = f"regexp_extract({_TRIM}, '{form}', {list(_TIME_PARTS)})"
+
+    def part(name: str) -> str:
+        return f"coalesce(nullif({parts}.{name}, ''), '{_TIME_PARTS[name]}')"
+
+    clock = f"{part('h')} || ':' || {part('mi')} || ':' || {part('s')} || '.' || left({part('f')}, 6)"
+    # Through TIMESTAMP, whose calendar goes back to year 1 as Spark's does. DuckDB takes 24:00 for the next day.
+    moment = f"TRY_CAST({parts}.y || '-' || {part('mo')} || '-' || {part('d')} || ' ' || {clock} AS TIMESTAMP)"
+    value = f"CASE WHEN CAST({part('h')} AS INTEGER) < 24 THEN {moment} END"
+    if to == TIMESTAMP:
+        minutes = f"(CAST(substr({part('z')}, 2, 2) AS INTEGER) * 60 + CAST(substr({part('z')}, 5, 2) AS INTEGER))"
+        offset = f"CASE left({part('z')}, 1) WHEN '+' THEN {minutes} WHEN '-' THEN -{minutes} ELSE 0 END"
+        value = f"CAST(make_timestamp(epoch_us({value}) - 60000000 * CAST({offset} AS BIGINT)) AS TIMESTAMPTZ)"
+    only_spark = _ONLY_SPARK + (_TIME_ALONE if to == TIMESTAMP else "")
     return (
-        f"CASE WHEN {usual} THEN {parsed}"
-        f" WHEN regexp_matches({_TRIM}, '{_MAYBE_TIME}') OR {_TRIM} IN ('epoch', 'now', 'today', 'tomorrow', 'yesterday')"
-        f" THEN {needs_spark(to.duckdb)} END"
+        f"CASE WHEN regexp_matches({_TRIM}, '{form}') AND {_TRIM} >= '0001' THEN {value}"
+        f" WHEN regexp_full_match({_TRIM}, '{only_spark}', 's') THEN {needs_spark(to.duckdb)} END"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
@@ -30,9 +31,9 @@ class Interval(NamedTuple):
 
 
 def interval_value(parts: Sequence[tuple[ast.Expression, str]]) -> Value:
-    """The literal `INTERVAL 1 DAY 2 HOURS`."""
+    """The literal `INTERVAL 1 DAY 2 HOURS`, or `INTERVAL '1-2' YEAR TO MONTH`."""
     counts: dict[str, Decimal] = {}
-    for value, written in parts:
+    for value, written in _split(*parts[0]) if " to " in parts[0][1] else parts:
         unit, size = _PARTS_OF.get(written, (written, Decimal(1)))
         counts[unit] = counts.get(unit, Decimal(0)) + _count(value, is_whole=written != "second") * size
     units = [unit for unit in (*_MONTHS, *_MICROS) if unit in counts]
@@ -44,6 +45,28 @@ def interval_value(parts: Sequence[tuple[ast.Expression, str]]) -> Value:
     if total.bit_length() >= (32 if is_months else 64):
         raise NotTranslatedError("an interval that is too large")
     return Value(needs_spark(), INTERVAL, _shown(interval), interval, is_literal=True)
+
+
+#: How the units behind the first are written.
+_FOLLOWING = {"month": r"-(\d|1[01])", "hour": r" ([01]?\d|2[0-3])", "minute": r":([0-5]?\d)"}
+_FOLLOWING |= {"second": r":([0-5]?\d(?:\.\d{1,6})?)"}
+
+
+def _split(value: ast.Expression, unit: str) -> list[tuple[ast.Expression, str]]:
+    """The parts of `'1 02:03:04' DAY TO SECOND`."""
+    first, _, last = unit.partition(" to ")
+    sign = "-" if isinstance(value, ast.Unary) and value.operator == "-" else ""
+    literal = value.operand if isinstance(value, ast.Unary) else value
+    names = [name for family in (_MONTHS, _MICROS) for name in family if first in family and last in family]
+    if names and isinstance(literal, ast.Literal) and literal.type == "string" and isinstance(literal.value, str):
+        names = names[names.index(first) : names.index(last) + 1]
+        form = r"(-?)(\d{1,9})" + "".join(_FOLLOWING[name] for name in names[1:])
+        if len(names) > 1 and (match := re.fullmatch(form, literal.value, re.ASCII)):
+            sign = "-" if (match[1] != sign) else ""
+            return [
+                (ast.Literal("string", sign + text), name) for text, name in zip(match.groups()[1:], names, strict=True)
+            ]
+    raise NotTranslatedError(f"this interval {unit}")
 
 
 def _count(value: ast.Expression, *, is_whole: bool) -> Decimal:
@@ -98,7 +121,8 @@ def extracted(part: str, value: Value) -> Value:
     size, sign = abs(total), -1 if total < 0 else 1
     units = _MONTHS if interval.first in _MONTHS else _MICROS
     unit = part.removeprefix("extract ")
-    if unit not in units:
+    names = list(units)
+    if unit not in names[names.index(interval.first) : names.index(interval.last) + 1]:
         raise NotTranslatedError(f"extract of {unit} from an interval")
     if unit == "second":
         seconds = Decimal(sign * (size % _MICROS["minute"])).scaleb(-6)

@@ -145,15 +145,21 @@ def scaled(digits: str, kind: Type) -> str:
 
 
 def _with_time(operator: str, left: Value, right: Value) -> Value:
+    if operator == "+" and left.type.kind == "interval":
+        left, right = right, left
     if right.type.kind == "interval" and left.type.is_time and operator in "+-":
-        is_days = left.type == DATE and right.constant.last == "day"
-        template = "date_add({}, extractansiintervaldays({}))" if is_days else "{} + {}"
-        return add_interval(left, right, operator, shown(template, left, right) if operator == "+" else "")
-    if operator == "+" and left.type.kind == "interval" and right.type.is_time:
-        return add_interval(right, left, operator, "")
+        template = f"{{}} {operator} {{}}"
+        if left.type == DATE and right.constant.last == "day":
+            days = "extractansiintervaldays({})"
+            template = f"date_add({{}}, {days if operator == '+' else f'(- {days})'})"
+        return add_interval(left, right, operator, shown(template, left, right))
+    if operator == "+" and right.type == DATE:
+        left, right = right, left
     if left.type == DATE and operator in "+-" and right.type.kind in ("tinyint", "smallint", "int"):
         function = "date_add" if operator == "+" else "date_sub"
-        return Value(f"({left.sql} {operator} {right.sql})", DATE, shown(f"{function}({{}}, {{}})", left, right))
+        return Value(
+            f"({left.sql} {operator} {right.settled().sql})", DATE, shown(f"{function}({{}}, {{}})", left, right)
+        )
     raise NotTranslatedError(f"{operator} of {left.type} and {right.type}")
 
 

@@ -24,6 +24,7 @@ CLASSES: dict[str, Callable[[Type], bool]] = {
     "fraction": lambda kind: kind.is_fraction,
     "decimal": lambda kind: kind.kind == "decimal",
     "time": lambda kind: kind.is_time,
+    "interval": lambda kind: kind.kind == "interval",
     "array": lambda kind: kind.kind == "array",
     "map": lambda kind: kind.kind == "map",
     "struct": lambda kind: kind.kind == "struct",

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from lakehouse.query.sql import ast
 from lakehouse.query.translate.casts import epoch_seconds, utc
-from lakehouse.query.translate.intervals import extracted
+from lakehouse.query.translate.intervals import add_interval, extracted
 from lakehouse.query.translate.operators import shown
 from lakehouse.query.translate.rules import Rule, coerce, rule
 from lakehouse.query.translate.scope import ExpressionTranslator, Special
-from lakehouse.query.translate.types import BIGINT, TIMESTAMP, NotTranslatedError, parse_type
+from lakehouse.query.translate.types import BIGINT, TIMESTAMP, NotTranslatedError, Type, parse_type
 from lakehouse.query.translate.values import Value, literal_text, needs_spark, string
 
 Build = Callable[[Sequence[Value]], str]
@@ -171,8 +171,8 @@ def _unit(expressions: ExpressionTranslator, node: ast.Call) -> tuple[str, list[
 
 
 def _unit_name(node: ast.Call, unit: str, values: Sequence[Value]) -> str:
-    function = node.name.removesuffix(" unit")
-    return shown(f"{function}({unit}, {{}}, {{}})", *values) if function.startswith("timestamp") else ""
+    """All of these functions have one of two names in Spark."""
+    return shown(f"{'timestampadd' if 'add' in node.name else 'timestampdiff'}({unit}, {{}}, {{}})", *values)
 
 
 def _add_unit(expressions: ExpressionTranslator, node: ast.Call) -> Value:
@@ -390,6 +390,31 @@ def _added(span: str) -> Build:
     return lambda values: f"CAST(({utc('{0}', values[0].type)} + {span}) AS {values[0].type.duckdb})"
 
 
+def _day_rules() -> list[Rule]:
+    """Dates plus and minus days, which Spark takes in no longer integer than INT, or intervals."""
+    rules = []
+    for operator, names in (("+", ("date_add", "dateadd", "try_add")), ("-", ("date_sub", "try_subtract"))):
+        for name in names:
+            given = "date!" if name.startswith("try") else "date"
+            shown_name = "date_add" if name == "dateadd" else ""
+            for count in ("int!", "smallint!", "tinyint!"):
+                sql = f"({{0}} {operator} {{1}}::INTEGER)"
+                rules.append(rule(name, f"{given} {count}", "date", sql, shown=shown_name))
+        rules.append(_shift_rule(names[-1], operator))
+    return rules
+
+
+def _shift_rule(name: str, operator: str) -> Rule:
+    def kind(values: Sequence[Value]) -> Type:
+        return _shifted(values, operator).type
+
+    return rule(name, "time interval", kind, lambda values: _shifted(values, operator).sql)
+
+
+def _shifted(values: Sequence[Value], operator: str) -> Value:
+    return add_interval(values[0], values[1], operator, "")
+
+
 def _of_decimal_seconds(values: Sequence[Value]) -> str:
     """Spark fails where digits are smaller than a microsecond."""
     kind = values[0].type
@@ -404,9 +429,10 @@ def _readers() -> list[Rule]:
     kinds |= {"to_timestamp_ntz": "timestamp_ntz", "try_to_timestamp": "timestamp"}
     rules = []
     for name, kind in kinds.items():
-        for given in ("string", "date", "timestamp", "timestamp_ntz"):
+        for given in ("string",) if name.startswith("try") else ("string", "date", "timestamp", "timestamp_ntz"):
             rules.append(rule(name, f"{given}!", kind, _cast_to(kind)))
             rules.append(rule(name, f"{given}! string", kind, _read(kind) if given == "string" else _cast_to(kind)))
+    rules.append(rule("to_timestamp", "integer", "timestamp", _cast_to("timestamp")))
     for name in ("unix_timestamp", "to_unix_timestamp"):
         default = f"{name}({{0}}, {DEFAULT_PATTERN})"
         rules.append(rule(name, "string!", "bigint", _read_seconds, shown=default))
@@ -425,9 +451,7 @@ def _seconds(values: Sequence[Value]) -> str:
 
 RULES = [
     *_parts(),
-    rule("date_add", "date int", "date", "({0} + {1})"),
-    rule("dateadd", "date int", "date", "({0} + {1})", shown="date_add"),
-    rule("date_sub", "date int", "date", "({0} - {1})"),
+    *_day_rules(),
     rule("datediff", "date date", "int", "({0} - {1})", stored=True),
     rule("date_diff", "date date", "int", "({0} - {1})", stored=True),
     rule("add_months", "date int", "date", "CAST(({0} + to_months({1})) AS DATE)"),
@@ -440,7 +464,7 @@ RULES = [
     *(rule("add months", f"{at} bigint", "0", _added("to_months(CAST({1} AS INTEGER))")) for at in _AT),
     *(rule("add micros", f"{at} bigint", "0", _added("to_microseconds({1})")) for at in _AT),
     rule("trunc", "date string", "date", _truncated_date),
-    *(rule("date_trunc", f"string {at}", "1", _truncated) for at in _AT),
+    rule("date_trunc", "string timestamp", "timestamp", _truncated),
     rule("make_date", "int int int", "date", _MADE_DATE),
     _made("make_timestamp", "timestamp"),
     _made("make_timestamp_ltz", "timestamp"),
