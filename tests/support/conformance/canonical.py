@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from lakehouse.core.result import Result
@@ -15,6 +15,7 @@ from lakehouse.core.tables import split_arguments
 
 #: What the order of rows may change in a floating-point aggregate, as a share of the value.
 CLOSE = 1e-11
+_EXACT = Context(prec=60)
 
 Canonical = Any
 """A value in JSON: NULL, booleans and integers as such, everything else as text, nested values as lists."""
@@ -111,9 +112,10 @@ def difference(expected: Answer, got: Answer, close: bool = False, ordered: bool
         sets: the engine does not determine the order of elements in arrays.
     """
     if expected.columns != got.columns:
-        kinds = [kind for _, kind in expected.columns] == [kind for _, kind in got.columns]
-        return f"{'names' if kinds else 'types'}: expected {expected.columns}, got {got.columns}"
-    left, right = expected.rows, got.rows
+        same_kinds = [kind for _, kind in expected.columns] == [kind for _, kind in got.columns]
+        return f"{'names' if same_kinds else 'types'}: expected {expected.columns}, got {got.columns}"
+    kinds = [kind for _, kind in expected.columns]
+    left, right = (_with_scales(rows, kinds) for rows in (expected.rows, got.rows))
     if sets:
         left, right = _with_sorted_arrays(left), _with_sorted_arrays(right)
     if not ordered:
@@ -124,6 +126,25 @@ def difference(expected: Answer, got: Answer, close: bool = False, ordered: bool
         if wanted != row and not (close and _is_close(wanted, row)):
             return f"value: expected {_short(wanted)}, got {_short(row)}"
     return ""
+
+
+def _with_scales(rows: list[Any], kinds: list[str]) -> list[Any]:
+    """Decimals with the scale of their column: Spark hands some quotients out with more zeros than the type has."""
+    scales = {
+        place: int(kind.partition(",")[2].rstrip(")"))
+        for place, kind in enumerate(kinds)
+        if kind.startswith("decimal(")
+    }
+    if not scales:
+        return rows
+    return [
+        [_with_scale(value, scales[place]) if place in scales else value for place, value in enumerate(row)]
+        for row in rows
+    ]
+
+
+def _with_scale(value: Any, scale: int) -> Any:
+    return value if value is None else str(_EXACT.quantize(Decimal(value), Decimal(1).scaleb(-scale)))
 
 
 def _with_sorted_arrays(rows: list[Any]) -> list[Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lakehouse.config.load import load_settings
-from lakehouse.core.errors import NeedsSparkError, NotSupportedError
+from lakehouse.core.errors import NeedsSparkError, NotSupportedError, QueryRejectedError
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 from tests.support.conformance.answers import Recorded, load
@@ -52,6 +52,9 @@ def compare(lake: Lake, recorded: Recorded) -> tuple[str, str]:
     """What DuckDB makes of a statement, and the difference if there is one."""
     try:
         got = ask_duckdb(lake, recorded.sql)
+    except QueryRejectedError as error:
+        # The statement has an error for both.
+        return (SAME, "") if recorded.answer is None else (DIFFERS, f"error: {error.message}")
     except Exception as error:  # noqa: BLE001 - whatever the translation does wrong is a difference
         return DIFFERS, f"error: {type(error).__name__} {error}"
     if isinstance(got, NoAnswer):

@@ -208,6 +208,8 @@ def _fraction_to_integer(given: Type, to: Type) -> str:
 
 def _fraction_to_decimal(given: Type, to: Type) -> str:
     """Through text, as Spark does. DuckDB rounds text with a negative exponent, from 0.0001 down, in another way."""
+    if given.kind == "float":
+        return _fraction_to_decimal(DOUBLE, to).replace("{0}", "CAST({0} AS DOUBLE)")
     return (
         f"CASE WHEN abs({{0}}) < 1e-{max(to.scale + 1, 4)} THEN CAST(0 AS {to.duckdb})"
         f" WHEN abs({{0}}) < 0.0001 THEN {needs_spark(to.duckdb)}"

@@ -99,7 +99,8 @@ def _decimals(operator: str, left: Value, right: Value) -> Value:
         case "*":
             kind, exact = adjusted_decimal(p1 + p2 + 1, s1 + s2), s1 + s2
         case "%":
-            kind, exact = adjusted_decimal(min(p1 - s1, p2 - s2) + scale, scale), scale
+            kind = adjusted_decimal(min(p1 - s1, p2 - s2) + scale, scale)
+            return Value(_remainder(left.sql, right.sql, scale, kind), kind, "")
         case "/":
             scale = max(6, s1 + p2 + 1)
             kind = adjusted_decimal(p1 - s1 + s2 + scale, scale)
@@ -108,10 +109,16 @@ def _decimals(operator: str, left: Value, right: Value) -> Value:
             raise NotTranslatedError(f"{operator} of decimals")
     if exact > 38:
         raise NotTranslatedError(f"{operator} of {left.type} and {right.type}")
-    sql = f"({left.sql} {operator} {f'nullif({right.sql}, 0)' if operator == '%' else right.sql})"
-    value = Value(sql, kind, "", is_stored_otherwise=True)
+    value = Value(f"({left.sql} {operator} {right.sql})", kind, "", is_stored_otherwise=True)
     # DuckDB's result has the exact scale; where Spark keeps fewer digits it rounds half up, as DuckDB's cast does.
     return value if exact == kind.scale else value.settled()
+
+
+def _remainder(left: str, right: str, scale: int, kind: Type) -> str:
+    """The remainder by integers: DuckDB's own of two decimals of different types is that of doubles."""
+    if kind.scale != scale:
+        raise NotTranslatedError(f"% with the type {kind}")
+    return scaled(f"({unscaled(left, scale)} % nullif({unscaled(right, scale)}, 0))", kind)
 
 
 def unscaled(sql: str, scale: int) -> str:
