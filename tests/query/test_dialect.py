@@ -55,6 +55,16 @@ from lakehouse.lake import Lake
         pytest.param("select user from (select 'me' as user) t", "me", id="a-column-that-duckdb-answers-itself"),
         pytest.param("select 1 -- from shop.nothing", 1, id="a-comment"),
         pytest.param("select 1; -- done", 1, id="a-comment-behind-a-semicolon"),
+        pytest.param(
+            "select transform(array(1, 2), x -> transform(array(10, 20), x -> transform(array(100), y -> x + y)))",
+            [[[110], [120]], [[110], [120]]],
+            id="the-inner-one-of-two-variables-with-one-name",
+        ),
+        pytest.param("select exists(array(1, null), x -> x > 1)", None, id="unknown-whether-one-exists"),
+        pytest.param("select array_contains(array('{0}', null), '{1}')", None, id="braces-in-text"),
+        pytest.param("select array_join(array('{0}', '{1}'), '{1}')", "{0}{1}{1}", id="braces-in-a-list"),
+        pytest.param("select count(*) from (select array(1, null) as a union all select array(1, null)) t group by a", 2, id="groups-of-arrays"),
+        pytest.param("select (1, 'a') in ((1, 'b'), (1, 'a')) as x", True, id="a-row-among-rows"),
     ],
 )  # fmt: skip
 def test_duckdb_answers_as_spark_documents(shop: Lake, sql: str, expected: Any) -> None:
@@ -63,9 +73,24 @@ def test_duckdb_answers_as_spark_documents(shop: Lake, sql: str, expected: Any) 
     assert type(found) is type(expected)
 
 
+def test_a_star_beside_explode_has_only_the_columns_of_the_table(shop: Lake) -> None:
+    sql = "select *, explode(array(7, 8)) as x from (select 5 as id) t order by x"
+    assert rows(shop, sql) == [(5, 7), (5, 8)]
+
+
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
+        pytest.param(
+            "select explode(array(1, 2)) as x from shop.orders where x > 1",
+            "the name x",
+            id="rows-that-where-cannot-see",
+        ),
+        pytest.param(
+            "select * from (select array(1) as a) t, lateral explode(a)", "the name a", id="a-lateral-table-function"
+        ),
+        pytest.param("select array_append(array(1), 2.5)", "array_append", id="an-element-of-another-type"),
+        pytest.param("select sort_array(array(0.0D, -0.0D)) as x", "only Spark", id="both-zeros-in-one-array"),
         pytest.param("select 2147483647 + 1", "Overflow", id="whole-numbers-wrap-in-spark"),
         pytest.param(
             "select upper('stra\N{LATIN SMALL LETTER SHARP S}e')", "only Spark answers", id="upper-of-sharp-s"

@@ -462,5 +462,206 @@ _USUAL = {
         if(ai is null, array(0), ai)
         array(ai, ai)
         struct(ai, ms)
+        array(null) as a
+        array(1, null, 2.5) as a
+        array_append(array(1), 2.5)
+        array_append(ai, null) as x
+        array_contains(array(1, null), 1)
+        array_contains(array(1, null), 2)
+        array_contains(ai, 1.0)
+        array_contains(ad, 0.0D)
+        array_contains(ad, double('NaN'))
+        array_contains(sa, '')
+        array_contains(array(), 1)
+        array_contains(array(1), null)
+        array_contains(sa, 1)
+        array_contains(array(array(1, null)), array(1, null))
+        array_position(ai, id)
+        array_position(sa, 'b')
+        array_remove(ad, 0.0D)
+        array_remove(ad, double('NaN'))
+        array_remove(ai, id)
+        array_insert(ai, -1, 9)
+        array_insert(ai, -2, 9)
+        array_insert(ai, 7, 9)
+        array_insert(ai, id + 1, 9)
+        array_insert(ai, 1, null)
+        array_insert(ai, null, 9)
+        array_repeat(ai, id - 1)
+        array_repeat('x', null)
+        array_repeat('x', -1)
+        array_union(sa, array('b', null))
+        array_union(ai, array(1.5))
+        array_intersect(ai, array(null, 1, 1))
+        array_intersect(sa, array('b', 'Z'))
+        array_except(ai, array(null))
+        array_except(sa, sa)
+        array_distinct(sa)
+        arrays_overlap(ai, array(null, 7))
+        arrays_overlap(sa, array('Z'))
+        arrays_overlap(array(), ai)
+        arrays_overlap(ai, array(7))
+        arrays_zip(ai, array(1, 2))
+        arrays_zip(array('x'), sa)
+        array_join(ai, ',')
+        array_join(ai, ',', 'N')
+        array_join(sa, null)
+        array_join(sa, ',', null)
+        array_join(array(true, false, null), '|')
+        array_join(array(date'2020-01-02'), '|')
+        array_max(sa)
+        array_min(ai)
+        array_max(array(true, false))
+        array_max(array(date'2020-01-02', null))
+        array_sort(array(3, null, 1)) as x
+        sort_array(sa, false)
+        sort_array(array(true, null, false))
+        element_at(ai, id)
+        element_at(ai, 3)
+        element_at(sa, -2)
+        element_at(ms, 'b')
+        element_at(ms, null)
+        element_at(map(1, 'a'), 1L)
+        try_element_at(ai, 9)
+        try_element_at(ms, 'zz')
+        get(ai, id - 2)
+        get(sa, 1)
+        ai[id - 2]
+        ai[null]
+        ms[null]
+        ms['zz']
+        slice(ai, 1, 0)
+        slice(ai, -3, 2)
+        slice(ai, 2, id)
+        slice(ai, 9, 2)
+        slice(ai, -9, 2)
+        slice(sa, 1, null)
+        flatten(array(ai, array(7)))
+        flatten(array(array(1), null))
+        reverse(sa)
+        concat(ai, array(1L))
+        concat(sa, array(null))
+        concat(sa, array())
+        sequence(1, id)
+        sequence(id, 1)
+        sequence(1L, 3)
+        sequence(5, 1, -2)
+        sequence(1, 1, 0)
+        sequence(cast(1 as tinyint), cast(3 as tinyint))
+        sequence(date'2020-01-30', date'2020-02-02')
+        sequence(date'2020-02-02', date'2020-01-30')
+        sequence(date'2020-01-31', date'2020-06-30', interval 1 month) as x
+        sequence(date'2020-01-01', date'2020-01-10', interval 3 day) as x
+        sequence(date'2020-01-01', date'2021-01-10', interval 1 year) as x
+        sequence(timestamp'2020-01-01 00:00:00', timestamp'2020-01-01 05:00:00', interval 90 minute) as x
+        sequence(timestamp'2020-01-31 10:00:00', timestamp'2020-04-30 05:00:00', interval 1 month) as x
+        sequence(1, null)
+        size(ms)
+        cardinality(ai)
+        size(array())
+        map('a', 1, 'b', null)
+        map('a', 1, 'b', 2.5)
+        map(1, 'x', 2L, 'y')
+        map('a', null) as x
+        map('a', 1, 'a', 2)
+        map_from_arrays(sa, ai)
+        map_from_arrays(array('a'), array(null)) as x
+        map_from_entries(array(struct('a', 1), null)) as x
+        map_from_entries(map_entries(ms))
+        map_concat(ms, ms)
+        map_concat(map('z', 1), map('y', 2), map('x', 3))
+        map_contains_key(ms, 'b')
+        map_entries(map('a', 1))
+        str_to_map('a=1&b=2&c', '&', '=')
+        str_to_map('a:1:2,b:,:c')
+        str_to_map('')
+        str_to_map(null)
+        struct(ai, 1)
+        struct(st.a)
+        struct(st.a) as x
+        struct(id, id + 1)
+        (id, 2)
+        (1, 'a') as x
+        named_struct('x', ai, 'y', null) as z
+        named_struct('a', 1).a
+        array(named_struct('a', 1), named_struct('a', null)).a
+        map_entries(ms).key
+        transform(sa, x -> length(x))
+        transform(ai, x -> null) as y
+        transform(ai, (x, i) -> i)
+        transform(ai, x -> array(x, id))
+        transform(ai, x -> transform(ai, y -> y = x))
+        transform(array(1, 2), x -> transform(array(10, 20), x -> transform(array(100), y -> x + y)))
+        transform(ai, x -> struct(x, 1)) as y
+        transform(ai, x -> struct(x as a, 1 as b)) as y
+        transform(ai, x -> (x, x + 0L)) as y
+        transform(map_entries(ms), e -> e.key)
+        transform(map_entries(ms), e -> e.value + 0L)
+        filter(sa, x -> x is not null and x > 'a')
+        filter(ai, x -> null)
+        filter(map_entries(ms), e -> e.value > 0)
+        exists(sa, x -> x is null)
+        exists(ai, x -> x = 1)
+        forall(sa, x -> length(x) < 2)
+        forall(ai, x -> x is not null)
+        aggregate(sa, 0, (a, x) -> a + length(x))
+        aggregate(sa, 'x', (a, x) -> concat(a, coalesce(x, '-')))
+        aggregate(ai, 0L, (a, x) -> a + x, a -> a * 10)
+        aggregate(ai, 0, (a, x) -> a + 1, a -> a)
+        aggregate(ai, 0, (a, x) -> a + 0L)
+        aggregate(ai, cast(0 as bigint), (a, x) -> a + coalesce(x, 0), a -> (a, a + 1)) as y
+        reduce(ai, named_struct('s', 0L, 'n', 0), (a, x) -> named_struct('s', a.s + x, 'n', a.n + 1), a -> a.s / a.n) as y
+        zip_with(ai, sa, (x, y) -> concat(x, y))
+        zip_with(ai, array(1), (x, y) -> coalesce(x, 0L) + coalesce(y, 0))
+        map_filter(ms, (k, v) -> v is null)
+        map_filter(ms, (k, v) -> k > 'a')
+        transform_keys(ms, (k, v) -> 1)
+        transform_values(ms, (k, v) -> concat(k, v))
+        map_zip_with(ms, map('a', 5, 'q', 6), (k, x, y) -> coalesce(x, 0L) + coalesce(y, 100))
+        map_zip_with(ms, ms, (k, x, y) -> k)
+        ai != array(1)
+        ai <=> null
+        ai <=> ai
+        ai < array(3)
+        sa >= array('a')
+        st = st
+        st <=> named_struct('a', 1, 'b', 'x')
+        st = named_struct('a', null, 'b', null)
+        st in (named_struct('a', 1, 'b', 'x'), null)
+        st in (named_struct('a', cast(null as int), 'b', cast(null as string)))
+        (st.a, st.b) in ((1, 'x'), (2, 'y'))
+        (id, st.b) in ((1, 'x'), (3, ''))
+        ai in (array(1), array(5, 5, 5))
+        array(1) = array(1L)
+        cast(ai as string)
+        cast(st as string)
+        cast(ms as string)
+        cast(ai as array<bigint>) as x
+        cast(ai as array<string>) as x
+        cast(st as struct<x:bigint,y:string>) as x
+        cast(ms as map<string,bigint>) as x
+        cast(map_entries(ms) as string)
+        cast(array(array(1, null), null) as string)
+        cast(array(true, null) as string)
+        cast(array(1.50, null) as string)
+        coalesce(ms, map('x', 0))
+        if(id > 2, ai, array(0))
+        case when id > 2 then st end
+        nvl(ai, array(1L))
+        array(ai, array(1L))
+        typeof(array())
+        typeof(map('a', array(1)))
+        typeof(array(null))
+        size(null)
+        array_size(array())
+        isnull(ai)
+        array_compact(sa)
+        array_prepend(sa, null) as x
+        array_max(array(1, 2.5))
+        sort_array(array(2, 1.5))
+        sequence(1, 10, 4L)
+        cast(null as array<int>) as x
+        array_append(cast(null as array<int>), 2)
+        array_contains(cast(null as array<int>), 2)
     """,
 }
