@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lakehouse.query.translate.functions import aggregates, basics, collections, dates, lambdas, numbers, regex, strings
+from lakehouse.query.translate.functions import (
+    aggregates,
+    basics,
+    collections,
+    dates,
+    json,
+    lambdas,
+    numbers,
+    regex,
+    strings,
+)
 from lakehouse.query.translate.generators import GENERATORS
 from lakehouse.query.translate.rules import Rule
 from lakehouse.query.translate.scope import Special
 
-_FAMILIES = (basics, numbers, strings, regex, dates, collections, lambdas, aggregates)
+_FAMILIES = (basics, numbers, strings, regex, json, dates, collections, lambdas, aggregates)
 
 
 def _by_name(rules: Sequence[Rule]) -> dict[str, list[Rule]]:
