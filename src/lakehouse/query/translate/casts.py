@@ -193,6 +193,23 @@ def _text_to_timestamp(_given: Type, to: Type) -> str:
     )
 
 
+def last_bits(sql: str, to: Type) -> str:
+    """A longer integer as a shorter one has its last bits: a cast would fail, or not even that, as part of a comparison."""
+    highest = _BOUNDS[to.kind][1]
+    wide = "HUGEINT" if to.kind == "bigint" else "BIGINT"
+    return f"CAST(xor({sql} & {2 * highest + 1}::{wide}, {highest + 1}::{wide}) - {highest + 1}::{wide} AS {to.duckdb})"
+
+
+def _integer_to_integer(given: Type, to: Type) -> str:
+    is_shorter = _BOUNDS[given.kind][1] > _BOUNDS[to.kind][1]
+    return last_bits("CAST({0} AS BIGINT)", to) if is_shorter else f"CAST({{0}} AS {to.duckdb})"
+
+
+def _decimal_to_integer(_given: Type, to: Type) -> str:
+    bits = last_bits("CAST(trunc({0}) AS HUGEINT)", Type("bigint"))
+    return bits if to.kind == "bigint" else last_bits(bits, to)
+
+
 def _fraction_to_integer(given: Type, to: Type) -> str:
     """Cut off towards zero; what is too large becomes the largest value, and NaN becomes 0."""
     lowest, highest = _BOUNDS["bigint" if to.kind == "bigint" else "int"]
@@ -203,25 +220,38 @@ def _fraction_to_integer(given: Type, to: Type) -> str:
         f"CASE WHEN isnan({value}) THEN 0 WHEN {value} >= {highest}::DOUBLE THEN {highest}"
         f" WHEN {value} <= {lowest}::DOUBLE THEN ({lowest}) ELSE CAST(trunc({value}) AS {wide}) END"
     )
-    return f"CAST({sql} AS {to.duckdb})"
+    return sql if to.kind in ("bigint", "int") else last_bits(f"CAST({sql} AS BIGINT)", to)
 
 
-def _fraction_to_decimal(given: Type, to: Type) -> str:
-    """Through text, as Spark does. DuckDB rounds text with a negative exponent, from 0.0001 down, in another way."""
-    if given.kind == "float":
-        return _fraction_to_decimal(DOUBLE, to).replace("{0}", "CAST({0} AS DOUBLE)")
+def _fraction_to_decimal(_given: Type, to: Type) -> str:
+    """Through the text that Java writes for a double, which may have a digit too many: see `fraction_digits`."""
+    value = "CAST({0} AS DOUBLE)"
+    below, above = (double_as_decimal(f"nextafter({value}, '{end}'::DOUBLE)", to) for end in ("-inf", "inf"))
     return (
-        f"CASE WHEN abs({{0}}) < 1e-{max(to.scale + 1, 4)} THEN CAST(0 AS {to.duckdb})"
-        f" WHEN abs({{0}}) < 0.0001 THEN {needs_spark(to.duckdb)}"
-        f" WHEN isfinite({{0}}) THEN TRY_CAST({fraction_digits(given)} AS {to.duckdb}) END"
+        f"CASE WHEN NOT isfinite({value}) THEN NULL"
+        f" WHEN {DIGITS.replace('{0}', value)} <= 15 THEN {double_as_decimal(value, to)}"
+        # Where the numbers next to it make the same decimal, so does every text of it.
+        f" WHEN {below} IS NOT DISTINCT FROM {above} THEN {below} ELSE {needs_spark(to.duckdb)} END"
     )
+
+
+def double_as_decimal(sql: str, to: Type) -> str:
+    """The shortest text of a double as a decimal; NULL if it does not fit. DuckDB rounds text with a negative exponent wrongly."""
+    return (
+        f"CASE WHEN NOT contains(CAST({sql} AS VARCHAR), 'e-') THEN TRY_CAST(CAST({sql} AS VARCHAR) AS {to.duckdb})"
+        f" WHEN abs({sql}) < 0.49e-{to.scale} THEN CAST(0 AS {to.duckdb})"
+        f" WHEN {sql} IS NOT NULL THEN {needs_spark(to.duckdb)} END"
+    )
+
+
+#: How many digits the shortest text of a number has.
+DIGITS = "length(regexp_replace(regexp_replace(CAST({0} AS VARCHAR), 'e.*', ''), '[-.]|^-?0\\.0*', '', 'g'))"
 
 
 def fraction_digits(given: Type) -> str:
     """The shortest text of a number. Java 17 writes some numbers with a digit more, which have 16 or more of them."""
-    digits = "length(regexp_replace(regexp_replace(CAST({0} AS VARCHAR), 'e.*', ''), '[-.]|^-?0\\.0*', '', 'g'))"
     longest = 15 if given.kind == "double" else 7
-    return f"CASE WHEN {digits} > {longest} THEN {needs_spark('VARCHAR')} ELSE CAST({{0}} AS VARCHAR) END"
+    return f"CASE WHEN {DIGITS} > {longest} THEN {needs_spark('VARCHAR')} ELSE CAST({{0}} AS VARCHAR) END"
 
 
 def _fraction_to_text(given: Type, _to: Type) -> str:
@@ -297,7 +327,7 @@ _RULES: dict[tuple[str, str], Template] = {
     ("integer", "boolean"): _fixed("({0} <> 0)"),
     ("fraction", "boolean"): _fixed("({0} <> 0)"),
     ("decimal", "boolean"): _fixed("({0} <> 0)"),
-    ("integer", "integer"): _CAST,
+    ("integer", "integer"): _integer_to_integer,
     ("integer", "fraction"): _CAST,
     ("integer", "decimal"): _TRY,
     ("integer", "string"): _CAST,
@@ -307,7 +337,7 @@ _RULES: dict[tuple[str, str], Template] = {
     ("fraction", "decimal"): _fraction_to_decimal,
     ("fraction", "string"): _fraction_to_text,
     ("decimal", "decimal"): _TRY,
-    ("decimal", "integer"): _fixed("CAST(trunc({0}) AS {to})"),
+    ("decimal", "integer"): _decimal_to_integer,
     ("decimal", "fraction"): _decimal_to_fraction,
     ("decimal", "string"): _decimal_to_text,
     ("string", "integer"): _text_to_integer,

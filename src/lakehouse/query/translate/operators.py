@@ -230,7 +230,7 @@ def comparison(operator: str, left: Value, right: Value) -> Value:
         left = left.named("")  # Spark compares with the next integer, and shows that
     if left.type.is_nested or right.type.is_nested:
         return _nested_comparison(operator, left, right)
-    left, right = comparable(left, right)
+    left, right = map(_kept_together, comparable(left, right))
     match operator:
         case "!=":
             return Value(f"({left.sql} <> {right.sql})", BOOLEAN, shown("(NOT ({} = {}))", left, right))
@@ -256,6 +256,12 @@ def _nested_comparison(operator: str, left: Value, right: Value) -> Value:
     nulls = " OR ".join(f"len({side.sql}) > list_count({side.sql})" for side in (left, right))
     sql = f"CASE WHEN {nulls} THEN {needs_spark('BOOLEAN')} ELSE ({left.sql} {operator} {right.sql}) END"
     return Value(sql, BOOLEAN, name)
+
+
+def _kept_together(value: Value) -> Value:
+    """DuckDB turns `a + 1 > 0` into `a > -1`, in which nothing overflows. It does not look into a function."""
+    is_computed = value.type.is_integer and not value.is_literal and any(sign in value.sql for sign in "+-*")
+    return replace(value, sql=f"greatest({value.sql})") if is_computed else value
 
 
 def _is_decimal_literal(value: Value) -> bool:
@@ -343,7 +349,7 @@ def member(operand: Value, options: Sequence[Value]) -> Value:
         # As comparisons, in which NULLs within are equal.
         same = [comparison("=", operand, _renamed(option, operand.type)).sql for option in options]
         return Value(f"({' OR '.join(same)})", BOOLEAN, names)
-    first, *rest = [value.settled() for value in unified([operand, *options])]
+    first, *rest = [_kept_together(value.settled()) for value in unified([operand, *options])]
     if first.type.is_nested or first.type.kind == "void":
         raise NotTranslatedError(f"IN of {first.type}")
     return Value(f"({first.sql} IN ({', '.join(value.sql for value in rest)}))", BOOLEAN, names)

@@ -58,3 +58,8 @@ def string(text: str) -> str:
     if "\0" in text:
         raise NotTranslatedError("a string with the character NUL")
     return quoted_text(text)
+
+
+def let(name: str, value: str, result: str) -> str:
+    """An expression with a name for a part that it uses several times."""
+    return f"list_transform([{value}], lambda {name}: {result})[1]"

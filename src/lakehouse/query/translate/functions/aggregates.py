@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lakehouse.query.sql import ast
-from lakehouse.query.translate.casts import cast_sql
+from lakehouse.query.translate.casts import cast_sql, last_bits
 from lakehouse.query.translate.operators import scaled, shown, unscaled
 from lakehouse.query.translate.rules import Rule, coerce, rule
 from lakehouse.query.translate.scope import ExpressionTranslator, Special
 from lakehouse.query.translate.types import BIGINT, DOUBLE, STRING, TINYINT, NotTranslatedError, Type, decimal
-from lakehouse.query.translate.values import Value, literal_int, needs_spark
+from lakehouse.query.translate.values import Value, let, literal_int, needs_spark
 
 
 def _sum_type(values: Sequence[Value]) -> Type:
@@ -88,17 +88,12 @@ _SKEWNESS = "sqrt(len(d)) * list_sum(list_transform(d, lambda x: x * x * x)) / s
 _KURTOSIS = "len(d) * list_sum(list_transform(d, lambda x: x * x * x * x)) / (m * m) - 3.0"
 
 
-def _with(name: str, value: str, result: str) -> str:
-    """An expression with a name for a part of it."""
-    return f"list_transform([{value}], lambda {name}: {result})[1]"
-
-
 def _moment(result: str) -> str:
     squares = "list_sum(list_transform(d, lambda x: x * x))"
     infinite = f"CASE WHEN list_bool_and(list_transform(l, lambda x: isfinite(x))) THEN {needs_spark('DOUBLE')} ELSE 'NaN'::DOUBLE END"
     guarded = f"CASE WHEN isfinite(m) THEN {result} WHEN m IS NOT NULL THEN {infinite} END"
-    value = _with("m", f"nullif({squares}, 0)", guarded)
-    return _with("l", _given("{d}{0}"), _with("d", _DEVIATIONS, value))
+    value = let("m", f"nullif({squares}, 0)", guarded)
+    return let("l", _given("{d}{0}"), let("d", _DEVIATIONS, value))
 
 
 def _given(argument: str) -> str:
@@ -110,12 +105,12 @@ def _mode(values: Sequence[Value]) -> str:
     """The most frequent value; Spark does not determine which, if there are several."""
     value = "{0} + 0" if values[0].type.is_fraction else "{0}"
     counts = f"map_values(histogram({value}){{tail}})"
-    several = _with("c", counts, "len(list_filter(c, lambda x: x = list_max(c))) > 1")
+    several = let("c", counts, "len(list_filter(c, lambda x: x = list_max(c))) > 1")
     return f"CASE WHEN {several} THEN {needs_spark(values[0].type.duckdb)} ELSE mode({value}){{tail}} END"
 
 
 RULES = [
-    rule("sum", "integer", "bigint", "sum({d}{0}){tail}", kind="aggregate", stored=True),
+    _aggregate("sum", "integer", "bigint", last_bits("sum({d}{0}){tail}", BIGINT)),
     rule("sum", "fraction", "double", "sum({d}CAST({0} AS DOUBLE)){tail}", kind="aggregate"),
     rule("sum", "decimal", _sum_type, "sum({d}{0}){tail}", kind="aggregate", stored=True),
     rule("sum", "double", "double", "sum({d}{0}){tail}", kind="aggregate"),
@@ -266,7 +261,7 @@ def _percentages(expressions: ExpressionTranslator, node: ast.Expression) -> tup
 def _of_sorted(items: str, results: Sequence[str], kind: Type, is_array: bool, order: str = "") -> tuple[str, Type]:
     """Expressions of the sorted list `l` of the values of a group; NULL if there are none."""
     result = f"[{', '.join(results)}]" if is_array else results[0]
-    sql = _with("l", f"list_sort({items}{order})", f"CASE WHEN len(l) > 0 THEN {result} END")
+    sql = let("l", f"list_sort({items}{order})", f"CASE WHEN len(l) > 0 THEN {result} END")
     return sql, Type("array", parts=(kind,)) if is_array else kind
 
 

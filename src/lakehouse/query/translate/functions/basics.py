@@ -13,7 +13,9 @@ from lakehouse.query.translate.values import Value
 
 RULES = [
     rule("isnan", "fraction", "boolean", "coalesce(isnan({0}), FALSE)"),
-    rule("nanvl", "double! double!", "double", "CASE WHEN isnan({0}) THEN {1} ELSE {0} END"),
+    rule("isnan", "double", "boolean", "coalesce(isnan({0}), FALSE)"),
+    rule("nanvl", "float! float!", "float", "CASE WHEN isnan({0}) THEN {1} ELSE {0} END"),
+    rule("nanvl", "double double", "double", "CASE WHEN isnan({0}) THEN {1} ELSE {0} END"),
     rule("isnull", "any", "boolean", "({0} IS NULL)", shown="({0} IS NULL)"),
     rule("isnotnull", "any", "boolean", "({0} IS NOT NULL)", shown="({0} IS NOT NULL)"),
     rule("typeof", "any", "string", lambda values: f"'{values[0].type}'"),
@@ -68,7 +70,7 @@ def _extreme(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     """`greatest` and `least`, which skip NULLs."""
     values = _values(expressions, node)
     branches = [value.settled() for value in operators.unified(values)]
-    if len(branches) < 2 or branches[0].type.is_nested or branches[0].type.kind in ("void", "string", "boolean"):
+    if len(branches) < 2 or branches[0].type.is_nested or branches[0].type.kind == "void":
         raise NotTranslatedError(f"{node.name} of {branches[0].type}")
     name = shown(f"{node.name}({', '.join(['{}'] * len(values))})", *values)
     return Value(f"{node.name}({', '.join(branch.sql for branch in branches)})", branches[0].type, name)
