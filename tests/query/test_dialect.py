@@ -95,8 +95,8 @@ def test_a_star_beside_explode_has_only_the_columns_of_the_table(shop: Lake) -> 
         pytest.param(
             "select upper('stra\N{LATIN SMALL LETTER SHARP S}e')", "only Spark answers", id="upper-of-sharp-s"
         ),
-        pytest.param("select soundex('lake')", "the function soundex", id="a-function-without-a-rule"),
-        pytest.param("select max(soundex('a') )", "the function soundex", id="a-function-within"),
+        pytest.param("select sentences('lake')", "the function sentences", id="a-function-without-a-rule"),
+        pytest.param("select max(sentences('a') )", "the function sentences", id="a-function-within"),
         pytest.param("select a from shop.orders tablesample (1 rows)", "TABLESAMPLE", id="syntax"),
     ],
 )
