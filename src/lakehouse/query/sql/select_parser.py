@@ -781,7 +781,7 @@ class _Parser:
             return None
         self._advance()
         parts: list[tuple[ast.Expression, str]] = []
-        while self.token.kind in ("number", "string") or self.token.text in ("-", "+", "("):
+        while not parts or self._at_interval_part():
             value = self._unary()
             unit = self.token.text
             if unit not in _UNITS:
@@ -791,6 +791,12 @@ class _Parser:
                 return ast.IntervalLiteral(((value, f"{unit} to {self._advance().text}"),))
             parts.append((value, unit.removesuffix("s")))
         return ast.IntervalLiteral(tuple(parts))
+
+    def _at_interval_part(self) -> bool:
+        """Whether a number with a unit follows; a sign may also be that of a sum with the interval."""
+        place = 1 if self.token.text in ("-", "+") else 0
+        number = self._ahead() if place else self.token
+        return number.kind in ("number", "string") and self._ahead(place + 1).text in _UNITS
 
     def _typed_literal(self) -> ast.Expression | None:
         """`DATE '2026-01-31'` and its like."""

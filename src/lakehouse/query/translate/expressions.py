@@ -14,7 +14,7 @@ from lakehouse.query.translate.intervals import interval_value
 from lakehouse.query.translate.literals import literal_value
 from lakehouse.query.translate.operators import shown
 from lakehouse.query.translate.rules import Rule, apply, coerce, fill, result_type, shown_call
-from lakehouse.query.translate.scope import Scope, Subqueries, struct_field
+from lakehouse.query.translate.scope import Scope, Subqueries, UnknownColumnError, struct_field
 from lakehouse.query.translate.types import BOOLEAN, NotTranslatedError, Type, compared_type, parse_type
 from lakehouse.query.translate.values import Value, literal_int
 
@@ -45,7 +45,16 @@ class Expressions:
     # ---- parts of expressions ------------------------------------------------------------------------------------
 
     def _name(self, node: ast.Name) -> Value:
-        return self.scope.resolve(node)
+        try:
+            return self.scope.resolve(node)
+        except UnknownColumnError:
+            # Some functions need no parentheses, where no column has their name.
+            function = node.parts[0].lower()
+            if len(node.parts) > 1 or function not in _WITHOUT_PARENTHESES:
+                raise
+            if function not in RULES:
+                raise NotTranslatedError(function) from None
+            return self.call_rules(function, [])
 
     def _unary(self, node: ast.Unary) -> Value:
         operand = self.translate(node.operand)
@@ -314,6 +323,7 @@ def group_key(value: Value) -> str:
     return f"({value.settled().sql} + 0)" if value.type.is_fraction else value.settled().sql
 
 
+_WITHOUT_PARENTHESES = {"current_date", "current_timestamp", "current_user", "user"}
 #: Where `try_cast`, which follows ANSI mode, and `cast` give the same.
 _SAME_TRY_CASTS = {
     *((kind, "string") for kind in ("boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp")),

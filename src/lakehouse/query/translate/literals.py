@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 from lakehouse.query.sql import ast
@@ -11,7 +11,11 @@ from lakehouse.query.translate.types import BINARY, BOOLEAN, DATE, DOUBLE, FLOAT
 from lakehouse.query.translate.types import decimal as decimal_type
 from lakehouse.query.translate.values import Value, string
 
-_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d)(\.\d{1,6})?)?")
+_DATE = re.compile(r"(\d{4})(?:-(\d\d?)(?:-(\d\d?)(?:[ T].*)?)?)?", re.ASCII | re.DOTALL)
+_CLOCK = r"[ T](\d\d?)(?::(\d\d?)(?::(\d\d?)(?:\.(\d*))? ?(Z|UTC|[+-](?:0\d|1[0-7]):[0-5]\d)?)?)?"
+_TIMESTAMP = re.compile(rf"(\d{{4}})(?:-(\d\d?)(?:-(\d\d?)(?:{_CLOCK})?)?)?", re.ASCII)
+#: What Spark ignores around a date or timestamp.
+_BLANKS = "".join(map(chr, range(33))) + "\x7f"
 
 
 def literal_value(literal: ast.Literal) -> Value:  # noqa: C901 - one branch for each type
@@ -71,8 +75,9 @@ def java_double(text: str, kind: Type) -> str:
 
 
 def _date(text: str) -> Value:
+    match = _DATE.fullmatch(text.strip(_BLANKS))
     try:
-        day = date.fromisoformat(text) if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else None
+        day = date(*(int(part or 1) for part in match.groups())) if match else None
     except ValueError:
         day = None
     if day is None:
@@ -81,17 +86,28 @@ def _date(text: str) -> Value:
 
 
 def _timestamp(text: str, kind: Type) -> Value:
-    match = _TIMESTAMP.fullmatch(text)
+    match = _TIMESTAMP.fullmatch(text.strip(_BLANKS))
     try:
-        moment = datetime.fromisoformat(text.replace("T", " ")) if match else None
-    except ValueError:
+        moment = _moment(match, kind) if match else None
+    except (ValueError, OverflowError):
         moment = None
-    if match is None or moment is None:
+    if moment is None:
         raise NotTranslatedError(f"the literal {kind.kind.upper()} '{text}'")
-    fraction = (match[3] or "").rstrip("0").rstrip(".")
-    shown = f"{match[1]} {match[2] or '00:00:00'}{fraction}"
+    whole, point, fraction = moment.isoformat(sep=" ").partition(".")
+    shown = f"{whole}{point}{fraction.rstrip('0')}"
     zone = "+00" if kind.kind == "timestamp" else ""
     return Value(f"{kind.duckdb} '{shown}{zone}'", kind, f"{kind.kind.upper()} '{shown}'", moment, is_literal=True)
+
+
+def _moment(match: re.Match[str], kind: Type) -> datetime:
+    """In UTC; a timestamp without zone ignores the one that is written."""
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    clock = (int(hour or 0), int(minute or 0), int(second or 0), int((fraction or "")[:6].ljust(6, "0")))
+    moment = datetime(int(year), int(month or 1), int(day or 1), *clock)  # noqa: DTZ001 - DuckDB's literal has the zone
+    if kind.kind == "timestamp" and zone not in (None, "Z", "UTC"):
+        offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6]))
+        return moment - offset if zone[0] == "+" else moment + offset
+    return moment
 
 
 _INTEGER = re.compile(r"[+-]?\d{1,18}")

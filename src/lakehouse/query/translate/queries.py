@@ -532,7 +532,8 @@ def _item_name(item: ast.Expression, value: Value) -> str:
         item = item.operand
     elif isinstance(item, ast.Call) and item.name in CAST_FUNCTIONS:
         item = item.arguments[0]
-    return item.parts[-1] if isinstance(item, ast.Name) else value.name
+    is_function = isinstance(item, ast.Name) and value.name == f"{item.parts[-1].lower()}()"  # current_date
+    return item.parts[-1] if isinstance(item, ast.Name) and not is_function else value.name
 
 
 def _is_generator(item: ast.Expression) -> bool:

@@ -257,6 +257,7 @@ class _Field(NamedTuple):
 _FIELDS = {
     "yyyy": _Field("%Y", "year", r"\d{4}"),
     "yy": _Field("%y"),
+    "y": _Field("%Y"),
     "MM": _Field("%m", "month", r"\d\d"),
     "M": _Field("%-m", "month", r"\d{1,2}"),
     "MMM": _Field("%b"),
@@ -282,6 +283,22 @@ _FIELDS = {
     "s": _Field("%-S", "second", r"\d{1,2}"),
     "SSS": _Field("%g", "fraction", r"\d{3}"),
     "SSSSSS": _Field("%f", "fraction", r"\d{6}"),
+    "G": _Field("AD"),
+    **{letters: _Field("Z") for letters in ("X", "XXX")},
+    **{letters: _Field("UTC") for letters in ("z", "VV")},
+    "x": _Field("+00"),
+    "xxx": _Field("+00:00"),
+    "Z": _Field("+0000"),
+}
+#: Letters that strftime has no word for.
+_COMPUTED = {
+    "Q": "CAST(quarter({at}) AS VARCHAR)",
+    "QQ": "'0' || CAST(quarter({at}) AS VARCHAR)",
+    "QQQ": "'Q' || CAST(quarter({at}) AS VARCHAR)",
+    "k": "CASE hour({at}) WHEN 0 THEN '24' ELSE CAST(hour({at}) AS VARCHAR) END",
+    "S": "left(strftime({at}, '%f'), 1)",
+    "SS": "left(strftime({at}, '%f'), 2)",
+    "SSSS": "left(strftime({at}, '%f'), 4)",
 }
 _PIECES = re.compile(r"(?P<letters>([A-Za-z])\2*)|'(?P<quoted>[^']+)'|(?P<plain>[^A-Za-z'\[\]{}#]+)|(?P<other>.)", re.S)
 
@@ -290,7 +307,7 @@ def _pieces(pattern: str, function: str) -> list[tuple[str, str]]:
     """The letters and the plain texts of a Java pattern, one of each pair empty."""
     pieces = []
     for match in _PIECES.finditer(pattern):
-        if match["other"] or (match["letters"] and match["letters"] not in _FIELDS):
+        if match["other"] or (match["letters"] and match["letters"] not in {*_FIELDS, *_COMPUTED}):
             raise NotTranslatedError(f"{function} with the pattern {pattern}")
         pieces.append((match["letters"] or "", match["quoted"] or match["plain"] or ""))
     if not pieces:
@@ -301,9 +318,16 @@ def _pieces(pattern: str, function: str) -> list[tuple[str, str]]:
 def _written(moment: str, pattern: str, function: str) -> str:
     """The text of a moment in UTC."""
     pieces = _pieces(pattern, function)
-    text = "".join(_FIELDS[letters].written if letters else plain.replace("%", "%%") for letters, plain in pieces)
+    texts = [
+        _COMPUTED[letters].replace("{at}", moment)
+        if letters in _COMPUTED
+        else f"strftime({moment}, {string(_FIELDS[letters].written if letters else plain.replace('%', '%%'))})"
+        for letters, plain in pieces
+    ]
+    # A year with one letter has no zeros before it.
+    first = 1000 if any(letters == "y" for letters, _ in pieces) else 1
     return (
-        f"CASE WHEN year({moment}) BETWEEN 1 AND 9999 THEN strftime({moment}, {string(text)})"
+        f"CASE WHEN year({moment}) BETWEEN {first} AND 9999 THEN {' || '.join(texts)}"
         f" WHEN {moment} IS NOT NULL THEN {needs_spark('VARCHAR')} END"
     )
 
@@ -328,7 +352,7 @@ def _parsed(sql: str, pattern: str, function: str) -> str:
     needs the plain characters too, and digits or a sign at the start.
     """
     pieces = _pieces(pattern, function)
-    fields = [_FIELDS[letters] for letters, _ in pieces if letters]
+    fields = [_FIELDS.get(letters, _Field("")) for letters, _ in pieces if letters]
     parts = [field.part for field in fields]
     adjacent = any(before and after for (before, _), (after, _) in zip(pieces, pieces[1:], strict=False))
     is_variable = any("," in field.digits for field in fields)
@@ -388,6 +412,22 @@ def _read_seconds(values: Sequence[Value]) -> str:
 
 def _added(span: str) -> Build:
     return lambda values: f"CAST(({utc('{0}', values[0].type)} + {span}) AS {values[0].type.duckdb})"
+
+
+#: Zones without rules of their own, by which both engines compute the same.
+_OFFSET = re.compile(r"(?:UTC|Z|([+-])(0\d|1[0-7]):([0-5]\d))")
+
+
+def _zoned(function: str) -> Build:
+    def build(values: Sequence[Value]) -> str:
+        match = _OFFSET.fullmatch(literal_text(values[1], f"{function} with a zone"))
+        if match is None:
+            raise NotTranslatedError(f"{function} with the zone {values[1].constant}")
+        minutes = int(match[2]) * 60 + int(match[3]) if match[1] else 0
+        is_later = (match[1] == "+") == (function == "from_utc_timestamp")
+        return f"make_timestamptz(epoch_us({{0}}) {'+' if is_later else '-'} {minutes * 60_000_000})"
+
+    return build
 
 
 def _day_rules() -> list[Rule]:
@@ -482,6 +522,10 @@ RULES = [
     rule("from_unixtime", "bigint", "string", _from_seconds, shown=f"from_unixtime({{0}}, {DEFAULT_PATTERN})"),
     rule("from_unixtime", "bigint string", "string", _from_seconds),
     *_readers(),
+    rule("curdate", "", "date", "CAST(make_timestamp(epoch_us(now())) AS DATE)", shown="current_date"),
+    rule("localtimestamp", "", "timestamp_ntz", "make_timestamp(epoch_us(now()))"),
+    rule("current_timezone", "", "string", "'UTC'"),
+    *(rule(name, "timestamp string", "timestamp", _zoned(name)) for name in ("from_utc_timestamp", "to_utc_timestamp")),
 ]
 SPECIAL: dict[str, Special] = {
     "extract": _extract("extract({} FROM {})"),
