@@ -72,8 +72,9 @@ def _padded(function: str) -> str:
 
 
 def _padded_bytes(function: str, pad: str) -> str:
-    """By their digits."""
-    return f"unhex({function}(hex({{0}}), CASE WHEN {{1}} < 0 THEN 0 ELSE {{1}} * 2 END, nullif({pad}, '')))"
+    """By their digits. Spark fails for a negative length."""
+    padded = f"unhex({function}(hex({{0}}), {{1}} * 2, {pad}))"
+    return _only(f"{{1}} >= 0 AND {pad} <> ''", padded, "BLOB", given=f"{{0}} IS NOT NULL AND {{1}} < 0 OR {pad} = ''")
 
 
 def _overlaid(values: Sequence[Value]) -> str:
