@@ -102,3 +102,10 @@ def test_a_path_that_is_gone_is_found() -> None:
     assert not missing_paths(
         "`core/names.py`, lakehouse.core.names.TableName, `bench/results/*.json`, lakehouse.sources"
     )
+
+
+def test_the_list_of_what_duckdb_answers_is_current() -> None:
+    from tools.sql_rules import PAGE, refreshed
+
+    text = PAGE.read_text()
+    assert refreshed(text) == text, "docs/sql.md is stale. Refresh it: python tools/sql_rules.py"

@@ -60,6 +60,21 @@ def test_the_same_query_gives_the_same_rows_on_both_engines(shared_lake: Lake, o
         assert [tuple(map(str, row)) for row in fast.rows()] == [tuple(map(str, row)) for row in sure.rows()], query
 
 
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        pytest.param("max(2147483647 + id) < 0", True, id="an-integer-that-wraps-around"),
+        pytest.param("upper('stra\N{LATIN SMALL LETTER SHARP S}e')", "STRASSE", id="a-letter-that-becomes-two"),
+        pytest.param("soundex('lake')", "L200", id="a-function-without-a-rule"),
+    ],
+)
+def test_spark_answers_what_duckdb_does_not(shared_lake: Lake, orders: str, expression: str, expected: object) -> None:
+    result = shared_lake.sql(f"SELECT {expression} AS answer FROM {orders} LIMIT 1")
+    assert result.rows() == [(expected,)]
+    assert result.engine == "spark"
+    assert "DuckDB" in result.explain.reason
+
+
 def test_hidden_partitions_prune_and_explain_tells(shared_lake: Lake, orders: str) -> None:
     query = f"SELECT id FROM {orders} WHERE at >= TIMESTAMP '2026-01-15 00:00:00'"
     result = shared_lake.sql(query, explain=True)

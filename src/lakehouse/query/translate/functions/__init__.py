@@ -19,7 +19,7 @@ from lakehouse.query.translate.generators import GENERATORS
 from lakehouse.query.translate.rules import Rule
 from lakehouse.query.translate.scope import Special
 
-_FAMILIES = (basics, numbers, strings, regex, json, dates, collections, lambdas, aggregates)
+FAMILIES = (basics, numbers, strings, regex, json, dates, collections, lambdas, aggregates)
 
 
 def _by_name(rules: Sequence[Rule]) -> dict[str, list[Rule]]:
@@ -30,9 +30,9 @@ def _by_name(rules: Sequence[Rule]) -> dict[str, list[Rule]]:
 
 
 #: By function, in the order in which they are tried.
-RULES: Mapping[str, Sequence[Rule]] = _by_name([rule for family in _FAMILIES for rule in family.RULES])
+RULES: Mapping[str, Sequence[Rule]] = _by_name([rule for family in FAMILIES for rule in family.RULES])
 #: Functions whose translation needs more than the types of their arguments: lambdas, syntax, several aggregates.
-SPECIAL: Mapping[str, Special] = {name: special for family in _FAMILIES for name, special in family.SPECIAL.items()}
+SPECIAL: Mapping[str, Special] = {name: special for family in FAMILIES for name, special in family.SPECIAL.items()}
 
 
 def is_known(function: str) -> bool:
