@@ -1,0 +1,175 @@
+"""Both engines give the same answer: to Spark's examples, through the engine that the lake chooses, and to generated statements.
+
+A comparison is one column of one statement: its name, its type and all its values. Statements that DuckDB leaves to Spark are
+not counted.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from tests.support.conformance.answers import load
+from tests.support.conformance.canonical import Answer, answer_of, difference
+from tests.support.conformance.check import NoAnswer, ask_duckdb
+from tests.support.conformance.generated import Statement, expressions, statements
+from tests.support.conformance.values import add_edge_tables
+from tests.support.repetitions import repetitions
+
+from lakehouse.core.errors import LakeError
+from lakehouse.lake import Lake
+from lakehouse.storage.local import LocalHome
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+#: `TEST_SEED=… make test` repeats the statements of a run, which prints it.
+SEED = int(os.environ.get("TEST_SEED", random.SystemRandom().randrange(2**32)))
+#: Rows of `edge.pairs` whose values do not overflow when a few of them are multiplied.
+_MILD = "edge.pairs where id < 64"
+#: What hypothesis draws with one seed; then comes the next seed, until enough was compared.
+_ROUND, _MOST_ROUNDS = 10, 2000
+_generating = settings(
+    max_examples=_ROUND,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate],  # a difference is one column of a short statement: nothing to shrink
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.fixture(scope="module")
+def edge(shared_lake: Lake) -> Lake:
+    """The lake with the warm Spark, with the tables of edge values."""
+    add_edge_tables(LocalHome(shared_lake.folder))
+    return shared_lake
+
+
+def test_the_lake_answers_all_of_sparks_examples_as_spark_does(edge: Lake) -> None:
+    engines, differences = {"duckdb": 0, "spark": 0}, []
+    for recorded in load().statements:
+        if recorded.group != "examples":
+            continue
+        assert recorded.answer is not None
+        try:
+            result = edge.sql(recorded.sql)
+            got = answer_of(result)
+        except LakeError as error:
+            differences.append(f"{recorded.sql}\n    {error.message}")
+            continue
+        engines[result.engine] += 1
+        detail = difference(recorded.answer, got, recorded.mode == "close", sets=recorded.mode == "sets")
+        if detail:
+            differences.append(f"{recorded.sql} on {result.engine}\n    {detail}")
+    print(f"examples: {engines}")  # noqa: T201 - shown by pytest -rP
+    assert not differences, f"{len(differences)} differences\n  " + "\n  ".join(differences[:20])
+
+
+@dataclass
+class Progress:
+    """What was compared so far."""
+
+    wanted: int
+    compared: int = 0
+    seen: set[str] = field(default_factory=set)
+    to_spark: int = 0
+    differences: list[str] = field(default_factory=list)
+    """Collected, not raised: hypothesis would run what failed again, which is no longer new."""
+
+    @property
+    def is_enough(self) -> bool:
+        return self.compared >= self.wanted
+
+    def is_new(self, sql: str) -> bool:
+        """Whether a statement comes for the first time: hypothesis repeats parts of what it has drawn."""
+        is_new = sql not in self.seen
+        self.seen.add(sql)
+        return is_new
+
+    def __str__(self) -> str:
+        return f"{self.compared} comparisons, {self.to_spark} left to Spark, of {len(self.seen)} statements; TEST_SEED={SEED}"
+
+
+def _in_rounds(progress: Progress, compare: Callable[..., None], drawn: st.SearchStrategy[Any]) -> None:
+    """Draw and compare until enough was compared; fail if there is a difference."""
+    for number in range(_MOST_ROUNDS):
+        if progress.is_enough:
+            break
+        seed(SEED + number)(_generating(given(drawn)(compare)))()
+    print(progress)  # noqa: T201 - shown by pytest -rP
+    assert not progress.differences, f"{progress}\n  " + "\n  ".join(progress.differences[:20])
+    assert progress.is_enough, str(progress)
+
+
+@pytest.mark.faults
+def test_generated_expressions_have_sparks_answer(edge: Lake) -> None:
+    progress = Progress(repetitions(smoke=1200, full=12_000))
+
+    def compare(drawn: list[str]) -> None:
+        if not progress.is_enough:
+            _compare_expressions(edge, [text for text in drawn if progress.is_new(text)], progress)
+
+    _in_rounds(progress, compare, st.lists(expressions(), min_size=40, max_size=40, unique=True))
+
+
+def _compare_expressions(lake: Lake, drawn: Sequence[str], progress: Progress) -> None:
+    """Ask DuckDB for each expression, Spark for all that DuckDB answers in one query."""
+    answers: dict[str, Answer] = {}
+    for expression in drawn:
+        if (answer := _from_duckdb(lake, f"select id, {expression} from {_MILD}")) is not None:
+            answers[expression] = answer
+    progress.to_spark += len(drawn) - len(answers)
+    if not answers:
+        return
+    try:
+        whole = answer_of(lake.sql(f"select id, {', '.join(answers)} from {_MILD}", engine="spark"))
+    except (OverflowError, ValueError):  # a date that Python has not; the other half of the expressions may have none
+        half = len(drawn) // 2
+        for part in (drawn[:half], drawn[half:]) if half else ():
+            _compare_expressions(lake, part, progress)
+        return
+    for place, (expression, got) in enumerate(answers.items(), start=1):
+        expected = Answer([whole.columns[0], whole.columns[place]], [[row[0], row[place]] for row in whole.rows])
+        detail = difference(expected, got)
+        if detail:
+            progress.differences.append(f"{expression}\n    {detail}")
+    progress.compared += len(answers)
+
+
+@pytest.mark.faults
+def test_generated_statements_have_sparks_answer(edge: Lake) -> None:
+    progress = Progress(repetitions(smoke=800, full=8_000))
+
+    def compare(statement: Statement) -> None:
+        if not progress.is_enough and progress.is_new(statement.sql):
+            _compare_statement(edge, statement, progress)
+
+    _in_rounds(progress, compare, statements())
+
+
+def _compare_statement(lake: Lake, statement: Statement, progress: Progress) -> None:
+    got = _from_duckdb(lake, statement.sql)
+    if got is None:
+        progress.to_spark += 1
+        return
+    try:
+        detail = difference(answer_of(lake.sql(statement.sql, engine="spark")), got, statement.close, statement.ordered)
+    except LakeError as error:
+        detail = f"answer: Spark refuses it: {error.message.splitlines()[0]}"
+    if detail:
+        progress.differences.append(f"{statement.sql}\n    {detail}")
+    progress.compared += len(got.columns)
+
+
+def _from_duckdb(lake: Lake, sql: str) -> Answer | None:
+    """DuckDB's answer; None if it leaves the statement to Spark."""
+    try:
+        got = ask_duckdb(lake, sql)
+    except (OverflowError, ValueError):  # a date that Python has not
+        return None
+    return None if isinstance(got, NoAnswer) else got
