@@ -1,4 +1,4 @@
-"""Statements with functions: all of Spark's with one and two columns of every type, and the usual calls with their literals."""
+"""Statements with functions: all of Spark's with a column of every type, and the usual calls with their literals."""
 
 from __future__ import annotations
 
@@ -19,10 +19,6 @@ _LARGE = (
 _UNDETERMINED = "first first_value last last_value any_value mode max_by min_by approx_count_distinct count_min_sketch hll_sketch_agg histogram_numeric".split()
 _SKIPPED = {*_LARGE, *_UNDETERMINED, *" ".join(LEFT_OUT.values()).split()}
 _NESTED_COLUMNS = ("ai", "sa", "ad", "ms", "st")
-#: Types of the columns that functions of two values are tried with.
-_OF_TWO = ("int", "double", "decimal(18,4)", "string", "date", "timestamp")
-#: Rows of `edge.pairs` without extreme values, of which functions of two values make numbers and dates out of range.
-_MILD = "id < 64"
 
 
 def of_one_value(functions: Sequence[str]) -> Iterator[Question]:
@@ -31,13 +27,6 @@ def of_one_value(functions: Sequence[str]) -> Iterator[Question]:
         yield Question("functions of one value", (f"{name}({kind.of(kind.column)})",), kind.table)
     for name, column in itertools.product(functions, _NESTED_COLUMNS):
         yield Question("functions of one value", (f"{name}({column})",), "nested")
-
-
-def of_two_values(functions: Sequence[str]) -> Iterator[Question]:
-    """Each function with columns of each pair of types."""
-    kinds = [kind for kind in TYPES if kind.name in _OF_TWO]
-    for name, left, right in itertools.product(functions, kinds, kinds):
-        yield Question("functions of two values", (f"{name}(l_{left.column}, r_{right.column})",), "pairs", _MILD)
 
 
 def called_by_name(functions: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from tests.support.conformance import answers
 from tests.support.conformance.answers import Recorded
 from tests.support.conformance.canonical import Answer, canonical_row
 from tests.support.conformance.examples import examples, function_names, mode
-from tests.support.conformance.functions import called_by_name, of_one_value, of_two_values, usual_calls
+from tests.support.conformance.functions import called_by_name, of_one_value, usual_calls
 from tests.support.conformance.statements import GROUPS, Question, casts, operators
 from tests.support.conformance.values import make_edge_lake
 
@@ -27,13 +27,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: The parts of the record.
-PARTS = ("examples", "casts", "operators", "usual calls", "functions of one value", "functions of two values")
+PARTS = ("examples", "casts", "operators", "usual calls", "functions of one value")
 #: Expressions that one query of Spark answers: starting one takes longer than to evaluate them.
 _BATCH = 40
 #: Of the statements that Spark refuses, every so many are recorded.
 _REFUSED = 10
-#: Pairs of types that a function of two values is recorded with, about.
-_PAIRS_OF_TYPES = 4
 #: The first rows of a table, which have no extreme values: for statements that fail with them.
 _FEW = "id < 12"
 
@@ -74,20 +72,18 @@ def _asked(spark: SparkSession, part: str, functions: list[str]) -> Iterable[Que
         case "operators":
             return operators()
         case "functions of one value":
-            return of_one_value(_with_arguments(spark, functions, 1))
-        case "functions of two values":
-            return _accepted_of_two(spark, _with_arguments(spark, functions, 2))
+            return of_one_value(_of_one_argument(spark, functions))
         case _:
             return usual_calls()
 
 
-def _with_arguments(spark: SparkSession, functions: list[str], count: int) -> list[str]:
-    """The functions that may have so many arguments."""
+def _of_one_argument(spark: SparkSession, functions: list[str]) -> list[str]:
+    """The functions that may have a single argument."""
     from pyspark.errors import PySparkException
 
     def may(name: str) -> bool:
         try:
-            _frame(spark, "texts").selectExpr(f"{name}({', '.join(['s'] * count)})")
+            _frame(spark, "texts").selectExpr(f"{name}(s)")
         except PySparkException as error:
             return not str(error.getErrorClass()).startswith("WRONG_NUM_ARGS")
         return True
@@ -137,17 +133,6 @@ def _answer(frame: DataFrame) -> Answer:
 
 
 # ---- expressions, many in one query -----------------------------------------------------------------------------
-
-
-def _accepted_of_two(spark: SparkSession, functions: list[str]) -> Iterator[Question]:
-    """The functions of two values with a few of the pairs of types that Spark accepts for them."""
-    frame = _frame(spark, "pairs")
-    for _, calls in itertools.groupby(
-        of_two_values(functions), lambda question: question.expressions[0].partition("(")[0]
-    ):
-        accepted = [question for question in calls if _is_accepted(frame, ("id", *question.expressions))]
-        step = max(len(accepted) // _PAIRS_OF_TYPES, 1)
-        yield from accepted[::step]
 
 
 def _answers(spark: SparkSession, asked: Iterable[Question]) -> Iterator[Recorded]:
