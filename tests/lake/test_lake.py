@@ -65,7 +65,7 @@ def test_the_same_query_gives_the_same_rows_on_both_engines(shared_lake: Lake, o
     [
         pytest.param("max(2147483647 + id) < 0", True, id="an-integer-that-wraps-around"),
         pytest.param("upper('stra\N{LATIN SMALL LETTER SHARP S}e')", "STRASSE", id="a-letter-that-becomes-two"),
-        pytest.param("soundex('lake')", "L200", id="a-function-without-a-rule"),
+        pytest.param("count_min_sketch(id, 0.5d, 0.5d, 1) is null", False, id="a-function-without-a-rule"),
     ],
 )
 def test_spark_answers_what_duckdb_does_not(shared_lake: Lake, orders: str, expression: str, expected: object) -> None:

@@ -170,7 +170,15 @@ class Expressions:
         sql, columns = self.queries.columns_of(node.query, self.scope)
         if len(columns) != 1:
             raise NotTranslatedError("a subquery with several columns")
-        return Value(f"({sql})", columns[0].type, "scalarsubquery()")
+        return Value(f"({sql})", columns[0].type, "" if self._is_correlated(node.query) else "scalarsubquery()")
+
+    def _is_correlated(self, query: ast.Query) -> bool:
+        """Whether a subquery uses names from around it, which Spark then shows."""
+        try:
+            self.queries.columns_of(query, Scope())
+        except UnknownColumnError:
+            return True
+        return False
 
     def _subscript(self, node: ast.Subscript) -> Value:
         operand, index = self.translate(node.operand), self.translate(node.index)

@@ -55,7 +55,8 @@ def literal_value(literal: ast.Literal) -> Value:  # noqa: C901 - one branch for
 def _decimal(text: str) -> Value:
     number = Decimal(text)
     kind = decimal_of(number)
-    return Value(f"CAST('{number:f}' AS {kind.duckdb})", kind, str(number), number, is_literal=True)
+    shown = str(number) if number else str(abs(number))  # Java's decimals have no negative zero
+    return Value(f"CAST('{number:f}' AS {kind.duckdb})", kind, shown, number, is_literal=True)
 
 
 def decimal_of(number: Decimal | int) -> Type:

@@ -174,7 +174,9 @@ class Queries:
             if place is None:
                 raise NotTranslatedError("ORDER BY of an expression behind a set operation")
             _check_sortable(rows.columns[place])
-            sorted_by.append(sort_key(str(place + 1), key))
+            if rows.columns[place].type.is_fraction and rows.sql.startswith("("):
+                raise NotTranslatedError("ORDER BY of a floating-point column behind parentheses")
+            sorted_by.append(sort_key(_sorted_output(rows.columns[place], place), key))
         return Rows(f"{rows.sql} ORDER BY {', '.join(sorted_by)}", rows.columns)
 
     def _output_place(self, node: ast.Expression, columns: Sequence[Value]) -> int | None:
@@ -323,7 +325,12 @@ class Queries:
                     raise NotTranslatedError("ORDER BY of an expression behind DISTINCT")
             else:
                 _check_sortable(outputs[place])
-            sorted_by.append(sort_key(str(place + 1) if place is not None else value.sql, key))
+            if place is None:
+                sorted_by.append(sort_key(value.sql, key))
+            else:
+                sorted_by.append(
+                    sort_key(str(place + 1) if is_distinct else _sorted_output(outputs[place], place), key)
+                )
         return ", ".join(sorted_by)
 
     def _with_generator(
@@ -539,6 +546,11 @@ def _item_name(item: ast.Expression, value: Value) -> str:
 def _is_generator(item: ast.Expression) -> bool:
     call = item.operand if isinstance(item, ast.Alias) else item
     return isinstance(call, ast.Call) and call.name in GENERATORS
+
+
+def _sorted_output(value: Value, place: int) -> str:
+    """A column of the result as a sort key. DuckDB makes one zero of two in a column that it sorts by, Spark does not."""
+    return f"({value.sql} + 0)" if value.type.is_fraction else str(place + 1)
 
 
 def _check_sortable(value: Value) -> None:

@@ -89,7 +89,8 @@ class Scope:
         if output is not None or column is not None:
             return output.named(parts[0]) if output is not None else column
         alias = self.aliases.get(parts[0].lower())
-        return with_fields(alias.named(parts[0]), parts[1:]) if alias is not None else None
+        # Spark shows an expression with a lateral alias in words of its own.
+        return with_fields(alias.named(""), parts[1:]) if alias is not None else None
 
     def _column(self, parts: Sequence[str]) -> Value | None:
         for split in range(len(parts) - 1, -1, -1):
