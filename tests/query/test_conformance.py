@@ -18,14 +18,9 @@ from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 
 #: How many of Spark's examples DuckDB answers itself, at least.
-EXAMPLES_ON_DUCKDB = 400
+EXAMPLES_ON_DUCKDB = 600
 #: Statements of a group that every run compares, about; `make test-faults` compares all. Of the examples, every run does.
 _OF_GROUP = 80
-#: Groups in which the suite has found differences that are still to be corrected.
-OPEN = {
-    "functions of one value",
-    "usual calls",
-}
 _SHOWN = 20
 
 Compare = Callable[[str], Totals]
@@ -53,13 +48,7 @@ def compared(edge: Lake) -> Compare:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize(
-    "group",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(reason="found, not yet corrected")) if name in OPEN else name
-        for name in GROUPS
-    ],
-)
+@pytest.mark.parametrize("group", GROUPS)
 def test_duckdb_answers_as_spark_or_refuses(compared: Compare, group: str) -> None:
     totals = compared(group)
     print(f"{group}: {totals}")  # noqa: T201 - shown by pytest -rP
