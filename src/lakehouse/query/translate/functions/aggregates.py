@@ -132,9 +132,8 @@ RULES = [
     rule("mode", "atomic", "0", _mode, kind="aggregate"),
     _aggregate("min", "atomic", "0", "min({0}){tail}"),
     _aggregate("max", "atomic", "0", "max({0}){tail}"),
-    # Among rows with the same key Spark does not determine which one it takes. A NULL beside the largest key counts.
-    _aggregate("max_by", "any atomic", "0", "arg_max_null({0}, {1}){tail}"),
-    _aggregate("min_by", "any atomic", "0", "arg_min_null({0}, {1}){tail}"),
+    rule("max_by", "any atomic", "0", lambda values: _by("max", values), kind="aggregate"),
+    rule("min_by", "any atomic", "0", lambda values: _by("min", values), kind="aggregate"),
     _aggregate("count_if", "boolean", "bigint", "count({d}CASE WHEN {0} THEN 1 END){tail}"),
     *(_aggregate(name, "boolean!", "boolean", "bool_and({0}){tail}") for name in ("bool_and", "every")),
     *(_aggregate(name, "boolean!", "boolean", "bool_or({0}){tail}") for name in ("bool_or", "some", "any")),
@@ -147,6 +146,13 @@ RULES = [
     rule("cume_dist", "", "double", "cume_dist(){tail}", kind="window range"),
     rule("ntile", "int", "int", lambda values: _buckets(values), kind="window", stored=True),
 ]
+
+
+def _by(extreme: str, values: Sequence[Value]) -> str:
+    """The value beside the largest key, also if it is NULL; of several rows with that key Spark does not determine which."""
+    several = let("k", f"{extreme}({{1}}, 2){{tail}}", "len(k) = 2 AND k[1] = k[2]")
+    own = f"arg_{extreme}_null({{0}}, {{1}}){{tail}}"
+    return f"CASE WHEN {several} THEN {needs_spark(values[0].type.duckdb)} ELSE {own} END"
 
 
 def _try_sum_of_bigint(_values: Sequence[Value]) -> str:
@@ -195,7 +201,7 @@ def _first_or_last(expressions: ExpressionTranslator, node: ast.Call) -> Value:
         raise NotTranslatedError(f"{node.name} with an argument that is no literal")
     skips_nulls = node.ignore_nulls or values[-1].sql == "TRUE"
     function = "last" if node.name.startswith("last") else "first"
-    name = shown(f"{node.name}({{}})", values[0])
+    name = shown(f"{node.name}({{}})", values[0]) if not node.ignore_nulls else ""
     if node.over is not None:
         tail, name = expressions.tail(node, name, "aggregate")
         nulls = " IGNORE NULLS" if skips_nulls else ""
@@ -304,10 +310,11 @@ def _percentile(expressions: ExpressionTranslator, node: ast.Call) -> Value:
         raise NotTranslatedError(f"{node.name} in this place")
     value = _ordered_number(expressions, node.arguments[0], node.name)
     if node.name == "median":
-        percentages, is_array, name = [0.5], False, shown("median({})", value)
+        percentages, is_array, name = [0.5], False, shown("median({})", value) if not node.distinct else ""
     else:
         percentages, is_array = _percentages(expressions, node.arguments[1])
-        name = shown("percentile({}, {}, ", value, expressions.translate(node.arguments[1]))
+        distinct = "DISTINCT " if node.distinct else ""
+        name = shown(f"percentile({distinct}{{}}, {{}}, ", value, expressions.translate(node.arguments[1]))
     times = expressions.translate(node.arguments[2]).settled() if len(node.arguments) == 3 else None
     if times is not None and not times.type.is_integer:
         raise NotTranslatedError(f"a frequency of {times.type}")
