@@ -19,10 +19,32 @@ def to_result(frame: DataFrame, reason: str, arrow: bool) -> Result:
     """Run the query and fetch its rows."""
     columns = tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
     explain = Explain("spark", reason)
+    frame = with_arrow_types(frame)
     if arrow:
         return Result(columns, ArrowRows(_to_arrow(frame)), explain)
     rows = [tuple(_plain(value) for value in row) for row in frame.collect()]
     return Result(columns, ListedRows([column.name for column in columns], _in_utc(columns, rows)), explain)
+
+
+def with_arrow_types(frame: DataFrame) -> DataFrame:
+    """The frame with intervals of years as their number of months: PySpark has no value for them, and Arrow no type."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import YearMonthIntervalType
+
+    kinds = [field.dataType for field in frame.schema.fields]
+    if not any(isinstance(kind, YearMonthIntervalType) for kind in kinds):
+        return frame
+    numbered = frame.toDF(*(f"c{number}" for number in range(len(kinds))))  # names may occur twice
+    return numbered.select(
+        *(
+            (
+                F.expr(f"cast(cast(c{number} as interval month) as int)")
+                if isinstance(kind, YearMonthIntervalType)
+                else F.col(f"c{number}")
+            ).alias(field.name)
+            for number, (kind, field) in enumerate(zip(kinds, frame.schema.fields, strict=True))
+        )
+    )
 
 
 def _to_arrow(frame: DataFrame) -> Any:

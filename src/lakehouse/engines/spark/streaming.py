@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.core.result import BatchedRows, Explain, Result, first_rows
 from lakehouse.core.tables import Column
 from lakehouse.engines.spark.errors import translated
-from lakehouse.engines.spark.results import arrow_schema
+from lakehouse.engines.spark.results import arrow_schema, with_arrow_types
 
 if TYPE_CHECKING:
     import pyarrow
@@ -33,6 +33,7 @@ def streamed_result(frame: DataFrame, sql: str, reason: str, limit: int | None) 
     columns = tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
     if limit is not None and limit <= _SMALL_LIMIT:
         frame = frame.limit(limit)
+    frame = with_arrow_types(frame)
     schema = arrow_schema(frame.schema)
     batches = first_rows(_batches(_serve(frame), schema, sql), limit)
     first = next(batches, None)
