@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.support.conformance.answers import load
@@ -16,6 +17,8 @@ from tests.support.repetitions import repetitions
 from lakehouse.config.load import load_settings
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
+from lakehouse.query.translate.functions import RULES
+from lakehouse.query.translate.rules import Rule, rule
 
 #: How many of Spark's examples DuckDB answers itself, at least.
 EXAMPLES_ON_DUCKDB = 600
@@ -62,3 +65,19 @@ def test_duckdb_answers_most_of_sparks_examples_itself(compared: Compare) -> Non
 
 def test_the_record_has_the_groups_of_the_statements() -> None:
     assert {recorded.group for recorded in load().statements} == set(GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("function", "wrong"),
+    [
+        pytest.param("dayofweek", rule("dayofweek", "date", "int", "dayofweek({0})", stored=True), id="untranslated"),
+        pytest.param("length", rule("length", "string", "bigint", "length({0})"), id="another-type"),
+        pytest.param("trim", rule("trim", "string", "string", "trim({0})", shown="btrim"), id="another-name"),
+        pytest.param("factorial", rule("factorial", "int", "bigint", "CAST(factorial({0}) + 1 AS BIGINT)"), id="another-value"),
+    ],
+)
+def test_a_wrong_rule_is_found(edge: Lake, monkeypatch: pytest.MonkeyPatch, function: str, wrong: Rule) -> None:
+    monkeypatch.setitem(cast("dict[str, Sequence[Rule]]", RULES), function, [wrong])
+    statements = [recorded for recorded in load().statements if f" {function}(" in recorded.sql.lower()]
+    assert statements
+    assert compare_all(edge, statements).differences

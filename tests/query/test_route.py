@@ -128,13 +128,34 @@ def test_a_common_table_expression_may_be_called_like_a_table(shop: Lake) -> Non
 
 
 @pytest.mark.parametrize(
-    "sql", ["select * from shop.ordrs", "select a / 2 from shop.ordrs", "select * from shp.orders"]
+    "sql",
+    [
+        "select * from shop.ordrs",
+        "select a / 2 from shop.ordrs",
+        "select * from shp.orders",
+    ],
 )
 def test_an_unknown_table_names_the_nearest(shop: Lake, sql: str) -> None:
     with pytest.raises(NoSuchTableError) as refused:
         rows(shop, sql)
     assert refused.value.nearest[0] == "shop.orders"
     assert "Did you mean shop.orders" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "insert into shop.ordrs select 1",
+        "update shop.ordrs set id = 1",
+        "delete from shop.ordrs",
+        "merge into shop.ordrs t using shop.refunds r on t.id = r.id when matched then delete",
+        "insert into shop.refunds select * from shop.ordrs",
+    ],
+)
+def test_a_change_of_an_unknown_table_names_the_nearest_without_spark(shop: Lake, sql: str) -> None:
+    with pytest.raises(NoSuchTableError) as refused:
+        shop.sql(sql)
+    assert refused.value.nearest[0] == "shop.orders"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ from lakehouse.tables.directory import Tables
 AUTO = "auto"
 _REQUESTED = "requested"
 _DUCKDB, _SPARK = "duckdb", "spark"
+#: sqlglot's classes of statements that change rows of tables that exist.
+_CHANGES_OF_ROWS = {"Insert", "Update", "Delete", "Merge", "TruncateTable"}
 
 
 class QueryRouter:
@@ -77,6 +79,7 @@ class QueryRouter:
             check_branch(checked, tables)
         if statement.kind == "drop":
             return _drop_softly(statement, tables)
+        _check_written_tables(checked, tables)
         if request.dialect == _DUCKDB:
             return self._run_own_sql(checked, tables)
         if checked.engine != AUTO:
@@ -195,6 +198,15 @@ def _not_shown(engine: str, what: str) -> NotSupportedError:
         f"{engine} is not shown to answer {what} as Spark does.",
         "Use --engine auto or --engine spark; --dialect duckdb takes DuckDB's own SQL.",
     )
+
+
+def _check_written_tables(checked: CheckedStatement, tables: Tables) -> None:
+    """Raise NoSuchTableError, as a read does, if a change of rows names a table that there is not."""
+    statement = checked.statement
+    if statement.kind != "write" or type(statement.tree).__name__ not in _CHANGES_OF_ROWS:
+        return
+    for name in {use.name for use in statement.uses} - set(checked.views):
+        tables.format_of(name)
 
 
 def _drop_softly(statement: Statement, tables: Tables) -> Result:
