@@ -73,7 +73,9 @@ def test_the_record_has_the_groups_of_the_statements() -> None:
         pytest.param("dayofweek", rule("dayofweek", "date", "int", "dayofweek({0})", stored=True), id="untranslated"),
         pytest.param("length", rule("length", "string", "bigint", "length({0})"), id="another-type"),
         pytest.param("trim", rule("trim", "string", "string", "trim({0})", shown="btrim"), id="another-name"),
-        pytest.param("factorial", rule("factorial", "int", "bigint", "CAST(factorial({0}) + 1 AS BIGINT)"), id="another-value"),
+        pytest.param(
+            "factorial", rule("factorial", "int", "bigint", "CAST(factorial({0}) + 1 AS BIGINT)"), id="another-value"
+        ),
     ],
 )
 def test_a_wrong_rule_is_found(edge: Lake, monkeypatch: pytest.MonkeyPatch, function: str, wrong: Rule) -> None:

@@ -28,8 +28,8 @@ from lakehouse.storage.local import LocalHome
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-#: `TEST_SEED=… make test` repeats the statements of a run, which prints it.
-SEED = int(os.environ.get("TEST_SEED", random.SystemRandom().randrange(2**32)))
+#: Every `make test` compares the same statements; `make test-faults` new ones, and prints the seed that repeats them.
+SEED = int(os.environ.get("TEST_SEED") or repetitions(smoke=1, full=random.SystemRandom().randrange(2, 2**32)))
 #: Rows of `edge.pairs` whose values do not overflow when a few of them are multiplied.
 _MILD = "edge.pairs where id < 64"
 #: What hypothesis draws with one seed; then comes the next seed, until enough was compared.
