@@ -317,7 +317,10 @@ Body: TypeAlias = Select | SetOperation | Values | Query
 
 @dataclass(frozen=True)
 class ParsedQuery:
-    """A parsed statement, and the tables and functions that it names, in the order of the text."""
+    """A parsed statement, and the tables and functions that it names, in the order of the text.
+
+    Names of common table expressions are no tables, except in their own definition.
+    """
 
     text: str
     """Without comments."""
@@ -325,5 +328,3 @@ class ParsedQuery:
     tables: tuple[Table, ...] = ()
     functions: tuple[str, ...] = ()
     table_functions: tuple[str, ...] = ()
-    ctes: tuple[str, ...] = ()
-    """The names of all common table expressions."""

@@ -71,7 +71,7 @@ def tables_of(tree: exp.Expr, local: Collection[str] = ()) -> list[exp.Table]:
     kind = str(tree.args.get("kind")).upper()
     if isinstance(tree, exp.Use) or kind in {"SCHEMA", "DATABASE", "NAMESPACE", "FUNCTION"}:
         return []
-    excluded = {*local, *(cte.alias.lower() for cte in tree.find_all(exp.CTE))}
+    excluded = set(local)
     if _is_temporary(tree):
         excluded.add(tree.this.name.lower())
     return [
@@ -79,8 +79,28 @@ def tables_of(tree: exp.Expr, local: Collection[str] = ()) -> list[exp.Table]:
         for table in tree.find_all(exp.Table)
         if table.this
         and all(isinstance(part, exp.Identifier) and "start" in part.meta for part in table.parts)
-        and not (not table.args.get("db") and table.name.lower() in excluded)
+        and not (not table.args.get("db") and (table.name.lower() in excluded or _is_cte(table)))
     ]
+
+
+def _is_cte(table: exp.Table) -> bool:
+    """Whether a name is that of a common table expression. In its own definition it is that of a table, unless it is recursive."""
+    from sqlglot import exp
+
+    definition: exp.Expr | None = None
+    node: exp.Expr | None = table
+    while node is not None:
+        if isinstance(node, exp.CTE):
+            definition = node
+        clause = node.args.get("with_")
+        is_recursive = clause is not None and clause.args.get("recursive")
+        for cte in clause.expressions if clause is not None else ():
+            if cte is definition and not is_recursive:
+                break
+            if cte.alias.lower() == table.name.lower():
+                return True
+        node = node.parent
+    return False
 
 
 def _is_target(table: exp.Table, tree: exp.Expr) -> bool:

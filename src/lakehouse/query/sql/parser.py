@@ -60,9 +60,7 @@ def _parse_query(text: str) -> Statement:
 
     parsed = parse_query(text)
     check_query(parsed)
-    ctes = {name.lower() for name in parsed.ctes}
-    uses = tuple(_use(table) for table in parsed.tables if len(table.parts) > 1 or table.parts[0].lower() not in ctes)
-    return Statement(parsed.text.rstrip(), "read", uses, tree=parsed)
+    return Statement(parsed.text.rstrip(), "read", tuple(map(_use, parsed.tables)), tree=parsed)
 
 
 def _use(table: Table) -> TableUse:

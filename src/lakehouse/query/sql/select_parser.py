@@ -53,7 +53,6 @@ def parse_query(text: str) -> ast.ParsedQuery:
         tuple(parser.tables),
         tuple(parser.functions),
         tuple(parser.table_functions),
-        tuple(parser.ctes),
     )
 
 
@@ -63,7 +62,7 @@ class _Parser:
         self.tables: list[ast.Table] = []
         self.functions: list[str] = []
         self.table_functions: list[str] = []
-        self.ctes: list[str] = []
+        self._ctes: list[str] = []
 
     # ---- tokens --------------------------------------------------------------------------------------------------
 
@@ -78,6 +77,14 @@ class _Parser:
         token = self.token
         self._position += 1
         return token
+
+    def _place(self) -> tuple[int, int, int, int]:
+        return self._position, len(self.tables), len(self.functions), len(self.table_functions)
+
+    def _return_to(self, place: tuple[int, int, int, int]) -> None:
+        """Read on from an earlier place, and forget what was found behind it."""
+        self._position, tables, functions, table_functions = place
+        del self.tables[tables:], self.functions[functions:], self.table_functions[table_functions:]
 
     def _at(self, *texts: str) -> bool:
         """Whether the next tokens are these words or signs."""
@@ -128,6 +135,7 @@ class _Parser:
         return self._deeper(self._query)
 
     def _query(self) -> ast.Query:
+        visible = len(self._ctes)
         ctes = self._list(self._cte) if self.accept("with") else ()
         body = self._set_operations()
         order = self._list(self._sort_key) if self.accept("order", "by") else ()
@@ -139,16 +147,17 @@ class _Parser:
                 limit = None if self.accept("all") else self.expression()
             else:
                 offset = self.expression()
+        del self._ctes[visible:]
         return ast.Query(body, ctes, order, limit, offset)
 
     def _cte(self) -> tuple[str, tuple[str, ...], ast.Query]:
         name = self._identifier()
-        self.ctes.append(name)
         columns = self._in_parentheses(self._identifier) if self._at("(") else ()
         self.accept("as")
         self._expect("(")
         query = self.query()
         self._expect(")")
+        self._ctes.append(name.lower())
         return name, columns, query
 
     def _set_operations(self) -> ast.Body:
@@ -311,7 +320,8 @@ class _Parser:
             raise NotParsedError("TABLESAMPLE")
         alias, columns = self._table_alias()
         table = ast.Table(tuple(parts), start, end, as_of, alias, columns)
-        self.tables.append(table)
+        if len(parts) > 1 or parts[0].lower() not in self._ctes:
+            self.tables.append(table)
         return table
 
     def _parenthesized_relation(self, is_lateral: bool) -> ast.Relation:
@@ -719,7 +729,7 @@ class _Parser:
 
     def _position_in(self) -> ast.Expression | None:
         """`position(a IN b)`; with a comma it is a plain function."""
-        place = self._position
+        place = self._place()
         self._advance()
         if self.accept("("):
             needle = self._comparison()
@@ -727,11 +737,11 @@ class _Parser:
                 haystack = self._comparison()
                 self._expect(")")
                 return ast.Call("locate", (needle, haystack))
-        self._position = place
+        self._return_to(place)
         return None
 
     def _substring_from(self) -> ast.Expression | None:
-        place = self._position
+        place = self._place()
         self._advance()
         if self.accept("("):
             arguments = [self.expression()]
@@ -741,12 +751,12 @@ class _Parser:
                     arguments.append(self.expression())
                 self._expect(")")
                 return ast.Call("substring", tuple(arguments))
-        self._position = place
+        self._return_to(place)
         return None
 
     def _trim(self) -> ast.Expression | None:
         """`trim([BOTH | LEADING | TRAILING] [characters] FROM text)`."""
-        place = self._position
+        place = self._place()
         self._advance()
         if self.accept("("):
             side = self._advance().text if self.token.text in ("both", "leading", "trailing") else ""
@@ -756,11 +766,11 @@ class _Parser:
                 self._expect(")")
                 name = {"leading": "ltrim", "trailing": "rtrim", "both": "btrim"}.get(side, "trim")
                 return ast.Call(f"{name} from", (operand, *([characters] if characters else [])))
-        self._position = place
+        self._return_to(place)
         return None
 
     def _overlay(self) -> ast.Expression | None:
-        place = self._position
+        place = self._place()
         self._advance()
         if self.accept("("):
             arguments = [self.expression()]
@@ -772,7 +782,7 @@ class _Parser:
                     arguments.append(self.expression())
                 self._expect(")")
                 return ast.Call("overlay", tuple(arguments))
-        self._position = place
+        self._return_to(place)
         return None
 
     def _interval(self) -> ast.Expression | None:
