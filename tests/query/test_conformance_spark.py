@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import duckdb
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -21,8 +22,10 @@ from tests.support.conformance.check import NoAnswer, ask_duckdb
 from tests.support.conformance.generated import Statement, expressions, statements
 from tests.support.conformance.values import add_edge_tables
 from tests.support.repetitions import repetitions
+from tests.support.tpc import texts, with_namespace, written_to
 
 from lakehouse.core.errors import LakeError
+from lakehouse.engines.duckdb.connection import load_extension
 from lakehouse.lake import Lake
 from lakehouse.storage.local import LocalHome
 
@@ -32,6 +35,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 SEED = int(os.environ.get("TEST_SEED") or repetitions(smoke=1, full=random.SystemRandom().randrange(2, 2**32)))
 #: Rows of `edge.pairs` whose values do not overflow when a few of them are multiplied.
 _MILD = "edge.pairs where id < 64"
+#: Of the tables of TPC-H and TPC-DS.
+_SCALE = 0.01
 #: What hypothesis draws with one seed; then comes the next seed, until enough was compared.
 _ROUND, _MOST_ROUNDS = 10, 2000
 _generating = settings(
@@ -68,6 +73,30 @@ def test_the_lake_answers_all_of_sparks_examples_as_spark_does(edge: Lake) -> No
             differences.append(f"{recorded.sql} on {result.engine}\n    {detail}")
     print(f"examples: {engines}")  # noqa: T201 - shown by pytest -rP
     assert not differences, f"{len(differences)} differences\n  " + "\n  ".join(differences[:20])
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("suite", repetitions(smoke=[], full=["tpch", "tpcds"]))
+def test_the_texts_of_benchmarks_have_sparks_answer(shared_lake: Lake, suite: str) -> None:
+    with duckdb.connect() as plain:
+        load_extension(plain, suite)
+        plain.execute(f"CALL {'dbgen' if suite == 'tpch' else 'dsdgen'}(sf = {_SCALE})")
+        written_to(shared_lake, plain, f"{suite}_here")
+        tables = [name for (name,) in plain.execute("show tables").fetchall()]
+        queries = [with_namespace(text, tables, f"{suite}_here") for text in texts(plain, suite)]
+    differences, on_duckdb = [], 0
+    for sql in queries:
+        got = ask_duckdb(shared_lake, sql)
+        if isinstance(got, NoAnswer):
+            continue
+        on_duckdb += 1
+        # Without the order of rows: ties are in any order.
+        detail = difference(answer_of(shared_lake.sql(sql, engine="spark")), got, close=True)
+        if detail:
+            differences.append(f"{sql}\n    {detail}")
+    print(f"{suite}: {on_duckdb} of {len(queries)} on DuckDB")  # noqa: T201 - shown by pytest -rP
+    assert not differences, f"{len(differences)} differences\n  " + "\n  ".join(differences[:20])
+    assert on_duckdb >= {"tpch": 22, "tpcds": 95}[suite]
 
 
 @dataclass
