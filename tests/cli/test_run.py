@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pytest
@@ -210,28 +212,41 @@ def test_a_run_does_not_load_dagster(project: Path) -> None:
 @pytest.fixture
 def built_shop(tmp_path: Path) -> Path:
     """The sample project of `lake init` with tables of its only file, as a run would have written them, but without a JVM."""
-    for name in ("lake.toml", "shop.py"):
-        (tmp_path / name).write_text(FILES[name]())
     file = tmp_path / "sales" / "2026-01-14.csv"
     file.parent.mkdir()
     file.write_text("1,tea,250\n")
     fingerprints = json.dumps({file.stem: f"{file.stat().st_size} {file.stat().st_mtime}"})
     rows = pyarrow.table({"id": [1], "item": ["tea"], "cents": [250], "date": [date(2026, 1, 14)]})
 
+    def by_date(table: Any) -> Any:
+        with table.update_spec() as spec:
+            spec.add_identity("date")
+        return table
+
     def sales(context: LightContext) -> int:
-        table = context.catalog.create_table("bronze.sales", rows.schema)
-        table.append(rows, {"lake.fingerprints": fingerprints, "lake.inputs": "{}"})
+        table = by_date(context.catalog.create_table("bronze.sales", rows.schema))
+        table.append(context.validate(rows), {"lake.fingerprints": fingerprints, "lake.inputs": "{}"})
         return 1
 
     def by_day(context: LightContext) -> int:
         built = context.catalog.load_table("bronze.sales").metadata.current_snapshot_id
-        table = context.catalog.create_table("gold.sales_by_day", rows.schema)
+        table = by_date(context.catalog.create_table("gold.sales_by_day", rows.schema))
         table.append(rows, {"lake.inputs": json.dumps({"bronze.sales": str(built)})})
         return 1
 
-    declared = [Table("bronze.sales", print, light=sales), Table("gold.sales_by_day", print, light=by_day)]
+    (tmp_path / "shop.py").write_text(FILES["shop.py"]())
+    # The same declarations, so that the code of the tables is the same for the run of the test.
+    shop = next(
+        value
+        for value in runpy.run_path(str(tmp_path / "shop.py"), run_name="shop").values()
+        if isinstance(value, Pipeline)
+    )
+    writers = {"bronze.sales": sales, "gold.sales_by_day": by_day}
+    light = [replace(table, light=writers[table.name]) for table in shop.tables]
     with opened(tmp_path / ".lake") as lake:
-        assert lake.run(Pipeline("shop", declared), light=True).state == "published"
+        assert lake.run(replace(shop, tables=light), light=True).state == "published"
+    # After the run, which would read the source that it names.
+    (tmp_path / "lake.toml").write_text(FILES["lake.toml"]())
     return tmp_path
 
 

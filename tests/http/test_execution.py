@@ -39,6 +39,9 @@ class Request:
     def lake(self, branch: str = "") -> Lake:
         return self.opened
 
+    def check_when(self, when: str) -> None:
+        """Any moment may be read."""
+
     def note(self, **facts: Any) -> None:
         """Nothing is logged."""
 

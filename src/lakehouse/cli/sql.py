@@ -31,7 +31,7 @@ echo "select 1" | lake sql -""")
     "--dialect",
     type=click.Choice(["spark", "duckdb"]),
     default="spark",
-    help="duckdb: DuckDB's own SQL, whose answers may differ from Spark's (default: spark).",
+    help="SQL dialect: spark, or duckdb for DuckDB's own, whose answers may differ from Spark's (default: spark).",
 )
 @click.option(
     "--as-of",

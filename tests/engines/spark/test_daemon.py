@@ -17,6 +17,7 @@ REQUEST = QueryRequest(
     as_of="yesterday",
     limit=7,
     explain=True,
+    dialect="duckdb",
     arrow=False,
     branch="draft",
     parameters={"text": "1", "whole": 1, "part": 1.5, "flag": True, "nothing": None},
@@ -28,7 +29,9 @@ REQUEST = QueryRequest(
     stream=True,
 )
 USE = TableUse(TableName("shop", "orders"), 14, 25, "1", "snapshots", "o", is_target=True)
-STATEMENT = Statement("select * from shop.orders", "write", (USE,), "hudi", renames=True, truncates=True)
+STATEMENT = Statement(
+    "select * from shop.orders", "write", (USE,), "hudi", renames=True, truncates=True, untranslated="a hint"
+)
 
 
 def received(query: Query) -> Query:
