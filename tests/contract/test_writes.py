@@ -21,7 +21,18 @@ from lakehouse.lake.assemble import assemble
 #: What only reads, or only opens something.
 READS = {
     *("branches", "check", "close", "compare", "describe", "diff", "dropped", "folder", "health", "history"),
-    *("pipelines", "reading_with", "refs", "report", "run_record", "runs", "table", "table_formats", "table_names"),
+    *(
+        "pipelines",
+        "plan",
+        "reading_with",
+        "refs",
+        "report",
+        "run_record",
+        "runs",
+        "table",
+        "table_formats",
+        "table_names",
+    ),
     *("tables", "travel", "verify"),
     *("refs.branches.changes", "refs.branches.diff", "refs.branches.diff_rows", "refs.branches.list"),
     *("refs.branches.tags", "refs.log.lines"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -110,7 +111,7 @@ def victim_of(
         grow()
         second = published(command("run", pipeline))
         steps = tuple(line for line in second.splitlines() if line.startswith((*names, "Publishing")))
-        assert {step.partition(":")[0] for step in steps} == {*names, "Publishing"}
+        assert {re.split(r":| \(", step)[0] for step in steps} == {*names, "Publishing"}
         after = contents(shared_lake, names)
         assert after.keys() == before.keys() and after != before
         victim = Victim(pipeline, shared_lake, command, names, before, after, steps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import psutil
 import pyarrow
@@ -16,6 +16,7 @@ from tests.support.servers.stack import Stack
 
 from lakehouse.config.profiles import resolve_profile
 from lakehouse.core.errors import LakeError
+from lakehouse.core.tables import Column
 from lakehouse.engines.duckdb.workers.statement import WorkerStatement
 from lakehouse.http.app import create_app, create_service
 from lakehouse.http.keys import KeyRequest
@@ -50,10 +51,12 @@ def test_query_processes_read_the_bucket_of_the_warehouse_and_nothing_else(serve
     for sql in (
         f"select * from read_parquet('{other}')",
         "select * from read_csv('/etc/passwd')",
-        "from duckdb_secrets()",
+        "select secret_string from duckdb_secrets()",
     ):
         statement = WorkerStatement(served.service.queries.pool, "json", 30, 10)
-        job = {"sql": sql, "views": [], "parameters": {}, "limit": 10, "explain": False, "reason": ""}
+        columns = [asdict(Column("secret_string", "string"))]
+        job = {"sql": sql, "views": [], "columns": columns, "may_fail": False, "parameters": {}, "limit": 10}
+        job |= {"explain": False, "reason": ""}
         if "secrets" in sql:
             statement.start(job)
             assert stack.endpoints.s3_secret_key not in b"".join(statement.pieces()).decode(), "keys are not shown"

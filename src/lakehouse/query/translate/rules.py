@@ -158,9 +158,12 @@ def coerce(value: Value, to: Type) -> Value:
         raise NotTranslatedError(f"the text '{value.constant}' as a {to}")
     if value.type.kind == to.kind == "decimal" and value.type.scale == to.scale and value.type.precision < to.precision:
         return Value(value.sql, to, value.name, value.constant, value.is_literal, is_stored_otherwise=True).settled()
-    return Value(
-        cast_sql(value.settled().sql, value.type, to), to, value.name, value.constant, is_literal=value.is_literal
+    # A number stays the same number in a wider type; other constants become another value.
+    is_same = (
+        value.is_literal and value.type.is_numeric and to.is_numeric and (value.type.is_integer or not to.is_integer)
     )
+    sql = cast_sql(value.settled().sql, value.type, to)
+    return Value(sql, to, value.name, value.constant if is_same else None, is_literal=is_same or value.type == VOID)
 
 
 _FIELD = re.compile(r"\{(\d+|d|tail)\}")

@@ -95,6 +95,7 @@ _DUCKDB = {
 }
 _SYNONYMS = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "real": "float"}
 _SYNONYMS |= {"timestamp_ltz": "timestamp", "dec": "decimal", "numeric": "decimal"}
+_VARCHAR = re.compile(r"varchar\(\d+\)")
 _DECIMAL = re.compile(r"decimal(?:\((\d+)(?:,\s*(\d+))?\))?")
 
 BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, VOID = map(
@@ -127,6 +128,8 @@ def parse_type(text: str) -> Type:
     lower = lower.replace(base, _SYNONYMS.get(base, base), 1)
     if match := _DECIMAL.fullmatch(lower):
         return decimal(int(match[1] or 10), int(match[2] or 0))
+    if _VARCHAR.fullmatch(lower):
+        return Type("string")  # Spark ignores the length in a query
     if lower not in _DUCKDB:
         raise NotTranslatedError(f"the type {text}")
     return Type(lower)
