@@ -190,7 +190,7 @@ def test_the_query_process_itself_is_locked_down(served: Served, tmp_path: Path)
     "sql",
     [
         "select length(repeat('x', 1500000000)) as n",
-        "select count(x) as n from (select explode(sequence(1, 900000000)) as x)",
+        "select length(repeat(repeat('x', 30000), 50000)) as n",
     ],
 )
 def test_a_statement_that_needs_too_much_memory_fails_alone(orders: Client, sql: str) -> None:
