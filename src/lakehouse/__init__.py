@@ -29,3 +29,8 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    # `help(lakehouse)` and completion list the names before they are imported.
+    return sorted({*globals(), *__all__})

@@ -19,6 +19,7 @@ GROUPS = {
     "branch": ["list", "create", "drop", "merge", "diff"],
     "tag": ["list", "create", "drop"],
     "runs": ["list", "show"],
+    "new": ["pipeline"],
     "stack": ["list", "fetch", "render", "rotate-token", "serve"],
     "config": ["show"],
     "keys": ["list", "create", "revoke", "rotate"],
@@ -62,7 +63,7 @@ def test_help_with_and_without_click_is_the_same(call, lake_command) -> None:  #
 
 
 def test_help_lists_exactly_the_commands_that_exist(call) -> None:  # type: ignore[no-untyped-def]
-    listed = re.findall(r"^  (\w+)  +\S", help_text().split("Options:")[0], re.MULTILINE)
+    listed = re.findall(r"^  (\w[\w-]*)  +\S", help_text().split("Options:")[0], re.MULTILINE)
     assert all(f"{topic}:" in help_text() for topic in COMMANDS)
     assert listed == NAMES
     for name in NAMES:

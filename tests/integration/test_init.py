@@ -65,7 +65,7 @@ def test_every_suggested_command_works(terminal: Terminal) -> None:
     assert {command.split()[0] for command in suggested} == {"lake", "python"}
     assert "lake run shop" in suggested
     printed = {command: terminal.type(command) for command in suggested}
-    assert "tills has nothing to read in sales" in printed["lake run shop"], "there are no files yet"
+    assert "shop_files has nothing to read in sales" in printed["lake run shop"], "there are no files yet"
     assert "There was nothing new." in printed["lake run shop"]
 
     script = docstring_of(terminal.folder / "first.py").partition("Run it with: ")[2]
@@ -86,3 +86,13 @@ def test_every_suggested_command_works(terminal: Terminal) -> None:
         "the copied .env changes nothing"
     )
     assert (terminal.folder / ".lake").is_dir()
+
+
+def test_a_new_pipeline_runs_and_its_unit_test_passes(terminal: Terminal) -> None:
+    output = terminal.type("lake new pipeline orders")
+    assert suggestions(output)[0] == "lake run orders"
+    printed = [
+        terminal.type(line) for line in docstring_of(terminal.folder / "orders.py").splitlines() if "    " in line
+    ]
+    assert re.search(r"2026-01-14 +2 +570", printed[1]), printed[1]
+    assert "4 passed" in printed[2]

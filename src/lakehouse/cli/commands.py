@@ -24,6 +24,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "run": ("run", "run a pipeline: check its tables on a branch, publish all of them or none"),
         "plan": ("run", "show what a run would rebuild, and why"),
         "runs": ("runs", "list the runs, or show one in full"),
+        "new": ("new", "write a new pipeline with rules, checks, sample data and a unit test"),
         "pipelines": ("pipelines", "list the pipelines and their tables"),
         "report": ("pipelines", "show how a table grew, in the terminal or as a page with charts"),
         "dbt": ("dagster", "run dbt as one transaction: published if all of its tests pass"),

@@ -77,13 +77,19 @@ with open_lake() as lake:
 '''
 
 
-def first_pipeline() -> str:
-    """Return the module of a sample pipeline."""
-    return '''r"""A sample pipeline: sales by day from CSV files. The setting `pipelines` in lake.toml names this module. Try it:
+def pipeline_module(name: str, rows: str, try_it: str) -> str:
+    """Return the module of a pipeline with a source, rules and checks.
 
-    mkdir sales && printf '1,tea,250\\n2,mate,320\\n' > sales/2026-01-14.csv
-    lake run shop
-    lake sql "select * from gold.sales_by_day"
+    Args:
+        rows: what the files hold, which names the tables: bronze.ROWS and gold.ROWS_by_day.
+        try_it: the commands of its docstring.
+    """
+    return _PIPELINE.replace("TRY_IT", try_it).replace("ROWS", rows).replace("NAME", name)
+
+
+_PIPELINE = '''r"""A sample pipeline: ROWS by day from CSV files. The setting `pipelines` in lake.toml names this module. Try it:
+
+TRY_IT
 """
 
 from __future__ import annotations
@@ -93,7 +99,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.pipelines import Days, Pipeline, Source, SourceContext, Table
 from lakehouse.pipelines import functions as F  # those of PySpark, which is imported when a table is built
-from lakehouse.quality import at_least, not_null
+from lakehouse.quality import at_least, not_null, unique
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -110,27 +116,122 @@ def published(context: SourceContext) -> dict[str, str]:
     return {file.stem: f"{file.stat().st_size} {file.stat().st_mtime}" for file in folder.glob("*.csv")}
 
 
-def sales(raw: DataFrame) -> DataFrame:
-    """Sales as the tills recorded them."""
+def ROWS(raw: DataFrame) -> DataFrame:
+    """Every row as its file has it."""
     return raw.select("id", "item", "cents", "date")
 
 
-def sales_by_day(sales: DataFrame) -> DataFrame:
-    """Sales per day."""
-    return sales.groupBy("date").agg(F.count("id").alias("sales"), F.sum("cents").alias("cents"))
+def ROWS_by_day(ROWS: DataFrame) -> DataFrame:
+    """Number and amount per day."""
+    return ROWS.groupBy("date").agg(F.count("id").alias("ROWS"), F.sum("cents").alias("cents"))
 
 
-tills = Source("tills", read_day, published, settings={"path": "folder with the files of the tills"})
+files = Source("NAME_files", read_day, published, settings={"path": "folder with a file for each day"})
 
-shop = Pipeline(
-    name="shop",
-    description="Sales by day.",
+pipeline = Pipeline(
+    name="NAME",
+    description="ROWS by day.",
     partitions=Days("date"),
     tables=(
-        Table("bronze.sales", sales, inputs=(tills,), partition_by="date", rules=(not_null("id"), at_least("cents", 0))),
-        Table("gold.sales_by_day", sales_by_day, inputs=("bronze.sales",), partition_by="date"),
+        Table(
+            "bronze.ROWS",
+            ROWS,
+            inputs=(files,),
+            partition_by="date",
+            rules=(not_null("id"), at_least("cents", 0)),  # rows that break one go to bronze.ROWS__rejected
+            checks=(unique("id"),),  # a failed check publishes nothing
+        ),
+        Table(
+            "gold.ROWS_by_day",
+            ROWS_by_day,
+            inputs=("bronze.ROWS",),
+            partition_by="date",
+            checks=(unique("date"),),
+        ),
     ),
 )
+'''
+
+
+def first_pipeline() -> str:
+    """Return the module of the sample pipeline of `lake init`."""
+    steps = (
+        r"mkdir sales && printf '1,tea,250\n2,mate,320\n' > sales/2026-01-14.csv",
+        "lake run shop",
+        'lake sql "select * from gold.sales_by_day"',
+    )
+    return pipeline_module("shop", "sales", "\n".join(f"    {step}" for step in steps))
+
+
+#: A day of the files that a new pipeline reads; the last row breaks a rule.
+SAMPLE_DAY = "2026-01-14"
+SAMPLE_ROWS = "1,tea,250\n2,mate,320\n3,chai,-1\n"
+
+
+def new_pipeline(name: str) -> dict[str, str]:
+    """Return the files of `lake new pipeline NAME`, by their paths."""
+    steps = (f"lake run {name}", f'lake sql "select * from gold.{name}_by_day"', f"python -m pytest test_{name}.py")
+    return {
+        f"{name}.py": pipeline_module(name, name, "\n".join(f"    {step}" for step in steps)),
+        f"test_{name}.py": _PIPELINE_TEST.replace("NAME", name).replace("VARIABLE", name.upper()),
+        f"data/{name}/{SAMPLE_DAY}.csv": SAMPLE_ROWS,
+    }
+
+
+_PIPELINE_TEST = '''"""Tests of the pipeline NAME, in a lake of their own: python -m pytest test_NAME.py"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import NAME as module
+import pytest
+
+from lakehouse import open_lake
+
+if TYPE_CHECKING:
+    from lakehouse.lake import Lake
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "2026-01-14.csv").write_text("1,tea,250\\n2,mate,320\\n3,chai,-1\\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lake(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("LAKE_SOURCES__VARIABLE__PATH", str(files))
+        environment.setenv("LAKE_SPARK__MASTER", "local[2]")
+        with open_lake(home=tmp_path_factory.mktemp("lake")) as lake:
+            yield lake
+
+
+def test_rows_are_counted_and_summed_per_day(lake: Lake) -> None:
+    rows = lake.spark.createDataFrame([(1, 250, "2026-01-14"), (2, 320, "2026-01-14")], "id long, cents long, date string")
+    assert [tuple(row) for row in module.NAME_by_day(rows).collect()] == [("2026-01-14", 2, 570)]
+
+
+def test_a_row_that_breaks_a_rule_is_rejected_and_the_others_are_published(lake: Lake) -> None:
+    assert lake.run(module.pipeline).state == "published"
+    assert lake.sql("select NAME, cents from gold.NAME_by_day").rows() == [(2, 570)]
+    (rejected,) = lake.sql("select * from bronze.NAME__rejected").dicts()
+    assert rejected["reason"] == "cents_at_least_0"
+
+
+def test_a_second_run_has_nothing_to_do(lake: Lake) -> None:
+    lake.run(module.pipeline)
+    assert lake.run(module.pipeline).state == "nothing"
+
+
+def test_a_day_with_one_id_twice_is_not_published(lake: Lake, files: Path) -> None:
+    (files / "2026-01-15.csv").write_text("7,tea,250\\n7,tea,250\\n")
+    with pytest.raises(Exception, match="unique_id"):
+        lake.run(module.pipeline)
 '''
 
 

@@ -14,8 +14,10 @@ def connect(
 ) -> RemoteLake:
     """Connect to a lake that `lake serve` serves. Nothing is sent before the first call.
 
-    >>> with connect("http://127.0.0.1:8600", key="lake_…") as lake:
-    ...     lake.sql("select count(*) from crm.leads").to_pandas()
+    >>> url, key = "http://127.0.0.1:8600", "lake_…"  # doctest: +SKIP
+    >>> with connect(url, key) as remote:
+    ...     remote.sql("select count(*) from crm.leads").rows()
+    [(3,)]
 
     Args:
         url: its address (default: the setting `url`, e.g. from LAKE_URL).

@@ -123,7 +123,13 @@ class ServeSettings:
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings of one lake, and the origin of each."""
+    """All settings of one lake, and the origin of each.
+
+    >>> settings = Settings(home=Path("other"), spark=SparkSettings(driver_memory="2g"))
+    >>> with open_lake(settings=settings) as other:
+    ...     other.table_names()
+    []
+    """
 
     profile: str = setting(
         "embedded",

@@ -36,7 +36,14 @@ from lakehouse.core.masking import mask
 
 
 class LakeError(Exception):
-    """The base class of every error that this package raises on purpose."""
+    """The base class of every error that this package raises on purpose.
+
+    >>> try:
+    ...     lake.table("crm.lead")
+    ... except LakeError as error:
+    ...     print(error.code, "|", error.message, "|", error.hint)
+    no_such_table | There is no table crm.lead. | Did you mean crm.leads? List all: lake tables
+    """
 
     code = "failed"
     is_user_error = False

@@ -38,7 +38,16 @@ class Explain:
 
 @dataclass
 class Result:
-    """The result of a statement, as Arrow or as Python rows."""
+    """The result of a statement, as Arrow or as Python rows.
+
+    >>> result = lake.sql("select id, name from crm.leads order by id")
+    >>> result.names, len(result), result.engine
+    (['id', 'name'], 3, 'duckdb')
+    >>> result.dicts()[0]
+    {'id': 1, 'name': 'Ada'}
+    >>> result.to_arrow().num_rows, list(result.to_pandas()["name"])
+    (3, ['Ada', 'Bo', 'Cy'])
+    """
 
     columns: tuple[Column, ...]
     source: Rows
@@ -47,10 +56,12 @@ class Result:
 
     @property
     def engine(self) -> str:
+        """The engine that ran the statement."""
         return self.explain.engine
 
     @property
     def names(self) -> list[str]:
+        """The names of the columns."""
         return [column.name for column in self.columns]
 
     def rows(self) -> list[Row]:
@@ -64,6 +75,7 @@ class Result:
         return [dict(zip(self.names, row, strict=True)) for row in self.rows()]
 
     def to_arrow(self) -> pyarrow.Table:
+        """All rows as an Arrow table."""
         return self.source.arrow()
 
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
@@ -79,9 +91,11 @@ class Result:
         return table.schema, iter(table.to_batches())
 
     def to_pandas(self) -> pandas.DataFrame:
+        """All rows as a DataFrame of pandas."""
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> polars.DataFrame:
+        """All rows as a DataFrame of Polars."""
         import polars
 
         frame = polars.from_arrow(self.to_arrow())

@@ -76,8 +76,9 @@ class Components:
 class Lake(LakeInterface):
     """An open lakehouse, on one branch. Use it as a context manager, or call `close()`.
 
-    >>> with open_lake() as lake:
-    ...     lake.sql("select count(*) from crm.leads").to_pandas()
+    >>> with open_lake(home="other") as other:
+    ...     other.sql("select 1 + 1 as two").dicts()
+    [{'two': 2}]
     """
 
     def __init__(self, components: Components, branch: str = MAIN) -> None:
@@ -92,24 +93,40 @@ class Lake(LakeInterface):
         """A PySpark session with the lake's catalogs: in the warm Spark if one stands by, else in a Spark of this process.
 
         Runs of this lake use the same Spark. Ask for it anew after a long pause: a Spark that has ended is replaced.
+
+        >>> lake.spark.table("crm.leads").count()
+        3
         """
         return self._components.session.spark
 
     # ---- SQL ----------------------------------------------------------------------------------------------------
 
     def query(self, request: QueryRequest, engine: str | None = None) -> Result:
-        """Run a typed request; `sql` builds one. A call of a maintenance procedure on main does what `maintain` does."""
+        """Run a typed request; `sql` builds one. A call of a maintenance procedure on main does what `maintain` does.
+
+        >>> lake.query(QueryRequest("select count(*) as leads from crm.leads")).dicts()
+        [{'leads': 3}]
+        """
         request = self._on_branch(request)
         if (done := self._maintenance_result(request)) is not None:
             return done
         return self._components.queries.run(request, engine or self._components.default_engine)
 
     def check(self, request: QueryRequest, engine: str | None = None) -> CheckedStatement:
-        """Parse a statement, without running it: what it does and which tables it names; raises what the guard refuses."""
+        """Parse a statement, without running it: what it does and which tables it names; raises what the guard refuses.
+
+        >>> checked = lake.check(QueryRequest("delete from crm.leads where id = 1"))
+        >>> checked.statement.kind, [str(use.name) for use in checked.statement.uses]
+        ('write', ['crm.leads'])
+        """
         return self._components.queries.check(self._on_branch(request), engine or self._components.default_engine)
 
     def run_checked(self, checked: CheckedStatement) -> Result:
-        """Run a statement that `check` returned; it is not parsed again."""
+        """Run a statement that `check` returned; it is not parsed again.
+
+        >>> lake.run_checked(lake.check(QueryRequest("select max(score) from crm.leads"))).rows()
+        [(95,)]
+        """
         if (done := self._maintenance_result(checked.request)) is not None:
             return done
         return self._components.queries.run_checked(checked)
@@ -120,7 +137,13 @@ class Lake(LakeInterface):
         return replace(request, branch="" if branch == MAIN else branch, arrow=arrow)
 
     def reading_with(self, engine: Engine) -> Self:
-        """The same lake, with another engine in the place of DuckDB."""
+        """The same lake, with another engine in the place of DuckDB.
+
+        >>> small = DuckDBEngine(DuckDB(memory_limit=500_000_000, spill=Path("spill")))
+        >>> other = lake.reading_with(small)
+        >>> other.sql("select count(*) from crm.leads").rows()
+        [(3,)]
+        """
         components = replace(self._components, queries=self._components.queries.reading_with(engine))
         return type(self)(components, self._branch)
 
@@ -139,7 +162,11 @@ class Lake(LakeInterface):
     # ---- tables -------------------------------------------------------------------------------------------------
 
     def tables(self, names: Sequence[str] | None = None) -> list[TableInfo]:
-        """Every table, or those with these names; one that cannot be read has the reason in `problem`."""
+        """Every table, or those with these names; one that cannot be read has the reason in `problem`.
+
+        >>> [(str(table.name), table.format, table.key) for table in lake.tables(["crm.leads"])]
+        [('crm.leads', 'iceberg', ('id',))]
+        """
         wanted = None if names is None else set(names)
         listed = [
             (name, table_format) for name, table_format in self._tables().all() if wanted is None or str(name) in wanted
@@ -147,44 +174,79 @@ class Lake(LakeInterface):
         return [describe_or_problem(name, table_format) for name, table_format in listed]
 
     def table_names(self) -> list[str]:
-        """The names of all tables, sorted, without reading any of them."""
+        """The names of all tables, sorted, without reading any of them.
+
+        >>> "crm.leads" in lake.table_names()
+        True
+        """
         return list(self.table_formats())
 
     def table_formats(self) -> dict[str, str]:
-        """The format of every table by its name, sorted, without reading any of them."""
+        """The format of every table by its name, sorted, without reading any of them.
+
+        >>> lake.table_formats()["crm.leads"]
+        'iceberg'
+        """
         return {str(name): table_format.name for name, table_format in self._tables().all()}
 
     def table(self, name: str) -> Table:
-        """A handle on one table; NoSuchTableError suggests similar names."""
+        """A handle on one table; NoSuchTableError suggests similar names.
+
+        >>> lake.table("crm.leads").read(limit=1).names
+        ['id', 'name', 'score']
+        """
         parsed = TableName.parse(name)
         self._tables().format_of(parsed)
         return Table(self, parsed)
 
     def describe(self, name: str) -> TableInfo:
-        """Schema, partitioning, key and current snapshot of a table."""
+        """Schema, partitioning, key and current snapshot of a table.
+
+        >>> [f"{column.name} {column.type}" for column in lake.describe("crm.leads").columns]
+        ['id bigint', 'name string', 'score bigint']
+        """
         return self._tables().describe(TableName.parse(name))
 
     # ---- time ---------------------------------------------------------------------------------------------------
 
     def history(self, name: str) -> History:
-        """Every snapshot of a table, oldest first."""
+        """Every snapshot of a table, oldest first.
+
+        >>> [(snapshot.operation, snapshot.rows_total) for snapshot in lake.history("crm.leads")]
+        [('append', 3), ('overwrite', 3)]
+        """
         parsed = TableName.parse(name)
         return History(self._tables().format_of(parsed).history(parsed))
 
     def compare(self, request: DiffRequest) -> Diff:
-        """Run a typed request; `diff` builds one."""
+        """Run a typed request; `diff` builds one.
+
+        >>> first = lake.history("crm.leads")[0].id
+        >>> lake.compare(DiffRequest(TableName.parse("crm.leads"), first, key=("id",))).changed
+        1
+        """
         from lakehouse.tables.diff import diff_table
 
         return diff_table(self._tables(), self._components.duckdb, request)
 
     def report(self, name: str, start: str = "", end: str = "") -> TableReport:
-        """How a table grew, snapshot by snapshot; `start` and `end` default to its first and last snapshot."""
+        """How a table grew, snapshot by snapshot; `start` and `end` default to its first and last snapshot.
+
+        >>> report = lake.report("crm.leads")
+        >>> [snapshot.rows_total for snapshot in report.snapshots]
+        [3, 3]
+        """
         from lakehouse.tables.report import report_table
 
         return report_table(self._tables(), self._components.duckdb, TableName.parse(name), start, end)
 
     def rollback(self, name: str, when: str) -> Snapshot:
-        """Restore a table to a WHEN. Its history stays, so a rollback can be rolled back."""
+        """Restore a table to a WHEN. Its history stays, so a rollback can be rolled back.
+
+        >>> restored = lake.rollback("crm.leads", lake.history("crm.leads")[0].id)
+        >>> lake.sql("select score from crm.leads where name = 'Cy'").rows()
+        [(90,)]
+        """
         parsed = TableName.parse(name)
         table_format = self._tables().format_of(parsed)
         snapshot = self._tables().snapshot_at(parsed, when)
@@ -197,22 +259,43 @@ class Lake(LakeInterface):
         return next(snapshot for snapshot in table_format.history(parsed) if snapshot.is_current)
 
     def drop(self, name: str) -> None:
-        """Drop a table softly: its files stay until maintenance, so `undrop` can restore it."""
+        """Drop a table softly: its files stay until maintenance, so `undrop` can restore it.
+
+        >>> lake.drop("crm.leads")
+        >>> "crm.leads" in lake.table_names()
+        False
+        """
         self._tables().drop(TableName.parse(name))
 
     def undrop(self, name: str) -> TableInfo:
-        """Restore the table that was dropped last under a name."""
+        """Restore the table that was dropped last under a name.
+
+        >>> lake.drop("crm.leads")
+        >>> str(lake.undrop("crm.leads").name)
+        'crm.leads'
+        """
         parsed = TableName.parse(name)
         return self._tables().undrop(parsed).describe(parsed)
 
     def dropped(self) -> list[str]:
-        """The tables that `undrop` can restore."""
+        """The tables that `undrop` can restore.
+
+        >>> lake.drop("crm.leads")
+        >>> "crm.leads" in lake.dropped()
+        True
+        """
         return [str(name) for name in self._tables().dropped()]
 
     # ---- files ---------------------------------------------------------------------------------------------------
 
     def ingest_files(self, request: IngestRequest) -> IngestReport:
-        """Run a typed request; `ingest` builds one."""
+        """Run a typed request; `ingest` builds one.
+
+        >>> _ = Path("more.csv").write_text("id,name,score\\n4,Di,20\\n")
+        >>> request = IngestRequest(("more.csv",), TableName.parse("crm.leads"), key=("id",))
+        >>> lake.ingest_files(request).inserted
+        1
+        """
         tables = self._tables(request.branch)
         branch = "" if tables.branch == MAIN else tables.branch
         ingester = self._components.ingester(branch)
@@ -228,7 +311,13 @@ class Lake(LakeInterface):
         return self.ingest_files(request)
 
     def export(self, name: str, file: str | Path, as_of: str = "", branch: str = "") -> int:
-        """Write a table to a CSV, JSON lines, Parquet or Arrow file, chosen by its suffix; returns the row count."""
+        """Write a table to a CSV, JSON lines, Parquet or Arrow file, chosen by its suffix; returns the row count.
+
+        >>> lake.export("crm.leads", "leads.csv")
+        3
+        >>> Path("leads.csv").read_text().splitlines()[0]
+        'id,name,score'
+        """
         from lakehouse.tables.export import export_scan
 
         table, tables = TableName.parse(name), self._tables(branch)
@@ -238,18 +327,36 @@ class Lake(LakeInterface):
     # ---- pipelines ----------------------------------------------------------------------------------------------
 
     def pipelines(self) -> Mapping[str, Pipeline]:
-        """Every pipeline by name: the built-in ones, and those of the modules that the settings name."""
+        """Every pipeline by name: the built-in ones, and those of the modules that the settings name.
+
+        >>> sorted(lake.pipelines())
+        ['files', 'market', 'social', 'taxi']
+        """
         return self._components.pipelines()
 
     def run_pipeline(self, pipeline: str | Pipeline, request: RunRequest, progress: Progress = silent) -> RunRecord:
-        """Run a typed request; `run` builds one."""
+        """Run a typed request; `run` builds one.
+
+        >>> def best(leads):
+        ...     return leads.where("score >= 70")
+        >>> pipeline = Pipeline("best", [Table("crm.best", best, inputs=["crm.leads"])])
+        >>> lake.run_pipeline(pipeline, RunRequest(publish=False, message="try it")).state
+        'kept'
+        """
         from lakehouse.pipelines.registry import by_name
 
         declared = by_name(self.pipelines(), pipeline) if isinstance(pipeline, str) else pipeline
         return self._run_observed(declared, request, progress)
 
     def plan(self, pipeline: str | Pipeline, request: RunRequest | None = None) -> list[TablePlan]:
-        """What a run would rebuild, table by table, and why; nothing is changed."""
+        """What a run would rebuild, table by table, and why; nothing is changed.
+
+        >>> def best(leads):
+        ...     return leads.where("score >= 70")
+        >>> pipeline = Pipeline("best", [Table("crm.best", best, inputs=["crm.leads"])])
+        >>> [(plan.table, plan.reason) for plan in lake.plan(pipeline)]
+        [('crm.best', 'not built yet')]
+        """
         from lakehouse.pipelines.registry import by_name
 
         declared = by_name(self.pipelines(), pipeline) if isinstance(pipeline, str) else pipeline
@@ -269,7 +376,13 @@ class Lake(LakeInterface):
         request: RunRequest | None = None,
         progress: Progress = silent,
     ) -> RunRecord:
-        """Run any Spark code as a transaction: `work` gets a session on a new branch, and the branch's name."""
+        """Run any Spark code as a transaction: `work` gets a session on a new branch, and the branch's name.
+
+        >>> def raise_scores(spark, branch):
+        ...     spark.sql("update crm.leads set score = score + 1")
+        >>> lake.transact("scores", raise_scores).state
+        'published'
+        """
         from lakehouse.pipelines import Pipeline
         from lakehouse.runs.model import new_run_id
 
@@ -281,15 +394,33 @@ class Lake(LakeInterface):
         )
 
     def runs(self) -> list[RunRecord]:
-        """Every run, newest first."""
+        """Every run, newest first.
+
+        >>> [record.id for record in lake.runs() if record.state == "failed"]
+        []
+        """
         return self._components.runner().records()
 
     def run_record(self, run: str) -> RunRecord:
-        """The record of a run, by its id or a unique prefix of it."""
+        """The record of a run, by its id or a unique prefix of it.
+
+        >>> def best(leads):
+        ...     return leads.where("score >= 70")
+        >>> record = lake.run(Pipeline("best", [Table("crm.best", best, inputs=["crm.leads"])]))
+        >>> lake.run_record(record.id).tables[0].rows
+        2
+        """
         return self._components.runner().record(run)
 
     def resume(self, run: str, progress: Progress = silent) -> RunRecord:
-        """Continue a run that failed or was killed, from the tables it had finished."""
+        """Continue a run that failed or was killed, from the tables it had finished.
+
+        >>> try:
+        ...     lake.resume("20260101_000000_000ab12")
+        ... except LakeError as error:
+        ...     print(error.code)
+        no_such_run
+        """
         from lakehouse.pipelines.registry import by_name
         from lakehouse.runs.recovery import resume_request
 
@@ -301,18 +432,37 @@ class Lake(LakeInterface):
     def branch(self, name: str) -> Lake:
         """This lake on a branch: everything done with the returned lake stays on that branch.
 
-        >>> with lake.branch("exp") as exp:
-        ...     exp.sql("delete from crm.leads where id = 7")
+        >>> lake.refs.branches.create("trial")
+        'trial'
+        >>> with lake.branch("trial") as trial:
+        ...     trial.ingest_rows([{"id": 4, "name": "Di", "score": 20}], into="crm.leads", key=["id"]).inserted
+        ...     trial.sql("select count(*) from crm.leads").rows()
+        1
+        [(4,)]
+        >>> lake.sql("select count(*) from crm.leads").rows()
+        [(3,)]
         """
         return _BranchLake(self._components, self._components.tables.on_existing(name).branch)
 
     def branches(self) -> list[str]:
-        """The branches besides main."""
+        """The branches besides main.
+
+        >>> lake.refs.branches.create("trial")
+        'trial'
+        >>> "trial" in lake.branches()
+        True
+        """
         return list(self._components.tables.branches())
 
     @property
     def refs(self) -> Refs:
-        """Branches, tags and the log: `lake.refs.branches.create("exp")`, `lake.refs.log.lines()`, …"""
+        """Branches, tags and the log: `lake.refs.branches.create("exp")`, `lake.refs.log.lines()`, …
+
+        >>> lake.refs.branches.create("trial")
+        'trial'
+        >>> lake.refs.log.lines(limit=1)[0].tables
+        ('crm.leads',)
+        """
         return self._components.refs()
 
     # ---- maintenance ---------------------------------------------------------------------------------------------
@@ -323,6 +473,9 @@ class Lake(LakeInterface):
         Args:
             tables: default: all tables.
             deep: also read manifests and list files: partitions, sort order, bytes by what holds them.
+
+        >>> [(health.table, health.files, health.problem) for health in lake.health("crm.leads")]
+        [('crm.leads', 1, '')]
         """
         maintainer = self._components.maintainer()
         names = tuple(TableName.parse(name) for name in tables)
@@ -345,12 +498,19 @@ class Lake(LakeInterface):
             dry_run: report what would be done; change nothing.
             only: some of the steps compact, rewrite_manifests, expire, remove_files (default: all).
             progress: called with each step.
+
+        >>> lake.maintain("crm.leads", dry_run=True).dry_run
+        True
         """
         names = tuple(TableName.parse(name) for name in tables)
         return self.maintain_tables(MaintainRequest(names, dry_run, tuple(only)), progress)
 
     def maintain_tables(self, request: MaintainRequest, progress: Progress = silent) -> MaintenanceReport:
-        """Run a typed request; `maintain` builds one."""
+        """Run a typed request; `maintain` builds one.
+
+        >>> lake.maintain_tables(MaintainRequest((TableName.parse("crm.leads"),), dry_run=True)).actions
+        ()
+        """
         return self._components.maintainer().run(request, progress)
 
     # ---- copies -------------------------------------------------------------------------------------------------
@@ -360,6 +520,10 @@ class Lake(LakeInterface):
 
         Args:
             full: read every file again, also those that an earlier backup holds.
+
+        >>> report = lake.backup("backups")
+        >>> report.files == report.copied_files
+        True
         """
         return self._components.copies().backup(dest, full, progress)
 
@@ -371,26 +535,49 @@ class Lake(LakeInterface):
         Args:
             deep: also read all data.
             against: also compare with the newest backup in this folder or bucket.
+
+        >>> report = lake.verify("crm.leads", deep=True)
+        >>> report.findings, report.tables
+        ((), 1)
         """
         return self._components.copies().verify(tables, deep, against, progress)
 
     def clone(self, home: str | Path, from_ref: str = MAIN) -> CloneReport:
-        """Create a lake in another folder that shares this lake's data files and never changes them."""
+        """Create a lake in another folder that shares this lake's data files and never changes them.
+
+        >>> lake.clone("copy").tables >= 1
+        True
+        """
         return self._components.copies().clone(home, from_ref)
 
     def migrate(self, profile: str, progress: Progress = silent) -> CopyReport:
-        """Copy an embedded lake to the servers of another profile, with its history, branches and tags."""
+        """Copy an embedded lake to the servers of another profile, with its history, branches and tags.
+
+        >>> try:
+        ...     lake.migrate("warehouse")
+        ... except LakeError as error:
+        ...     print(error.message, error.hint)
+        Invalid value for --to-profile: 'warehouse'. Choose one of: hive, rest, sql, stack.
+        """
         return self._components.copies().migrate(profile, progress)
 
     # ---- the lake itself ----------------------------------------------------------------------------------------
 
     @property
     def folder(self) -> Path:
-        """The lake's folder on this machine."""
+        """The lake's folder on this machine.
+
+        >>> (lake.folder / "warehouse").is_dir()
+        True
+        """
         return self._components.folder
 
     def close(self) -> None:
-        """Release what this process opened. The Spark daemon keeps running."""
+        """Release what this process opened. The Spark daemon keeps running.
+
+        >>> other = open_lake(home="other")
+        >>> other.close()
+        """
         self._components.session.stop()
 
 

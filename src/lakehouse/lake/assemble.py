@@ -56,6 +56,10 @@ def open_lake(profile: str | None = None, home: str | Path | None = None, *, set
         profile: the profile to use (default: embedded).
         home: the folder of an embedded lake (default: `.lake` in the working folder). It is created if missing.
         settings: all settings at once, instead of reading them.
+
+    >>> with open_lake(home="other") as other:
+    ...     other.ingest_rows([{"id": 1, "name": "Ada"}], into="crm.people").inserted
+    1
     """
     return assemble(settings or load_settings({"profile": profile, "home": home}))
 

@@ -87,17 +87,31 @@ class LakeInterface(ABC):
             explain: also report how the statement ran, in `result.explain`.
             branch: the branch to use (default: this lake's).
             parameters: values of the markers `:name` in the statement; they are bound, never written into its text.
+
+        >>> result = lake.sql("select name, score from crm.leads where score > :least", parameters={"least": 60})
+        >>> sorted(result.rows())
+        [('Ada', 70), ('Cy', 95)]
         """
         request = QueryRequest(query, as_of, limit, explain, branch=branch, parameters=parameters or {})
         return self.query(request, engine)
 
     def travel(self, name: str, when: str, limit: int | None = None) -> Result:
-        """The rows of a table as of a WHEN."""
+        """The rows of a table as of a WHEN.
+
+        >>> first = lake.history("crm.leads")[0]
+        >>> sorted(lake.travel("crm.leads", first.id).rows())
+        [(1, 'Ada', 70), (2, 'Bo', 40), (3, 'Cy', 90)]
+        """
         parsed = TableName.parse(name)
         return self.sql(f"SELECT * FROM {parsed}", as_of=when, limit=limit)
 
     def diff(self, name: str, start: str, end: str = "", key: Sequence[str] = (), limit: int = 1000) -> Diff:
-        """The rows and columns that changed between two WHENs (`end` defaults to now)."""
+        """The rows and columns that changed between two WHENs (`end` defaults to now).
+
+        >>> change = lake.diff("crm.leads", lake.history("crm.leads")[0].id, key=["id"])
+        >>> change.added, change.removed, change.changed
+        (0, 0, 1)
+        """
         return self.compare(DiffRequest(TableName.parse(name), start, end, key, limit))
 
     # ---- files and pipelines ------------------------------------------------------------------------------------
@@ -135,6 +149,11 @@ class LakeInterface(ABC):
             read: how to read the files (default: detect).
             dry_run: report what would be done; write nothing.
             branch: the branch of the table (default: this lake's).
+
+        >>> _ = Path("more.csv").write_text("id,name,score\\n3,Cyd,96\\n4,Di,20\\n")
+        >>> report = lake.ingest("more.csv", into="crm.leads", key=["id"])
+        >>> report.inserted, report.updated
+        (1, 1)
         """
         return self.ingest_files(
             IngestRequest(
@@ -171,6 +190,10 @@ class LakeInterface(ABC):
         Args:
             rows: dicts, or an Arrow table.
             idempotency_key: rows with the same key are ingested once into a table, whatever they are.
+
+        >>> report = lake.ingest_rows([{"id": 4, "name": "Di", "score": 20}], into="crm.leads", key=["id"])
+        >>> report.inserted, report.updated
+        (1, 0)
         """
         from lakehouse.ingest.rows import rows_file, rows_identity
 
@@ -215,6 +238,13 @@ class LakeInterface(ABC):
             author: commit author (default: OS user); a service refuses it and records the owner of the key.
             message: commit message.
             progress: called with each step.
+
+        >>> def best(leads):
+        ...     'Leads with a high score.'
+        ...     return leads.where("score >= 70")
+        >>> record = lake.run(Pipeline("best", [Table("crm.best", best, inputs=["crm.leads"])]))
+        >>> record.state, record.rows
+        ('published', 2)
         """
         request = RunRequest(partitions, tuple(tables), publish, light, id, author, message)
         return self.run_pipeline(pipeline, request, progress)

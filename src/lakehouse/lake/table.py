@@ -45,12 +45,18 @@ def describe_or_problem(name: TableName, table_format: TableFormat) -> TableInfo
 
 @dataclass(frozen=True)
 class Table:
-    """One table of a lake."""
+    """One table of a lake, as `Lake.table` returns it: its methods are those of the lake, without the name.
+
+    >>> leads = lake.table("crm.leads")
+    >>> len(leads.read()), len(leads.history())
+    (3, 2)
+    """
 
     lake: TableOperations
     name: TableName
 
     def describe(self) -> TableInfo:
+        """Schema, partitioning, key and current snapshot."""
         return self.lake.describe(str(self.name))
 
     def read(self, as_of: str = "", limit: int | None = None) -> Result:
@@ -58,15 +64,19 @@ class Table:
         return self.lake.sql(f"SELECT * FROM {self.name}", as_of=as_of, limit=limit)
 
     def history(self) -> History:
+        """Every snapshot, oldest first."""
         return self.lake.history(str(self.name))
 
     def diff(self, start: str, end: str = "", key: Sequence[str] = ()) -> Diff:
+        """The rows and columns that changed between two WHENs (`end` defaults to now)."""
         return self.lake.diff(str(self.name), start, end, key)
 
     def rollback(self, when: str) -> Snapshot:
+        """Restore the table to a WHEN."""
         return self.lake.rollback(str(self.name), when)
 
     def drop(self) -> None:
+        """Drop the table softly; `Lake.undrop` restores it."""
         self.lake.drop(str(self.name))
 
     def _repr_html_(self) -> str:

@@ -25,7 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceContext:
-    """What a source gets to read from."""
+    """What a source gets to read from.
+
+    >>> def read_day(context: SourceContext):
+    ...     file = Path(context.settings["path"]) / f"{context.partition}.csv"
+    ...     return context.spark.read.schema("id bigint, cents bigint, date date").csv(str(file))
+    >>> Source("tills", read_day, settings={"path": "folder of the files"}).name
+    'tills'
+    """
 
     open_spark: Callable[[], SparkSession]
     settings: Mapping[str, str]
@@ -50,7 +57,16 @@ class SourceContext:
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of a source with their cursor, the present keys and notes."""
+    """Rows of a source with their cursor, the present keys and notes.
+
+    >>> def read_new(context: SourceContext) -> Batch:
+    ...     leads = context.spark.table("crm.leads").where(f"id > {context.cursor or 0}")
+    ...     return Batch(leads, cursor="3")
+    >>> source = Source("leads", read_new)
+    >>> copied = Pipeline("copied", [Table("crm.copied", lambda leads: leads, inputs=[source], key=["id"])])
+    >>> [lake.run(copied).rows for _ in range(2)]
+    [3, 0]
+    """
 
     rows: DataFrame
     cursor: str = ""
@@ -69,7 +85,18 @@ class Batch:
 
 @dataclass(frozen=True)
 class Source:
-    """An origin of rows outside the lake."""
+    """An origin of rows outside the lake.
+
+    >>> def published(context: SourceContext) -> dict[str, str]:
+    ...     files = Path(context.settings["path"]).glob("*.csv")
+    ...     return {file.stem: f"{file.stat().st_size} {file.stat().st_mtime}" for file in files}
+    >>> def read_day(context: SourceContext):
+    ...     file = Path(context.settings["path"]) / f"{context.partition}.csv"
+    ...     return context.spark.read.schema("id bigint, cents bigint, date date").csv(str(file))
+    >>> tills = Source("tills", read_day, published, settings={"path": "folder of the files"})
+    >>> Pipeline("shop", [Table("bronze.sales", lambda raw: raw, inputs=[tills])], Days()).known_settings
+    {'path': 'folder of the files'}
+    """
 
     name: str
     """Its name in the lineage, such as raw.yellow_trips."""
@@ -89,7 +116,15 @@ class Source:
 
 @dataclass(frozen=True)
 class LightContext:
-    """What a table gets to build itself without Spark."""
+    """What a table gets to build itself without Spark.
+
+    >>> def build(context: LightContext) -> int:
+    ...     leads = context.catalog.load_table("crm.leads").scan().to_arrow()
+    ...     return context.validate(leads).num_rows
+    >>> table = Table("crm.leads", lambda rows: rows, rules=[not_null("id")], light=build)
+    >>> lake.run(Pipeline("counted", [table]), light=True).tables[0].table
+    'crm.leads'
+    """
 
     catalog: Any
     """The PyIceberg catalog of the run's branch."""
@@ -105,7 +140,15 @@ class LightContext:
 
 @dataclass(frozen=True)
 class Table:
-    """One table of a pipeline: its inputs, transformation, rules and checks."""
+    """One table of a pipeline: its inputs, transformation, rules and checks.
+
+    >>> def best(leads):
+    ...     'Leads with a high score.'
+    ...     return leads.where("score >= 70")
+    >>> table = Table("crm.best", best, inputs=["crm.leads"], rules=[not_null("name")], checks=[unique("id")])
+    >>> table.upstream, table.description
+    (['crm.leads'], 'Leads with a high score.')
+    """
 
     name: str
     transform: Callable[..., DataFrame]
@@ -135,14 +178,17 @@ class Table:
 
     @property
     def table_name(self) -> TableName:
+        """The parsed name."""
         return TableName.parse(self.name)
 
     @property
     def description(self) -> str:
+        """The docstring of `transform`."""
         return (self.transform.__doc__ or "").strip()
 
     @property
     def sources(self) -> list[Source]:
+        """The inputs from outside the lake."""
         return [source for source in self.inputs if isinstance(source, Source)]
 
     @property
@@ -153,7 +199,12 @@ class Table:
 
 @dataclass(frozen=True)
 class FilesTable:
-    """A table of the files in a watched folder, each ingested once: `lake ingest` as a table of a pipeline."""
+    """A table of the files in a watched folder, each ingested once: `lake ingest` as a table of a pipeline.
+
+    >>> table = FilesTable("crm.leads", folder="path", options={"key": ["id"]}, checks=[unique("id")])
+    >>> Pipeline("inbox", [table], settings={"path": "the folder to watch"}).known_settings
+    {'path': 'the folder to watch'}
+    """
 
     name: str
     folder: str
@@ -165,12 +216,25 @@ class FilesTable:
 
     @property
     def table_name(self) -> TableName:
+        """The parsed name."""
         return TableName.parse(self.name)
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Tables that a run builds in this order and publishes together."""
+    """Tables that a run builds in this order and publishes together.
+
+    >>> def best(leads):
+    ...     return leads.where("score >= 70")
+    >>> def count(best):
+    ...     return best.groupBy().count()
+    >>> pipeline = Pipeline(
+    ...     "leads",
+    ...     [Table("crm.best", best, inputs=["crm.leads"]), Table("crm.best_count", count, inputs=["crm.best"])],
+    ... )
+    >>> [table.name for table in pipeline.select(["crm.best_count"])]
+    ['crm.best_count']
+    """
 
     name: str
     tables: Sequence[Table | FilesTable]
@@ -204,6 +268,7 @@ class Pipeline:
         return settings
 
     def table(self, name: str) -> Table | FilesTable:
+        """The table with a name."""
         return next(table for table in self.tables if table.name == name)
 
     def select(self, names: Sequence[str]) -> list[Table | FilesTable]:

@@ -19,7 +19,12 @@ SEVERITIES = ("warn", "quarantine", "block")
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition on each row. A row breaks the rule if the condition is false; null passes."""
+    """A condition on each row. A row breaks the rule if the condition is false; null passes.
+
+    >>> rule = Rule("named", lambda: F.col("name") != "", severity="warn", sql="`name` != ''")
+    >>> rule.name, rule.severity
+    ('named', 'warn')
+    """
 
     name: str
     condition: Callable[[], Column]
@@ -35,7 +40,14 @@ class Rule:
 
 
 class CheckContext(Protocol):
-    """What a check can read, as the run's branch has it."""
+    """What a check can read, as the run's branch has it.
+
+    >>> def not_empty(context: CheckContext) -> Finding:
+    ...     count = context.query("SELECT count(*) AS count FROM {rows}")[0]["count"]
+    ...     return Finding(count > 0, detail=f"{count} rows")
+    >>> not_empty(context)
+    Finding(passed=True, broken=0, detail='3 rows', rows=())
+    """
 
     @property
     def rows(self) -> DataFrame:
@@ -62,7 +74,13 @@ class CheckContext(Protocol):
 
 @dataclass(frozen=True)
 class SparkCheckContext:
-    """A CheckContext over DataFrames."""
+    """A CheckContext over DataFrames.
+
+    >>> leads = lake.spark.table("crm.leads")
+    >>> context = SparkCheckContext(leads, lake.spark.table, before={"rows": 10}, total=3, now=datetime.now(UTC))
+    >>> unique("id").evaluate(context).passed
+    True
+    """
 
     rows: DataFrame
     tables: Callable[[str], DataFrame]
@@ -71,9 +89,11 @@ class SparkCheckContext:
     now: datetime
 
     def table(self, name: str) -> DataFrame:
+        """Any table of the lake."""
         return self.tables(name)
 
     def query(self, sql: str, **tables: str) -> list[dict[str, Any]]:
+        """Run a query in which `{rows}` and the keywords in braces stand for tables."""
         frames = {"rows": self.rows, **{alias: self.table(name) for alias, name in tables.items()}}
         views = {alias: f"lake_check_{uuid4().hex}" for alias in frames}
         for alias, frame in frames.items():
@@ -88,7 +108,11 @@ class SparkCheckContext:
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of a check."""
+    """The result of a check.
+
+    >>> Finding(False, broken=2, detail="2 leads without a name").passed
+    False
+    """
 
     passed: bool
     broken: int = 0
@@ -100,7 +124,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Check:
-    """A condition on a whole table, evaluated before the run is published."""
+    """A condition on a whole table, evaluated before the run is published.
+
+    >>> def not_empty(context: CheckContext) -> Finding:
+    ...     count = context.query("SELECT count(*) AS count FROM {rows}")[0]["count"]
+    ...     return Finding(count > 0, detail=f"{count} rows")
+    >>> Check("not_empty", not_empty, severity="warn", portable=True).evaluate(context).detail
+    '3 rows'
+    """
 
     name: str
     evaluate: Callable[[CheckContext], Finding]
@@ -115,7 +146,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of one rule or check in one run."""
+    """The result of one rule or check in one run.
+
+    >>> Outcome("crm.leads", "unique_id", "block", passed=False, broken=1).blocks
+    True
+    """
 
     table: str
     name: str
@@ -128,4 +163,5 @@ class Outcome:
 
     @property
     def blocks(self) -> bool:
+        """Whether it keeps the run from being published."""
         return not self.passed and self.severity == "block"

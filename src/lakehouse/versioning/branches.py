@@ -53,7 +53,20 @@ class BranchRuns(Protocol):
 
 @dataclass(frozen=True)
 class Branches:
-    """The branches and tags of a lake. A run's branch is merged and dropped together with its record."""
+    """The branches and tags of a lake. A run's branch is merged and dropped together with its record.
+
+    >>> branches = lake.refs.branches
+    >>> branches.create("trial")
+    'trial'
+    >>> with lake.branch("trial") as trial:
+    ...     report = trial.ingest_rows([{"id": 4, "name": "Di", "score": 20}], into="crm.leads", key=["id"])
+    >>> [(change.table, change.rows_added) for change in branches.diff("trial")]
+    [('crm.leads', 1)]
+    >>> branches.merge("trial", message="one more").done
+    True
+    >>> branches.create_tag("v1")
+    'v1'
+    """
 
     catalog: Catalog
     publisher: Publisher

@@ -37,7 +37,17 @@ class LogLine:
 
 @dataclass(frozen=True)
 class Log:
-    """The history of a branch."""
+    """The history of a branch.
+
+    >>> report = lake.ingest_rows([{"id": 4, "name": "Di", "score": 20}], into="crm.leads", key=["id"])
+    >>> line = lake.refs.log.lines(limit=1)[0]
+    >>> line.what, line.tables
+    ('ingest', ('crm.leads',))
+    >>> lake.refs.log.revert(line.commit).done
+    True
+    >>> lake.sql("select count(*) from crm.leads").rows()
+    [(3,)]
+    """
 
     catalog: Catalog
     iceberg: TableFormat
