@@ -14,13 +14,14 @@ ROOT = Path(__file__).parents[1]
 
 def test_every_setting_is_documented_with_its_default() -> None:
     documented = (ROOT / "docs" / "configuration.md").read_text()
-    for name, part, kind in all_settings():
+    for setting in all_settings():
+        name, part = setting.name, setting.field
         row = re.search(rf"^\| `{re.escape(name)}` \|.*$", documented, re.MULTILINE)
         assert row, f"{name} is not in docs/configuration.md"
         assert row[0].endswith(f"| {part.metadata['help']} |"), (
             f"{name}: docs/configuration.md describes it differently"
         )
-        if getattr(kind, "__origin__", None) is None:
+        if getattr(setting.type, "__origin__", None) is None:
             assert f"`LAKE_{name.upper().replace('.', '__')}`" in row[0]
             default = f"{part.default:g}" if isinstance(part.default, float) else str(part.default)
             default = default.lower() if isinstance(part.default, bool) else default

@@ -26,18 +26,19 @@ _SYNTAX = {"and", "or", "not", "in", "like", "ilike", "rlike", "between", "case"
 def lists() -> str:
     """The functions of each family with the types of their arguments, and the functions of Spark without a rule."""
     parts = []
-    for family in functions.FAMILIES:
+    known = {"range", *GENERATORS}
+    for family in map(functions.family, functions.FAMILIES):
         rules: dict[str, list[Rule]] = {}
         for rule in family.RULES:
             rules.setdefault(rule.function.removesuffix(" ignore nulls"), []).append(rule)
         for name in family.SPECIAL:
             rules.setdefault(_plain(name), [])
         rows = [f"| `{name}` | {_types(rules[name])} |" for name in sorted(rules) if name]
+        known |= rules.keys()
         parts += [f"### {str(family.__doc__).splitlines()[0].rstrip('.')}", "", "| function | types of the arguments |"]
         parts += ["|---|---|", *rows, ""]
     generators = ", ".join(f"`{name}`" for name in sorted(GENERATORS))
     parts += ["### Rows from one value", "", f"{generators} and `range`, in SELECT, FROM and LATERAL VIEW.", ""]
-    known = {_plain(name) for name in (*functions.RULES, *functions.SPECIAL, *GENERATORS)} | {"range"}
     missing = [name for name in load().functions if name.isidentifier() and name not in known | _SYNTAX]
     parts += ["### Functions that start Spark", "", ", ".join(f"`{name}`" for name in missing), ""]
     return "\n".join(parts)

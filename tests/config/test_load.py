@@ -228,8 +228,9 @@ def test_every_setting_states_its_effect_and_what_an_empty_default_means() -> No
 
 
 def test_every_setting_can_be_set_by_a_variable_except_tables(folder: Path) -> None:
-    for name, part, kind in all_settings():
-        if getattr(kind, "__origin__", None) is not None:
+    for setting in all_settings():
+        name, part = setting.name, setting.field
+        if getattr(setting.type, "__origin__", None) is not None:
             continue
         variable = "LAKE_" + name.upper().replace(".", "__")
         settings = load(folder, {variable: str(part.default)})

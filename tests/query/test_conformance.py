@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import cast
 
 import pytest
 from tests.support.conformance.answers import load
@@ -17,7 +16,7 @@ from tests.support.repetitions import repetitions
 from lakehouse.config.load import load_settings
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
-from lakehouse.query.translate.functions import RULES
+from lakehouse.query.translate import expressions, functions
 from lakehouse.query.translate.rules import Rule, rule
 
 #: How many of Spark's examples DuckDB answers itself, at least.
@@ -79,7 +78,16 @@ def test_the_record_has_the_groups_of_the_statements() -> None:
     ],
 )
 def test_a_wrong_rule_is_found(edge: Lake, monkeypatch: pytest.MonkeyPatch, function: str, wrong: Rule) -> None:
-    monkeypatch.setitem(cast("dict[str, Sequence[Rule]]", RULES), function, [wrong])
+    of_function = functions.rules_of
+    monkeypatch.setattr(expressions, "rules_of", lambda name: [wrong] if name == function else of_function(name))
     statements = [recorded for recorded in load().statements if f" {function}(" in recorded.sql.lower()]
     assert statements
     assert compare_all(edge, statements).differences
+
+
+def test_the_rules_of_a_function_are_in_one_family() -> None:
+    families: dict[str, set[str]] = {}
+    for name in functions.FAMILIES:
+        for own in functions.family(name).RULES:
+            families.setdefault(own.function, set()).add(name)
+    assert {function: names for function, names in families.items() if len(names) > 1} == {}

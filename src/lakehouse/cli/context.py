@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotSupportedError
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ def lake_toml() -> str:
         "",
     ]
     section = ""
-    for name, part, kind in all_settings():
+    for setting in all_settings():
+        name, part, kind = setting.name, setting.field, setting.type
         head, _, tail = name.rpartition(".")
         if name == "pipelines":  # the module of the sample pipeline
             lines += [f"# {part.metadata['help']}", f'{name} = ["shop"]']
@@ -47,9 +48,10 @@ def lake_toml() -> str:
 def env_example() -> str:
     """Return a .env.example with the same settings as environment variables."""
     lines = ["# Copy this file to .env, add .env to .gitignore, and set the values that you need."]
-    for name, part, kind in all_settings():
+    for setting in all_settings():
+        kind = setting.type
         if kind == tuple[str, ...] or getattr(kind, "__origin__", None) is None:
-            lines.append(f"# {variable(name)}={_default(part)}")
+            lines.append(f"# {variable(setting.name)}={_default(setting.field)}")
     return "\n".join(lines) + "\n"
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, fields, is_dataclass
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadSettingError
@@ -91,16 +91,31 @@ def _keep_protected(given: Flat, of_lake: Flat) -> None:
         given[name] = ([*others, *(branch for branch in protected if branch not in others)], origin)
 
 
-def all_settings(kind: Any = Settings, prefix: str = "") -> Iterator[tuple[str, Field[Any], Any]]:
-    """Every setting as (dotted name, field, type), nested ones included."""
-    types = get_type_hints(kind)
-    for part in fields(kind):
+class KnownSetting(NamedTuple):
+    name: str
+    """With dots."""
+    field: Field[Any]
+    section: type
+    """The class of settings that has the field."""
+
+    @property
+    def type(self) -> Any:
+        # Evaluated only for settings that have a value: to evaluate all takes longer than all other work on settings.
+        return _types(self.section)[self.field.name]
+
+
+_types = cache(get_type_hints)
+
+
+def all_settings(section: Any = Settings, prefix: str = "") -> Iterator[KnownSetting]:
+    """Every setting, nested ones included."""
+    for part in fields(section):
         if part.metadata.get("internal") or part.name in _OPEN_SECTIONS:
             continue
-        if is_dataclass(types[part.name]):
-            yield from all_settings(types[part.name], f"{prefix}{part.name}.")
+        if is_dataclass(part.default_factory):
+            yield from all_settings(part.default_factory, f"{prefix}{part.name}.")
         else:
-            yield prefix + part.name, part, types[part.name]
+            yield KnownSetting(prefix + part.name, part, section)
 
 
 def plugin_settings(settings: Settings) -> dict[str, str]:
@@ -152,7 +167,7 @@ def _from_toml(file: Path) -> Flat:
 
 
 def _flatten(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    tables = {name for name, _, kind in all_settings() if _is_table(kind)}
+    tables = {setting.name for setting in all_settings() if _is_table(setting.type)}
     for key, value in content.items():
         name = prefix + key
         if isinstance(value, dict) and name not in tables:
@@ -206,31 +221,31 @@ def _read_secret(variable: str, file: str) -> str:
 
 def settings_from(given: Flat, base: Path, cwd: Path) -> Settings:
     """Settings from dotted names. A relative folder is relative to `base`; one from a flag or variable, to `cwd`."""
-    known = {name: (part, kind) for name, part, kind in all_settings()}
+    known = {setting.name: setting for setting in all_settings()}
     values: dict[str, Any] = {}
     origins = {name: origin for name, (_, origin) in given.items()}
     sections: dict[str, dict[str, dict[str, str]]] = {section: {} for section in _OPEN_SECTIONS}
     for name, (value, origin) in given.items():
         table, _, key = name.rpartition(".")
         if name.count(".") == 2 and name.partition(".")[0] in _OPEN_SECTIONS:
-            section, plugin, setting = name.split(".")
+            section, plugin, own = name.split(".")
             folder = cwd if origin.startswith(("flag", "environment")) else base
-            sections[section].setdefault(plugin, {})[setting] = _plugin_value(setting, value, folder)
-        elif name not in known and table in known and known[table][1] == Mapping[str, str]:
+            sections[section].setdefault(plugin, {})[own] = _plugin_value(own, value, folder)
+        elif name not in known and table in known and known[table].type == Mapping[str, str]:
             values[table] = {**values.get(table, {}), key: as_property(value)}
         else:
-            part, kind = _known_setting(name, origin, known)
-            values[name] = parse_value(name, value, kind, origin, part.metadata)
-            check_choice(name, values[name], part.metadata)
+            setting = _known_setting(name, origin, known)
+            values[name] = parse_value(name, value, setting.type, origin, setting.field.metadata)
+            check_choice(name, values[name], setting.field.metadata)
     for name in ("home", "cache", "dbt"):
-        folder = Path(values.get(name, known[name][0].default)).expanduser()
+        folder = Path(values.get(name, known[name].field.default)).expanduser()
         typed = origins.get(name, "").startswith(("flag", "environment"))
         values[name] = ((cwd if typed else base) / folder).absolute()
     built: Settings = _nest(Settings, values, "", origins=origins, **sections)
     return built
 
 
-def _known_setting(name: str, origin: str, known: Mapping[str, tuple[Field[Any], Any]]) -> tuple[Field[Any], Any]:
+def _known_setting(name: str, origin: str, known: Mapping[str, KnownSetting]) -> KnownSetting:
     if name not in known:
         near = nearest(name, known)
         hint = f"Did you mean {near[0]}? " if near else ""
@@ -238,15 +253,14 @@ def _known_setting(name: str, origin: str, known: Mapping[str, tuple[Field[Any],
     return known[name]
 
 
-def _nest(kind: Any, values: Mapping[str, Any], prefix: str, **extra: Any) -> Any:
-    types = get_type_hints(kind)
+def _nest(section: Any, values: Mapping[str, Any], prefix: str, **extra: Any) -> Any:
     arguments: dict[str, Any] = dict(extra)
-    for part in fields(kind):
-        if is_dataclass(types[part.name]):
-            arguments[part.name] = _nest(types[part.name], values, f"{prefix}{part.name}.")
+    for part in fields(section):
+        if is_dataclass(part.default_factory):
+            arguments[part.name] = _nest(part.default_factory, values, f"{prefix}{part.name}.")
         elif prefix + part.name in values:
             arguments[part.name] = values[prefix + part.name]
-    return kind(**arguments)
+    return section(**arguments)
 
 
 def _plugin_value(setting: str, value: Any, folder: Path) -> str:

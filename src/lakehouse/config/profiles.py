@@ -7,10 +7,11 @@ stack. So a profile works by its name after `lake up`, and one setting replaces 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from lakehouse.config.settings import Settings
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.registry import require
 
 #: The group of entry points that name profiles.

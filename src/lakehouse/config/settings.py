@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from lakehouse.config.stack import StackSettings
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.setting import setting
 from lakehouse.engines.spark.settings import SparkSettings
 from lakehouse.engines.trino.settings import TrinoSettings

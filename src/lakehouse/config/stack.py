@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.setting import setting
 
 STORAGES = ("auto", "minio", "s3proxy")

@@ -7,11 +7,12 @@ Spark, PyIceberg, DuckDB and Trino. What only some catalogs can do is stated in 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
 from lakehouse.core.clients import MavenArtifact
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName

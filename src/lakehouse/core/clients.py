@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.names import CATALOG
 from lakehouse.core.quoting import text
 

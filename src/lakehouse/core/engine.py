@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
 from lakehouse.core.catalog import Catalog
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import QueryRejectedError
 from lakehouse.core.files import Files
 from lakehouse.core.format import TableDirectory

@@ -7,12 +7,13 @@ What only Spark needs is in `SparkTables`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
 from lakehouse.core.catalog import Catalog
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName

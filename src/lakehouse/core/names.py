@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadNameError
 
 #: The catalog's name in SQL and the key of `main` in a SQL catalog's tables.

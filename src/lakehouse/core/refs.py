@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.names import TableName
 
 BranchKind = Literal["run", "ingest", "maintain"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import UnknownChoiceError
 from lakehouse.core.names import TableName
 

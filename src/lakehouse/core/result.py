@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.tables import Column
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import Change, Commit, LogEntry, ReachableFile, Ref
 

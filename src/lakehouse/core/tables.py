@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.names import TableName
 
 #: The operation of a snapshot that rewrote files and changed no row.

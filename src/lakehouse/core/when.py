@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import WhenError
 
 #: A month is 30 days and a year 365, as in `git log --since`.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.setting import setting
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.engine import Engine
 from lakehouse.core.format import spark_tables
 from lakehouse.core.names import MAIN, TableName

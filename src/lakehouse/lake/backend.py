@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lakehouse.config.profiles import DEFAULT_CATALOG, resolve_profile
 from lakehouse.config.settings import Settings
 from lakehouse.core.catalog import Catalog, CatalogContext
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.files import LOCAL, Files, file_uri
 from lakehouse.core.format import FormatContext, TableFormat
 from lakehouse.core.refs import acting_author

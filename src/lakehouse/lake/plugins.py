@@ -6,10 +6,11 @@ What only the built-in ones need (the settings of all, the Spark session, DuckDB
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lakehouse.config.settings import Settings
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.engine import Engine, EngineContext
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.files import SourceContext

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import TableError
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.names import TableName, nearest
 from lakehouse.core.setting import setting

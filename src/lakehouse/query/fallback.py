@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.engine import Engine, Query
 from lakehouse.core.errors import NeedsSparkError
 from lakehouse.core.result import Result, Row, Rows

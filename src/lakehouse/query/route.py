@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.engine import Engine, Query
 from lakehouse.core.errors import NotSupportedError, UnknownChoiceError
 from lakehouse.core.names import MAIN, TableName

@@ -6,11 +6,11 @@ import errno
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import (
     AccessDeniedError,
     BadSettingError,

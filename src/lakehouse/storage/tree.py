@@ -6,10 +6,10 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import StorageError
 from lakehouse.core.files import file_uri, local_path
 from lakehouse.storage.s3 import S3, S3Settings, is_remote

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.files import LocalFiles, local_path
 from lakehouse.storage.s3 import S3, S3Settings, is_remote
 from lakehouse.storage.tree import open_tree

@@ -7,13 +7,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import finalize
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.engine import EngineCapabilities, Query
 from lakehouse.core.errors import EngineError, LakeError, NeedsSparkError, QueryRejectedError, StatementCanceledError
 from lakehouse.core.names import TableName

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import StatementLostError
 from lakehouse.core.requests import QueryRequest, WriteTarget
 from lakehouse.core.result import Explain, ListedRows, Result

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.setting import setting
 
 #: Not a Spark master: one local Spark per lake, in a background process that stays warm.

@@ -6,12 +6,13 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from lakehouse.core.arrow_types import arrow_schema, record_batch
 from lakehouse.core.cancel import stop_with_scope, stopped_by
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import EngineError, EngineUnreachableError, NotInstalledError, QueryRejectedError
 from lakehouse.core.masking import mask
 from lakehouse.core.names import CATALOG

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.setting import setting
 

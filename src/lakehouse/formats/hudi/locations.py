@@ -6,11 +6,12 @@ import re
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
 from lakehouse.core.catalog import FormatEntries
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotSupportedError, TableExistsError
 from lakehouse.core.files import LOCAL, Files, file_uri, local_path
 from lakehouse.core.names import TableName

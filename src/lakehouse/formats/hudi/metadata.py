@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NoSuchTableError
 from lakehouse.core.names import TableName
 from lakehouse.core.tables import Column

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotInstalledError, NotSupportedError, TableError
 from lakehouse.core.tables import REPLACE, Column, Snapshot
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import TableError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.metadata_file import load_metadata

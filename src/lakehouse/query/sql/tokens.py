@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import QueryRejectedError
 
 #: Longer statements would take seconds to parse.

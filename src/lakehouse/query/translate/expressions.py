@@ -9,7 +9,7 @@ from typing import Any
 from lakehouse.query.sql import ast
 from lakehouse.query.translate import operators
 from lakehouse.query.translate.casts import cast_sql
-from lakehouse.query.translate.functions import RULES, SPECIAL
+from lakehouse.query.translate.functions import rules_of, special_of
 from lakehouse.query.translate.intervals import interval_value
 from lakehouse.query.translate.literals import literal_value
 from lakehouse.query.translate.operators import shown
@@ -52,7 +52,7 @@ class Expressions:
             function = node.parts[0].lower()
             if len(node.parts) > 1 or function not in _WITHOUT_PARENTHESES:
                 raise
-            if function not in RULES:
+            if not rules_of(function):
                 raise NotTranslatedError(function) from None
             return self.call_rules(function, [])
 
@@ -210,11 +210,11 @@ class Expressions:
 
     def _call(self, node: ast.Call) -> Value:
         name = node.name + (" ignore nulls" if node.ignore_nulls else "")
-        special = SPECIAL.get(name)
+        special = special_of(name)
         if special is not None:
             return special(self, node)
-        rules = RULES.get(name)
-        if rules is None:
+        rules = rules_of(name)
+        if not rules:
             raise NotTranslatedError(f"the function {name}")
         if node.within:
             raise NotTranslatedError(f"{name} WITHIN GROUP")
@@ -222,9 +222,10 @@ class Expressions:
 
     def call_rules(self, function: str, values: Sequence[Value]) -> Value:
         """Call a scalar function by its rules."""
-        if function not in RULES:
+        rules = rules_of(function)
+        if not rules:
             raise NotTranslatedError(f"the function {function}")
-        rule, arguments = apply(RULES[function], values)
+        rule, arguments = apply(rules, values)
         name = shown_call(rule, values)
         return Value(fill(rule, arguments), result_type(rule, arguments), name, is_stored_otherwise=rule.stored)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.quoting import text as quoted_text
 from lakehouse.query.translate.rules import coerce
 from lakehouse.query.translate.types import INT, VOID, NotTranslatedError, Type

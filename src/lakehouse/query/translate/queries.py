@@ -7,11 +7,12 @@ Spark's rules, and never by DuckDB.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from itertools import count
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.quoting import name as quoted
 from lakehouse.core.tables import Column as TableColumn
 from lakehouse.query.sql import ast

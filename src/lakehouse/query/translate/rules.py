@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.query.translate.casts import cast_sql
 from lakehouse.query.translate.literals import folded
 from lakehouse.query.translate.types import STRING, VOID, NotTranslatedError, Type, common_type, parse_type

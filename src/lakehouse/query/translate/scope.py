@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.quoting import text as quoted_text
 from lakehouse.query.sql import ast
 from lakehouse.query.translate.types import NotTranslatedError, Type

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.quoting import name as quoted
 from lakehouse.core.tables import split_arguments
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.quoting import text as quoted_text
 from lakehouse.engines.duckdb.errors import NEEDS_SPARK
 from lakehouse.query.translate.types import NotTranslatedError, Type

@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from types import ModuleType
 
-from lakehouse.query.translate.functions import (
-    aggregates,
-    basics,
-    collections,
-    dates,
-    json,
-    lambdas,
-    numbers,
-    regex,
-    strings,
-)
 from lakehouse.query.translate.generators import GENERATORS
 from lakehouse.query.translate.rules import Rule
 from lakehouse.query.translate.scope import Special
 
-FAMILIES = (basics, numbers, strings, regex, json, dates, collections, lambdas, aggregates)
+#: Modules of this package, each with RULES and SPECIAL. Functions are looked up in this order, and a module is loaded
+#: when those before it do not have the function, so a cold `lake sql` with plain aggregates loads two of them.
+FAMILIES = ("basics", "aggregates", "numbers", "strings", "dates", "regex", "json", "collections", "lambdas")
 
 
-def _by_name(rules: Sequence[Rule]) -> dict[str, list[Rule]]:
+@cache
+def family(name: str) -> ModuleType:
+    return import_module(f"{__name__}.{name}")
+
+
+@cache
+def _rules(name: str) -> Mapping[str, Sequence[Rule]]:
     table: dict[str, list[Rule]] = {}
-    for rule in rules:
+    for rule in family(name).RULES:
         table.setdefault(rule.function, []).append(rule)
     return table
 
 
-#: By function, in the order in which they are tried.
-RULES: Mapping[str, Sequence[Rule]] = _by_name([rule for family in FAMILIES for rule in family.RULES])
-#: Functions whose translation needs more than the types of their arguments: lambdas, syntax, several aggregates.
-SPECIAL: Mapping[str, Special] = {name: special for family in FAMILIES for name, special in family.SPECIAL.items()}
+def rules_of(function: str) -> Sequence[Rule]:
+    """The rules of a function, in the order in which they are tried."""
+    return next((rules for name in FAMILIES if (rules := _rules(name).get(function))), ())
+
+
+def special_of(function: str) -> Special | None:
+    """The translation of a function that needs more than the types of its arguments: lambdas, syntax, several aggregates."""
+    return next((special for name in FAMILIES if (special := family(name).SPECIAL.get(function))), None)
 
 
 def is_known(function: str) -> bool:
     """Whether there is a rule for a function with some types."""
-    return function in RULES or function in SPECIAL or function in GENERATORS or function == "range"
+    return bool(function in GENERATORS or function == "range" or rules_of(function) or special_of(function))

@@ -281,7 +281,6 @@ RULES = [
     rule("get", "array integer", element_type, "CASE WHEN {1} >= 0 THEN ({0})[{1} + 1] END"),
     rule("slice", "array int int", "0", _slice),
     rule("flatten", "array", _flat_type, "CASE WHEN len({0}) = list_count({0}) THEN flatten({0}) END"),
-    rule("reverse", "array", "0", "list_reverse({0})"),
     rule("sequence", "date! date!", "array<date>", _DAYS),
     rule("sequence", "T T", _sequence_type, _sequence),
     rule("sequence", "T T T", _sequence_type, _sequence),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.query.sql import ast
 from lakehouse.query.translate.functions.collections import array_of, call_name, element_sql, map_type, zipped
 from lakehouse.query.translate.operators import boolean

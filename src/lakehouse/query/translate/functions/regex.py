@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.query.translate.rules import rule, written
 from lakehouse.query.translate.scope import Special
 from lakehouse.query.translate.types import NotTranslatedError

@@ -337,6 +337,7 @@ RULES = [
     rule("replace", "string string string", "string", "CASE WHEN {1} = '' AND {2} IS NOT NULL THEN {0} ELSE replace({0}, {1}, {2}) END"),
     rule("replace", "string string", "string", "CASE WHEN {1} = '' THEN {0} ELSE replace({0}, {1}, '') END", shown="replace({0}, {1}, )"),
     rule("translate", "string string string", "string", _translated),
+    rule("reverse", "array", "0", "list_reverse({0})"),
     rule("reverse", "string!", "string", "array_to_string(list_reverse(string_split({0}, '')), '')"),
     rule("instr", "string string", "int", "instr({0}, {1})", stored=True),
     rule("locate", "string string", "int", _locate("1"), stored=True, shown="locate({0}, {1}, 1)"),
