@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from lakehouse.core import __version__ as __version__
 
 __all__ = ["LakeError", "Settings", "connect", "open_lake"]
 
+# Not typing's own: its import takes most of the time until `lake` can answer Ctrl-C.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from lakehouse.client import connect
     from lakehouse.config.settings import Settings
     from lakehouse.core.errors import LakeError

@@ -17,6 +17,7 @@ import pytest
 import requests
 import sqlglot
 from tests.support.servers.service import Client, Served, serve_app, wait_for
+from tests.support.threads import at_once
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NoSuchTableError
@@ -63,6 +64,14 @@ def test_sql_writes_run_on_spark_and_are_read_at_once(on_spark: Served, namespac
     assert len(client.rows(f"select * from {namespace}.t")) == 2
     log = [(line["what"], line["author"]) for line in client.get(f"/log?table={namespace}.t").json()["commits"]]
     assert log == [("rollback", "ann"), ("sql", "ann"), ("sql", "ann"), ("sql", "ann")]
+
+
+def test_statements_that_lose_a_race_are_run_again(on_spark: Served, namespace: str) -> None:
+    client = on_spark.admin
+    client.post("/query", {"sql": f"create table {namespace}.t as select 1 as id, 0 as n"})
+    answers = at_once(lambda number: client.post("/query", {"sql": f"update {namespace}.t set n = n + 1"}), 3)
+    assert [getattr(answer, "status_code", answer) for answer in answers] == [200, 200, 200]
+    assert client.rows(f"select n from {namespace}.t") == [{"n": 3}]
 
 
 def test_an_upload_creates_tables_of_both_formats(on_spark: Served, namespace: str) -> None:

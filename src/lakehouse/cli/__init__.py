@@ -1,19 +1,39 @@
-"""The `lake` command line. `lake --help` imports only this module and the list of commands."""
+"""The `lake` command line. `lake --help` imports only this module and the list of commands.
+
+Nothing is imported before `main` runs, which is where Ctrl-C is answered: imports take most of a short command's time.
+"""
 
 from __future__ import annotations
 
 import sys
 
-from lakehouse.cli.commands import help_text
-
 
 def main() -> None:
-    """Run `lake` with the arguments of this process."""
-    arguments = sys.argv[1:]
+    """Run `lake` with the arguments of this process, and exit."""
+    try:
+        code = _run(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.stderr.write("\nStopped.\n")
+        code = 130
+    _end_on_interrupt(code)
+    sys.exit(code)
+
+
+def _end_on_interrupt(code: int) -> None:
+    """From now on Ctrl-C only ends the process sooner: Python would report it as an error while it waits for threads."""
+    import os
+    import signal
+    import threading
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, lambda number, frame: os._exit(code))
+
+
+def _run(arguments: list[str]) -> int:
     text = None if _is_completing() else _help_or_version(arguments)
     if text is not None:
         _write(text)
-        return
+        return 0
     is_local = not {"--help", "spark", "--url"} & set(arguments) and not _uses_service()
     if arguments[:1] in (["sql"], ["shell"]) and is_local:
         # Importing DuckDB takes longest in a cold query, so it starts before the command line is parsed.
@@ -22,11 +42,13 @@ def main() -> None:
         preload()
     from lakehouse.cli.app import run
 
-    sys.exit(run(arguments))
+    return run(arguments)
 
 
 def _help_or_version(arguments: list[str]) -> str | None:
     if arguments in ([], ["--help"], ["-h"]):
+        from lakehouse.cli.commands import help_text
+
         return help_text()
     if arguments == ["--version"]:
         from lakehouse import __version__

@@ -168,7 +168,7 @@ def _epilog(example: str) -> str:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command and return its exit code: 0 done, 1 failed, 2 usage error, 130 interrupted."""
+    """Run one command and return its exit code: 0 done, 1 failed, 2 usage error. Ctrl-C is a KeyboardInterrupt."""
     context = Context()
     if _wants_json(arguments):
         context.output = "json"  # so that an error in an argument before `-o json` is printed as JSON, too
@@ -181,8 +181,8 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
     except click.exceptions.Exit as exc:
         return exc.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        return _interrupted()
+    except click.Abort as exc:  # Ctrl-C at a question
+        raise KeyboardInterrupt from exc
     except click.ClickException as exc:
         return _report_usage_error(exc, context)
     except LakeError as exc:
@@ -204,11 +204,6 @@ def _report_broken_output(exc: OSError, context: Context) -> int:
         return 0  # `lake sql … | head` has read all it needs
     error = LakeError(f"The output cannot be written: {exc.strerror or exc}.", "Is the disk full?")
     return _report_error(error, context)
-
-
-def _interrupted() -> int:
-    sys.stderr.write("\nStopped.\n")
-    return 130
 
 
 def _report_usage_error(exc: click.ClickException, context: Context) -> int:

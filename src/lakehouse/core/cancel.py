@@ -72,6 +72,13 @@ def stopped_by(stop: Callable[[], None]) -> Iterator[None]:
         end()
 
 
+def pause(seconds: float) -> bool:
+    """Wait; returns at once, with False, if the scope is canceled."""
+    canceled = threading.Event()
+    with stopped_by(canceled.set):
+        return not canceled.wait(seconds)
+
+
 class InterruptGuard:
     """SIGINT in a process that does one piece of work: it ends the work, unless the result is already being committed.
 

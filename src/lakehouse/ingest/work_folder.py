@@ -9,14 +9,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lakehouse.core.names import TableName
-from lakehouse.process.files import locked, statement_lock
+from lakehouse.process.files import locked, statement_lock, table_lock
 
 
 @contextmanager
 def exclusive(folder: Path, table: TableName) -> Iterator[None]:
     """Let one ingest at a time write to a table; the operating system releases the lock if the process dies."""
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / f"{table}.lock"):
+    with locked(table_lock(folder, table)):
         # A killed ingest may have left a Spark statement running: wait until its result is visible.
         with locked(statement_lock(folder, table)):
             pass

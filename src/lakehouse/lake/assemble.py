@@ -30,6 +30,7 @@ from lakehouse.lake.spark import (
     spark_key,
     start_spark,
 )
+from lakehouse.query.conflicts import ConflictRetries
 from lakehouse.query.route import AUTO, EngineRunner, QueryRouter
 from lakehouse.query.sql.render import for_spark, map_error_position
 from lakehouse.query.statement_log import logged
@@ -111,6 +112,7 @@ class Assembly:
             self._open_engine("duckdb"),
             self._open_engine,
             _bytes("query.largest_scan", self.settings.query.largest_scan),
+            ConflictRetries(self.home.run / "ingest"),
         )
 
     def components(self) -> Components:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,11 @@ def write_private(path: Path, text: str) -> None:
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
         out.write(text)
     new.replace(path)
+
+
+def table_lock(folder: Path, table: TableName) -> Path:
+    """The lock file that an ingest into the table holds from its start to its end, and a statement that lost a race to others."""
+    return folder / f"{table}.lock"
 
 
 def statement_lock(folder: Path, table: TableName) -> Path:
@@ -44,3 +50,20 @@ def try_locked(file: Path) -> Iterator[bool]:
             yield False
         else:
             yield True
+
+
+@contextmanager
+def locked_within(file: Path, seconds: float) -> Iterator[bool]:
+    """Hold the lock while the block runs, if it is free within some seconds; yields whether it is held."""
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with locked(file):  # waits in line with others who do; asking for a free lock again and again rarely meets one
+            held.set()
+            done.wait()
+
+    threading.Thread(target=hold, daemon=True).start()
+    try:
+        yield held.wait(seconds)
+    finally:
+        done.set()

@@ -13,6 +13,7 @@ from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.statement import Statement, TableUse, Translation
 from lakehouse.core.tables import Scan
+from lakehouse.query.conflicts import CHANGES_OF_ROWS, ConflictRetries
 from lakehouse.query.fallback import with_fallback
 from lakehouse.query.hudi_calls import maintenance_call
 from lakehouse.query.sql.parser import parse
@@ -23,19 +24,26 @@ from lakehouse.tables.directory import Tables
 AUTO = "auto"
 _REQUESTED = "requested"
 _DUCKDB, _SPARK = "duckdb", "spark"
-#: sqlglot's classes of statements that change rows of tables that exist.
-_CHANGES_OF_ROWS = {"Insert", "Update", "Delete", "Merge", "TruncateTable"}
 
 
 class QueryRouter:
     """Routes statements to engines."""
 
-    def __init__(self, tables: Tables, duckdb: Engine, open_engine: Callable[[str], Engine], largest_scan: int) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        duckdb: Engine,
+        open_engine: Callable[[str], Engine],
+        largest_scan: int,
+        retries: ConflictRetries,
+    ) -> None:
         """
         Args:
             open_engine: opens any other engine; UnknownChoiceError if none has the name.
             largest_scan: bytes of tables above which `auto` chooses Spark instead of DuckDB.
+            retries: repeats statements that lost a race.
         """
+        self._retries = retries
         self._tables, self._open, self._largest_scan, self._duckdb = tables, open_engine, largest_scan, duckdb
         self._engines: dict[str, Engine] = {}
 
@@ -115,7 +123,8 @@ class QueryRouter:
                 raise _not_shown(engine.name, str(exc)) from exc
             return engine.run(Query(request, reason, checked.statement, translation=translation))
         scans = resolve_scans(checked.statement, tables, request.as_of) if engine.capabilities.scans else {}
-        return engine.run(Query(request, reason, checked.statement, scans, views=checked.views))
+        query = Query(request, reason, checked.statement, scans, views=checked.views)
+        return self._retries.run(checked.statement, request, lambda: engine.run(query))
 
     def choose(self, checked: CheckedStatement, tables: Tables) -> tuple[str, str, Translation | None]:
         """The engine for a statement, the reason, and the translation if it is DuckDB."""
@@ -203,7 +212,7 @@ def _not_shown(engine: str, what: str) -> NotSupportedError:
 def _check_written_tables(checked: CheckedStatement, tables: Tables) -> None:
     """Raise NoSuchTableError, as a read does, if a change of rows names a table that there is not."""
     statement = checked.statement
-    if statement.kind != "write" or type(statement.tree).__name__ not in _CHANGES_OF_ROWS:
+    if statement.kind != "write" or type(statement.tree).__name__ not in CHANGES_OF_ROWS:
         return
     for name in {use.name for use in statement.uses} - set(checked.views):
         tables.format_of(name)

@@ -23,8 +23,14 @@ from lakehouse.core.quoting import text as _text
 from lakehouse.core.result import Explain, Result, Row
 from lakehouse.core.statement import Translation
 from lakehouse.core.tables import Column, Scan
-from lakehouse.engines.duckdb.connection import load_extension, open_in_background, preload, take_preloaded
-from lakehouse.engines.duckdb.errors import ONLY_SPARK_HINT, only_spark_answers, stopped, translate, with_position
+from lakehouse.engines.duckdb.connection import (
+    interruptible,
+    load_extension,
+    open_in_background,
+    preload,
+    take_preloaded,
+)
+from lakehouse.engines.duckdb.errors import ONLY_SPARK_HINT, only_spark_answers, translate, with_position
 from lakehouse.engines.duckdb.explain import explain_query
 from lakehouse.engines.duckdb.files import select_files, select_with_nulls
 from lakehouse.engines.duckdb.types import SPARK_TYPES, duckdb_type
@@ -147,13 +153,11 @@ class DuckDB:
             catalog = self._catalogs.use(cursor, tuple(views.items()))
             report = Explain("duckdb", reason)
             if explain:
-                report = explain_query(cursor, sql, views.values(), reason, parameters)
+                report = interruptible(cursor, lambda: explain_query(cursor, sql, views.values(), reason, parameters))
             prepared = _prepare(cursor, sql, parameters) if parameters else catalog.prepare(cursor, sql)
         except duckdb.Error as exc:
             # Whoever wrote the SQL gets the place of a mistake in it; translated SQL has no author.
             raise to_error(with_position(cursor, sql, exc) if to_error is translate else exc, sql) from exc
-        except RuntimeError as exc:
-            raise stopped(cursor, exc) from exc
         rows = DuckDBRows(prepared.sql, limit, cursor, catalog, parameters, to_error)
         return Result(prepared.columns, rows, report)
 
@@ -185,12 +189,10 @@ class DuckDB:
         try:
             # The catalog is referenced until the end: it holds the views that the statement reads.
             catalog = self._catalogs.use(cursor, tuple(views.items()))
-            rows: list[Row] = cursor.execute(sql).fetchall()
+            rows: list[Row] = interruptible(cursor, lambda: cursor.execute(sql).fetchall())
             del catalog
         except duckdb.Error as exc:
             raise translate(exc, sql) from exc
-        except RuntimeError as exc:
-            raise stopped(cursor, exc) from exc
         return rows
 
     def _connected(self) -> duckdb.DuckDBPyConnection:
@@ -258,12 +260,14 @@ class DuckDBRows:
         import duckdb
 
         limited = self.to_run if self.limit is None else f"FROM ({self.to_run}\n) LIMIT {self.limit}"
-        try:
+
+        def read() -> Any:
             return getattr(self.cursor.execute(limited, self.parameters and dict(self.parameters)), method)(*arguments)
+
+        try:
+            return interruptible(self.cursor, read)
         except duckdb.Error as exc:
             raise self.to_error(exc, self.to_run) from exc
-        except RuntimeError as exc:
-            raise stopped(self.cursor, exc) from exc
 
 
 def read_batches(reader: pyarrow.RecordBatchReader) -> Iterator[pyarrow.RecordBatch]:

@@ -65,14 +65,6 @@ def only_spark_answers(exc: Exception, sql: str) -> LakeError:
     return NeedsSparkError(f"DuckDB does not answer this as Spark does: {reason.rstrip('.')}.", ONLY_SPARK_HINT)
 
 
-def stopped(cursor: duckdb.DuckDBPyConnection, exc: RuntimeError) -> BaseException:
-    """A KeyboardInterrupt for what DuckDB raises on Ctrl-C; the statement itself would go on in DuckDB's threads."""
-    if "interrupted" not in str(exc):
-        return exc
-    cursor.interrupt()
-    return KeyboardInterrupt()
-
-
 def _parse(text: str, sql: str) -> tuple[str, int | None, int | None]:
     """DuckDB's message without its marked line, and the line and column that the mark points at."""
     position = _POSITION.search(text)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakehouse.core.errors import (
+    CommitConflictError,
     DiskFullError,
     EngineError,
     EngineUnreachableError,
@@ -18,6 +19,18 @@ from lakehouse.core.errors import (
 _POSITION = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
 _CLASS = re.compile(r"^\[(?P<name>[A-Z_.]+)\]\s*")
 _CAUSE = re.compile(r"(?:Caused by: |: )(?:[\w$]+\.)+(?P<name>\w+(?:Exception|Error)): (?P<why>.+)")
+#: What Iceberg and Hudi say if another writer was faster. None of it comes after a commit.
+_CONFLICT = re.compile(
+    r"Runtime file filtering is not possible: the table has been concurrently modified"
+    r"|Found (?:new )?conflicting (?:deleted |delete )?files"
+    r"|Found concurrently added DV"
+    r"|Cannot commit, (?:missing data files|found new (?:position )?delete)"
+    r"|Missing required files to delete"
+    r"|Cannot determine history between starting snapshot"
+    r"|org\.apache\.iceberg\.exceptions\.CommitFailedException"
+    r"|HoodieWriteConflictException"
+)
+_UNKNOWN_OUTCOME = "CommitStateUnknownException"
 
 
 @contextmanager
@@ -52,6 +65,15 @@ def _failed(text: str) -> LakeError:
         return DiskFullError("The disk is full; the statement was not committed.", "Free some space and run it again.")
     if "cancelled" in text and "job" in text.lower():
         return EngineError("The statement was cancelled; nothing was committed.")
+    if _UNKNOWN_OUTCOME in text:
+        return StatementLostError(
+            "The catalog did not confirm the commit, so it may or may not have been committed.",
+            "Check with `lake history`, then run it again.",
+        )
+    if _CONFLICT.search(text):
+        return CommitConflictError(
+            "Other writers changed the table while the statement ran.", "Nothing was written. Run it again."
+        )
     causes = _CAUSE.findall(text)
     if causes:
         name, why = causes[-1]

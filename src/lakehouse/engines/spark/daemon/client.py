@@ -75,6 +75,8 @@ class SparkDaemonClient:
                 return stream_statement(self._socket, body, query.statement.text)
         with self._status_reporter("Running on Spark") as show, self._progress_shown(tag, show):
             status, content_type, data = self._send("POST", "/query", body)
+        if status != 200 and content_type != "application/json":
+            raise self._lost()  # the daemon was told to end, and gave the statement up after some seconds
         if status != 200:
             raise error_from_dict(json.loads(data), query.statement.text)
         if content_type != ARROW:
@@ -204,10 +206,13 @@ class SparkDaemonClient:
         except Unreachable as exc:
             raise EngineUnreachableError("The warm Spark does not answer.", "lake doctor") from exc
         except ConnectionBroken as exc:
-            raise StatementLostError(
-                "The warm Spark died during the statement, so it may or may not have been committed.",
-                f"Check with `lake history`, then run it again: a new Spark starts automatically. Log: {self._log}",
-            ) from exc
+            raise self._lost() from exc
+
+    def _lost(self) -> StatementLostError:
+        return StatementLostError(
+            "The warm Spark ended during the statement, so it may or may not have been committed.",
+            f"Check with `lake history`, then run it again: a new Spark starts automatically. Log: {self._log}",
+        )
 
 
 def statement_body(query: Query, tag: str) -> dict[str, Any]:

@@ -22,12 +22,15 @@ def stream_statement(path: Path, body: dict[str, Any], sql: str) -> Result:
     """Run a statement on the daemon; returns when its first rows are there."""
     import pyarrow
 
-    from lakehouse.process.unix_http import stream
+    from lakehouse.process.unix_http import ConnectionBroken, stream
 
     response = stream(path, "/query", body, "application/vnd.apache.arrow.stream")
     if response.status != 200:
         with response:
-            raise error_from_dict(json.loads(response.read()), sql)
+            try:
+                raise error_from_dict(json.loads(response.read()), sql)
+            except json.JSONDecodeError as exc:  # the daemon was told to end, and gave the statement up
+                raise ConnectionBroken from exc
     reader = pyarrow.ipc.open_stream(response)
     metadata = reader.schema.metadata or {}
     if b"lake" in metadata:  # a statement that does not stream: a write, or one of Spark's own

@@ -1,0 +1,146 @@
+"""Ctrl-C at several moments of real commands: "Stopped.", exit code 130, no traceback, and a lake that is as before or complete."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.conftest import LAKE, cache_only
+from tests.support.repetitions import repetitions
+
+from lakehouse.config.load import load_settings
+from lakehouse.lake.assemble import assemble
+
+ROWS = 150_000
+#: Takes a minute, in tasks of many seconds.
+SLOW_JOIN = (
+    "select count(*) from shop.orders a join shop.orders b on a.id * 7 + b.id % 13 <> 3"
+    " join shop.orders c on b.id + c.id > 5"
+)
+
+
+@dataclass
+class Interrupted:
+    """How a command ended that got SIGINT."""
+
+    code: int
+    output: str
+    seconds: float
+    """From the signal to the end."""
+
+    @property
+    def is_clean(self) -> bool:
+        return self.code == 130 and self.output.endswith("\nStopped.\n") and "Traceback" not in self.output
+
+
+@dataclass
+class Project:
+    """A folder with a lake that has shop.orders, and files to ingest."""
+
+    folder: Path
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        environment = {**os.environ, "LAKE_HOME": str(self.folder / "lake")}
+        return subprocess.Popen(
+            [LAKE, *arguments],
+            env=environment,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def interrupt(self, after_s: float, *arguments: str) -> Interrupted | None:
+        """Send SIGINT after some seconds; None if the command was done before."""
+        process = self.start(*arguments)
+        time.sleep(after_s)
+        if process.poll() is not None:
+            output, _ = process.communicate()
+            assert process.returncode == 0, output
+            return None
+        process.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        output, _ = process.communicate(timeout=60)
+        if process.returncode == 0:  # the command was done, and only Python had not ended yet
+            return None
+        return Interrupted(process.returncode, output, time.monotonic() - sent)
+
+    def duration(self, *arguments: str) -> float:
+        begun = time.monotonic()
+        process = self.start(*arguments)
+        output, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, output
+        return time.monotonic() - begun
+
+    def count(self) -> int:
+        settings = load_settings({"home": self.folder / "lake"}, environ=cache_only())
+        with assemble(settings) as lake:
+            assert lake.verify().damage == []
+            assert lake.branches() == []
+            assert not list((lake.folder / "run" / "ingest").glob("work-*"))
+            return int(lake.sql("select count(*) from shop.orders", engine="duckdb").rows()[0][0])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a project, which tests copy."""
+    folder = tmp_path_factory.mktemp("interrupt")
+    for name, start in (("first.csv", 0), ("more.csv", ROWS)):
+        lines = (f"{number},item {number},{number % 977}.50" for number in range(start, start + ROWS))
+        (folder / name).write_text("id,item,price\n" + "\n".join(lines) + "\n")
+    with assemble(load_settings({"home": folder / "lake"}, environ=cache_only())) as lake:
+        rows = [{"id": number, "item": f"item {number}", "price": number / 2} for number in range(ROWS // 10)]
+        for part in range(4):
+            lake.ingest_rows([{**row, "id": row["id"] + part * ROWS} for row in rows], into="shop.orders")
+    return folder
+
+
+@pytest.fixture
+def project(made: Path, tmp_path: Path) -> Iterator[Project]:
+    shutil.copytree(made, tmp_path / "project")
+    yield Project(tmp_path / "project")
+
+
+@pytest.mark.faults
+def test_ctrl_c_while_lake_starts_is_no_traceback(project: Project) -> None:
+    # Before some 20 ms Python itself starts, and ends by the signal or reports it.
+    for moment in repetitions((0.06, 0.15, 0.3), tuple(number / 100 for number in range(5, 60, 2))):
+        ended = project.interrupt(moment, "tables")
+        assert ended is None or ended.is_clean, (moment, ended)
+
+
+def test_ctrl_c_stops_a_long_statement_on_duckdb_at_once(project: Project) -> None:
+    ended = project.interrupt(3.0, "sql", SLOW_JOIN, "--engine", "duckdb")
+    assert ended is not None and ended.is_clean, ended
+    assert ended.seconds < 1.5
+    assert project.count() == 4 * (ROWS // 10)
+
+
+COMMANDS = {
+    "ingest": ("ingest", "more.csv", "--into", "shop.orders"),
+    "maintain": ("maintain", "shop.orders"),
+    "backup": ("backup", "copy"),
+    "export": ("export", "shop.orders", "out.csv"),
+}
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("command", COMMANDS)
+def test_ctrl_c_leaves_the_lake_as_it_was_or_complete(project: Project, command: str, made: Path) -> None:
+    before, arguments = project.count(), COMMANDS[command]
+    complete = before + (ROWS if command == "ingest" else 0)
+    usual = Project(made).duration("tables")
+    moments = repetitions((1.2, 2.5), tuple(part / 4 for part in range(2, 24)))
+    ended = [project.interrupt(usual * moment, *arguments) for moment in moments]
+    assert all(end is None or end.is_clean for end in ended), ended
+    assert ended[0] is not None
+    assert project.count() in (before, complete)
+    project.duration(*arguments)
+    assert project.count() == complete
