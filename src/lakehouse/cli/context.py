@@ -12,6 +12,9 @@ from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotSupportedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     from lakehouse.client import RemoteLake
     from lakehouse.config.settings import Settings
     from lakehouse.lake import Lake
@@ -24,6 +27,8 @@ class Context:
     flags: dict[str, Any] = field(default_factory=dict)
     output: str = "table"
     branch: str = ""
+    status: Callable[[str], AbstractContextManager[Any]] | None = None
+    """Shows what a lake of this machine is busy with (default: a spinner)."""
     _lake: Lake | RemoteLake | None = None
 
     def all_settings(self) -> Settings:
@@ -44,7 +49,7 @@ class Context:
         """The lake of this machine, or the one behind the service that --url or LAKE_URL names."""
         if self._lake is None:
             settings = self.all_settings()
-            lake = _connect(settings) if settings.url else _open(settings)
+            lake = _connect(settings) if settings.url else _open(settings, self.status)
             self._lake = lake.branch(self.branch) if self.branch else lake
         return self._lake
 
@@ -59,11 +64,11 @@ class Context:
         return lake
 
 
-def _open(settings: Settings) -> Lake:
+def _open(settings: Settings, status: Callable[[str], AbstractContextManager[Any]] | None) -> Lake:
     from lakehouse.cli.show import show_download, show_status
     from lakehouse.lake.assemble import assemble
 
-    return assemble(settings, arrow=False, status=show_status, download=show_download)
+    return assemble(settings, arrow=False, status=status or show_status, download=show_download)
 
 
 def _connect(settings: Settings) -> RemoteLake:

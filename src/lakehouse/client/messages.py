@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
+from lakehouse.core.cancel import stop_with_scope
 from lakehouse.core.errors import ServiceUnreachableError
 from lakehouse.process.http_client import reason
 
@@ -64,6 +68,7 @@ class Response:
         self.status = raw.status
         self.headers = raw.headers
         self.closed = False
+        self._end = stop_with_scope(partial(hang_up, connection))
 
     def read(self, size: int = -1) -> bytes:
         """Read some of the body; ServiceUnreachableError if the connection ends early."""
@@ -81,6 +86,7 @@ class Response:
             raise
         if self._raw.isclosed():
             self.closed = True
+            self._end()
             if self._raw.will_close:
                 self._connection.close()
             else:
@@ -110,7 +116,15 @@ class Response:
         """End the connection, unless the body was read to its end: the service stops what it does for it."""
         if not self.closed:
             self.closed = True
+            self._end()
             self._connection.close()
+
+
+def hang_up(connection: http.client.HTTPConnection) -> None:
+    """End a connection from another thread, which may wait for an answer on it."""
+    with suppress(OSError):
+        if connection.sock is not None:
+            connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def as_json(body: Mapping[str, Any]) -> Content:

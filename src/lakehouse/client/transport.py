@@ -17,16 +17,19 @@ import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from lakehouse.client.messages import FAILURES, Request, Response
+from lakehouse.client.messages import FAILURES, Request, Response, hang_up
 from lakehouse.core import __version__
+from lakehouse.core.cancel import current_scope, stop_with_scope
 from lakehouse.core.errors import (
     BadSettingError,
     LakeError,
     ServiceError,
     ServiceUnreachableError,
+    StatementCanceledError,
     TooManyRequestsError,
     UnauthorizedError,
     error_from_dict,
@@ -125,13 +128,22 @@ class Transport:
 
     def _attempt(self, request: Request, headers: Mapping[str, str]) -> Response:
         connection, url = self._connection(), f"{self.address}{request.path}"
+        # The service ends what it does for a connection that is closed.
+        end = stop_with_scope(partial(hang_up, connection))
         try:
             with suppress(BrokenPipeError, ConnectionResetError):  # it may have answered before it read all of the body
                 self._write(connection, request, headers)
             raw = connection.getresponse()
+        except FAILURES as exc:
+            connection.close()
+            if (scope := current_scope()) and scope.is_canceled:
+                raise StatementCanceledError("The request was canceled.") from exc
+            raise
         except BaseException:
             connection.close()
             raise
+        finally:
+            end()
         response = Response(connection, raw, url, self._release)
         if 300 <= raw.status < 400:
             response.close()

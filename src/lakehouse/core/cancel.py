@@ -79,6 +79,11 @@ def pause(seconds: float) -> bool:
         return not canceled.wait(seconds)
 
 
+def current_scope() -> CancelScope | None:
+    """The scope in which this thread runs."""
+    return _current.get()
+
+
 class InterruptGuard:
     """SIGINT in a process that does one piece of work: it ends the work, unless the result is already being committed.
 

@@ -12,8 +12,10 @@ from tests.support.terminal import CTRL_C, CTRL_D, CTRL_R, LAKE, TAB, UP, Termin
 
 from lakehouse.cli.shell.display import Display
 
-#: 3^26 rows: no machine counts them while a test waits.
-ENDLESS = "select sum(t0.id) from shop.orders t0" + "".join(f" cross join shop.orders t{n}" for n in range(1, 26)) + ";"
+#: 9 thousand million pairs of rows: no machine joins them while a test waits.
+JOIN = "select max(concat(a.id, b.id)) as largest from range(3000000) a join range(3000000) b on a.id % 1000 = b.id % 1000;"
+#: Seconds in one call of a function, in which DuckDB does not look whether it shall stop.
+DEAF = "select levenshtein(repeat('a', 120000), repeat('b', 120000));"
 
 
 def test_sql_over_several_lines(terminal: Terminal) -> None:
@@ -138,25 +140,45 @@ def test_a_second_shell_of_200_columns_has_the_history_of_the_first(
     assert (folder / "history").stat().st_mode & 0o077 == 0
 
 
-def test_ctrl_c_stops_a_duckdb_statement_and_not_the_shell(terminal: Terminal) -> None:
-    terminal.run(ENDLESS, until="t25;")
-    terminal.read(1.0)
+def test_ctrl_c_stops_a_join_at_once_and_not_the_shell(terminal: Terminal) -> None:
+    terminal.run(JOIN, until="b.id % 1000;")
+    terminal.wait("1 s · Ctrl-C stops it")
+    terminal.wait("2 s · Ctrl-C stops it")
     started = time.monotonic()
     terminal.send(CTRL_C)
     terminal.wait("Stopped.", 5, len(terminal.text.rstrip()) - 400)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 1
     assert "1 row" in terminal.run("select 1 as still_here;"), "the next statement runs at once"
+    assert "Ctrl-C stops it" not in terminal.text, "the line of a running statement goes with it"
 
 
-def test_ctrl_c_ends_lake_sql_without_a_traceback(own_shop: Path) -> None:
+def test_a_second_ctrl_c_leaves_a_statement_that_does_not_stop(own_shop: Path, folder: Path) -> None:
+    with shell(own_shop, folder) as terminal:
+        terminal.run(DEAF, until="120000));")
+        terminal.wait("Ctrl-C stops it")
+        terminal.send(CTRL_C)
+        terminal.wait("stopping; Ctrl-C again goes on without it")
+        terminal.send(CTRL_C)
+        terminal.wait("The statement goes on until its engine ends it")
+        assert "1 row" in terminal.run("select 1 as still_here;")
+        terminal.send(CTRL_D)
+        deadline = time.monotonic() + 5
+        while terminal.is_alive() and time.monotonic() < deadline:
+            terminal.read(0.1)
+        assert not terminal.is_alive(), "leaving the shell does not wait for it"
+
+
+def test_ctrl_c_ends_lake_sql_at_once_and_without_a_traceback(own_shop: Path) -> None:
     environment = {**os.environ, "LAKE_HOME": str(own_shop)}
-    process = pexpect.spawn(LAKE, ["sql", ENDLESS], env=environment, encoding="utf-8", timeout=20)
+    process = pexpect.spawn(LAKE, ["sql", JOIN], env=environment, encoding="utf-8", timeout=20)
     with pytest.raises(pexpect.TIMEOUT):
-        process.expect("sum", timeout=3)
+        process.expect("largest", timeout=3)
+    started = time.monotonic()
     process.sendintr()
     process.expect("Stopped.")
     process.expect(pexpect.EOF)
     process.close()
+    assert time.monotonic() - started < 2
     assert process.exitstatus == 130
     assert "Traceback" not in str(process.before)
 

@@ -58,9 +58,11 @@ def shell(context: Context, script: str, keep_going: bool, engine: str) -> None:
 def open_session(context: Context, engine: str, interactive: bool) -> Session:
     """A session on the lake that the common options name, on the branch of --branch."""
     from lakehouse.cli.shell.display import Display
+    from lakehouse.cli.shell.running import report_status
     from lakehouse.cli.shell.session import Session
 
     branch, context.branch = context.branch, ""
+    context.status = report_status
     lake, label = open_target(context)
     session = Session(lake, label, Display(context.output, interactive), engine=engine, timing=interactive)
     if branch and branch != MAIN:

@@ -17,6 +17,7 @@ from lakehouse.cli.shell.completer import LakeCompleter
 from lakehouse.cli.shell.metadata import Metadata
 from lakehouse.cli.shell.parser import Command, Statement, danger, is_complete, parse_input
 from lakehouse.cli.shell.registry import execute
+from lakehouse.cli.shell.running import StatementDetached
 from lakehouse.cli.shell.session import Session
 from lakehouse.core.errors import LakeError
 
@@ -70,6 +71,8 @@ def _run_safely(session: Session, statement: Statement) -> bool:
             execute(session, statement)
     except LakeError as exc:
         report_error(exc, "table", exc)
+    except StatementDetached:
+        session.display.note("\nThe statement goes on until its engine ends it; its result is not shown.")
     except KeyboardInterrupt:
         session.display.note("\nStopped.")
     except Exception as exc:  # noqa: BLE001 - whatever a statement raises, the shell goes on

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from lakehouse.cli.shell.display import Display
 from lakehouse.cli.shell.parser import Sql, Statement, substitute
+from lakehouse.cli.shell.running import RunningStatement
 from lakehouse.core.names import MAIN
-from lakehouse.core.result import Result
+from lakehouse.core.result import Result, Row
 
 if TYPE_CHECKING:
     from lakehouse.client import RemoteLake
@@ -69,8 +70,12 @@ class Session:
     def read(self, fetch: Callable[[int | None], Result]) -> None:
         """Show the rows of a result, which is fetched with a limit on its rows."""
         started, limit = time.monotonic(), self.limit
-        result = fetch(None if limit is None else limit + 1)
-        rows = result.rows()
+
+        def work() -> tuple[Result, list[Row]]:
+            result = fetch(None if limit is None else limit + 1)
+            return result, result.rows()
+
+        result, rows = RunningStatement(work).result() if self.display.interactive else work()
         seconds = time.monotonic() - started
         self.display.rows(result.names, rows if limit is None else rows[:limit])
         cut = limit is not None and len(rows) > limit

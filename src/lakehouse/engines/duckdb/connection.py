@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from lakehouse.core.cancel import stopped_by
 from lakehouse.core.errors import EngineError, NotInstalledError
 from lakehouse.core.quoting import text as _text
 
@@ -91,7 +92,8 @@ def interruptible(cursor: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T
     main thread waits while another one runs the statement, and Ctrl-C becomes DuckDB's own interrupt.
     """
     if threading.current_thread() is not threading.main_thread():
-        return work()
+        with stopped_by(cursor.interrupt):
+            return work()
     outcome: Future[T] = Future()
 
     def run() -> None:

@@ -6,7 +6,14 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from lakehouse.core.errors import DiskFullError, EngineError, LakeError, NeedsSparkError, QueryRejectedError
+from lakehouse.core.errors import (
+    DiskFullError,
+    EngineError,
+    LakeError,
+    NeedsSparkError,
+    QueryRejectedError,
+    StatementCanceledError,
+)
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,11 +36,13 @@ def with_position(cursor: duckdb.DuckDBPyConnection, sql: str, exc: Exception) -
     return exc
 
 
-def translate(exc: Exception, sql: str) -> EngineError | DiskFullError:
+def translate(exc: Exception, sql: str) -> LakeError:
     """The LakeError for an error of DuckDB."""
     import duckdb
 
     text = str(exc)
+    if isinstance(exc, duckdb.InterruptException):
+        return StatementCanceledError("The statement was canceled.")
     if isinstance(exc, duckdb.IOException) and "No space left" in text:
         return DiskFullError("The disk is full.", "Free some space; DuckDB spills into the lake's run folder.")
     if isinstance(exc, duckdb.OutOfMemoryException):
