@@ -102,3 +102,12 @@ def test_its_own_methods_win() -> None:
             return self.text
 
     assert Word("A") == Word("a") and hash(Word("A")) == hash(Word("a")) and repr(Word("A")) == "A"
+
+
+def test_a_field_may_be_named_state() -> None:
+    @dataclass(frozen=True)
+    class Ref:
+        state: str
+        name: str = ""
+
+    assert (Ref("abc").state, Ref("abc", "exp").name) == ("abc", "exp")

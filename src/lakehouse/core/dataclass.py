@@ -64,7 +64,7 @@ def _values_of(names: list[str]) -> Callable[[object], object]:
 def _compiled(cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> Callable[..., None]:
     """`__init__` with a parameter for each field."""
     known: dict[str, Any] = {"_MISSING": dataclasses.MISSING}
-    parameters, body = ["self"], ["state = self.__dict__"]
+    parameters, body = ["self"], ["_state = self.__dict__"]
     for field in fields:
         value = name = field.name
         known[f"_default_{name}"], known[f"_make_{name}"] = field.default, field.default_factory
@@ -74,7 +74,7 @@ def _compiled(cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> Callable
         elif field.init:
             parameters.append(name if field.default is dataclasses.MISSING else f"{name}=_default_{name}")
         if field.init:
-            body.append(f"state[{name!r}] = {value}")
+            body.append(f"_state[{name!r}] = {value}")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
     exec(f"def __init__({', '.join(parameters)}):\n  " + "\n  ".join(body), known)  # noqa: S102  # names of fields only
