@@ -16,7 +16,7 @@ import pyte
 
 LAKE = str(Path(sys.executable).parent / "lake")
 PROMPT = " main>"
-UP, TAB, CTRL_C, CTRL_D, CTRL_R = "\x1b[A", "\t", "\x03", "\x04", "\x12"
+UP, RIGHT, TAB, CTRL_C, CTRL_D, CTRL_R = "\x1b[A", "\x1b[C", "\t", "\x03", "\x04", "\x12"
 _QUIET_S = 0.06
 #: After this, a shell that prints without end is not read any further.
 _MOST_S = 3.0

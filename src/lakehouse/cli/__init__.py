@@ -12,7 +12,10 @@ def main() -> None:
     """Run `lake` with the arguments of this process, and exit."""
     try:
         code = _run(sys.argv[1:])
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RuntimeError) as exc:
+        # Python 3.11 raises a RuntimeError from a Ctrl-C that comes while the fields of a class are named.
+        if not isinstance(exc, KeyboardInterrupt) and not isinstance(exc.__cause__, KeyboardInterrupt):
+            raise
         sys.stderr.write("\nStopped.\n")
         code = 130
     _end_on_interrupt(code)

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from lakehouse.core.errors import StatementRefusedError
+from lakehouse.core.errors import QueryRejectedError, StatementRefusedError
 from lakehouse.core.names import CATALOG
 from lakehouse.core.properties import check_settable
 from lakehouse.query import policy
+from lakehouse.query.sql.errors import misspelled
 from lakehouse.query.sql.tokens import Token, property_names, split_name
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def decide(tree: exp.Expr, text: str, tokens: Sequence[Token], dialect: str, by_
         return _explained(text, tokens, dialect)
     if isinstance(tree, exp.Command | exp.Alter) or first in _BY_TOKENS:
         if first not in _BY_TOKENS or tokens[0].quoted:
+            _check_spelling([token.text for token in tokens[:2]])
             raise _unknown(first)
         _check_tokens(tokens)
         return _BY_TOKENS[first](tokens, dialect)
@@ -82,6 +84,7 @@ def _by_class(tree: exp.Expr, first: str, dialect: str) -> str:
         return "session"
     # sqlglot takes `LIST JARS` or `(SHOW TABLES)` for an expression or a table with an alias.
     if not kind or (kind == "read" and first not in policy.QUERY_STARTS):
+        _check_spelling([first])
         raise _unknown(first)
     return kind
 
@@ -91,6 +94,7 @@ def _by_class(tree: exp.Expr, first: str, dialect: str) -> str:
 
 def _alter(tokens: Sequence[Token], dialect: str) -> str:
     if [token.text for token in tokens[1:2]] not in (["table"], ["view"]):
+        _check_spelling([token.text for token in tokens[:2]])
         raise _unknown(" ".join(token.text for token in tokens[:2]))
     name, rest = split_name(tokens[2:])
     if dialect == "trino":
@@ -117,6 +121,7 @@ def _call(tokens: Sequence[Token], dialect: str) -> str:
 
 def _show(tokens: Sequence[Token], _dialect: str) -> str:
     if len(tokens) < 2 or tokens[1].text not in policy.SHOW:
+        _check_spelling([token.text for token in tokens[:2]])
         raise _unknown(" ".join(token.text for token in tokens[:2]))
     return "other"
 
@@ -307,6 +312,14 @@ def _check_procedure(name: str, allowed: set[str]) -> None:
         )
     if name not in allowed:
         raise _refused(f"The procedure {name}", f"Allowed: {', '.join(sorted(allowed))}.")
+
+
+def _check_spelling(words: Sequence[str]) -> None:
+    """Raise QueryRejectedError for a typing error: it is none of the statements that are refused."""
+    meant = misspelled(words)
+    if meant:
+        given = " ".join(words[: len(meant.split())]).upper()
+        raise QueryRejectedError(f"There is no statement {given}.", f"Did you mean {meant}?")
 
 
 def _unknown(what: str) -> StatementRefusedError:

@@ -58,6 +58,32 @@ def test_columns_of_the_tables_of_a_statement(metadata: Metadata) -> None:
     assert "price" not in offered(metadata, "select pri")
 
 
+def test_join_conditions_and_columns_at_the_first_popup(lake: Lake) -> None:
+    completer = LakeCompleter(Metadata(lake), patience_s=10)
+
+    def first_popup(text: str) -> list[str]:
+        return [offer.text for offer in completer.get_completions(Document(text), CompleteEvent())]
+
+    assert first_popup("select * from shop.orders o join shop.empty on ")[:2] == [
+        "o.id = empty.id",
+        "o.item = empty.item",
+    ]
+    completer = LakeCompleter(Metadata(lake), patience_s=10)
+    assert first_popup("select * from shop.orders where ")[:2] == ["id", "item"]
+    completer = LakeCompleter(Metadata(lake), patience_s=10)
+    assert first_popup("select * from shop.orders where pri")[0] == "price"
+
+
+def test_a_reference_is_the_first_condition_of_a_join(tmp_path: Path) -> None:
+    home = create_shop(tmp_path / "shop")
+    with assemble(load_settings({"home": home}, environ={}), arrow=False) as lake:
+        lake.ingest_rows([{"id": 1, "order_id": 1}], "shop.payments")
+        completer = LakeCompleter(Metadata(lake), patience_s=10)
+        text = "select * from shop.orders o left join shop.payments p on "
+        offers = [offer.text for offer in completer.get_completions(Document(text), CompleteEvent())]
+    assert offers[:2] == ["o.id = p.order_id", "o.id = p.id"]
+
+
 def test_keywords_and_functions_in_the_case_that_is_typed(metadata: Metadata) -> None:
     assert "coalesce" in offered(metadata, "select coal")
     assert "WHERE" in offered(metadata, "select 1 from shop.orders WH")

@@ -13,6 +13,7 @@ from lakehouse.cli.shell.parser import (
     parse_input,
     parse_script,
     substitute,
+    target,
 )
 
 
@@ -34,6 +35,12 @@ from lakehouse.cli.shell.parser import (
         (r"\set path C:\x", [Command("\\set", ("path", r"C:\x"), r"\set path C:\x")]),
         ("\\o 'my file.csv';", [Command("\\o", ("my file.csv",), "\\o 'my file.csv';")]),
         ("DESC crm.leads", [Command("describe", ("crm.leads",), "DESC crm.leads")]),
+        (".tables\nselect 1;", [Command(".tables", (), ".tables"), Sql("select 1")]),
+        (".mode csv;", [Command(".mode", ("csv",), ".mode csv;")]),
+        ("tabels\nselect 1;", [Command("tabels", (), "tabels"), Sql("select 1")]),
+        ("descibe crm.leads", [Command("descibe", ("crm.leads",), "descibe crm.leads")]),
+        ("selct 1\nfrom t;", [Sql("selct 1\nfrom t")]),
+        ("droop table t;", [Sql("droop table t")]),
     ],
 )
 def test_input_is_split_into_statements(text: str, expected: list[Sql | Command]) -> None:
@@ -119,3 +126,22 @@ def test_a_long_script_is_split_quickly() -> None:
     started = time.monotonic()
     assert len(parse_script(script)) == 5_000
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("drop table if exists lake.crm.leads;", "crm.leads"),
+        ("DELETE FROM crm.leads;", "crm.leads"),
+        ("update crm.leads set a = 'x';", "crm.leads"),
+        ("create or replace table crm.leads as select 1;", "crm.leads"),
+        ("truncate table crm.leads;", "crm.leads"),
+        ("drop namespace crm;", "crm"),
+        ("drop table `crm`.leads;", ""),
+        ("branch drop Exp", "exp"),
+    ],
+)
+def test_the_target_of_a_dangerous_statement(text: str, name: str) -> None:
+    (statement,) = parse_input(text).statements
+    assert danger(statement)
+    assert target(statement) == name

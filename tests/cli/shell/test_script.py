@@ -71,3 +71,87 @@ def test_a_script_that_is_not_there(run: Command) -> None:
     done = run("shell", "-f", "nothing.sql")
     assert done.returncode == 2
     assert "nothing.sql cannot be read: No such file" in done.stderr
+
+
+OTHER_SHELLS = """.tables shop.o*
+\\d shop.orders
+\\dt shop.e*
+\\l
+.mode markdown
+select 1 as one, 'a|b' as two;
+\\mode box
+select 1 as one;
+\\mode vertical
+select 1 as one;
+.mode ndjson
+select 1 as one, null as two;
+.mode csv
+"""
+
+
+def test_commands_and_modes_of_other_shells(run: Command) -> None:
+    done = run("shell", input=OTHER_SHELLS + "select 'last' as word;\n")
+    assert done.returncode == 0, done.stderr
+    for text in (
+        "shop.orders  iceberg",
+        "price   decimal(22,2)",
+        "shop.empty  iceberg",
+        "shop       2",
+        "| one | two  |\n|----:|------|\n|   1 | a\\|b |\n",
+        "┌─────┐\n│ one │\n├─────┤\n│   1 │\n└─────┘\n",
+        "── row 1",
+        '{"one": 1, "two": null}\n',
+        "word\nlast\n",
+    ):
+        assert text in done.stdout, text
+
+
+def test_what_another_shell_has_and_this_one_has_not_names_our_word(run: Command) -> None:
+    done = run("shell", "--continue", input=".dump\n\\du\n.open x\ntabels\nselect 1 as last;\n")
+    assert done.returncode == 2 and "last" in done.stdout
+    for text in ("lake export", "lake keys list", "lake --home DIR shell", "Did you mean tables?"):
+        assert text in done.stderr, text
+
+
+def test_a_typo_is_a_typo(run: Command) -> None:
+    done = run("shell", "--continue", input="selct a;\nselct 1;\ncreate viw v as select 1;\nshow tabels;\n")
+    assert done.returncode == 2
+    assert "not allowed" not in done.stderr
+    for meant in ("SELECT", "CREATE VIEW", "SHOW TABLES"):
+        assert f"Did you mean {meant}?" in done.stderr
+
+
+def test_copy_writes_whole_results_and_loads_files(run: Command, tmp_path: Path) -> None:
+    csv, markdown = tmp_path / "some rows.csv", tmp_path / "all.md"
+    text = (
+        f"\\copy (select id, ';' as mark from shop.orders where id = 1) to '{csv}'\n\\copy shop.orders to {markdown};\n"
+    )
+    done = run("shell", input=text)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert csv.read_text() == "id,mark\n1,;\n"
+    assert len(markdown.read_text().splitlines()) == 5
+    done = run("shell", input="\\copy shop.orders into x\n")
+    assert "\\copy is used as:" in done.stderr
+
+
+def test_named_queries(run: Command, tmp_path: Path) -> None:
+    environment = {"LAKE_SHELL__HISTORY": str(tmp_path / "history")}
+    text = "select item from shop.orders where id = :n;\n"
+    done = run("shell", input=f"\\set n 1\n{text}\\save item\n\\save two select 2 as two;\n", env=environment)
+    assert (done.returncode, done.stdout.count("tea")) == (0, 1), done.stderr
+    done = run(
+        "shell", input="\\set n 1\n\\query item\n\\n TWO\n\\queries\n\\forget two\n\\query two\n", env=environment
+    )
+    assert done.returncode == 2
+    assert "tea" in done.stdout and "two\n---\n2\n" in done.stdout and "where id = :n" in done.stdout
+    assert "There is no query two." in done.stderr
+    assert (tmp_path / "shell_queries.json").stat().st_mode & 0o077 == 0
+
+
+def test_statements_of_the_command_line(run: Command) -> None:
+    done = run(
+        "shell", "-c", "select 1 as one", "-c", "tables shop.e*", "-c", "select 2 as two -- the last", "-o", "csv"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("one\n1\ntable,") and done.stdout.endswith("two\n2\n")
+    assert run("shell", "-c", "select 1", "-f", "x.sql").returncode == 2

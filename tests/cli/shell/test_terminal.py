@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
-from tests.support.terminal import CTRL_C, CTRL_D, CTRL_R, LAKE, TAB, UP, Terminal, shell
+from tests.support.terminal import CTRL_C, CTRL_D, CTRL_R, LAKE, RIGHT, TAB, UP, Terminal, shell
 
 from lakehouse.cli.shell.display import Display
 
@@ -115,6 +115,37 @@ def test_completion(terminal: Terminal) -> None:
     terminal.send("ri")
     terminal.wait("column", after=before)
     assert "price" in terminal.text[before:]
+
+
+def test_the_first_popup_has_columns_and_conditions_of_joins(own_shop: Path, folder: Path) -> None:
+    with shell(own_shop, folder, 100) as terminal:
+        terminal.send("select * from shop.orders o join shop.empty e on ")
+        terminal.wait("o.id = e.id")
+
+
+def test_a_statement_of_the_history_is_suggested_and_taken_with_right(terminal: Terminal) -> None:
+    terminal.run("select 'suggested' as word;")
+    before = len(terminal.text.rstrip())
+    terminal.send("select 'sugg")
+    terminal.wait("select 'suggested' as word;", after=before)
+    terminal.send(RIGHT + "\r")
+    terminal.wait("1 row", after=before)
+
+
+def test_commands_of_other_shells_end_with_their_line(terminal: Terminal) -> None:
+    assert "shop.orders  iceberg     3" in terminal.run(".tables")
+    assert "decimal(22,2)" in terminal.run("\\d shop.orders")
+    assert "Did you mean tables?" in terminal.run("tabels")
+    terminal.run(".mode box")
+    assert "│ one │" in terminal.run("select 1 as one;")
+    terminal.run("\\mode table")
+
+
+def test_questions_are_asked_about_what_exists(terminal: Terminal) -> None:
+    assert "[y/N]" not in terminal.run("branch drop nothing")
+    assert "[y/N]" not in terminal.run("delete from shop.nothing;")
+    terminal.run("delete from shop.orders;", until="[y/N]")
+    terminal.run("n")
 
 
 def test_a_second_shell_of_200_columns_has_the_history_of_the_first(

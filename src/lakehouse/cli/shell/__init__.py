@@ -18,8 +18,17 @@ if TYPE_CHECKING:
 
 
 @command("""lake shell
+lake shell -c "tables crm.*"
 lake shell -f nightly.sql --continue
 echo "tables" | lake shell -o json""")
+@click.option(
+    "-c",
+    "--command",
+    "commands",
+    multiple=True,
+    metavar="TEXT",
+    help="Run TEXT, SQL or a command; may be repeated (default: ask).",
+)
 @click.option("-f", "--file", "script", default="", metavar="FILE", help="Run the statements of FILE (default: ask).")
 @click.option("--continue", "keep_going", is_flag=True, help="In a script, go on after an error.")
 @click.option(
@@ -28,18 +37,20 @@ echo "tables" | lake shell -o json""")
     metavar="NAME",
     help="Engine: auto, duckdb, spark, trino, or one that a package registers (default: query.engine, else auto).",
 )
-def shell(context: Context, script: str, keep_going: bool, engine: str) -> None:
+def shell(context: Context, commands: tuple[str, ...], script: str, keep_going: bool, engine: str) -> None:
     """Open LakeShell: SQL that ends with ; and short commands such as history, travel, branch and insert.
 
-    Without a terminal, or with -f, it runs a script. The exit code is that of the first error: 1 failed, 2 usage error.
+    Without a terminal, or with -c or -f, it runs a script. The exit code is that of the first error: 1 failed, 2 usage error.
     """
-    is_script = bool(script) or not sys.stdin.isatty()
+    if commands and script:
+        raise click.UsageError("Give -c or -f, not both.")
+    is_script = bool(script or commands) or not sys.stdin.isatty()
     if not is_script:
         _require_prompt_toolkit()
     from lakehouse.cli.shell.run import read_script, run_to_exit_code
 
     # Before the lake is opened: a missing file is reported at once.
-    text = "" if not is_script else read_script(script) if script else sys.stdin.read()
+    text = "\n;\n".join(commands) or (read_script(script) if script else sys.stdin.read() if is_script else "")
     session = open_session(context, engine, interactive=not is_script)
     try:
         if is_script:
@@ -65,6 +76,7 @@ def open_session(context: Context, engine: str, interactive: bool) -> Session:
     context.status = report_status
     lake, label = open_target(context)
     session = Session(lake, label, Display(context.output, interactive), engine=engine, timing=interactive)
+    session.queries_file = context.all_settings().shell.history.expanduser().with_name("shell_queries.json")
     if branch and branch != MAIN:
         session.switch(branch)
     return session

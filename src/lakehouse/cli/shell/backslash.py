@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -10,11 +11,15 @@ import time
 from pathlib import Path
 
 from lakehouse.cli.shell import commands
+from lakehouse.cli.shell.display import MODES
 from lakehouse.cli.shell.parser import Sql
 from lakehouse.cli.shell.registry import ShellUsageError, command, execute, one_of, run_script
 from lakehouse.cli.shell.session import LIMIT, Session
+from lakehouse.core.names import nearest
 
 _SWITCH = {"on": "on", "off": "off"}
+#: Names of modes in other shells.
+_MODE_ALIASES = {"duckbox": "box", "line": "vertical", "lines": "vertical", "column": "table", "jsonlines": "ndjson"}
 _WATCH_S = 2.0
 _MANY = 1_000
 
@@ -36,6 +41,15 @@ def expanded(session: Session, arguments: tuple[str, ...]) -> None:
     session.display.note(f"Vertical rows: {session.display.expanded}.")
 
 
+@command(
+    f"\\mode [{'|'.join(MODES)}]", "Choose how results are shown, on the screen and in files without a suffix", most=1
+)
+def mode(session: Session, arguments: tuple[str, ...]) -> None:
+    if arguments:
+        session.display.output = one_of("\\mode", arguments[0], {**{mode: mode for mode in MODES}, **_MODE_ALIASES})
+    session.display.note(f"Mode: {session.display.output}.")
+
+
 @command("\\pager [on|off]", "Show long results in $PAGER", most=1)
 def pager(session: Session, arguments: tuple[str, ...]) -> None:
     is_on = session.display.pager
@@ -43,7 +57,7 @@ def pager(session: Session, arguments: tuple[str, ...]) -> None:
     session.display.note(f"The pager is {'on' if session.display.pager else 'off'}.")
 
 
-@command("\\o [FILE]", "Write results to FILE (.csv, .json or text); without FILE, to the screen again", most=1)
+@command("\\o [FILE]", "Write results to FILE (.csv, .json, .md or text); without FILE, to the screen again", most=1)
 def output(session: Session, arguments: tuple[str, ...]) -> None:
     if arguments:
         session.display.open(arguments[0])
@@ -104,6 +118,73 @@ def watch(session: Session, arguments: tuple[str, ...]) -> None:
             time.sleep(max(seconds, 0.1))
     finally:
         session.display.pager = uses_pager
+
+
+@command("\\again", "Run the last statement again; also \\g")
+def again(session: Session, arguments: tuple[str, ...]) -> None:
+    if session.last is None:
+        raise ShellUsageError("There is no statement to run again.", "Run one first, then \\again.")
+    execute(session, session.last)
+
+
+@command("\\save NAME [SQL]", "Name the last statement, or SQL, to run it later with \\query", least=1, most=_MANY)
+def save_query(session: Session, arguments: tuple[str, ...]) -> None:
+    name = arguments[0].lower()
+    if not name.isidentifier():
+        raise ShellUsageError(f"{name!r} is not the name of a query.", "Use letters, digits and _.")
+    typed = session.typed.split(maxsplit=2)[2:]
+    if not typed and not isinstance(session.last, Sql):
+        raise ShellUsageError("There is no SQL to name.", "Run a statement first, or give it: \\save NAME SELECT …")
+    text = typed[0].rstrip("; ") if typed else session.last.text if session.last else ""
+    _write_queries(session, _read_queries(session) | {name: text})
+    session.display.note(f"Saved. Run it: \\query {name}")
+
+
+@command("\\query NAME", "Run a named query; :name in it stands for a variable of \\set", least=1, most=1)
+def run_query(session: Session, arguments: tuple[str, ...]) -> None:
+    execute(session, Sql(_query(session, arguments[0])))
+
+
+@command("\\queries", "List the named queries")
+def list_queries(session: Session, arguments: tuple[str, ...]) -> None:
+    session.display.rows(["name", "sql"], sorted(_read_queries(session).items()))
+
+
+@command("\\forget NAME", "Remove a named query", least=1, most=1)
+def forget_query(session: Session, arguments: tuple[str, ...]) -> None:
+    _query(session, arguments[0])
+    queries = _read_queries(session)
+    del queries[arguments[0].lower()]
+    _write_queries(session, queries)
+
+
+def _query(session: Session, name: str) -> str:
+    queries = _read_queries(session)
+    if name.lower() not in queries:
+        near = nearest(name.lower(), queries)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        raise ShellUsageError(f"There is no query {name}.", f"{hint}\\queries lists them; \\save NAME adds one.")
+    return queries[name.lower()]
+
+
+def _read_queries(session: Session) -> dict[str, str]:
+    file = session.queries_file
+    if file is None or not file.exists():
+        return {}
+    try:
+        return {str(name): str(text) for name, text in json.loads(file.read_text()).items()}
+    except (OSError, ValueError, AttributeError) as exc:
+        raise ShellUsageError(f"{file} cannot be read: {exc}", "Mend or remove the file.") from exc
+
+
+def _write_queries(session: Session, queries: dict[str, str]) -> None:
+    """Replace the file at once: another shell may read it. Only the user may, since statements hold values."""
+    file = session.queries_file
+    assert file is not None
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=file.name, delete=False) as stream:
+        json.dump(queries, stream, indent=1, sort_keys=True)
+    os.replace(stream.name, file)
 
 
 @command("\\e", "Edit the last statement in $EDITOR; it is then the text of the next prompt")

@@ -247,12 +247,18 @@ def _show_run(session: Session, record: Any) -> None:
 @command("help [COMMAND]", "List the commands, or show how one is used", most=1)
 def show_help(session: Session, arguments: tuple[str, ...]) -> None:
     if arguments:
-        command = COMMANDS.get(arguments[0].lower()) or find_command("\\" + arguments[0].lstrip("\\"), ("",))
+        name = arguments[0].lower()
+        command = COMMANDS.get(name) or COMMANDS.get(f"\\{name}") or find_command(name, ())
         session.display.note(f"{command.usage}\n  {command.help}.")
         return
     lines = ["SQL ends with ; and may have several lines. A command ends with its line.", ""]
-    lines += [f"  {command.usage}\n      {command.help}." for command in COMMANDS.values()]
-    lines += ["", "Keys: Tab completes, Ctrl-R searches the history, Up recalls a whole statement, Ctrl-C stops one."]
+    lines += [f"  {command.usage}\n      {command.help}." for command in COMMANDS.values() if not command.is_alias]
+    others = " ".join(name for name, command in COMMANDS.items() if command.is_alias)
+    lines += ["", f"Also known, as in psql, sqlite3 and DuckDB: {others}"]
+    lines += [
+        "",
+        "Keys: Tab completes, Right takes the grey suggestion, Ctrl-R searches the history, Up recalls a whole statement, Ctrl-C stops one.",
+    ]
     session.display.note("\n".join(lines))
 
 

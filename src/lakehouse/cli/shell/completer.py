@@ -9,6 +9,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.completion.filesystem import PathCompleter
 from prompt_toolkit.document import Document
 
+from lakehouse.cli.shell.display import MODES
 from lakehouse.cli.shell.metadata import Metadata
 from lakehouse.cli.shell.parser import current_fragment
 from lakehouse.cli.shell.registry import COMMANDS
@@ -42,11 +43,21 @@ _WORD = re.compile(r"[\w.`]*$")
 _ARGUMENT = re.compile(r"\S*$")
 _TABLES_NEXT = {"from", "join", "into", "table", "update", "overwrite"}
 _FROM = re.compile(
-    r"\b(?:from|join|update|into)\s+([\w.]+)(?:\s+(?:as\s+)?(?!where\b|on\b|join\b|left\b|set\b)(\w+))?", re.IGNORECASE
+    r"\b(?:from|join|update|into)\s+([\w.]+)(?:\s+(?:as\s+)?"
+    r"(?!(?:where|on|join|left|right|full|inner|cross|semi|anti|natural|using|group|order|having|limit|union|set|values)\b)(\w+))?",
+    re.IGNORECASE,
 )
-_TABLE_COMMANDS = {"describe", "desc", "history", "travel", "diff", "log"}
+#: Words and signs after which a column may follow, so that columns are offered before a letter is typed.
+_COLUMNS_NEXT = {"select", "distinct", "where", "and", "or", "on", "by", "having", "set"}
+_TABLE_COMMANDS = {"describe", "desc", "history", "travel", "diff", "log", "\\d", "\\copy", ".schema"}
 _BRANCH_ACTIONS = ("create", "drop", "merge", "diff", "list")
-_SWITCHES = {"\\timing": ("on", "off"), "\\pager": ("on", "off"), "\\x": ("on", "off", "auto")}
+_SWITCHES = {
+    "\\timing": ("on", "off"),
+    "\\pager": ("on", "off"),
+    "\\x": ("on", "off", "auto"),
+    "\\mode": MODES,
+    ".mode": MODES,
+}
 
 Offer = Iterable[tuple[str, str]]
 """Texts with what they are."""
@@ -55,8 +66,12 @@ Offer = Iterable[tuple[str, str]]
 class LakeCompleter(Completer):
     """Completes from cached metadata, so that it never waits for the lake."""
 
-    def __init__(self, metadata: Metadata) -> None:
-        self._metadata = metadata
+    def __init__(self, metadata: Metadata, patience_s: float = 0.0) -> None:
+        """
+        Args:
+            patience_s: how long a popup waits for what was not read yet; the completer must run in a thread then.
+        """
+        self._metadata, self._patience_s = metadata, patience_s
         self._files = PathCompleter(expanduser=True)
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
@@ -95,7 +110,7 @@ class LakeCompleter(Completer):
         if name in ("travel", "diff") and before:
             words = () if name == "travel" else (("from", "word"), ("to", "word"))
             return (*words, *_snapshots(metadata, before[0].lower()), *_kind(WHENS, "when"))
-        if name == "use" or (name == "branch" and before and before[0].lower() in _BRANCH_ACTIONS):
+        if name in ("use", "\\c") or (name == "branch" and before and before[0].lower() in _BRANCH_ACTIONS):
             return _kind(metadata.branches.starting_with(typed.lower()), "branch")
         if name == "branch":
             return _kind(_BRANCH_ACTIONS, "action")
@@ -125,26 +140,62 @@ class LakeCompleter(Completer):
         typed = line.split(" ")[-1]
         yield from self._files.get_completions(Document(typed), event)
 
+    def _fetch_columns(self, tables: Iterable[str]) -> None:
+        """Have the columns of tables read, and wait a moment for those that are not known."""
+        if any([not self._metadata.columns(table) for table in tables]):  # noqa: C419 - each asks for its columns
+            self._metadata.wait(self._patience_s)
+
+    def _join_conditions(self, before: str) -> Iterator[str]:
+        """Conditions between the table joined last and those before it: references first, then columns of one name."""
+        *others, (joined, joined_table) = _sources(before) or [("", "")]
+        own = self._metadata.columns(joined_table)
+        by_name = []
+        for qualifier, table in others:
+            columns = self._metadata.columns(table)
+            for column in columns:
+                yield from (
+                    f"{qualifier}.{column} = {joined}.{key}"
+                    for key in own
+                    if column != key and _is_reference(column, joined_table, key)
+                )
+            for column in own:
+                yield from (
+                    f"{qualifier}.{key} = {joined}.{column}"
+                    for key in columns
+                    if column != key and _is_reference(column, table, key)
+                )
+            by_name += [f"{qualifier}.{column} = {joined}.{column}" for column in columns if column in own]
+        yield from by_name
+
     # ---- SQL ----------------------------------------------------------------------------------------------------
 
     def _sql(self, document: Document) -> Iterator[Completion]:
         before = current_fragment(document.text_before_cursor)
         match = _WORD.search(before)
         typed = match[0] if match else ""
-        previous = before[: len(before) - len(typed)].split()[-1:]
-        if previous and previous[0].lower() in _TABLES_NEXT:
+        previous = before[: len(before) - len(typed)].lower().split()[-1:]
+        if not self._metadata.tables.sorted:
+            self._metadata.wait(self._patience_s)
+        if previous and previous[0] in _TABLES_NEXT:
             yield from _completions(typed, _kind(self._metadata.tables.starting_with(typed.lower()), "table"))
             return
-        tables = _tables_of(before + document.text_after_cursor.partition(";")[0])
+        statement = before + document.text_after_cursor.partition(";")[0]
+        tables = _tables_of(statement)
+        self._fetch_columns(set(tables.values()))
+        if previous == ["on"]:
+            yield from _completions(typed, _kind(self._join_conditions(before), "join"))
         if "." in typed:
             qualifier, _, rest = typed.lower().rpartition(".")
             columns = self._metadata.columns(tables.get(qualifier, qualifier))
             yield from _completions(rest, _kind(columns, "column"))
             yield from _completions(typed, _kind(self._metadata.tables.starting_with(typed.lower()), "table"))
             return
-        if not typed:
+        if not typed and previous and previous[0] not in _COLUMNS_NEXT and previous[0][-1] not in ",(":
             return
         columns = tuple(dict.fromkeys(name for table in set(tables.values()) for name in self._metadata.columns(table)))
+        if not typed:
+            yield from _completions(typed, _kind(columns, "column"))
+            return
         words: Iterable[str] = (*KEYWORDS, *FUNCTIONS)
         words = [word.upper() for word in words] if typed.isupper() else words
         yield from _completions(typed, (*_kind(columns, "column"), *_kind(words, "sql")))
@@ -154,7 +205,8 @@ class LakeCompleter(Completer):
 
 
 def _first_words() -> Offer:
-    yield from ((name, command.help) for name, command in COMMANDS.items())
+    yield from ((name, command.help) for name, command in COMMANDS.items() if not command.is_alias)
+    yield from ((name, command.help) for name, command in COMMANDS.items() if command.is_alias)
     starts = "select insert update delete merge create alter drop truncate show explain with use set".split()
     yield from ((word, "SQL") for word in starts if word not in COMMANDS)
 
@@ -175,6 +227,17 @@ def _tables_of(text: str) -> dict[str, str]:
         if alias:
             tables[alias.lower()] = name.lower()
     return tables
+
+
+def _sources(text: str) -> list[tuple[str, str]]:
+    """The tables that a statement joins, each with the name that its columns are qualified with."""
+    return [((alias or name.rpartition(".")[2]).lower(), name.lower()) for name, alias in _FROM.findall(text)]
+
+
+def _is_reference(column: str, table: str, key: str) -> bool:
+    """Whether a column such as `customer_id` refers to the key of a table such as `customers`."""
+    name = table.rpartition(".")[2]
+    return column in {f"{singular}_{key}" for singular in (name, name.removesuffix("s"), name.removesuffix("es"))}
 
 
 def _completions(typed: str, offer: Offer, anywhere: bool = False) -> Iterator[Completion]:

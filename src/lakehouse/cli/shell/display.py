@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
+from io import StringIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TextIO
 
 from lakehouse.cli.show import cell, note, write_rows
 from lakehouse.core.errors import BadSettingError
+from lakehouse.core.jsonable import jsonable
 from lakehouse.core.result import Row
 
 #: Characters of a value that are shown: in a column of a table, and on the line of a vertical row.
 CELL_WIDTH, VERTICAL_WIDTH = 60, 2_000
 #: -S cuts long lines instead of wrapping them, -R shows colours, -F and -X leave a short text on the screen.
 _PAGER = "less -SRFX"
-_FORMATS = {".csv": "csv", ".json": "json"}
+_FORMATS = {".csv": "csv", ".json": "json", ".ndjson": "ndjson", ".jsonl": "ndjson", ".md": "markdown"}
+#: How results can be shown.
+MODES = ("table", "box", "markdown", "vertical", "csv", "json", "ndjson")
+_LINE_WIDTH = 100
 _BOLD, _DIM, _END = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 
@@ -31,27 +38,39 @@ class Display:
     """Where and how results are shown."""
 
     output: str = "table"
-    """Format of results that do not go to a terminal: table, json or csv."""
+    """One of MODES."""
     interactive: bool = False
     expanded: str = "auto"
     """Vertical rows: on, off, or auto for rows that are wider than the terminal."""
     pager: bool = True
     _file: TextIO | None = field(default=None, repr=False)
-    _file_format: str = "table"
+    _file_format: str = ""
+    """One of MODES, by the suffix of the file; empty: as on the screen."""
 
     def rows(self, names: Sequence[str], rows: Sequence[Row]) -> None:
         """Show rows."""
         if not names:
             return
         if self._file is not None:
-            write_rows(names, rows, self._file_format, self._file)
+            write(names, rows, self._file_format or self.output, self._file)
             self._file.flush()
         elif self.interactive:
-            width, height = shutil.get_terminal_size()
-            self._page(list(render(names, rows, width, self.expanded, colour=True)), width, height)
+            self._show(names, rows)
         else:
-            write_rows(names, rows, self.output, sys.stdout)
+            write(names, rows, self.output, sys.stdout)
             sys.stdout.flush()
+
+    def _show(self, names: Sequence[str], rows: Sequence[Row]) -> None:
+        width, height = shutil.get_terminal_size()
+        if self.output == "table":
+            lines = list(render(names, rows, width, self.expanded, colour=True))
+        elif self.output == "vertical":
+            lines = list(_vertical(names, rows, width, colour=True))
+        else:
+            text = StringIO()
+            write(names, rows, self.output, text)
+            lines = text.getvalue().splitlines()
+        self._page(lines, width, height)
 
     def note(self, text: str) -> None:
         """Show a line that is not part of a result."""
@@ -65,7 +84,7 @@ class Display:
             self._file = Path(file).expanduser().open("w")  # noqa: SIM115 - see above
         except OSError as exc:
             raise BadSettingError(f"{file} cannot be written: {exc.strerror}.", "\\o FILE, or \\o alone") from exc
-        self._file_format = _FORMATS.get(Path(file).suffix, "table")
+        self._file_format = _FORMATS.get(Path(file).suffix, "")
 
     def close(self) -> None:
         """Send results to the screen again."""
@@ -81,19 +100,70 @@ class Display:
             sys.stdout.flush()
 
 
+def write(names: Sequence[str], rows: Sequence[Row], mode: str, out: TextIO) -> None:
+    """Write rows in one of MODES."""
+    if mode in ("box", "markdown"):
+        out.writelines(f"{line}\n" for line in (_box if mode == "box" else _markdown)(names, rows))
+    elif mode == "vertical":
+        out.writelines(f"{line}\n" for line in _vertical(names, rows, _LINE_WIDTH, colour=False))
+    elif mode == "ndjson":
+        objects = (dict(zip(names, map(jsonable, row), strict=True)) for row in rows)
+        out.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in objects)
+    else:
+        write_rows(names, rows, mode, out)
+
+
+def _box(names: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
+    heads, cells, widths, right = _layout(names, rows, CELL_WIDTH)
+
+    def rule(left: str, cross: str, end: str) -> str:
+        return left + cross.join("─" * (width + 2) for width in widths) + end
+
+    yield rule("┌", "┬", "┐")
+    yield "│ " + " │ ".join(_pad(head, width, False) for head, width in zip(heads, widths, strict=True)) + " │"
+    yield rule("├", "┼", "┤")
+    for row in cells:
+        yield "│ " + " │ ".join(_pad(*cell) for cell in zip(row, widths, right, strict=True)) + " │"
+    yield rule("└", "┴", "┘")
+
+
+def _markdown(names: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
+    heads, cells, widths, right = _layout(names, rows, VERTICAL_WIDTH, {"|": "\\|"})
+    yield "| " + " | ".join(_pad(head, width, False) for head, width in zip(heads, widths, strict=True)) + " |"
+    yield (
+        "|"
+        + "|".join("-" * (width + 1) + ("-:"[is_number]) for width, is_number in zip(widths, right, strict=True))
+        + "|"
+    )
+    for row in cells:
+        yield "| " + " | ".join(_pad(*cell) for cell in zip(row, widths, right, strict=True)) + " |"
+
+
+def _layout(
+    names: Sequence[str], rows: Sequence[Row], most: int, escapes: Mapping[str, str] = MappingProxyType({})
+) -> tuple[list[str], list[list[str]], list[int], list[bool]]:
+    """The texts of the names and values, the width of each column, and whether it holds numbers."""
+
+    def shown(text: str) -> str:
+        text = safe(text, most)
+        for letter, escaped in escapes.items():
+            text = text.replace(letter, escaped)
+        return text
+
+    heads, cells = [shown(name) for name in names], [[shown(cell(value)) for value in row] for row in rows]
+    widths = [max(map(text_width, column)) for column in zip(heads, *cells, strict=True)]
+    return heads, cells, widths, [_is_numeric([row[place] for row in rows]) for place in range(len(names))]
+
+
 def render(names: Sequence[str], rows: Sequence[Row], width: int, expanded: str, colour: bool) -> Iterator[str]:
     """The lines of a result for a terminal of a width."""
-    cells = [[safe(cell(value), CELL_WIDTH) for value in row] for row in rows]
-    widths = [max(map(text_width, column)) for column in zip(map(safe, names), *cells, strict=True)]
+    heads, cells, widths, right = _layout(names, rows, CELL_WIDTH)
     is_wide = sum(widths) + 2 * (len(widths) - 1) > width
     if rows and (expanded == "on" or (expanded == "auto" and is_wide)):
         yield from _vertical(names, rows, width, colour)
         return
     bold, dim, end = (_BOLD, _DIM, _END) if colour else ("", "", "")
-    right = [_is_numeric([row[position] for row in rows]) for position in range(len(names))]
-    yield (
-        bold + "  ".join(_pad(safe(name), size, False) for name, size in zip(names, widths, strict=True)).rstrip() + end
-    )
+    yield bold + "  ".join(_pad(head, size, False) for head, size in zip(heads, widths, strict=True)).rstrip() + end
     yield dim + "  ".join("─" * size for size in widths) + end
     for row in cells:
         yield "  ".join(_pad(*cell) for cell in zip(row, widths, right, strict=True)).rstrip()

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.filters import is_searching
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory
@@ -15,14 +16,16 @@ from prompt_toolkit.lexers import PygmentsLexer
 from lakehouse.cli.app import report_error
 from lakehouse.cli.shell.completer import LakeCompleter
 from lakehouse.cli.shell.metadata import Metadata
-from lakehouse.cli.shell.parser import Command, Statement, danger, is_complete, parse_input
+from lakehouse.cli.shell.parser import Command, Statement, danger, is_complete, parse_input, target
 from lakehouse.cli.shell.registry import execute
 from lakehouse.cli.shell.running import StatementDetached
 from lakehouse.cli.shell.session import Session
 from lakehouse.core.errors import LakeError
 
 #: Commands after which names may have changed, besides SQL.
-_CHANGING = {"insert", "use", "branch", "run", "undrop", "\\i"}
+_CHANGING = {"insert", "use", "branch", "run", "undrop", "\\i", "\\c", "\\copy", "\\query", ".import", ".read"}
+#: How long a popup waits for the columns of a table that was not read yet; typing goes on meanwhile.
+_PATIENCE_S = 1.0
 
 
 def run_interactively(session: Session, history: Path) -> None:
@@ -31,8 +34,10 @@ def run_interactively(session: Session, history: Path) -> None:
     prompt: PromptSession[str] = PromptSession(
         history=open_history(history),
         lexer=_lexer(),
-        completer=LakeCompleter(metadata),
+        completer=LakeCompleter(metadata, patience_s=_PATIENCE_S),
         complete_while_typing=True,
+        complete_in_thread=True,
+        auto_suggest=AutoSuggestFromHistory(),
         multiline=True,
         key_bindings=_bindings(),
         prompt_continuation=lambda width, number, wrapped: " " * width if wrapped else ".".rjust(width - 2) + "> ",
@@ -67,7 +72,7 @@ def open_history(file: Path) -> FileHistory:
 def _run_safely(session: Session, statement: Statement) -> bool:
     """Run a statement and report its error; returns whether names may have changed."""
     try:
-        if _is_wanted(statement):
+        if _is_wanted(session, statement):
             execute(session, statement)
     except LakeError as exc:
         report_error(exc, "table", exc)
@@ -81,15 +86,24 @@ def _run_safely(session: Session, statement: Statement) -> bool:
     return not isinstance(statement, Command) or statement.name in _CHANGING
 
 
-def _is_wanted(statement: Statement) -> bool:
-    """Ask before a statement that destroys something."""
+def _is_wanted(session: Session, statement: Statement) -> bool:
+    """Ask before a statement that destroys something. What is not there needs no question: its error says so."""
     harm = danger(statement)
-    if not harm:
+    if not harm or not _may_exist(session, statement):
         return True
     sys.stderr.write(f"This {harm}. Continue? [y/N] ")
     sys.stderr.flush()
     answer = sys.stdin.readline().strip().lower()
     return answer in ("y", "yes")
+
+
+def _may_exist(session: Session, statement: Statement) -> bool:
+    name = target(statement)
+    if not name:
+        return True
+    if isinstance(statement, Command):
+        return name in session.root.branches()
+    return any(table == name or table.startswith(f"{name}.") for table in session.lake.table_names())
 
 
 def _bindings() -> KeyBindings:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from lakehouse.core.errors import QueryRejectedError
+from lakehouse.core.names import CATALOG, nearest
 from lakehouse.core.quoting import spark_text
 
 #: Literals, quoted names and comments, in which a `;` or a `:name` means nothing. The last two are not closed.
@@ -32,6 +33,17 @@ _ALWAYS_SHORT = {
     "exit",
     "quit",
 }
+#: Words that statements begin with, here or in other databases: none of them is a misspelled command.
+_SQL_WORDS = set(
+    """
+    add alter analyze attach begin cache call checkpoint clear comment commit copy create deallocate declare delete desc
+    describe detach drop end execute explain export fetch from grant import insert install kill list load lock merge
+    msck optimize pragma prepare refresh repair replace reset revoke rollback select set show start table truncate
+    uncache unlock update use vacuum values with
+    """.split()
+)
+#: A line that begins so is a command of another shell, such as `.tables`: no SQL begins with a dot and a letter.
+_DOT_COMMAND = re.compile(r"\.[a-z]")
 
 
 @dataclass(frozen=True)
@@ -157,7 +169,7 @@ def _first_line(text: str, position: int) -> tuple[str, int]:
     end = text.find("\n", position)
     end = len(text) if end < 0 else end
     line = text[position:end]
-    if not line.startswith("\\"):
+    if not _is_outside_sql(line):
         semicolon = next(_semicolons(line), None)
         if semicolon is not None:
             return line[:semicolon], position + semicolon + 1
@@ -189,12 +201,26 @@ def _command(line: str) -> Command | None:
     """The short or backslash command of a line; None if it is SQL."""
     word, _, tail = line.strip().partition(" ")
     name = word.lower()
-    if name.startswith("\\"):
+    if _is_outside_sql(name):
         return Command(name, split_arguments(tail.strip().removesuffix(";")), line.strip())
     is_short = name in _ALWAYS_SHORT or (name in _SHORT_IF and _SHORT_IF[name](tail.split()))
-    if not is_short:
+    # What is no SQL and almost a command must not wait for a `;`, which would swallow the next lines.
+    if not is_short and not _is_misspelled(name):
         return None
     return Command("describe" if name == "desc" else name, split_arguments(tail.strip()), line.strip())
+
+
+def _is_misspelled(name: str) -> bool:
+    """Whether a first word is almost a command, and not almost a statement of SQL."""
+    if not name.isalpha() or name in _SQL_WORDS:
+        return False
+    near = nearest(name, (*_ALWAYS_SHORT, *_SQL_WORDS), most=1)
+    return bool(near) and near[0] in {*_ALWAYS_SHORT, "describe"}
+
+
+def _is_outside_sql(line: str) -> bool:
+    """Whether a line is a backslash command, or a dot command of another shell."""
+    return line.startswith("\\") or bool(_DOT_COMMAND.match(line.lower()))
 
 
 def _is_insert_of_files(words: list[str]) -> bool:
@@ -232,6 +258,20 @@ def danger(statement: Statement) -> str:
         is_drop = statement.name == "branch" and statement.arguments[:1] == ("drop",)
         return "drops a branch and what was not merged" if is_drop else ""
     return _danger_of_sql(statement)
+
+
+_TARGET = re.compile(
+    r"^(?:drop\s+(?:table|namespace|schema|database)|truncate\s+table|insert\s+overwrite(?:\s+table)?|update"
+    r"|create\s+or\s+replace\s+table|alter\s+table|delete\s+from)\s+(?:if\s+exists\s+)?([\w.]+)"
+)
+
+
+def target(statement: Statement) -> str:
+    """The branch, table or namespace that a dangerous statement destroys; empty if it is not plain to see."""
+    if isinstance(statement, Command):
+        return statement.arguments[1].lower() if len(statement.arguments) > 1 else ""
+    match = _TARGET.match(" ".join(without_literals(statement.text).lower().split()))
+    return match[1].removeprefix(f"{CATALOG}.") if match else ""
 
 
 def _danger_of_sql(statement: Sql) -> str:

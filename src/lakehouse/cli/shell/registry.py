@@ -23,9 +23,13 @@ class ShellCommand:
     run: Run
     arguments: tuple[int, int]
     """Minimum and maximum number of arguments."""
+    is_alias: bool = False
+    """The name that another shell has for a command of ours."""
 
 
 COMMANDS: dict[str, ShellCommand] = {}
+#: Commands of other shells, with what to do instead.
+FOREIGN: dict[str, str] = {}
 
 
 class ShellUsageError(LakeError):
@@ -49,6 +53,8 @@ def command(usage: str, help: str, least: int = 0, most: int = 0) -> Callable[[R
 def find_command(name: str, arguments: tuple[str, ...]) -> ShellCommand:
     """A command by name, if it takes this number of arguments."""
     command = COMMANDS.get(name)
+    if command is None and name in FOREIGN:
+        raise ShellUsageError(f"There is no command {name} here.", FOREIGN[name])
     if command is None:
         near = nearest(name, COMMANDS)
         hint = f"Did you mean {near[0]}? " if near else ""
@@ -72,10 +78,16 @@ def execute(session: Session, statement: Statement) -> None:
         session.last = statement
         session.sql(statement)
         return
-    command = find_command(statement.name, statement.arguments)
-    if not statement.name.startswith("\\") and statement.name != "help":
+    command = find_command(_plain(statement.name), statement.arguments)
+    if statement.name[0] not in "\\." and statement.name != "help":
         session.last = statement
+    session.typed = statement.text
     command.run(session, statement.arguments)
+
+
+def _plain(name: str) -> str:
+    """psql's `\\d+` is `\\d` with more details."""
+    return name.rstrip("+") if name.startswith("\\") else name
 
 
 def run_script(session: Session, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lakehouse.cli.app import report_error
-from lakehouse.cli.shell import backslash as _backslash  # noqa: F401 - registers its commands
+from lakehouse.cli.shell import aliases as _aliases  # noqa: F401 - registers its commands
 from lakehouse.cli.shell.parser import parse_script
 from lakehouse.cli.shell.registry import ShellUsageError, execute
 from lakehouse.cli.shell.session import Session

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.cli.shell.display import Display
@@ -41,6 +42,10 @@ class Session:
     """The last statement that read or wrote the lake, for `\\watch` and `\\e`."""
     edited: str = ""
     """The text that the next prompt begins with: `\\e` sets it."""
+    typed: str = ""
+    """The line of the command that runs, with its quotes."""
+    queries_file: Path | None = None
+    """Where named queries are stored."""
     ended: bool = False
     _lake: Lake | RemoteLake | None = field(default=None, repr=False)
 
@@ -67,9 +72,13 @@ class Session:
         text = substitute(statement.text, self.variables)
         self.read(lambda limit: self.lake.sql(text, engine=self.engine or None, as_of=self.as_of, limit=limit))
 
-    def read(self, fetch: Callable[[int | None], Result]) -> None:
-        """Show the rows of a result, which is fetched with a limit on its rows."""
-        started, limit = time.monotonic(), self.limit
+    def read(self, fetch: Callable[[int | None], Result], whole: bool = False) -> None:
+        """Show the rows of a result, which is fetched with a limit on its rows.
+
+        Args:
+            whole: show all rows, whatever the limit.
+        """
+        started, limit = time.monotonic(), None if whole else self.limit
 
         def work() -> tuple[Result, list[Row]]:
             result = fetch(None if limit is None else limit + 1)

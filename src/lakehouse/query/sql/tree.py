@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from lakehouse.core.errors import QueryRejectedError
-from lakehouse.query.sql.errors import no_statement
+from lakehouse.query.sql.errors import misspelled, no_statement
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -35,7 +35,11 @@ def parse_tree(text: str, dialect: str) -> exp.Expr:
         column = error["col"] - len(error["highlight"] or "x") + 1
         message = str(error["description"]).split("<class")[0].strip().rstrip(".") + "."
         near = f" near {error['highlight']!r}" if error["highlight"] else ""
-        raise QueryRejectedError(message.rstrip(".") + near + ".", sql=text, line=error["line"], column=column) from exc
+        meant = misspelled(text.lower().split()[:2])
+        hint = f"Did you mean {meant}?" if meant else ""
+        raise QueryRejectedError(
+            message.rstrip(".") + near + ".", hint, sql=text, line=error["line"], column=column
+        ) from exc
     except RecursionError as exc:
         raise QueryRejectedError(
             "The statement is nested too deeply.", "Split it with common table expressions."
