@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
@@ -71,6 +72,54 @@ def test_only_selected_tables_are_built(shop_of: Any, instance: Any) -> None:  #
     existing = {str(info.name) for info in lake.tables()}
     assert f"{pipeline.name}.silver" in existing
     assert f"{pipeline.name}.gold" not in existing
+
+
+def misspelled(raw: Any) -> Any:
+    return raw.select("id", "amont")
+
+
+def doubled(raw: Any) -> Any:
+    from pyspark.sql import functions as F
+
+    def twice(amount: int) -> int:
+        return amount * undefined_factor  # type: ignore[name-defined, no-any-return] # noqa: F821
+
+    return raw.withColumn("amount", F.udf(twice, "bigint")("amount"))
+
+
+@pytest.mark.parametrize(
+    ("function", "message", "place"),
+    [
+        pytest.param(
+            misspelled,
+            "with name `amont` cannot be resolved. Did you mean one of the following? [`amount`,",
+            'return raw.select("id", "amont")',
+            id="a column that is not there",
+        ),
+        pytest.param(
+            doubled,
+            "NameError: name 'undefined_factor' is not defined",
+            "return amount * undefined_factor",
+            id="a function that Spark calls for each row",
+        ),
+    ],
+)
+def test_an_error_of_spark_names_the_column_the_nearest_names_and_the_line(
+    shop_of: Any,  # noqa: F811
+    instance: Any,
+    function: Any,
+    message: str,
+    place: str,
+) -> None:
+    lake, pipeline, _ = shop_of({MONDAY: "1,tea,10,1\n"})
+    bronze, *others = pipeline.tables
+    broken = replace(pipeline, tables=(replace(bronze, transform=function), *others))
+    done = materialize(broken, lake, instance, partition_key=MONDAY)
+    (failure,) = [event.step_failure_data for event in done.all_events if event.is_step_failure]
+    said = str(failure.user_failure_data and failure.user_failure_data.description)
+    assert message in said
+    assert f"{pipeline.name}.bronze: " in said and f"{__file__}, line " in said
+    assert any(line.startswith(">") and place in line for line in said.splitlines()), said
 
 
 def test_a_blocked_run_fails_with_its_check_and_materializes_nothing(shop_of: Any, instance: Any) -> None:  # noqa: F811

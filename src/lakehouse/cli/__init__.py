@@ -12,14 +12,21 @@ def main() -> None:
     """Run `lake` with the arguments of this process, and exit."""
     try:
         code = _run(sys.argv[1:])
-    except (KeyboardInterrupt, RuntimeError) as exc:
-        # Python 3.11 raises a RuntimeError from a Ctrl-C that comes while the fields of a class are named.
-        if not isinstance(exc, KeyboardInterrupt) and not isinstance(exc.__cause__, KeyboardInterrupt):
+    except BaseException as exc:
+        if not _is_interrupt(exc):
             raise
         sys.stderr.write("\nStopped.\n")
         code = 130
     _end_on_interrupt(code)
     sys.exit(code)
+
+
+def _is_interrupt(exc: BaseException) -> bool:
+    if isinstance(exc, KeyboardInterrupt):
+        return True
+    from lakehouse.core.cancel import is_interrupt
+
+    return is_interrupt(exc)
 
 
 def _end_on_interrupt(code: int) -> None:

@@ -14,6 +14,7 @@ import click
 from lakehouse.cli.commands import COMMANDS, help_text
 from lakehouse.cli.context import Context as Context
 from lakehouse.cli.context import read_key
+from lakehouse.core.cancel import is_interrupt
 from lakehouse.core.errors import LakeError, QueryRejectedError
 
 OUTPUTS = ("table", "json", "csv")
@@ -219,6 +220,8 @@ def _report_usage_error(exc: click.ClickException, context: Context) -> int:
 
 
 def _report_error(exc: LakeError, context: Context) -> int:
+    if is_interrupt(exc):
+        raise exc
     report_error(exc, context.output, exc)
     return 2 if exc.is_user_error else 1
 

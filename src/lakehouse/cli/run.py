@@ -15,7 +15,7 @@ from lakehouse.cli.app import Context, command
 from lakehouse.cli.options import complete_pipeline, message_option
 from lakehouse.cli.runs import show_record
 from lakehouse.cli.show import note, relative_paths, show_rows
-from lakehouse.core.errors import LakeError, PipelineError, Retryable
+from lakehouse.core.errors import LakeError, Retryable
 from lakehouse.core.requests import RunRequest
 
 if TYPE_CHECKING:
@@ -152,6 +152,7 @@ def run(context: Context, pipeline: str, tables: tuple[str, ...], no_publish: bo
 
 def _resume(context: Context, run_id: str, latest: bool) -> RunRecord:
     """Continue a run on its branch, or start it over on the latest state of all tables."""
+    from lakehouse.runs.failure import user_code_errors
     from lakehouse.runs.recovery import resume_request
 
     record = context.lake.run_record(run_id)
@@ -169,6 +170,7 @@ def run_pipeline(
     progress: Callable[[str], None] = lambda text: None,
 ) -> RunRecord:
     """Run the pipeline, retry errors that may pass, and raise an error of user code as a LakeError."""
+    from lakehouse.runs.failure import user_code_errors
     from lakehouse.runs.model import new_run_id
 
     # One id for all attempts: a run that was published is not repeated.
@@ -184,20 +186,6 @@ def run_pipeline(
             progress(f"{exc.message} Retrying in {_RETRY_AFTER_S} s")
             time.sleep(_RETRY_AFTER_S)
     raise AssertionError("the last attempt returns or raises")
-
-
-@contextmanager
-def user_code_errors(pipeline: str, run_id: str) -> Iterator[None]:
-    """Raise an error of a transformation, source or check as a PipelineError."""
-    try:
-        yield
-    except LakeError:
-        raise
-    except Exception as exc:
-        from lakehouse.runs.model import reason
-
-        hint = f"lake runs{f' show {run_id}' if run_id else ''}; LAKE_DEBUG=1 shows the whole trace."
-        raise PipelineError(f"The run of {pipeline} failed: {reason(exc)}", hint) from exc
 
 
 def _range(lake: Lake | RemoteLake, name: str, first: str, last: str) -> list[str]:

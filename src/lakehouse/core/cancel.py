@@ -84,6 +84,16 @@ def current_scope() -> CancelScope | None:
     return _current.get()
 
 
+def is_interrupt(exc: BaseException) -> bool:
+    """Whether an error is what a library made of Ctrl-C: DuckDB, pydantic and Python itself raise other errors in its place."""
+    chain: list[BaseException] = []
+    error: BaseException | None = exc
+    while error is not None and error not in chain:
+        chain.append(error)
+        error = error.__cause__ or error.__context__
+    return any(isinstance(part, KeyboardInterrupt) or "KeyboardInterrupt" in str(part) for part in chain)
+
+
 class InterruptGuard:
     """SIGINT in a process that does one piece of work: it ends the work, unless the result is already being committed.
 

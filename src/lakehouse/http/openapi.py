@@ -127,7 +127,12 @@ _ANSWERS: dict[str, Any] = {
     **dict.fromkeys(("ingest", "start_run", "resume_run"), _STARTED),
     "jobs": _shape({"jobs": _items(_JOB)}, next_page_token={}),
     **dict.fromkeys(("job", "cancel_job", "resume_job"), _JOB),
-    "pipelines": _shape({"pipelines": _items(_shape({"name": _TEXT, "tables": _items(_OBJECT)}))}),
+    "pipelines": _shape(
+        {
+            "pipelines": _items(_shape({"name": _TEXT, "tables": _items(_OBJECT)})),
+            "problems": _items(_shape({"module": _TEXT, "message": _TEXT})),
+        }
+    ),
     "branches": _shape({"branches": _items(_REF)}, next_page_token={}),
     **dict.fromkeys(("create_branch", "create_tag"), _NAMED),
     "diff_branch": _shape({}, changes=_items(_OBJECT), columns=_items(_COLUMN), rows=_items(_OBJECT)),

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lakehouse.core.cancel import is_interrupt
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import LakeError, MaintenanceRunningError, NoSuchTableError, NotSupportedError
 from lakehouse.core.files import Files
@@ -175,7 +176,10 @@ class Maintainer:
             return step()
         except (LakeError, OSError) as exc:
             return [Action(str(table), name, "failed", f"{exc}")]
-        except Exception as exc:  # noqa: BLE001 - damaged files raise anything, and the other tables need their turn
+        except Exception as exc:
+            # Damaged files raise anything, and the other tables need their turn.
+            if is_interrupt(exc):
+                raise
             return [Action(str(table), name, "failed", f"{type(exc).__name__}: {exc}")]
 
     def _hudi(self) -> HudiMaintainer | None:

@@ -18,6 +18,7 @@ from lakehouse.core.requests import RunRequest
 from lakehouse.lake import Lake
 from lakehouse.pipelines import Days, FilesTable, Hours, Keys, Months, Pipeline, Table, Weeks
 from lakehouse.quality.model import Check, Outcome, Rule
+from lakehouse.runs.failure import user_code_errors
 from lakehouse.runs.model import RunRecord, TableReport
 from lakehouse.tables.report import report_page
 
@@ -122,7 +123,8 @@ def pipeline_assets(pipeline: Pipeline, foreign: Collection[str] = ()) -> dg.Ass
             message=config["message"],
         )
         try:
-            record = resource.lake.run_pipeline(pipeline, request, context.log.info)
+            with user_code_errors(pipeline.name, run_id):
+                record = resource.lake.run_pipeline(pipeline, request, context.log.info)
         except LakeError as exc:
             if isinstance(exc, Retryable):
                 raise dg.RetryRequested(max_retries=_RETRIES, seconds_to_wait=_RETRY_AFTER_S) from exc

@@ -33,8 +33,11 @@ _SCHEDULES = {type(None): _HOURLY, Hours: "10 * * * *", Weeks: "30 6 * * 1", Mon
 
 
 def build_definitions(settings: Settings) -> dg.Definitions:
-    """Build the Dagster definitions of a lake."""
-    pipelines = list(all_pipelines(settings).values())
+    """Build the Dagster definitions of a lake. A module that cannot be loaded is logged, and the other pipelines are defined."""
+    known = all_pipelines(settings)
+    pipelines = list(known.values())
+    for problem in getattr(known, "problems", {}).values():
+        dg.get_dagster_logger("lakehouse").error(f"{problem.message} {problem.hint}")
     return dg.Definitions(
         assets=[
             *_pipeline_assets(pipelines),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -10,10 +11,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lakehouse.core.errors import LakeError
+from lakehouse.core.errors import LakeError, PipelineError
+from lakehouse.runs.model import reason
 
 _LINES_AROUND = 2
 _NOT_THE_USERS = (sys.prefix, sys.base_prefix, str(Path(__file__).parents[2]), "<")
+#: A frame in the text of an error: Spark's Python workers hand over their traceback as text.
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S+)')
+
+
+@contextmanager
+def user_code_errors(pipeline: str, run_id: str) -> Iterator[None]:
+    """Raise an error of a transformation, source or check as a PipelineError that says where it is."""
+    try:
+        yield
+    except LakeError:
+        raise
+    except Exception as exc:
+        hint = f"lake runs{f' show {run_id}' if run_id else ''}; LAKE_DEBUG=1 shows the whole trace."
+        raise PipelineError(f"The run of {pipeline} failed: {reason(exc)}", hint) from exc
 
 
 @contextmanager
@@ -34,11 +50,9 @@ def located(table: str, function: Any) -> Iterator[None]:
 
 
 def _place(exc: Exception, table: str, function: Any) -> str:
-    frames = [
-        (frame.filename, frame.lineno or 0, frame.name)
-        for frame in traceback.extract_tb(exc.__traceback__)
-        if not frame.filename.startswith(_NOT_THE_USERS)
-    ]
+    called = [(frame.filename, frame.lineno or 0, frame.name) for frame in traceback.extract_tb(exc.__traceback__)]
+    called += [(frame["file"], int(frame["line"]), frame["name"]) for frame in _FRAME.finditer(str(exc))]
+    frames = [frame for frame in called if not frame[0].startswith(_NOT_THE_USERS)]
     while hasattr(function, "func"):
         function = function.func
     code = getattr(function, "__code__", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -67,10 +68,18 @@ class RunRecord:
         return sum(table.rejected for table in self.tables)
 
 
+#: The last line of a Python traceback.
+_ERROR_LINE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Warning)(?::|$)")
+
+
 def reason(exc: BaseException) -> str:
     """An error that is not a LakeError, in one line; below it where it happened, if that is known."""
     lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
     first = f"{type(exc).__name__}: {lines[0]}" if lines else type(exc).__name__
+    if "Traceback (most recent call last):" in str(
+        exc
+    ):  # of a function that Spark called: its last line says what is wrong
+        first = next((line for line in reversed(lines) if _ERROR_LINE.match(line)), first)
     return "\n".join([first, *getattr(exc, "__notes__", ())])
 
 

@@ -226,7 +226,7 @@ def runs(session: Session, arguments: tuple[str, ...]) -> None:
 
 @command("run PIPELINE [PARTITION...]", "Run a pipeline as one transaction", 1, _MANY)
 def run(session: Session, arguments: tuple[str, ...]) -> None:
-    from lakehouse.cli.run import user_code_errors
+    from lakehouse.runs.failure import user_code_errors
 
     with user_code_errors(arguments[0], ""):
         record = session.root.run(arguments[0], *arguments[1:], progress=session.display.note)

@@ -15,13 +15,14 @@ from typing import Any, TextIO
 from lakehouse.config.load import parse_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.cancel import InterruptGuard
-from lakehouse.core.errors import LakeError, PipelineError
+from lakehouse.core.errors import LakeError
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import acting_for
 from lakehouse.core.requests import IngestRequest, ReadOptions, RunRequest
 from lakehouse.http.answers import plain
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
+from lakehouse.runs.failure import user_code_errors
 
 
 def main() -> None:
@@ -49,17 +50,11 @@ def _do(lake: Lake, kind: str, request: dict[str, Any], progress: Any) -> Any:
     if kind == "ingest":
         progress("Ingesting")
         return lake.ingest_files(ingest_request(request))
-    pipeline = request.get("pipeline", "")
-    try:
-        if kind == "resume":
+    if kind == "resume":
+        with user_code_errors(request["run"], request["run"]):
             return lake.resume(request["run"], progress)
-        return lake.run_pipeline(pipeline, run_request(request), progress)
-    except LakeError:
-        raise
-    except Exception as exc:
-        from lakehouse.runs.model import reason
-
-        raise PipelineError(f"The run of {pipeline or request.get('run')} failed: {reason(exc)}", "lake runs") from exc
+    with user_code_errors(request["pipeline"], request["id"]):
+        return lake.run_pipeline(request["pipeline"], run_request(request), progress)
 
 
 def ingest_request(request: dict[str, Any]) -> IngestRequest:

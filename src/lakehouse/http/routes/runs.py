@@ -38,9 +38,15 @@ class RunBody(BaseModel):
 
 @routes.operation()
 def pipelines(call: CallContext) -> dict[str, Any]:
-    """List the pipelines with their tables and the settings of their sources."""
-    visible = [pipeline for pipeline in call.service.lake.pipelines().values() if _sees(call, pipeline)]
-    return {"pipelines": [_shown(pipeline) for pipeline in visible]}
+    """List the pipelines with their tables and the settings of their sources, and the modules that cannot be loaded."""
+    known = call.service.lake.pipelines()
+    visible = [pipeline for pipeline in known.values() if _sees(call, pipeline)]
+    # They name files of the server and lines of its code.
+    problems = getattr(known, "problems", {}) if call.principal.is_owner else {}
+    return {
+        "pipelines": [_shown(pipeline) for pipeline in visible],
+        "problems": [{"module": module, **problem.as_dict()} for module, problem in problems.items()],
+    }
 
 
 @routes.operation(status_code=202)
