@@ -52,6 +52,7 @@ COMMANDS = [
     ["run", "nope"],
     ["run", "market", "--from", "2026-01-15", "--to", "2026-01-14"],
     ["ingest", "nope.csv", "--into", "cli.leads"],
+    ["cherry-pick", "9999"],
     ["revert", "9999"],
 ]
 

@@ -21,6 +21,7 @@ EXPECTED: dict[str, tuple[dict[str, str], int | str]] = {
     "/tags": ({}, 201),
     "/branches": ({}, 201),
     "/branches/{name}/merge": ({"name": "exp"}, 200),
+    "/log/{commit}/cherry-pick": ({"commit": "99999"}, "no_such_commit"),
     "/log/{commit}/revert": ({"commit": "99999"}, "no_such_commit"),
 }
 

@@ -265,12 +265,27 @@ def test_a_branch_is_created_changed_compared_and_merged(lake: AnyLake, leads: s
 def test_a_branch_that_conflicts_is_not_merged(lake: AnyLake, leads: str, namespace: str) -> None:
     name = f"c{abs(hash(namespace)) % 10**8}"
     lake.refs.branches.create(name)
-    lake.branch(name).ingest_rows([{"id": 8, "name": "Hal"}], leads, key=["id"])
+    lake.branch(name).ingest_rows([{"id": 7, "name": "Hal"}], leads, key=["id"])
     lake.ingest_rows([{"id": 7, "name": "Gil"}], leads, key=["id"])
-    with pytest.raises(BranchConflictError, match=leads):
+    with pytest.raises(BranchConflictError, match=f"{leads}: both changed id = 7"):
         lake.refs.branches.merge(name)
     lake.refs.branches.drop(name)
     assert name not in lake.branches()
+
+
+def test_a_branch_that_changed_other_rows_than_main_is_merged_and_picked(
+    lake: AnyLake, leads: str, namespace: str
+) -> None:
+    name = f"d{abs(hash(namespace)) % 10**8}"
+    lake.refs.branches.create(name)
+    lake.branch(name).ingest_rows([{"id": 8, "name": "Hal"}], leads, key=["id"])
+    picked = lake.refs.log.lines(TableName.parse(leads), 1, name)[0].commit
+    lake.branch(name).ingest_rows([{"id": 9, "name": "Ida"}], leads, key=["id"])
+    lake.ingest_rows([{"id": 7, "name": "Gil"}], leads, key=["id"])
+    assert lake.refs.log.cherry_pick(picked).entry
+    assert names(lake, leads) == ["Ann", "Bo", "Cy", "Gil", "Hal"]
+    assert lake.refs.branches.merge(name).entry
+    assert names(lake, leads) == ["Ann", "Bo", "Cy", "Gil", "Hal", "Ida"]
 
 
 def test_a_tag_is_a_when(lake: AnyLake, leads: str, namespace: str) -> None:

@@ -252,6 +252,20 @@ def a_tag_holds_a_state(bench: WriteBench) -> None:
         lake.refs.branches.drop_tag(tag)
 
 
+@writes("refs.branches.merge", "refs.log.cherry_pick")
+def rows_of_other_keys_are_combined(bench: WriteBench) -> None:
+    lake, table, branch = bench.lake, bench.five(), f"d_{bench.namespace}"[:40]
+    lake.refs.branches.create(branch)
+    lake.branch(branch).ingest_rows([{"id": 2, "name": "two"}], table, key=["id"])
+    picked = lake.refs.log.lines(limit=1, branch=branch)[0].commit
+    lake.ingest_rows([{"id": 3, "name": "three"}], table, key=["id"])
+    with audit(lake, {table: {"id": {2}}}):
+        lake.refs.log.cherry_pick(picked)
+    lake.branch(branch).ingest_rows([{"id": 4, "name": "four"}], table, key=["id"])
+    with audit(lake, {table: {"id": {4}}}, refs={branch}, leaves=True):
+        lake.refs.branches.merge(branch)
+
+
 @writes("refs.log.revert")
 def a_revert_undoes_one_entry(bench: WriteBench) -> None:
     lake, table = bench.lake, bench.five()

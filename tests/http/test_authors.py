@@ -104,6 +104,14 @@ def merge(scene: Scene) -> dict[str, Any]:
     return scene.last()
 
 
+def cherry_pick(scene: Scene) -> dict[str, Any]:
+    scene.other.insert(scene.table, [{"id": 2}])
+    commit = scene.last()["commit"]
+    scene.done("POST", f"/log/{commit}/revert", client=scene.other, json={})
+    scene.done("POST", f"/log/{commit}/cherry-pick", json={})
+    return scene.last()
+
+
 def revert(scene: Scene) -> dict[str, Any]:
     scene.other.insert(scene.table, [{"id": 2}])
     scene.done("POST", f"/log/{scene.last()['commit']}/revert", json={})
@@ -141,6 +149,7 @@ CASES: dict[tuple[str, str], Callable[[Scene], dict[str, Any]]] = {
     ("POST", "/branches"): create("branches"),
     ("POST", "/tags"): create("tags"),
     ("POST", "/branches/{name}/merge"): merge,
+    ("POST", "/log/{commit}/cherry-pick"): cherry_pick,
     ("POST", "/log/{commit}/revert"): revert,
     ("POST", "/pipelines/{pipeline}/runs"): run,
     ("POST", "/runs/{run}/resume"): resume_run,

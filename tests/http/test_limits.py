@@ -72,6 +72,7 @@ OUTCOMES: dict[str, tuple[int, int]] = {
     "create_tag": (201, REFUSED),
     "drop_tag": (REFUSED, REFUSED),
     "log": (FILTERED, REFUSED),
+    "cherry_pick": (REFUSED, REFUSED),
     "revert": (REFUSED, REFUSED),
 }
 LIMITED = [operation for operation in OPERATIONS if operation.needs != PUBLIC]

@@ -82,7 +82,7 @@ class _LazyCommands(_Group):
         for commands in COMMANDS.values():
             if cmd_name in commands:
                 module = import_module(f"lakehouse.cli.{commands[cmd_name][0]}")
-                return getattr(module, cmd_name)  # type: ignore[no-any-return]
+                return getattr(module, cmd_name.replace("-", "_"))  # type: ignore[no-any-return]
         return None
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -77,7 +77,7 @@ def drop(context: Context, name: str) -> None:
 def merge(context: Context, name: str, message: str) -> None:
     """Publish a branch to main: all of its tables at once or none.
 
-    A merge is refused if main has changed one of these tables since the branch was created.
+    If main has changed one of these tables since, rows are combined by the table's key; rows that both changed are a conflict.
     """
     done = context.lake.refs.branches.merge(name, message)
     note(f"Published to all tables at once: commit {done.entry}." if done.entry else "There was nothing to publish.")

@@ -42,6 +42,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "branch": ("branch", "list, create, compare, merge and drop branches of all tables"),
         "tag": ("tag", "list, create and drop tags: names for a state of all tables"),
         "log": ("time", "list the commits of all tables or of one: who changed what, and when"),
+        "cherry-pick": ("time", "publish one commit of a branch, or a reverted one, to main"),
         "revert": ("time", "undo a commit in all of its tables at once"),
     },
     "Maintenance": {

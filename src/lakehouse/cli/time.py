@@ -92,6 +92,18 @@ def log(context: Context, table: str, limit: int) -> None:
         note("There are no commits yet.")
 
 
+@command("lake cherry-pick 12\nlake --branch exp log && lake cherry-pick 17 -m 'only this correction'")
+@click.argument("commit")
+@message_option
+def cherry_pick(context: Context, commit: str, message: str) -> None:
+    """Publish what COMMIT changed, on any branch, to main. COMMIT is a number of `lake log`, or a run.
+
+    If main has changed the same tables, rows are combined by key; rows that both changed are a conflict, and nothing is published.
+    """
+    done = context.lake.refs.log.cherry_pick(commit, message)
+    note(f"Published to all tables at once: commit {done.entry}." if done.entry else "There was nothing to publish.")
+
+
 @command("lake revert 12\nlake revert run_20260114_091500_ab12cd -m 'the source was wrong'")
 @click.argument("commit")
 @message_option

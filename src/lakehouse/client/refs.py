@@ -58,6 +58,7 @@ class RemoteLog:
     _branch: str = MAIN
 
     lines = remote(Log.lines)
+    cherry_pick = remote(Log.cherry_pick, _published)
     revert = remote(Log.revert, _published)
 
 

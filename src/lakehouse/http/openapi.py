@@ -56,6 +56,7 @@ _IDS = {
     "merge": "mergeBranch",
     "tags": "listTags",
     "log": "listCommits",
+    "cherry_pick": "cherryPickCommit",
     "revert": "revertCommit",
 }
 _TEXT, _FLAG, _WHOLE, _OBJECT = {"type": "string"}, {"type": "boolean"}, {"type": "integer"}, {"type": "object"}
@@ -137,6 +138,7 @@ _ANSWERS: dict[str, Any] = {
     **dict.fromkeys(("create_branch", "create_tag"), _NAMED),
     "diff_branch": _shape({}, changes=_items(_OBJECT), columns=_items(_COLUMN), rows=_items(_OBJECT)),
     "merge": _shape({"commit": _TEXT}),
+    "cherry_pick": _shape({"picked": _TEXT, "commit": _TEXT}),
     "revert": _shape({"reverted": _TEXT, "commit": _TEXT}),
     "diff": _shape({"columns": _items(_COLUMN), "rows": _items(_OBJECT)}),
 }

@@ -193,7 +193,9 @@ class Assembly:
     def refs(self) -> Refs:
         """Branches, tags, log and publisher."""
         from lakehouse.runs.recovery import RecordedRuns
+        from lakehouse.tables.replay import Replayer
         from lakehouse.versioning.branches import Branches, Refs
+        from lakehouse.versioning.combine import Combiner
         from lakehouse.versioning.diff import describe_changes
         from lakehouse.versioning.log import Log
         from lakehouse.versioning.publish import Publisher
@@ -206,8 +208,14 @@ class Assembly:
             self.settings.branches.protected,
         )
         runs = RecordedRuns(self.catalog, self._run_log())
-        branches = Branches(self.catalog, publisher, self.iceberg, self.duckdb, runs, author)
-        return Refs(branches, Log(self.catalog, self.iceberg, publisher, author, self.backend.files), publisher, author)
+        spark = EngineRunner(self.queries, "spark")
+        replayer = Replayer(
+            self.iceberg, self.duckdb, lambda request: spark.run(request, "merge"), self.home.run / "ingest"
+        )
+        combiner = Combiner(self.catalog, publisher, replayer, self.backend.files)
+        branches = Branches(self.catalog, publisher, self.iceberg, self.duckdb, runs, combiner, author)
+        log = Log(self.catalog, self.iceberg, publisher, combiner, author, self.backend.files)
+        return Refs(branches, log, publisher, author)
 
     def maintainer(self) -> Maintainer:
         """What maintains tables."""

@@ -33,6 +33,12 @@ class NativeTables:
                 (name.namespace, name.table), schema, properties={**new_table_properties(), **properties}
             )
 
+    def register(self, name: TableName, metadata: str) -> None:
+        """Add a table with an existing metadata file."""
+        with self._opened() as catalog:
+            catalog.create_namespace_if_not_exists(name.namespace)
+            catalog.register_table((name.namespace, name.table), metadata)
+
     def change(
         self, name: TableName, added: Sequence[Column], widened: Sequence[Column], properties: Mapping[str, str]
     ) -> None:

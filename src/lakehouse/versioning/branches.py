@@ -9,7 +9,6 @@ from typing import Protocol
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import (
     BadNameError,
-    BranchConflictError,
     BranchProtectedError,
     NoSuchBranchError,
     NoSuchTableError,
@@ -21,6 +20,7 @@ from lakehouse.core.names import MAIN, TableName, check_part, nearest
 from lakehouse.core.refs import Change, Commit, InternalBranch, Published, Ref, acting_author
 from lakehouse.core.result import Result
 from lakehouse.engines.duckdb import DuckDB
+from lakehouse.versioning.combine import Combiner
 from lakehouse.versioning.diff import TableChange, changed_rows, count_rows
 from lakehouse.versioning.log import Log
 from lakehouse.versioning.publish import Publisher
@@ -73,6 +73,7 @@ class Branches:
     iceberg: TableFormat
     duckdb: DuckDB
     runs: BranchRuns
+    combiner: Combiner
     author: str = ""
 
     def list(self) -> Sequence[tuple[Ref, BranchRun | None]]:
@@ -102,8 +103,9 @@ class Branches:
 
     def diff(self, name: str) -> Sequence[TableChange]:
         """The changes that a merge would publish: columns and rows added, removed and changed, by table."""
-        name = name.lower()
-        return count_rows(self.iceberg, self.duckdb, self.catalog.changes(name), self.catalog.conflicts(name))
+        changes, both = self.catalog.changes(name.lower()), set(self.catalog.conflicts(name.lower()))
+        conflicts = self.combiner.obstacles([change for change in changes if change.table in both])
+        return count_rows(self.iceberg, self.duckdb, changes, list(conflicts))
 
     def diff_rows(self, name: str, table: TableName, limit: int = 100) -> Result:
         """The rows of a table that merging a branch would change."""
@@ -114,7 +116,11 @@ class Branches:
         return changed_rows(self.iceberg, self.duckdb, changes[table], limit)[1]
 
     def merge(self, name: str, message: str = "") -> Published:
-        """Publish a branch to main: all its tables at once, or none if main changed any of them."""
+        """Publish a branch to main: all its tables at once, or none.
+
+        Where main has changed a table of the branch as well, the rows of both are combined if the table's key proves that they
+        changed different rows; otherwise BranchConflictError names some of the keys.
+        """
         name = name.lower()
         run = self.runs.of_branch(name)
         if run is not None:
@@ -124,12 +130,11 @@ class Branches:
                 f"main is protected (branches.protected): only runs publish to it, and {name} is not the branch of a run.",
                 "Make the change with a pipeline: lake run NAME. Show the branch: lake branch diff " + name,
             )
-        done = self.publisher.publish(name, self._commit("merge", message or f"merge of {name}"))
-        if not done:
-            raise BranchConflictError(
-                f"main has changed tables of {name} since it was created: {', '.join(map(str, done.conflicts))}.",
-                f"Nothing was published. lake branch diff {name} shows its changes; repeat them on a new branch.",
-            )
+        commit = self._commit("merge", message or f"merge of {name}")
+        if not self.catalog.conflicts(name) and (done := self.publisher.publish(name, commit)):
+            return done
+        done = self.combiner.publish(self.catalog.changes(name), name, commit)
+        self.catalog.drop_branch(name)
         return done
 
     def _merge_run(self, branch: str, run: BranchRun, message: str) -> Published:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from lakehouse.core.catalog import Catalog
-from lakehouse.core.errors import BranchConflictError, NoSuchCommitError, TableError
+from lakehouse.core.errors import BranchConflictError, BranchProtectedError, NoSuchCommitError, TableError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import Change, Commit, LogEntry, Published, run_branch
 from lakehouse.core.tables import Snapshot
+from lakehouse.versioning.combine import Combiner
 from lakehouse.versioning.publish import Publisher
 
 #: The number of entries that are searched for a commit.
@@ -52,6 +53,7 @@ class Log:
     catalog: Catalog
     iceberg: TableFormat
     publisher: Publisher
+    combiner: Combiner
     author: str = ""
     files: Files = LOCAL
 
@@ -82,6 +84,29 @@ class Log:
                 f"Nothing was reverted. Revert what came later first: lake log {done.conflicts[0]}",
             )
         return done
+
+    def cherry_pick(self, commit: str, message: str = "") -> Published:
+        """Publish what one commit changed, on any branch, to main: all its tables at once, or none.
+
+        Where main has another state of a table than the commit started from, rows are combined by key as in a merge.
+        """
+        if MAIN in self.publisher.protected:
+            raise BranchProtectedError(
+                "main is protected (branches.protected): only runs publish to it.",
+                "Make the change with a pipeline: lake run NAME.",
+            )
+        entry = self._entry_of_any_branch(commit)
+        self._check_there(entry)
+        text = message or f"cherry-pick of {entry.id}: {entry.commit.message}"
+        picked = Commit("cherry-pick", self.author, text, source=entry.commit.source)
+        return self.combiner.publish(entry.tables, f"commit {entry.id}", picked)
+
+    def _entry_of_any_branch(self, name: str) -> LogEntry:
+        for branch in self.catalog.branches():
+            for entry in self.catalog.on(branch).log(limit=_SEARCHED_ENTRIES):
+                if entry.id == name:
+                    return entry
+        return self._entry(name)
 
     def _check_there(self, entry: LogEntry) -> None:
         """Raise if maintenance has removed what the tables were before a commit."""

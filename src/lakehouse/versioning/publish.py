@@ -31,9 +31,13 @@ class Publisher:
     protected: Sequence[str] = ()
     """Branches that only runs may change."""
 
-    def publish(self, branch: str, commit: Commit, tag: str = "") -> Published:
-        """Publish a branch, unless the hook refuses or main changed its tables."""
-        self.run_hook(branch, self.catalog.changes(branch), commit)
+    def publish(self, branch: str, commit: Commit, tag: str = "", origin: str = "") -> Published:
+        """Publish a branch, unless the hook refuses or main changed its tables.
+
+        Args:
+            origin: what the hook gets as the branch (default: its name).
+        """
+        self.run_hook(origin or branch, self.catalog.changes(branch), commit)
         try:
             return committed(lambda: self.catalog.publish(branch, commit, tag))
         except CatalogUnreachableError:

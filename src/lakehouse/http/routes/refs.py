@@ -129,6 +129,14 @@ def log(
 
 
 @routes.operation()
+def cherry_pick(call: CallContext, commit: Name, body: MessageBody) -> dict[str, Any]:
+    """Publish what one commit changed, on any branch, to main; refused if main has changed the same rows."""
+    call.principal.check_change(MAIN)
+    call.principal.check_everywhere("A cherry-pick")
+    return {"picked": commit, "commit": call.refs.log.cherry_pick(commit, body.message).entry}
+
+
+@routes.operation()
 def revert(call: CallContext, commit: Name, body: MessageBody) -> dict[str, Any]:
     """Undo a commit in all of its tables at once; refused if one has changed since."""
     call.principal.check_change(MAIN)
