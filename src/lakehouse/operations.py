@@ -89,6 +89,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _post("create_key", "/keys", ADMIN, once=False),
     _delete("revoke_key", "/keys/{key_id}", ADMIN),
     _post("rotate_key", "/keys/{key_id}/rotate", ADMIN, once=False),
+    _post("mcp", "/mcp", READ, once=False),
     # ---- SQL ----------------------------------------------------------------------------------------------------
     _post("query", "/query", READ, lake="Lake.query"),
     _post("create_statement", "/statements", READ),

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from io import StringIO
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import click
@@ -216,7 +216,7 @@ def test_a_command_works_remotely_or_says_why_not(
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "stdin", StringIO(""))
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO()))
     monkeypatch.setenv("LAKE_URL", served.url)
     monkeypatch.setenv("LAKE_KEY", served.admin.key)
     code = run([*path, *least_arguments(command), *(["--all"] if path == ("maintain",) else [])])

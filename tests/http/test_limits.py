@@ -29,6 +29,7 @@ REFUSED, NOT_THERE, FILTERED = 403, 404, 200
 OUTCOMES: dict[str, tuple[int, int]] = {
     "metrics": (FILTERED, FILTERED),
     "whoami": (FILTERED, FILTERED),
+    "mcp": (FILTERED, FILTERED),  # the answer has the error of the request that the tool makes, with the same key
     "audit": (REFUSED, REFUSED),
     "query_audit": (REFUSED, REFUSED),
     "keys": (REFUSED, REFUSED),
@@ -139,6 +140,12 @@ def body_of(operation: Operation, table: str, branch: str) -> Any:
         "query": {"sql": f"select * from {table}", "branch": branch},
         "create_statement": {"statement": f"select * from {table}", "branch": branch},
         "query_audit": {"sql": "select * from audit"},
+        "mcp": {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "query", "arguments": {"sql": f"select * from {table}", "branch": branch}},
+        },
         "create_key": {"scope": "admin"},
         "rollback": {"to": "now"},
         "ingest": {"into": table, "branch": branch, "sources": ["/etc/hosts"]},

@@ -57,6 +57,8 @@ def test_a_route_is_open_to_the_scopes_of_its_operation(
 def test_every_error_of_a_route_has_the_one_shape(served: Served, admin: Client, operation: Operation) -> None:
     headers = {"Accept": "image/png", "Content-Type": "application/octet-stream"}
     answers = [admin.ask(operation.method, path_of(operation), data=b"\xff{", headers=headers)]
+    if operation.name == "mcp":  # the protocol has errors of its own, once the gate lets a request through
+        assert 400 <= answers.pop().status_code < 500
     if operation.needs != PUBLIC:
         answers.append(ask(Client(served.url, "lake_0_wrong"), operation))
     for answer in answers:

@@ -10,6 +10,7 @@ import http.client
 import ipaddress
 import json
 import random
+import socket
 import ssl
 import threading
 import time
@@ -23,7 +24,7 @@ from urllib.parse import urlsplit
 
 from lakehouse.client.messages import FAILURES, Request, Response, hang_up
 from lakehouse.core import __version__
-from lakehouse.core.cancel import current_scope, stop_with_scope
+from lakehouse.core.cancel import current_scope, stop_with_scope, stopped_by
 from lakehouse.core.errors import (
     BadSettingError,
     LakeError,
@@ -62,12 +63,19 @@ class _ConnectTimeoutError(TimeoutError):
 class Transport:
     """Sends requests to one service. Threads may share it."""
 
-    def __init__(self, url: str, key: str = "", timeout_s: float = TIMEOUT_S, allow_http: bool = False) -> None:
+    def __init__(
+        self,
+        url: str,
+        key: str = "",
+        timeout_s: float = TIMEOUT_S,
+        allow_http: bool = False,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.address = Address.parse(url)
         if key and not allow_http:
             self.address.check_may_carry_key()
         self._key, self._timeout_s = key_in(key, "The key of the service") if key else "", timeout_s
-        self._tls = ssl.create_default_context() if self.address.scheme == "https" else None
+        self._tls = (tls or ssl.create_default_context()) if self.address.scheme == "https" else None
         self._lock = threading.Lock()
         self._idle: list[tuple[float, http.client.HTTPConnection]] = []
 
@@ -133,7 +141,8 @@ class Transport:
         try:
             with suppress(BrokenPipeError, ConnectionResetError):  # it may have answered before it read all of the body
                 self._write(connection, request, headers)
-            raw = connection.getresponse()
+            with stopped_by(partial(_hang_up, connection)):
+                raw = connection.getresponse()
         except FAILURES as exc:
             connection.close()
             if (scope := current_scope()) and scope.is_canceled:
@@ -246,6 +255,13 @@ def _wait_s(response: Response, pause: float) -> float:
     """How long to wait before the next attempt: what the service asks for, if it does."""
     asked = response.headers.get("Retry-After", "")
     return min(float(asked), _LONGEST_PAUSE_S) if asked.isdigit() else _jittered(pause)
+
+
+def _hang_up(connection: http.client.HTTPConnection) -> None:
+    """End a request that waits for its answer; the service notices and stops the work."""
+    if connection.sock is not None:
+        with suppress(OSError):
+            connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _jittered(pause: float) -> float:

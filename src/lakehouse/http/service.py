@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends
 from starlette.requests import Request
 
 from lakehouse.config.settings import Settings
-from lakehouse.core.errors import ForbiddenError
+from lakehouse.core.errors import ForbiddenError, NotInstalledError
 from lakehouse.core.idempotency import IdempotencyStore
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import Ref
@@ -27,6 +28,9 @@ from lakehouse.http.queries import QueryService
 from lakehouse.http.statements import StatementStore
 from lakehouse.lake import Lake
 from lakehouse.versioning.branches import Refs
+
+if TYPE_CHECKING:
+    from lakehouse.mcp.over_http import McpEndpoint
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,15 @@ class Service:
     metrics: Metrics
     catalog: CatalogMount | None
     database: ServiceDatabase
+
+    @cached_property
+    def mcp(self) -> McpEndpoint:
+        """The lake as tools of AI agents; they call this service with the key of their caller."""
+        try:
+            from lakehouse.mcp.over_http import McpEndpoint
+        except ImportError as exc:
+            raise NotInstalledError(str(exc.name), "mcp") from exc
+        return McpEndpoint(self.settings.serve.tls_cert_file)
 
     def close(self) -> None:
         """Stop what runs."""
