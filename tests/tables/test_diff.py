@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pyarrow
 import pytest
@@ -11,7 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog as PyIceberg
 from pyiceberg.expressions import EqualTo
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.types import IntegerType, LongType, NestedField, StringType
+from pyiceberg.types import DateType, IntegerType, LongType, NestedField, StringType, StructType
 
 from lakehouse.core.errors import BadNameError, NoSuchTableError, NotSupportedError, WhenError
 from lakehouse.lake import Lake
@@ -153,6 +153,57 @@ def test_a_change_of_the_schema_is_told(open_lake: Open, changed: Table) -> None
     assert found.rows.names == ["change", "id", "price", "item"]
     assert ("removed", 2, None, "mate") in found.rows.rows()
     assert ("added", 5, 7, None) in found.rows.rows()
+
+
+DATE = date(2026, 1, 14)
+
+
+@pytest.mark.parametrize("key", [["id"], []], ids=["keyed", "unkeyed"])
+@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+def test_tables_are_compared_across_any_change_of_columns(
+    open_lake: Open, pyiceberg: PyIceberg, key: list[str], backwards: bool
+) -> None:
+    old = pyarrow.schema([("id", pyarrow.int32()), ("n", pyarrow.int32()), ("gone", pyarrow.string())])
+    old = old.append(pyarrow.field("other", pyarrow.int32())).append(pyarrow.field("old_name", pyarrow.date32()))
+    table = pyiceberg.create_table("shop.t", schema=old)
+    table.append(pyarrow.Table.from_pylist([{"id": 1, "n": 1, "gone": "x", "other": 5, "old_name": DATE}], old))
+    with table.update_schema(allow_incompatible_changes=True) as update:
+        update.update_column("id", LongType())
+        update.update_column("n", LongType())
+        update.delete_column("gone")
+        update.delete_column("other")
+        update.rename_column("old_name", "new_name")
+    with table.update_schema() as update:
+        update.add_column("other", StringType())  # the same name with another type
+        update.add_column("day", DateType())
+        update.add_column("at", StructType(NestedField(90, "city", StringType(), required=False)))
+    row = {"id": 2**40, "n": 2**40, "new_name": DATE, "other": "five", "day": DATE, "at": {"city": "Ulm"}}
+    table.append(pyarrow.Table.from_pylist([row], table.schema().as_arrow()))
+    lake = open_lake()
+    first, last = first_and_last(lake)
+    diff = lake.diff("shop.t", *((last, first) if backwards else (first, last)), key=key)
+    # Row 1 has lost and got columns; without a key that is one row removed and one added.
+    assert (diff.added + diff.removed, diff.changed) == ((1, 1) if key else (3, 0))
+    rows = [dict(zip(diff.rows.names, values, strict=True)) for values in diff.rows.rows()]
+    (new,) = [row for row in rows if row["id"] == 2**40]
+    assert (new["n"], new["other"], new["day"], new["gone"]) == (2**40, "five", DATE, None)
+    assert {row["gone"] for row in rows if row["id"] == 1} == {"x", None}
+    assert {row["old_name"] for row in rows if row["id"] == 1} == {DATE, None}
+
+
+@pytest.mark.parametrize("key", [["id"], []], ids=["keyed", "unkeyed"])
+def test_a_number_that_became_text_is_compared_as_text(open_lake: Open, pyiceberg: PyIceberg, key: list[str]) -> None:
+    table = pyiceberg.create_table("shop.t", schema=pyarrow.schema([("id", pyarrow.int32()), ("n", pyarrow.int32())]))
+    table.append(pyarrow.table({"id": [1, 2], "n": [10, 20]}, schema=table.schema().as_arrow()))
+    with table.update_schema(allow_incompatible_changes=True) as update:
+        update.delete_column("n")
+    with table.update_schema() as update:
+        update.add_column("n", StringType())
+    table.overwrite(pyarrow.table({"id": [1, 2], "n": ["ten", "20"]}, schema=table.schema().as_arrow()))
+    lake = open_lake()
+    diff = lake.diff("shop.t", first_and_last(lake)[0], key=key)
+    names = ("before", "after") if key else ("removed", "added")
+    assert sorted(diff.rows.rows()) == sorted([(names[0], 1, "10"), (names[1], 1, "ten")])
 
 
 def test_a_column_added_without_a_write_changes_no_row(open_lake: Open, changed: Table) -> None:

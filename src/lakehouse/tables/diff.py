@@ -99,6 +99,13 @@ class _Comparison:
         spelled = {column.name.lower(): column.name for column in (*old.columns, *new.columns)}
         now_first = dict.fromkeys(column.name.lower() for column in (*new.columns, *old.columns))
         self._names = [spelled[name] for name in now_first]
+        then = {column.name.lower(): column.type for column in old.columns}
+        self._as_text = {
+            column.name.lower()
+            for column in new.columns
+            if (before := then.get(column.name.lower(), column.type)) != column.type
+            and not (_is_number(before) and _is_number(column.type))
+        }
         self._change = "change"
         while self._change in spelled:
             self._change = f"_{self._change}"
@@ -157,8 +164,18 @@ class _Comparison:
     def _side(self, view: str, scan: Scan) -> str:
         """The rows of one side with the columns of both."""
         present = {column.name.lower() for column in scan.columns}
-        picked = (f"{_name(name) if name.lower() in present else 'NULL'} AS {_name(name)}" for name in self._names)
-        return f"SELECT {', '.join(picked)} FROM {view}"
+
+        def value(name: str) -> str:
+            if name.lower() not in present:
+                return "NULL"
+            return f"CAST({_name(name)} AS VARCHAR)" if name.lower() in self._as_text else _name(name)
+
+        return f"SELECT {', '.join(f'{value(name)} AS {_name(name)}' for name in self._names)} FROM {view}"
+
+
+def _is_number(kind: str) -> bool:
+    """Whether DuckDB compares the type with other numbers; every other pair of types is compared as text."""
+    return kind.partition("(")[0] in {"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"}
 
 
 def _list(names: Sequence[str]) -> str:
