@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import create_shop
+from tests.support.transaction_pipelines import writing
+
+from lakehouse.config.load import load_settings
+from lakehouse.lake.assemble import assemble
 
 
 @pytest.fixture
@@ -37,6 +41,31 @@ def test_a_branch_is_created_listed_used_merged_and_dropped(shop: Any) -> None:
     assert newest["tables"] == ["shop.empty"]
     assert shop("revert", commit).code == 0
     assert len(shop("tables", "-o", "json").rows()) == 2
+
+
+def test_branches_and_tags_of_runs_are_listed_on_request(shop: Any, tmp_path: Path) -> None:
+    with assemble(load_settings({"home": tmp_path / "own"}, environ={})) as lake:
+        lake.run(writing("night", "night", ["shop.nightly"]), id="one", light=True)
+        lake.run(writing("night", "more", ["shop.nightly"]), id="two", light=True, publish=False)
+        lake.refs.branches.create("exp")
+        lake.refs.branches.create_tag("close")
+    assert [row["branch"] for row in shop("branch", "-o", "json").rows()] == ["exp"]
+    assert {row["branch"] for row in shop("branch", "--all", "-o", "json").rows()} == {"exp", "run_two"}
+    assert [row["tag"] for row in shop("tag", "-o", "json").rows()] == ["close"]
+    assert {row["tag"] for row in shop("tag", "--all", "-o", "json").rows()} == {"close", "run_one"}
+    assert "lake branch list --all" in shop("branch").err
+    assert "lake tag list --all" in shop("tag").err
+
+
+def test_several_branches_are_dropped_at_once_or_none(shop: Any) -> None:
+    for name in ("one", "two", "three"):
+        assert shop("branch", "create", name).code == 0
+    refused = shop("branch", "drop", "one", "nowhere", "two")
+    assert refused.code == 2
+    assert "There is no branch nowhere" in refused.err
+    assert len(shop("branch", "-o", "json").rows()) == 3
+    assert shop("branch", "drop", "one", "Two").code == 0
+    assert [row["branch"] for row in shop("branch", "-o", "json").rows()] == ["three"]
 
 
 def test_a_tag_can_be_used_as_when(shop: Any) -> None:

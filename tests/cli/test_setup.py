@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.conftest import create_shop
+from tests.support.transaction_pipelines import writing
 
 from lakehouse.config.load import all_settings, load_settings
+from lakehouse.lake.assemble import assemble
 
 pytestmark = pytest.mark.slow
 
@@ -135,24 +138,40 @@ def test_a_completion_script_is_printed(call: Any, shell: str) -> None:
     assert f"_LAKE_COMPLETE={shell}_complete" in done.out
 
 
+@pytest.fixture(scope="module")
+def completed_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with branches, a tag, a run and a dropped table."""
+    home = create_shop(tmp_path_factory.mktemp("completed") / "lake")
+    with assemble(load_settings({"home": home}, environ={})) as lake:
+        lake.refs.branches.create("experiment")
+        lake.refs.branches.create_tag("closing")
+        lake.run(writing("night", "night", ["shop.nightly"]), id="night_1", light=True)
+        lake.drop("shop.empty")
+    return home
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
         pytest.param("lake his", "history", id="command"),
-        pytest.param("lake describe shop.", "shop.orders", id="table"),
+        pytest.param("lake branch me", "merge", id="subcommand"),
+        pytest.param("lake describe shop.", "shop.nightly shop.orders", id="tables"),
+        pytest.param("lake undrop shop.", "shop.empty", id="dropped"),
+        pytest.param("lake branch drop other ex", "experiment", id="branch"),
+        pytest.param("lake --branch ex", "experiment", id="branch of every command"),
+        pytest.param("lake branch create x --from clo", "closing", id="ref"),
+        pytest.param("lake tag drop clo", "closing", id="tag"),
+        pytest.param("lake travel shop.orders clo", "closing", id="when"),
+        pytest.param("lake run mar", "market", id="pipeline"),
+        pytest.param("lake runs show nig", "night_1", id="run"),
     ],
 )
-def test_the_shell_gets_its_completions(shop_home: Path, words: str, expected: str) -> None:
-    environment = {
-        **os.environ,
-        "LAKE_HOME": str(shop_home),
-        "_LAKE_COMPLETE": "bash_complete",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split()) - 1),
-    }
-    done = subprocess.run([LAKE], capture_output=True, text=True, env=environment)
-    assert expected in done.stdout
-    assert done.stderr == ""
+def test_a_shell_completes_commands_and_names_of_the_lake(completed_home: Path, words: str, expected: str) -> None:
+    script = """eval "$(lake completion bash)"
+        COMP_WORDS=($1) COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _lake_completion lake; echo "${COMPREPLY[*]}" """
+    environment = {**os.environ, "LAKE_HOME": str(completed_home), "PATH": f"{LAKE.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", script, "bash", words], capture_output=True, text=True, env=environment)
+    assert (done.stdout, done.stderr) == (expected + "\n", "")
 
 
 # ---- doctor, connect, status ------------------------------------------------------------------------------------

@@ -72,4 +72,4 @@ def test_the_comment_shows_what_the_change_does_and_main_stays_as_it_was(checkou
     assert re.search(r"^gold\.sales_by_day +changed ", comment, re.MULTILINE), comment
     assert re.search(r"^\w+ +2026-01-14 +2 +1140$", comment, re.MULTILINE), comment
     assert shell('lake sql "select cents from gold.sales_by_day" -o csv', checkout) == "cents\n570\n"
-    assert "run_" not in shell("lake branch list -o csv", checkout), "the last step drops the branch"
+    assert "run_" not in shell("lake branch list --all -o csv", checkout), "the last step drops the branch"

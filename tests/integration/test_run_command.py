@@ -137,7 +137,7 @@ def test_what_is_not_published_waits_on_its_branch_for_the_command_that_is_sugge
     assert tills.type(last.partition("Publish it: ")[2]).code == 0
     assert tills.days() == [(MONDAY, 300)]
     assert tills.lake("runs", "show", run_id, "-o", "json").record["state"] == "published"
-    assert branch not in tills.lake("branch", "list", "-o", "json").out
+    assert branch not in tills.lake("branch", "list", "--all", "-o", "json").out
 
 
 def test_a_blocked_run_is_shown_with_its_rows_and_goes_on_when_the_file_is_mended(tills: Tills) -> None:

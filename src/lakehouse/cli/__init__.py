@@ -17,7 +17,11 @@ def main() -> None:
             raise
         sys.stderr.write("\nStopped.\n")
         code = 130
-    _end_on_interrupt(code)
+    import os
+    import signal
+
+    # From now on Ctrl-C only ends the process sooner: Python would report it as an error while it waits for threads.
+    signal.signal(signal.SIGINT, lambda number, frame: os._exit(code))
     sys.exit(code)
 
 
@@ -27,16 +31,6 @@ def _is_interrupt(exc: BaseException) -> bool:
     from lakehouse.core.cancel import is_interrupt
 
     return is_interrupt(exc)
-
-
-def _end_on_interrupt(code: int) -> None:
-    """From now on Ctrl-C only ends the process sooner: Python would report it as an error while it waits for threads."""
-    import os
-    import signal
-    import threading
-
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, lambda number, frame: os._exit(code))
 
 
 def _run(arguments: list[str]) -> int:

@@ -13,7 +13,7 @@ import click
 
 from lakehouse.cli.commands import COMMANDS, help_text
 from lakehouse.cli.context import Context as Context
-from lakehouse.cli.context import read_key
+from lakehouse.cli.context import complete_branch, read_key
 from lakehouse.core.cancel import is_interrupt
 from lakehouse.core.errors import LakeError, QueryRejectedError
 
@@ -66,7 +66,8 @@ class _ListingGroup(_Group):
     """A group whose `list` command may be left out: `lake runs --limit 5` is `lake runs list --limit 5`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        only_options = not args or args[0].startswith("-")
+        # A shell asks for completions with what comes before the word, and would get those of `list`.
+        only_options = not ctx.resilient_parsing and (not args or args[0].startswith("-"))
         if only_options and not any(arg in self.commands or arg in _HELP for arg in args):
             args = ["list", *args]
         return super().parse_args(ctx, args)
@@ -119,7 +120,12 @@ def _with_common_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "--url", metavar="URL", help="Use the lake behind this service (default: $LAKE_URL, else none)."
         ),
         _common_option("--key-file", metavar="FILE", help="File with the service's API key (default: $LAKE_KEY)."),
-        _common_option("--branch", metavar="NAME", help="Branch to read and write (default: main)."),
+        _common_option(
+            "--branch",
+            metavar="NAME",
+            shell_complete=complete_branch,
+            help="Branch to read and write (default: main).",
+        ),
         _common_option("-o", "--output", type=click.Choice(OUTPUTS), help="Output format (default: table)."),
     ]
     for option in reversed(options):

@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING
 import click
 
 from lakehouse.cli.app import Context, command, group
-from lakehouse.cli.options import complete_branch, from_option, limit_option, message_option, optional_table_argument
+from lakehouse.cli.options import (
+    all_option,
+    complete_branch,
+    from_option,
+    limit_option,
+    message_option,
+    optional_table_argument,
+)
 from lakehouse.cli.show import note, show_rows
 from lakehouse.core.names import TableName
+from lakehouse.core.refs import InternalBranch
 
 if TYPE_CHECKING:
     from lakehouse.versioning.diff import TableChange
@@ -33,9 +41,12 @@ def branch() -> None:
 
 
 @command("lake branch list\nlake branch -o json", branch)
-def list_(context: Context) -> None:
+@all_option
+def list_(context: Context, show_all: bool) -> None:
     """List the branches beside main."""
     names = ["branch", "from", "made_at", "author", "message", "pipeline", "state"]
+    listed = context.lake.refs.branches.list()
+    shown = [(ref, run) for ref, run in listed if show_all or not InternalBranch.parse(ref.name)]
     rows = [
         (
             ref.name,
@@ -46,10 +57,12 @@ def list_(context: Context) -> None:
             run.pipeline if run else "",
             run.state if run else "",
         )
-        for ref, run in context.lake.refs.branches.list()
+        for ref, run in shown
     ]
     show_rows(names, rows, context.output)
-    if not rows:
+    if hidden := len(listed) - len(shown):
+        note(f"{hidden} of runs and other work of the lake itself: lake branch list --all")
+    elif not rows:
         note("There is only main. Create a branch: lake branch create NAME")
 
 
@@ -63,12 +76,18 @@ def create(context: Context, name: str, from_ref: str, message: str) -> None:
     note(f"Created the branch {created}. Use it: lake --branch {name.lower()} sql …")
 
 
-@command("lake branch drop exp", branch)
-@_name_argument
-def drop(context: Context, name: str) -> None:
-    """Drop a branch and its changes. main does not change."""
-    context.lake.refs.branches.drop(name)
-    note(f"Dropped the branch {name}; main is unchanged.")
+@command("lake branch drop exp\nlake branch drop exp tried run_20260114_091500_ab12cd", branch)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_branch)
+def drop(context: Context, names: tuple[str, ...]) -> None:
+    """Drop branches and their changes. main does not change.
+
+    If one of them does not exist, none is dropped.
+    """
+    known = set(context.lake.branches())
+    # An unknown one first: its error comes before anything is dropped.
+    for name in sorted(dict.fromkeys(names), key=lambda name: name.lower() in known):
+        context.lake.refs.branches.drop(name)
+        note(f"Dropped the branch {name}; main is unchanged.")
 
 
 @command('lake branch merge exp\nlake branch merge exp -m "remove test leads"', branch)

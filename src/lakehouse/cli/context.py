@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lakehouse.core.dataclass import dataclass
-from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.errors import LakeError, NotSupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from lakehouse.client import RemoteLake
@@ -98,3 +98,22 @@ def read_key(file: str) -> str:
     except (OSError, UnicodeDecodeError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
         raise click.UsageError(f"--key-file: {file} cannot be read: {reason}.") from exc
+
+
+Completion = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def completion(names_of: Callable[[Lake | RemoteLake], Iterable[str]]) -> Completion:
+    """Complete an argument by names that the lake knows; without a lake to open, by none."""
+
+    def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        context = ctx.find_object(Context) or Context()
+        try:
+            return [name for name in names_of(context.lake) if name.startswith(incomplete)]
+        except LakeError:
+            return []
+
+    return complete
+
+
+complete_branch = completion(lambda lake: lake.branches())

@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import click
 
-from lakehouse.cli.app import Context
-from lakehouse.core.errors import LakeError
+from lakehouse.cli.context import complete_branch as complete_branch
+from lakehouse.cli.context import completion
 from lakehouse.core.names import MAIN
 
-if TYPE_CHECKING:
-    from lakehouse.client import RemoteLake
-    from lakehouse.lake import Lake
-
-Completion = Callable[[click.Context, click.Parameter, str], list[str]]
-
-
-def completion(names_of: Callable[[Lake | RemoteLake], Iterable[str]]) -> Completion:
-    """Complete an argument by names that the lake knows; without a lake to open, by none."""
-
-    def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-        context = ctx.find_object(Context) or Context()
-        try:
-            return [name for name in names_of(context.lake) if name.startswith(incomplete)]
-        except LakeError:
-            return []
-
-    return complete
-
-
-complete_table = completion(lambda lake: [str(info.name) for info in lake.tables()])
-complete_branch = completion(lambda lake: lake.branches())
+complete_table = completion(lambda lake: lake.table_names())
+complete_dropped = completion(lambda lake: lake.dropped())
+complete_tag = completion(lambda lake: [ref.name for ref in lake.refs.branches.tags()])
+complete_ref = completion(lambda lake: [MAIN, *lake.branches(), *(ref.name for ref in lake.refs.branches.tags())])
+complete_run = completion(lambda lake: [run.id for run in lake.runs()])
 complete_pipeline = completion(lambda lake: lake.pipelines())
 
 table_argument = click.argument("table", shell_complete=complete_table)
@@ -41,7 +24,15 @@ message_option = click.option(
     "-m", "--message", default="", metavar="TEXT", help="Commit message, shown by `lake log` (default: none)."
 )
 from_option = click.option(
-    "--from", "from_ref", default=MAIN, metavar="REF", help="Branch or tag to start from (default: main)."
+    "--from",
+    "from_ref",
+    default=MAIN,
+    metavar="REF",
+    shell_complete=complete_ref,
+    help="Branch or tag to start from (default: main).",
+)
+all_option = click.option(
+    "--all", "show_all", is_flag=True, help="Also list those of runs and of other work of the lake itself."
 )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lakehouse.cli.app import Context, command
-from lakehouse.cli.options import complete_pipeline, message_option
+from lakehouse.cli.options import complete_pipeline, complete_run, complete_table, message_option
 from lakehouse.cli.runs import show_record
 from lakehouse.cli.show import note, relative_paths, show_rows
 from lakehouse.core.errors import LakeError, Retryable
@@ -56,6 +56,7 @@ def what_to_build(function: Callable[..., Any]) -> Callable[..., Any]:
             "tables",
             multiple=True,
             metavar="TABLE",
+            shell_complete=complete_table,
             help="Build only this table; may be repeated (default: all).",
         ),
         click.option(
@@ -110,6 +111,7 @@ lake run --resume 20260114_0915""")
     "--resume",
     default="",
     metavar="RUN",
+    shell_complete=complete_run,
     help="Continue a run that failed or was killed, from its branch; it reads tables as of its start (default: start a new run).",
 )
 @click.option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lakehouse.cli.app import Context, command, group
-from lakehouse.cli.options import limit_option
+from lakehouse.cli.options import complete_run, limit_option
 from lakehouse.cli.show import note, show_rows
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def list_(context: Context, limit: int) -> None:
 
 
 @command("lake runs show 20260114_0915\nlake runs show 20260114_0915 -o json", runs)
-@click.argument("run")
+@click.argument("run", shell_complete=complete_run)
 def show(context: Context, run: str) -> None:
     """Show a run in full.
 

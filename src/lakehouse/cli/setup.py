@@ -68,7 +68,8 @@ def show(context: Context) -> None:
 @command('eval "$(lake completion bash)"\nlake completion zsh > ~/.zfunc/_lake')
 @click.argument("shell", metavar="SHELL", type=click.Choice(_SHELLS))
 def completion(context: Context, shell: str) -> None:
-    """Print the completion script of SHELL: bash, zsh or fish. It completes commands, options and names of tables."""
+    """Print the completion script of SHELL: bash, zsh or fish. It completes commands,
+    options, and the names of tables, branches, tags, pipelines and runs."""
     from click.shell_completion import get_completion_class
 
     from lakehouse.cli.app import lake

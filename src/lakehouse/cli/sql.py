@@ -8,6 +8,7 @@ import time
 import click
 
 from lakehouse.cli.app import Context, command
+from lakehouse.cli.options import complete_tag
 from lakehouse.cli.show import note, show_rows
 from lakehouse.core.files import size_text
 from lakehouse.core.requests import QueryRequest
@@ -37,6 +38,7 @@ echo "select 1" | lake sql -""")
     "--as-of",
     default="",
     metavar="WHEN",
+    shell_complete=complete_tag,
     help="Read every table as of WHEN: a snapshot id, tag, time, or words such as yesterday (default: now).",
 )
 @click.option(

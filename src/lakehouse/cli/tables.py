@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from lakehouse.cli.app import Context, command
-from lakehouse.cli.options import table_argument
+from lakehouse.cli.options import complete_dropped, table_argument
 from lakehouse.cli.show import note, show_rows
 from lakehouse.core.files import size_text
 
@@ -80,7 +80,7 @@ def drop(context: Context, table: str) -> None:
 
 
 @command("lake undrop crm.leads\nlake tables --dropped")
-@click.argument("table")
+@click.argument("table", shell_complete=complete_dropped)
 def undrop(context: Context, table: str) -> None:
     """Restore the table that was dropped last under the name TABLE."""
     info = context.lake.undrop(table)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from lakehouse.cli.app import Context, command, group
-from lakehouse.cli.options import from_option, message_option
+from lakehouse.cli.options import all_option, complete_tag, from_option, message_option
 from lakehouse.cli.show import note, show_rows
+from lakehouse.core.refs import InternalBranch
 
 
 @group(
@@ -22,14 +23,19 @@ def tag() -> None:
 
 
 @command("lake tag list\nlake tag -o json", tag)
-def list_(context: Context) -> None:
+@all_option
+def list_(context: Context, show_all: bool) -> None:
     """List the tags."""
+    tags = context.lake.refs.branches.tags()
     rows = [
         (ref.name, ref.created_from, ref.created_at, ref.author, ref.message)
-        for ref in context.lake.refs.branches.tags()
+        for ref in tags
+        if show_all or not InternalBranch.parse(ref.name)
     ]
     show_rows(["tag", "from", "made_at", "author", "message"], rows, context.output)
-    if not rows:
+    if hidden := len(tags) - len(rows):
+        note(f"{hidden} of runs: lake tag list --all")
+    elif not rows:
         note("There are no tags. Create one: lake tag create NAME")
 
 
@@ -43,7 +49,7 @@ def create(context: Context, name: str, from_ref: str, message: str) -> None:
 
 
 @command("lake tag drop close_2026_01", tag)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_tag)
 def drop(context: Context, name: str) -> None:
     """Drop a tag. The tables do not change."""
     context.lake.refs.branches.drop_tag(name)

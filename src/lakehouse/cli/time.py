@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from lakehouse.cli.app import Context, command
-from lakehouse.cli.options import limit_option, message_option, optional_table_argument, table_argument
+from lakehouse.cli.options import complete_tag, limit_option, message_option, optional_table_argument, table_argument
 from lakehouse.cli.show import note, relative_paths, show_rows, snapshot_row
 from lakehouse.core.names import MAIN, TableName
 
@@ -26,7 +26,7 @@ def history(context: Context, table: str) -> None:
 
 @command("lake travel crm.leads yesterday\nlake travel crm.leads 2026-01-31T12:00:00 --limit 10")
 @table_argument
-@click.argument("when")
+@click.argument("when", shell_complete=complete_tag)
 @limit_option("rows to show", 100)
 def travel(context: Context, table: str, when: str, limit: int) -> None:
     """Show TABLE as it was at WHEN.
@@ -39,8 +39,10 @@ def travel(context: Context, table: str, when: str, limit: int) -> None:
 
 @command("lake diff crm.leads --from yesterday\nlake diff crm.leads --from 2026-01-01 --to 2026-02-01 --key id")
 @table_argument
-@click.option("--from", "start", required=True, metavar="WHEN", help="Earlier moment.")
-@click.option("--to", "end", default="", metavar="WHEN", help="Later moment (default: now).")
+@click.option("--from", "start", required=True, metavar="WHEN", shell_complete=complete_tag, help="Earlier moment.")
+@click.option(
+    "--to", "end", default="", metavar="WHEN", shell_complete=complete_tag, help="Later moment (default: now)."
+)
 @click.option("--key", default="", metavar="A,B", help="Columns that identify a row (default: the key of the table).")
 @limit_option("rows to show", 100)
 def diff(context: Context, table: str, start: str, end: str, key: str, limit: int) -> None:
@@ -64,7 +66,7 @@ def diff(context: Context, table: str, start: str, end: str, key: str, limit: in
 
 @command("lake rollback crm.leads --to yesterday\nlake rollback crm.leads --to 5781947118336215154")
 @table_argument
-@click.option("--to", "when", required=True, metavar="WHEN", help="Snapshot to return to.")
+@click.option("--to", "when", required=True, metavar="WHEN", shell_complete=complete_tag, help="Snapshot to return to.")
 def rollback(context: Context, table: str, when: str) -> None:
     """Set TABLE back to its state at WHEN. Its history stays, so a rollback can be rolled back.
 

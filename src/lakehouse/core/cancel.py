@@ -5,11 +5,14 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
 R = TypeVar("R")
+#: DuckDB stops within milliseconds; reading from a store that does not answer may take longer.
+_STOP_TIMEOUT_S = 2.0
 
 _current: ContextVar[CancelScope | None] = ContextVar("cancel_scope", default=None)
 
@@ -82,6 +85,37 @@ def pause(seconds: float) -> bool:
 def current_scope() -> CancelScope | None:
     """The scope in which this thread runs."""
     return _current.get()
+
+
+def interruptible(interrupt: Callable[[], None], work: Callable[[], R]) -> R:
+    """Run work that a library does so that Ctrl-C, or a canceled scope, stops it at once.
+
+    Python handles signals on its main thread only, and DuckDB looks for them between tasks, which can take many seconds. So the
+    main thread waits while another one works.
+
+    Args:
+        interrupt: stops the work, from another thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        with stopped_by(interrupt):
+            return work()
+    outcome: Future[R] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as exc:  # noqa: BLE001 - raised on the main thread
+            outcome.set_exception(exc)
+
+    thread = threading.Thread(target=run, name="interruptible", daemon=True)
+    thread.start()
+    try:
+        with stopped_by(interrupt):
+            return outcome.result()
+    except KeyboardInterrupt:
+        interrupt()
+        thread.join(_STOP_TIMEOUT_S)
+        raise
 
 
 def is_interrupt(exc: BaseException) -> bool:

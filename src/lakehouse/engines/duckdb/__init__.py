@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import finalize
 
+from lakehouse.core.cancel import interruptible
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.engine import EngineCapabilities, Query
 from lakehouse.core.errors import EngineError, LakeError, NeedsSparkError, QueryRejectedError, StatementCanceledError
@@ -24,7 +25,6 @@ from lakehouse.core.result import Explain, Result, Row
 from lakehouse.core.statement import Translation
 from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb.connection import (
-    interruptible,
     load_extension,
     open_in_background,
     preload,
@@ -153,7 +153,9 @@ class DuckDB:
             catalog = self._catalogs.use(cursor, tuple(views.items()))
             report = Explain("duckdb", reason)
             if explain:
-                report = interruptible(cursor, lambda: explain_query(cursor, sql, views.values(), reason, parameters))
+                report = interruptible(
+                    cursor.interrupt, lambda: explain_query(cursor, sql, views.values(), reason, parameters)
+                )
             prepared = _prepare(cursor, sql, parameters) if parameters else catalog.prepare(cursor, sql)
         except duckdb.Error as exc:
             # Whoever wrote the SQL gets the place of a mistake in it; translated SQL has no author.
@@ -189,7 +191,7 @@ class DuckDB:
         try:
             # The catalog is referenced until the end: it holds the views that the statement reads.
             catalog = self._catalogs.use(cursor, tuple(views.items()))
-            rows: list[Row] = interruptible(cursor, lambda: cursor.execute(sql).fetchall())
+            rows: list[Row] = interruptible(cursor.interrupt, lambda: cursor.execute(sql).fetchall())
             del catalog
         except duckdb.Error as exc:
             raise translate(exc, sql) from exc
@@ -265,7 +267,7 @@ class DuckDBRows:
             return getattr(self.cursor.execute(limited, self.parameters and dict(self.parameters)), method)(*arguments)
 
         try:
-            return interruptible(self.cursor, read)
+            return interruptible(self.cursor.interrupt, read)
         except duckdb.Error as exc:
             raise self.to_error(exc, self.to_run) from exc
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from lakehouse.core.cancel import stopped_by
 from lakehouse.core.errors import EngineError, NotInstalledError
 from lakehouse.core.quoting import text as _text
 
@@ -19,10 +17,6 @@ if TYPE_CHECKING:
 #: In the order of loading: iceberg needs avro.
 _EXTENSIONS = ("avro", "iceberg")
 
-
-T = TypeVar("T")
-#: DuckDB needs milliseconds; reading from a store that does not answer may take longer.
-_STOP_TIMEOUT_S = 2.0
 
 _preloaded: list[Future[duckdb.DuckDBPyConnection]] = []
 
@@ -83,30 +77,3 @@ def connect(**config: str) -> duckdb.DuckDBPyConnection:
     # Spark sorts NULLs first in ascending and last in descending order.
     connection.execute("SET TimeZone = 'UTC'; SET default_null_order = 'NULLS_FIRST_ON_ASC_LAST_ON_DESC'")
     return connection
-
-
-def interruptible(cursor: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T:
-    """Run a statement of a cursor so that Ctrl-C stops it at once.
-
-    Python handles signals on its main thread only, and DuckDB looks for them between tasks, which can take many seconds. So the
-    main thread waits while another one runs the statement, and Ctrl-C becomes DuckDB's own interrupt.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        with stopped_by(cursor.interrupt):
-            return work()
-    outcome: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            outcome.set_result(work())
-        except BaseException as exc:  # noqa: BLE001 - raised on the main thread
-            outcome.set_exception(exc)
-
-    thread = threading.Thread(target=run, name="duckdb statement", daemon=True)
-    thread.start()
-    try:
-        return outcome.result()
-    except KeyboardInterrupt:
-        cursor.interrupt()
-        thread.join(_STOP_TIMEOUT_S)
-        raise
