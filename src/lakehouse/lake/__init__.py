@@ -231,15 +231,20 @@ class Lake(LakeInterface):
         return diff_table(self._tables(), self._components.duckdb, request)
 
     def report(self, name: str, start: str = "", end: str = "") -> TableReport:
-        """How a table grew, snapshot by snapshot; `start` and `end` default to its first and last snapshot.
+        """How a table grew, snapshot by snapshot, and what its rules and checks found, run by run.
+
+        Two moments are compared; `start` and `end` default to the first and last snapshot.
 
         >>> report = lake.report("crm.leads")
         >>> [snapshot.rows_total for snapshot in report.snapshots]
         [3, 3]
         """
+        from lakehouse.runs.records import quality_runs
         from lakehouse.tables.report import report_table
 
-        return report_table(self._tables(), self._components.duckdb, TableName.parse(name), start, end)
+        parsed = TableName.parse(name)
+        quality = quality_runs(self.runs(), str(parsed))
+        return report_table(self._tables(), self._components.duckdb, parsed, start, end, quality)
 
     def rollback(self, name: str, when: str) -> Snapshot:
         """Restore a table to a WHEN. Its history stays, so a rollback can be rolled back.

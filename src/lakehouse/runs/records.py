@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakehouse.core.errors import NoSuchRunError
 from lakehouse.core.names import nearest
 from lakehouse.process.pids import start_time
 from lakehouse.quality.model import Outcome
 from lakehouse.runs.model import RunRecord, TableReport
+
+if TYPE_CHECKING:
+    from lakehouse.tables.report import QualityRun
 
 T = TypeVar("T")
 
@@ -88,3 +92,17 @@ def _alive(pid: int, started: str) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def quality_runs(records: Sequence[RunRecord], table: str) -> list[QualityRun]:
+    """What the rules and checks of a table found in each run, oldest first."""
+    from lakehouse.tables.report import QualityRun
+
+    runs = []
+    for record in reversed(records):
+        built = next((report for report in record.tables if report.table == table), None)
+        outcomes = tuple(outcome for outcome in record.outcomes if outcome.table == table)
+        if outcomes or (built and built.rows + built.rejected):
+            rows, rejected = (built.rows, built.rejected) if built else (0, 0)
+            runs.append(QualityRun(record.id, record.started_at, record.state, rows, rejected, outcomes))
+    return runs

@@ -1,4 +1,4 @@
-"""The snapshot report: how a table grew snapshot by snapshot, and a comparison of two snapshots."""
+"""The report of a table: how it grew snapshot by snapshot, what its rules and checks found run by run, two snapshots compared."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as quoted
 from lakehouse.core.tables import Column, Scan, Snapshot
 from lakehouse.engines.duckdb import DuckDB
+from lakehouse.quality.model import Outcome
 from lakehouse.tables.directory import Tables
 
 _BAR_WIDTH, _BAR_GAP, _CHART_HEIGHT, _MOST_BARS = 14, 4, 120, 60
@@ -29,14 +30,40 @@ class SnapshotSummary:
 
 
 @dataclass(frozen=True)
+class QualityRun:
+    """What the rules and checks of a table found in one run."""
+
+    run: str
+    at: str
+    """When it started, ISO 8601."""
+    state: str
+    rows: int
+    rejected: int
+    outcomes: tuple[Outcome, ...] = ()
+
+    @property
+    def failed(self) -> str:
+        """The rules and checks that rows broke, with the number of rows."""
+        return ", ".join(f"{outcome.name} ({outcome.broken:,})" for outcome in self.outcomes if not outcome.passed)
+
+
+@dataclass(frozen=True)
 class TableReport:
-    """How a table grew."""
+    """How a table grew, and what its rules and checks found."""
 
     table: str
     format: str
     snapshots: Sequence[Snapshot]
     earlier: SnapshotSummary | None = None
     later: SnapshotSummary | None = None
+    quality: Sequence[QualityRun] = ()
+    """The runs that built the table or were kept from it, oldest first."""
+    rejected: Sequence[Snapshot] = ()
+    """The snapshots of the table's rejected rows, which runs and ingests wrote."""
+
+    def run_of(self, snapshot: Snapshot) -> QualityRun | None:
+        """The run that wrote a snapshot, if one did."""
+        return next((run for run in self.quality if run.run == snapshot.notes.get("run")), None)
 
     @property
     def rows_total(self) -> int:
@@ -44,16 +71,20 @@ class TableReport:
         return (current.rows_total or 0) if current else 0
 
 
-def report_table(tables: Tables, duckdb: DuckDB, table: TableName, start: str = "", end: str = "") -> TableReport:
+def report_table(
+    tables: Tables, duckdb: DuckDB, table: TableName, start: str, end: str, quality: Sequence[QualityRun]
+) -> TableReport:
     """List a table's snapshots and summarize two of them, read by time travel rather than from statistics."""
     table_format = tables.format_of(table)
     snapshots = list(table_format.history(table))
+    rejects = tables.find(table.rejected)
+    rejected = list(rejects.history(table.rejected)) if rejects else []
     if not snapshots:
-        return TableReport(str(table), table_format.name, ())
+        return TableReport(str(table), table_format.name, (), quality=quality, rejected=rejected)
     first = tables.snapshot_at(table, start) or snapshots[0].id
     last = tables.snapshot_at(table, end) or next(snapshot.id for snapshot in snapshots if snapshot.is_current)
-    summaries = [_summarize(duckdb, table_format.scan(table, snapshot), snapshot) for snapshot in (first, last)]
-    return TableReport(str(table), table_format.name, snapshots, *summaries)
+    earlier, later = (_summarize(duckdb, table_format.scan(table, snapshot), snapshot) for snapshot in (first, last))
+    return TableReport(str(table), table_format.name, snapshots, earlier, later, quality, rejected)
 
 
 def _summarize(duckdb: DuckDB, scan: Scan, snapshot: str) -> SnapshotSummary:
@@ -88,21 +119,34 @@ def _section(report: TableReport) -> str:
         f'<section id="{escape(report.table)}"><h2>{escape(report.table)} <small>{escape(report.format)},'
         f" {report.rows_total:,} rows, {len(report.snapshots)} snapshots</small></h2>"
         f"<figure>{_chart(report.snapshots)}<figcaption>rows after each snapshot; dark: added by it</figcaption></figure>"
-        f"{_snapshots(report.snapshots)}{_compared(report)}</section>"
+        f"{_snapshots(report)}{_quality(report)}{_compared(report)}</section>"
     )
 
 
 def _chart(snapshots: Sequence[Snapshot]) -> str:
-    shown = snapshots[-_MOST_BARS:]
-    most = max((snapshot.rows_total or 0 for snapshot in shown), default=0) or 1
+    return _bars(
+        [
+            (
+                snapshot.rows_total or 0,
+                snapshot.rows_added or 0,
+                f"{snapshot.at:%Y-%m-%d %H:%M:%S}: {snapshot.rows_total or 0:,} rows, {snapshot.rows_added or 0:,} added",
+            )
+            for snapshot in snapshots
+        ]
+    )
+
+
+def _bars(values: Sequence[tuple[int, int, str]]) -> str:
+    """A bar for each total, with a part of it in the darker color, and its title."""
+    shown = values[-_MOST_BARS:]
+    most = max((total for total, _, _ in shown), default=0) or 1
     bars = []
-    for at, snapshot in enumerate(shown):
+    for at, (rows, part, text) in enumerate(shown):
         left = at * (_BAR_WIDTH + _BAR_GAP)
-        total = _CHART_HEIGHT * (snapshot.rows_total or 0) / most
-        added = min(_CHART_HEIGHT * (snapshot.rows_added or 0) / most, total)
-        title = f"<title>{snapshot.at:%Y-%m-%d %H:%M:%S}: {snapshot.rows_total or 0:,} rows, {snapshot.rows_added or 0:,} added</title>"
+        total = _CHART_HEIGHT * rows / most
+        added = min(_CHART_HEIGHT * part / most, total)
         bars.append(
-            f'<g>{title}<rect x="{left}" y="{_CHART_HEIGHT - total:.1f}" width="{_BAR_WIDTH}" height="{total:.1f}"'
+            f'<g><title>{escape(text)}</title><rect x="{left}" y="{_CHART_HEIGHT - total:.1f}" width="{_BAR_WIDTH}" height="{total:.1f}"'
             f' class="total"/><rect x="{left}" y="{_CHART_HEIGHT - added:.1f}" width="{_BAR_WIDTH}"'
             f' height="{added:.1f}" class="added"/></g>'
         )
@@ -110,11 +154,40 @@ def _chart(snapshots: Sequence[Snapshot]) -> str:
     return f'<svg viewBox="0 0 {width} {_CHART_HEIGHT}" width="{width}" height="{_CHART_HEIGHT}">{"".join(bars)}</svg>'
 
 
-def _snapshots(snapshots: Sequence[Snapshot]) -> str:
-    head = ("at", "snapshot", "operation", "added", "removed", "rows", "growth", "files", "bytes", "source")
-    rows = []
+def _quality(report: TableReport) -> str:
+    """The outcomes of rules and checks run by run, and the rejected rows over time; nothing if there are none."""
+    parts = []
+    if report.quality:
+        bars = [
+            (run.rows + run.rejected, run.rejected, f"{run.at}: {run.rows:,} rows, {run.rejected:,} rejected")
+            for run in report.quality
+        ]
+        parts.append(
+            f"<h3>Rules and checks</h3><figure>{_bars(bars)}<figcaption>rows of each run; dark: rejected</figcaption></figure>"
+        )
+        lines = [
+            (run.at, run.run, run.state, outcome.name, outcome.severity, "passed" if outcome.passed else "failed")
+            + (f"{outcome.broken:,}", outcome.detail)
+            for run in report.quality
+            for outcome in run.outcomes
+        ]
+        parts.append(_table(("at", "run", "state", "rule or check", "severity", "result", "broken", "detail"), lines))
+    if report.rejected:
+        listed = [
+            (f"{snapshot.at:%Y-%m-%d %H:%M:%S}", _number(snapshot.rows_added), _number(snapshot.rows_total))
+            + (snapshot.notes.get("run", "") or snapshot.source,)
+            for snapshot in report.rejected
+        ]
+        parts.append(f"<h3>Rejected rows</h3>{_table(('at', 'rejected', 'in total', 'by'), listed)}")
+    return "".join(parts)
+
+
+def _snapshots(report: TableReport) -> str:
+    head = ["at", "snapshot", "operation", "added", "removed", "rows", "growth", "files", "bytes", "source"]
+    head += ["rejected", "failed"] if report.quality else []
+    rows: list[Sequence[str]] = []
     before: int | None = None
-    for snapshot in snapshots:
+    for snapshot in report.snapshots:
         total = snapshot.rows_total
         growth = "" if before is None or total is None else f"{total - before:+,}"
         rows.append(
@@ -129,10 +202,16 @@ def _snapshots(snapshots: Sequence[Snapshot]) -> str:
                 _number(snapshot.files_total),
                 _number(snapshot.bytes_total),
                 snapshot.source,
+                *_quality_cells(report, snapshot),
             )
         )
         before = total
     return _table(head, rows)
+
+
+def _quality_cells(report: TableReport, snapshot: Snapshot) -> tuple[str, ...]:
+    run = report.run_of(snapshot)
+    return () if not report.quality else (f"{run.rejected:,}", run.failed) if run else ("", "")
 
 
 def _compared(report: TableReport) -> str:
