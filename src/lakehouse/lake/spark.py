@@ -169,6 +169,8 @@ def spark_conf(backend: Backend) -> Mapping[str, str]:
         # `${env:…}` in a statement would be replaced after the guard has read it.
         "spark.sql.variable.substitute": "false",
         "spark.sql.session.timeZone": "UTC",
+        # Bounds leave NaN out, which is the largest number.
+        "spark.sql.iceberg.aggregate-push-down.enabled": "false",
         # The files of the lake follow the proleptic calendar, as DuckDB and Iceberg do. Spark asks, because its own once did not.
         **{
             f"spark.sql.{kind}RebaseModeIn{direction}": "CORRECTED"

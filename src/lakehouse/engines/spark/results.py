@@ -12,7 +12,7 @@ from lakehouse.core.tables import Column
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 
 def to_result(frame: DataFrame, reason: str, arrow: bool) -> Result:
@@ -27,24 +27,42 @@ def to_result(frame: DataFrame, reason: str, arrow: bool) -> Result:
 
 
 def with_arrow_types(frame: DataFrame) -> DataFrame:
-    """The frame with intervals of years as their number of months: PySpark has no value for them, and Arrow no type."""
+    """The frame with values that PySpark has and types that Arrow has.
+
+    Intervals of years become their number of months, and `array()` and `map()`, whose elements are void, hold integers.
+    """
     from pyspark.sql import functions as F
     from pyspark.sql.types import YearMonthIntervalType
 
     kinds = [field.dataType for field in frame.schema.fields]
-    if not any(isinstance(kind, YearMonthIntervalType) for kind in kinds):
+    held = [_without_void(kind) for kind in kinds]
+    if kinds == held and not any(isinstance(kind, YearMonthIntervalType) for kind in kinds):
         return frame
     numbered = frame.toDF(*(f"c{number}" for number in range(len(kinds))))  # names may occur twice
-    return numbered.select(
-        *(
-            (
-                F.expr(f"cast(cast(c{number} as interval month) as int)")
-                if isinstance(kind, YearMonthIntervalType)
-                else F.col(f"c{number}")
-            ).alias(field.name)
-            for number, (kind, field) in enumerate(zip(kinds, frame.schema.fields, strict=True))
-        )
-    )
+    columns = []
+    for number, (kind, to) in enumerate(zip(kinds, held, strict=True)):
+        if isinstance(kind, YearMonthIntervalType):
+            column = F.expr(f"cast(cast(c{number} as interval month) as int)")
+        else:
+            column = F.col(f"c{number}") if kind == to else F.col(f"c{number}").cast(to)
+        columns.append(column.alias(frame.schema.fields[number].name))
+    return numbered.select(*columns)
+
+
+def _without_void(kind: DataType) -> DataType:
+    """The type with integers in place of the void within arrays, maps and structs."""
+    from pyspark.sql import types as T
+
+    def held(part: DataType) -> DataType:
+        return T.IntegerType() if isinstance(part, T.NullType) else _without_void(part)
+
+    if isinstance(kind, T.ArrayType):
+        return T.ArrayType(held(kind.elementType), kind.containsNull)
+    if isinstance(kind, T.MapType):
+        return T.MapType(held(kind.keyType), held(kind.valueType), kind.valueContainsNull)
+    if isinstance(kind, T.StructType):
+        return T.StructType([T.StructField(f.name, held(f.dataType), f.nullable, f.metadata) for f in kind.fields])
+    return kind
 
 
 def _to_arrow(frame: DataFrame) -> Any:

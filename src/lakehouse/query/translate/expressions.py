@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from lakehouse.query.sql import ast
 from lakehouse.query.translate import operators
 from lakehouse.query.translate.casts import cast_sql
-from lakehouse.query.translate.functions import rules_of, special_of
+from lakehouse.query.translate.functions import is_aggregate, rules_of, special_of
 from lakehouse.query.translate.intervals import interval_value
 from lakehouse.query.translate.literals import literal_value
 from lakehouse.query.translate.operators import shown
@@ -41,6 +41,19 @@ class Expressions:
 
     def boolean(self, node: ast.Expression, what: str) -> Value:
         return operators.boolean(self.translate(node), what)
+
+    def condition(self, node: ast.Expression, what: str) -> Value:
+        """Translate a condition of WHERE or HAVING, which keeps the rows for which it is true.
+
+        Only there `a IN (query)` is the same: where NULLs make it NULL, Spark's value is false, or NULL, depending on its plan.
+        """
+        if isinstance(node, ast.Binary) and node.operator in ("and", "or"):
+            return operators.logical(node.operator, self.condition(node.left, what), self.condition(node.right, what))
+        inside = node.operand if isinstance(node, ast.Unary) and node.operator == "not" else node
+        if not isinstance(inside, ast.In) or not isinstance(inside.options, ast.Query):
+            return self.boolean(node, what)
+        value = self._in_query(self.translate(inside.operand), inside.options)
+        return operators.inverted(value) if inside.negated != (inside is not node) else value
 
     # ---- parts of expressions ------------------------------------------------------------------------------------
 
@@ -102,15 +115,14 @@ class Expressions:
         return operators.inverted(both) if node.negated else both
 
     def _in(self, node: ast.In) -> Value:
-        operand = self.translate(node.operand)
         if isinstance(node.options, ast.Query):
-            value = self._in_query(operand, node.options)
-        else:
-            value = operators.member(operand, [self.translate(option) for option in node.options])
+            raise NotTranslatedError("IN of a query as a value")
+        operand = self.translate(node.operand)
+        value = operators.member(operand, [self.translate(option) for option in node.options])
         return operators.inverted(value) if node.negated else value
 
     def _in_query(self, operand: Value, query: ast.Query) -> Value:
-        sql, columns = self.queries.columns_of(query, self.scope)
+        sql, columns = self._rows_of(query)
         if len(columns) != 1:
             raise NotTranslatedError("IN of a query with several columns")
         common = compared_type(operand.type, columns[0].type)
@@ -163,22 +175,23 @@ class Expressions:
         return Value(cast_sql(operand.settled().sql, operand.type, kind), kind, name)
 
     def _exists(self, node: ast.Exists) -> Value:
-        sql, _ = self.queries.columns_of(node.query, self.scope)
-        return Value(f"EXISTS ({sql})", BOOLEAN, "")
+        return Value(f"EXISTS ({self._rows_of(node.query)[0]})", BOOLEAN, "")
+
+    def _rows_of(self, query: ast.Query) -> tuple[str, Sequence[Value]]:
+        """A query behind EXISTS or IN. Of one that aggregates, Spark loses the row of no rows where it uses names from around it."""
+        sql, columns, is_correlated = self.queries.subquery(query, self.scope)
+        if is_correlated and not _keeps_rows(query.body):
+            raise NotTranslatedError("a subquery with names from around it that aggregates")
+        return sql, columns
 
     def _subquery(self, node: ast.Subquery) -> Value:
-        sql, columns = self.queries.columns_of(node.query, self.scope)
+        sql, columns, is_correlated = self.queries.subquery(node.query, self.scope)
         if len(columns) != 1:
             raise NotTranslatedError("a subquery with several columns")
-        return Value(f"({sql})", columns[0].type, "" if self._is_correlated(node.query) else "scalarsubquery()")
-
-    def _is_correlated(self, query: ast.Query) -> bool:
-        """Whether a subquery uses names from around it, which Spark then shows."""
-        try:
-            self.queries.columns_of(query, Scope())
-        except UnknownColumnError:
-            return True
-        return False
+        if is_correlated and not _is_one_row(node.query.body):
+            raise NotTranslatedError("a subquery with names from around it that does not aggregate")
+        # Spark shows the names from around a subquery.
+        return Value(f"({sql})", columns[0].type, "" if is_correlated else "scalarsubquery()")
 
     def _subscript(self, node: ast.Subscript) -> Value:
         operand, index = self.translate(node.operand), self.translate(node.index)
@@ -314,6 +327,29 @@ class Expressions:
         if number < 0:
             raise NotTranslatedError("a frame with a negative offset")
         return f"{number} {direction.upper()}"
+
+
+def _is_one_row(body: ast.Body) -> bool:
+    """Whether a query gives one row because it aggregates all; Spark refuses most others as correlated values."""
+    return isinstance(body, ast.Select) and body.group is None and any(map(_aggregates, body.items))
+
+
+def _keeps_rows(body: ast.Body) -> bool:
+    """Whether a query gives a row for each row that it reads."""
+    if not isinstance(body, ast.Select) or body.group is not None or body.having is not None:
+        return False
+    return not any(map(_aggregates, body.items))
+
+
+def _aggregates(node: object) -> bool:
+    """Whether an expression has an aggregate function, other than over a window."""
+    if isinstance(node, ast.Call) and node.over is None and is_aggregate(node.name):
+        return True
+    if isinstance(node, tuple):
+        return any(map(_aggregates, node))
+    if not is_dataclass(node) or isinstance(node, ast.Query):
+        return False
+    return any(_aggregates(getattr(node, field.name)) for field in fields(node))
 
 
 def sort_key(sql: str, key: ast.SortKey) -> str:

@@ -21,7 +21,7 @@ from lakehouse.query.translate.expressions import Expressions, check_groupable, 
 from lakehouse.query.translate.functions.basics import CAST_FUNCTIONS
 from lakehouse.query.translate.generators import GENERATORS, Generated
 from lakehouse.query.translate.rules import coerce
-from lakehouse.query.translate.scope import Column, Scope, UnknownColumnError
+from lakehouse.query.translate.scope import Column, Scope, TranslatedSubquery, UnknownColumnError
 from lakehouse.query.translate.types import (
     BIGINT,
     BOOLEAN,
@@ -89,10 +89,14 @@ class Queries:
         """Translate a statement; its columns have Spark's names."""
         return self._query(query, None, is_result=True)
 
-    def columns_of(self, query: ast.Query, scope: Scope) -> tuple[str, Sequence[Value]]:
-        """A query within an expression, which may use names of the query around it."""
-        rows = self._query(query, scope)
-        return rows.sql, rows.columns
+    def subquery(self, query: ast.Query, scope: Scope) -> TranslatedSubquery:
+        """Translate a query within an expression, which may use names of the query around it."""
+        names: list[ast.Name] = []
+        rows = self._query(query, Scope(parent=scope, from_around=names))
+        is_plain = isinstance(query.body, ast.Select) and query.limit is None and query.offset is None
+        if names and not (is_plain and scope.takes_correlated):
+            raise NotTranslatedError(f"the name {'.'.join(names[0].parts)} from around a subquery of this kind")
+        return TranslatedSubquery(rows.sql, rows.columns, is_correlated=bool(names))
 
     def parameter(self, name: str) -> Value:
         """The value of a marker, bound by DuckDB; its type is that of the Python value, as in PySpark."""
@@ -135,7 +139,7 @@ class Queries:
         if isinstance(query.body, ast.Select):
             rows = self._select(query.body, parent, query.order_by, is_result)
         elif query.order_by:
-            rows = self._order_rows(self._body(query.body, parent, is_result), query.order_by)
+            rows = self._order_rows(self._sortable(query.body, parent, is_result), query.order_by)
         else:
             rows = self._body(query.body, parent, is_result)
         sql = rows.sql
@@ -167,16 +171,20 @@ class Queries:
         values = [column.value(column.name) for column in source.columns]
         return Rows(f"SELECT {_listed(values, is_result)} FROM {source.sql}", tuple(values))
 
+    def _sortable(self, body: ast.Body, parent: Scope | None, is_result: bool) -> Rows:
+        """A body to which ORDER BY can be added: that of a query in parentheses is behind them."""
+        if not isinstance(body, ast.Query):
+            return self._body(body, parent, is_result)
+        return self._select_columns(self._query(body, parent).source(self._alias(), ()), is_result)
+
     def _order_rows(self, rows: Rows, keys: Sequence[ast.SortKey]) -> Rows:
-        """ORDER BY behind a set operation or VALUES: by columns of the result."""
+        """ORDER BY behind a set operation, VALUES or parentheses: by columns of the result."""
         sorted_by = []
         for key in keys:
             place = self._output_place(key.expression, rows.columns)
             if place is None:
                 raise NotTranslatedError("ORDER BY of an expression behind a set operation")
             _check_sortable(rows.columns[place])
-            if rows.columns[place].type.is_fraction and rows.sql.startswith("("):
-                raise NotTranslatedError("ORDER BY of a floating-point column behind parentheses")
             sorted_by.append(sort_key(_sorted_output(rows.columns[place], place), key))
         return Rows(f"{rows.sql} ORDER BY {', '.join(sorted_by)}", rows.columns)
 
@@ -238,10 +246,11 @@ class Queries:
         source = self._from(node.source, parent) if node.source is not None else From("", ())
         source, items = self._with_generator(node, source, parent)
         scope = Scope(source.columns, parent, windows=dict(node.windows))
-        where = Expressions(scope, self).boolean(node.where, "WHERE").sql if node.where is not None else ""
-        scope = _normalized_keys(scope, node.group)
-        if node.group is not None and node.group.sets is not None:
-            scope = replace(scope, grouped=node.group.expressions)
+        where = Expressions(scope, self).condition(node.where, "WHERE").sql if node.where is not None else ""
+        scope = replace(scope, parent=parent and parent.close("SELECT, GROUP BY or HAVING"))
+        if node.group is not None:
+            scope = replace(_normalized_keys(scope, node.group), takes_correlated=False)
+            scope = replace(scope, grouped=node.group.expressions if node.group.sets is not None else ())
         outputs = self._items(items, scope)
         if not outputs:
             raise NotTranslatedError("SELECT of nothing")
@@ -309,7 +318,9 @@ class Queries:
         if node is None:
             return ""
         names = {value.name.lower(): value for value in outputs}
-        return Expressions(replace(scope, outputs=names), self).boolean(node, "HAVING").sql
+        # Spark refuses `grouping` here, so it is not known.
+        scope = replace(scope, outputs=names, grouped=(), takes_correlated=False)
+        return Expressions(scope, self).condition(node, "HAVING").sql
 
     def _order_by(self, keys: Sequence[ast.SortKey], outputs: Sequence[Value], scope: Scope, is_distinct: bool) -> str:
         names = {value.name.lower(): value for value in outputs}
@@ -317,7 +328,8 @@ class Queries:
         for key in keys:
             place = self._output_place(key.expression, outputs)
             if place is None:
-                value = Expressions(replace(scope, outputs=names), self).translate(key.expression).settled()
+                sorting = replace(scope, outputs=names, takes_correlated=False)
+                value = Expressions(sorting, self).translate(key.expression).settled()
                 place = next((n for n, output in enumerate(outputs) if output.sql == value.sql), None)
                 _check_sortable(value)
                 if value.is_literal:
@@ -486,7 +498,8 @@ class Queries:
         if using:
             condition, columns = self._using(node, left, right, using)
         elif node.on is not None:
-            condition = Expressions(Scope(columns, parent), self).boolean(node.on, "ON").sql
+            scope = Scope(columns, parent and parent.close("ON"), takes_correlated=False)
+            condition = Expressions(scope, self).boolean(node.on, "ON").sql
         if node.kind in ("semi", "anti"):
             columns = left.columns
         is_cross = not condition and node.kind in ("inner", "cross")
@@ -566,10 +579,8 @@ def _type_or_none(text: str) -> Type | None:
         return None
 
 
-def _normalized_keys(scope: Scope, group: ast.Grouping | None) -> Scope:
+def _normalized_keys(scope: Scope, group: ast.Grouping) -> Scope:
     """Columns of floating-point numbers that are grouped by, with one zero instead of two."""
-    if group is None:
-        return scope
     grouped = set()
     for node in group.expressions:
         if isinstance(node, ast.Name):

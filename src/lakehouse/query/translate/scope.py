@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.quoting import text as quoted_text
@@ -59,6 +59,16 @@ class Scope:
     windows: Mapping[str, ast.Window] = field(default_factory=dict)
     grouped: tuple[ast.Expression, ...] = ()
     """The keys of grouping sets, in the order of GROUP BY."""
+    from_around: list[ast.Name] | None = None
+    """For the border of a subquery, which has no columns itself: collects the names that come from around it."""
+    takes_correlated: bool = True
+    """Whether a subquery of these expressions may use their names: Spark refuses it in ON, ORDER BY and a grouped SELECT."""
+    closed: str = ""
+    """The clauses for which nothing may come from around: Spark refuses many of them."""
+
+    def close(self, clauses: str) -> Scope:
+        """The same scope around a subquery, for clauses of it that may not use its names."""
+        return self if self.from_around is None else replace(self, closed=clauses)
 
     def with_lambdas(self, variables: Mapping[str, Value]) -> Scope:
         return replace(self, lambdas={**self.lambdas, **variables})
@@ -68,13 +78,17 @@ class Scope:
 
         Raises:
             UnknownColumnError: nothing.
-            NotTranslatedError: it is not certain what Spark would choose.
+            NotTranslatedError: it is not certain what Spark would choose, or that Spark accepts it here.
         """
         scope: Scope | None = self
+        borders: list[Scope] = []
         while scope is not None:
             value = scope._own(name)
             if value is not None:
+                _cross(borders, name)
                 return value
+            if scope.from_around is not None:
+                borders.append(scope)
             scope = scope.parent
         raise UnknownColumnError(name, self._candidates())
 
@@ -117,6 +131,18 @@ class Scope:
         return chosen
 
 
+def _cross(borders: Sequence[Scope], name: ast.Name) -> None:
+    """Note that a name comes from around the subqueries with these borders."""
+    shown = f"the name {'.'.join(name.parts)} from around a subquery"
+    if len(borders) > 1:
+        raise NotTranslatedError(f"{shown} of a subquery")
+    for border in borders:
+        assert border.from_around is not None
+        if border.closed:
+            raise NotTranslatedError(f"{shown} in {border.closed}")
+        border.from_around.append(name)
+
+
 def with_fields(value: Value, fields: Iterable[str]) -> Value:
     """A field within a struct, by its path."""
     for name in fields:
@@ -138,11 +164,20 @@ def struct_field(value: Value, name: str) -> Value:
     return Value(sql, value.type.parts[place], name)
 
 
+class TranslatedSubquery(NamedTuple):
+    """A query within an expression."""
+
+    sql: str
+    columns: Sequence[Value]
+    is_correlated: bool
+    """It uses names from around it."""
+
+
 class Subqueries(Protocol):
     """Translates what expressions refer to outside of their scope: queries within them, and parameters."""
 
-    def columns_of(self, query: ast.Query, scope: Scope) -> tuple[str, Sequence[Value]]:
-        """The SQL of a query, and its columns."""
+    def subquery(self, query: ast.Query, scope: Scope) -> TranslatedSubquery:
+        """Translate a query that may use the names of a scope."""
 
     def parameter(self, name: str) -> Value:
         """The value of a marker `:name`."""

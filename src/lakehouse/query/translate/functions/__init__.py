@@ -39,6 +39,12 @@ def special_of(function: str) -> Special | None:
     return next((special for name in FAMILIES if (special := family(name).SPECIAL.get(function))), None)
 
 
+def is_aggregate(function: str) -> bool:
+    """Whether a function without OVER makes one row of several."""
+    rules = _rules("aggregates").get(function, ())
+    return function in family("aggregates").SPECIAL or any(rule.kind == "aggregate" for rule in rules)
+
+
 def is_known(function: str) -> bool:
     """Whether there is a rule for a function with some types."""
     return bool(function in GENERATORS or function == "range" or rules_of(function) or special_of(function))
