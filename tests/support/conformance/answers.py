@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.support.conformance.canonical import Answer
+from tests.support.conformance.canonical import Answer, difference
 
 _SHAPE = re.compile(r"select (?P<id>id, )?(?P<expressions>.*?)(?P<rest> from edge\.\w+(?: where .*)?)?", re.DOTALL)
 FILE = Path(__file__).parent / "spark_answers.jsonl.gz"
@@ -26,7 +26,12 @@ class Recorded:
     answer: Answer | None
     """None if Spark refuses the statement."""
     mode: str = ""
-    """How to compare: `close`, `sets` or, exactly, an empty string."""
+    """How to compare: `close`, `sets`, `ordered` or, exactly but in any order, an empty string."""
+
+    def difference(self, got: Answer) -> str:
+        """How an answer differs from the recorded one; empty if it does not."""
+        assert self.answer is not None
+        return difference(self.answer, got, self.mode == "close", self.mode == "ordered", self.mode == "sets")
 
     @property
     def source(self) -> str:
@@ -34,7 +39,7 @@ class Recorded:
         shape = _SHAPE.fullmatch(self.sql)
         return (
             f"{shape['id'] or ''}{shape['rest'] or ' literals'}"
-            if shape and self.group != "examples" and self.answer
+            if shape and self.group not in ("examples", "queries") and self.answer
             else ""
         )
 

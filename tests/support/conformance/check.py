@@ -63,7 +63,7 @@ def compare(lake: Lake, recorded: Recorded) -> tuple[str, str]:
         return got.outcome, got.reason
     if recorded.answer is None:
         return DIFFERS, f"answer: Spark refuses it, got {got.rows[:1]}"
-    detail = difference(recorded.answer, got, close=recorded.mode == "close", sets=recorded.mode == "sets")
+    detail = recorded.difference(got)
     return (DIFFERS, detail) if detail else (SAME, "")
 
 
@@ -75,10 +75,10 @@ class NoAnswer:
     reason: str
 
 
-def ask_duckdb(lake: Lake, sql: str) -> Answer | NoAnswer:
+def ask_duckdb(lake: Lake, sql: str, branch: str = "", as_of: str = "") -> Answer | NoAnswer:
     """DuckDB's answer, or how and why it leaves the statement to Spark; raises what Spark would not be asked after."""
     try:
-        result = lake.sql(sql, engine="duckdb")
+        result = lake.sql(sql, engine="duckdb", branch=branch, as_of=as_of)
     except NeedsSparkError as error:
         return NoAnswer(REJECTED, error.message)
     except NotSupportedError as error:
@@ -156,7 +156,7 @@ def _compare_batch(lake: Lake, together: Sequence[Recorded]) -> Iterator[tuple[R
         places = [*range(numbered), *range(place, place + width)]
         place += width
         got = Answer([whole.columns[at] for at in places], [[row[at] for at in places] for row in whole.rows])
-        detail = difference(recorded.answer, got, recorded.mode == "close", sets=recorded.mode == "sets")
+        detail = recorded.difference(got)
         yield recorded, (DIFFERS, detail) if detail else (SAME, "")
 
 

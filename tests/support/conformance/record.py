@@ -19,7 +19,8 @@ from tests.support.conformance import answers
 from tests.support.conformance.answers import Recorded
 from tests.support.conformance.canonical import Answer, canonical_row
 from tests.support.conformance.examples import examples, function_names, mode
-from tests.support.conformance.functions import called_by_name, of_one_value, usual_calls
+from tests.support.conformance.functions import called_by_name, of_one_value, of_two_values, usual_calls
+from tests.support.conformance.queries import is_ordered, queries
 from tests.support.conformance.statements import GROUPS, Question, casts, operators
 from tests.support.conformance.values import make_edge_lake
 
@@ -27,7 +28,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: The parts of the record.
-PARTS = ("examples", "casts", "operators", "usual calls", "functions of one value")
+PARTS = (
+    "examples",
+    "queries",
+    "casts",
+    "operators",
+    "usual calls",
+    "functions of one value",
+    "functions of two values",
+)
 #: Expressions that one query of Spark answers: starting one takes longer than to evaluate them.
 _BATCH = 40
 #: Of the statements that Spark refuses, every so many are recorded.
@@ -55,14 +64,21 @@ def _record(spark: SparkSession, only: str | None) -> None:
     functions = function_names(spark)
     statements = {recorded.sql: recorded for recorded in answers.load().statements} if only else {}
     for part in [only] if only else PARTS:
-        recorded = (
-            _examples(spark, functions) if part == "examples" else _answers(spark, _asked(spark, part, functions))
-        )
+        recorded = _recorded(spark, part, functions)
         statements |= {statement.sql: statement for statement in recorded}
         in_order = sorted(statements.values(), key=lambda statement: (GROUPS.index(statement.group), statement.sql))
         answers.save(spark.version, functions, in_order)
         size = answers.FILE.stat().st_size // 1024
         _log.info("%s: now %d statements, %d KB", part, len(statements), size)
+
+
+def _recorded(spark: SparkSession, part: str, functions: list[str]) -> Iterable[Recorded]:
+    match part:
+        case "examples":
+            return _examples(spark, functions)
+        case "queries":
+            return _queries(spark)
+    return _answers(spark, _asked(spark, part, functions))
 
 
 def _asked(spark: SparkSession, part: str, functions: list[str]) -> Iterable[Question]:
@@ -71,6 +87,8 @@ def _asked(spark: SparkSession, part: str, functions: list[str]) -> Iterable[Que
             return casts()
         case "operators":
             return operators()
+        case "functions of two values":
+            return of_two_values()
         case "functions of one value":
             return of_one_value(_of_one_argument(spark, functions))
         case _:
@@ -99,6 +117,17 @@ def _examples(spark: SparkSession, functions: list[str]) -> Iterator[Recorded]:
             yield Recorded("examples", sql, twice[0], mode(name))
         else:
             _log.info("left out: %s", sql)
+
+
+def _queries(spark: SparkSession) -> Iterator[Recorded]:
+    """Whole statements, also all that Spark refuses."""
+    for sql in queries():
+        answer = _answer_or_none(spark, sql)
+        assert not isinstance(answer, Unreadable), sql
+        if answer is None:
+            yield Recorded("refused by Spark", sql, None)
+        else:
+            yield Recorded("queries", sql, answer, "ordered" if is_ordered(sql) else "")
 
 
 class Unreadable:

@@ -23,8 +23,10 @@ GROUPS = (
     "operators of one value",
     "columns and literals",
     "functions of one value",
+    "functions of two values",
     "usual calls",
     "aggregates",
+    "queries",
     "refused by Spark",
 )
 

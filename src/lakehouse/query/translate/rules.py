@@ -122,9 +122,10 @@ def _shared_type(pairs: Sequence[tuple[Value, str]]) -> Type | None:
         common = common and common_type(common, kind)
     if common is None or (kinds and common == VOID):
         return None
-    # Among elements Spark turns nothing else into text, and only sometimes integers into decimals.
-    is_converted = (common.kind in ("string", "decimal") or common.is_nested) and not set(kinds) <= {common, VOID}
-    return None if is_element and is_converted else common
+    is_converted = not set(kinds) <= {common, VOID}
+    # Among elements Spark turns nothing else into text, no decimal into a double, and only sometimes integers into decimals.
+    is_exact = common.kind == "string" or common.is_nested or any(kind.kind == "decimal" for kind in kinds)
+    return None if is_element and is_converted and is_exact else common
 
 
 def _argument(value: Value, pattern: str, common: Type, implicit: bool) -> Value | None:

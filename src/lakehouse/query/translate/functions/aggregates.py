@@ -72,13 +72,17 @@ def _finite(function: str, least: int) -> str:
 
 def _regressions() -> list[Rule]:
     """Of two columns, by the rows in which both are given; Spark has no number where DuckDB divides by zero."""
-    same = "covar_pop covar_samp regr_avgx regr_avgy regr_sxx regr_syy regr_sxy regr_intercept regr_r2".split()
+    same = "covar_pop covar_samp regr_sxx regr_syy regr_sxy regr_intercept regr_r2".split()
     either = "(regr_sxx({0}, {1}){tail} = 0 OR regr_syy({0}, {1}){tail} = 0)"
+    averages = {"regr_avgx": ("number integer", "number fraction"), "regr_avgy": ("integer number", "fraction number")}
+    infinite = "count(CASE WHEN NOT (isfinite({0}) AND isfinite({1})) THEN 1 END){tail} > 0"
+    guard = f"CASE WHEN {infinite} THEN {needs_spark('DOUBLE')}"
     return [
-        *(_aggregate(name, "double double", "double", f"{name}({{0}}, {{1}}){{tail}}") for name in same),
-        _aggregate("corr", "double double", "double", f"CASE WHEN {either} THEN NULL ELSE corr({{0}}, {{1}}){{tail}} END"),
-        _aggregate("regr_slope", "double double", "double", "CASE WHEN regr_sxx({0}, {1}){tail} = 0 THEN NULL ELSE regr_slope({0}, {1}){tail} END"),
-        _aggregate("regr_count", "any any", "bigint", "CAST(count(CASE WHEN {0} IS NOT NULL THEN {1} END){tail} AS BIGINT)"),
+        *(_aggregate(name, "double double", "double", f"{guard} ELSE {name}({{0}}, {{1}}){{tail}} END") for name in same),
+        *(_aggregate(name, kinds, "double", f"{name}({{0}}, {{1}}){{tail}}") for name, pairs in averages.items() for kinds in pairs),
+        _aggregate("corr", "double double", "double", f"{guard} WHEN {either} THEN NULL ELSE corr({{0}}, {{1}}){{tail}} END"),
+        _aggregate("regr_slope", "double double", "double", f"{guard} WHEN regr_sxx({{0}}, {{1}}){{tail}} = 0 THEN NULL ELSE regr_slope({{0}}, {{1}}){{tail}} END"),
+        _aggregate("regr_count", "number number", "bigint", "CAST(count(CASE WHEN {0} IS NOT NULL THEN {1} END){tail} AS BIGINT)"),
     ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from lakehouse.query.translate.casts import cast_sql
 from lakehouse.query.translate.operators import shown
 from lakehouse.query.translate.rules import rule
 from lakehouse.query.translate.scope import ExpressionTranslator, Special
-from lakehouse.query.translate.types import NotTranslatedError, parse_type
+from lakehouse.query.translate.types import STRING, VOID, NotTranslatedError, parse_type
 from lakehouse.query.translate.values import Value
 
 RULES = [
@@ -70,6 +70,8 @@ def _extreme(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     """`greatest` and `least`, which skip NULLs."""
     values = _values(expressions, node)
     branches = [value.settled() for value in operators.unified(values)]
+    if branches[0].type == STRING and any(value.type not in (STRING, VOID) for value in values):
+        raise NotTranslatedError(f"{node.name} of text and other values")
     if len(branches) < 2 or branches[0].type.is_nested or branches[0].type.kind == "void":
         raise NotTranslatedError(f"{node.name} of {branches[0].type}")
     name = shown(f"{node.name}({', '.join(['{}'] * len(values))})", *values)

@@ -471,14 +471,14 @@ def _readers() -> list[Rule]:
     for name, kind in kinds.items():
         for given in ("string",) if name.startswith("try") else ("string", "date", "timestamp", "timestamp_ntz"):
             rules.append(rule(name, f"{given}!", kind, _cast_to(kind)))
-            rules.append(rule(name, f"{given}! string", kind, _read(kind) if given == "string" else _cast_to(kind)))
+            rules.append(rule(name, f"{given}! string!", kind, _read(kind) if given == "string" else _cast_to(kind)))
     rules.append(rule("to_timestamp", "integer", "timestamp", _cast_to("timestamp")))
     for name in ("unix_timestamp", "to_unix_timestamp"):
         default = f"{name}({{0}}, {DEFAULT_PATTERN})"
         rules.append(rule(name, "string!", "bigint", _read_seconds, shown=default))
-        rules.append(rule(name, "string! string", "bigint", _read_seconds))
+        rules.append(rule(name, "string! string!", "bigint", _read_seconds))
         rules.append(rule(name, "time", "bigint", _seconds, shown=default))
-        rules.append(rule(name, "time string", "bigint", _seconds))
+        rules.append(rule(name, "time string!", "bigint", _seconds))
     return rules
 
 

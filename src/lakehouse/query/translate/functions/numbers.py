@@ -209,15 +209,16 @@ _SIGN = "CASE WHEN isnan({0}) OR {0} = 0 THEN {0} ELSE CAST(sign({0}) AS DOUBLE)
 def _shifts() -> list[Rule]:
     """Java shifts by the last five or six bits of the number of places, and lets the highest bits fall."""
     rules = []
-    for kind, bits in (("int", 32), ("bigint", 64)):
+    # Text and other numbers count as int.
+    for kind, given, bits in (("bigint", "bigint!", 64), ("int", "int", 32)):
         places = f"({{1}} & {bits - 1})"
         mask, top = f"{2**bits - 1}::HUGEINT", f"{2 ** (bits - 1)}::HUGEINT"
         to = Type(kind).duckdb
         left = f"({{0}}::HUGEINT * (1::HUGEINT << {places}))"
         unsigned = f"(({{0}}::HUGEINT & {mask}) >> {places})"
         for name, sql in {"shiftleft": left, "shiftrightunsigned": unsigned}.items():
-            rules.append(rule(name, f"{kind} int", kind, f"CAST(xor({sql} & {mask}, {top}) - {top} AS {to})"))
-        rules.append(rule("shiftright", f"{kind} int", kind, f"({{0}} >> {places})"))
+            rules.append(rule(name, f"{given} int", kind, f"CAST(xor({sql} & {mask}, {top}) - {top} AS {to})"))
+        rules.append(rule("shiftright", f"{given} int", kind, f"({{0}} >> {places})"))
     return rules
 
 

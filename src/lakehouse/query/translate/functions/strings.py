@@ -54,7 +54,9 @@ def _substring(values: Sequence[Value]) -> str:
     first, end = f"greatest({start}, 1)", f"({start} + {{2}}::BIGINT)"
     if len(values) == 2:
         part = f"substring({{0}}, {first})" if kind == STRING else f"({{0}})[{first}:]"
-        return f"CASE WHEN {{1}} IS NOT NULL THEN {part} END"
+        # Spark takes 2147483647 letters, which do not reach the end from there.
+        smallest = f"{{1}} = -2147483648 THEN {needs_spark(kind.duckdb)}"
+        return f"CASE WHEN {smallest} WHEN {{1}} IS NOT NULL THEN {part} END"
     count = f"greatest({end} - {first}, 0)"
     part = f"substring({{0}}, {first}, {count})" if kind == STRING else f"({{0}})[{first}:{first} + {count} - 1]"
     given = "{0} IS NOT NULL AND {1} IS NOT NULL"
