@@ -3,7 +3,7 @@ BIN := .venv/bin
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo test test-fast test-faults conformance-record timings test-rck matrix lint fmt lock bench bench-all bench-peers clean
+.PHONY: help setup demo test test-fast test-faults eval-agent conformance-record timings test-rck matrix lint fmt lock bench bench-all bench-peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
@@ -34,6 +34,10 @@ test-fast: .venv/ready ## the tests that start no JVM and no server: about a min
 
 test-faults: setup ## the tests of kills, races and random input (marked faults) with their full counts of repetitions
 	@TEST_REPEAT=full $(BIN)/python -m tools.suite.lanes -m faults $(PYTEST_ARGS)
+
+eval-agent: setup ## score `lake ask` on the questions of tests/agent/questions, on the lake of `lake demo`
+	home=$$(mktemp -d) && LAKE_HOME=$$home $(BIN)/lake demo > /dev/null && $(BIN)/python -m tests.support.agent_eval $$home; \
+	code=$$?; LAKE_HOME=$$home $(BIN)/lake down > /dev/null; rm -rf $$home; exit $$code
 
 conformance-record: setup ## ask Spark anew for the answers that tests/query/test_conformance.py compares with (about ten minutes)
 	$(BIN)/python -m tests.support.conformance.record $(RECORD_ARGS)

@@ -23,6 +23,7 @@ GROUPS = {
     "stack": ["list", "fetch", "render", "rotate-token", "serve"],
     "config": ["show"],
     "keys": ["list", "create", "revoke", "rotate"],
+    "semantics": ["draft", "check"],
 }
 SUBCOMMANDS = [*([name] for name in NAMES), *([group, name] for group, names in GROUPS.items() for name in names)]
 HEAVY = {"pyspark", "duckdb", "pyiceberg", "pyarrow", "pandas", "sqlglot", "rich", "click", "fastapi", "prompt_toolkit"}

@@ -41,6 +41,7 @@ OUTCOMES: dict[str, tuple[int, int]] = {
     "statement_state": (NOT_THERE, NOT_THERE),
     "statement_chunk": (NOT_THERE, NOT_THERE),
     "cancel_statement": (NOT_THERE, NOT_THERE),
+    "ask": (FILTERED, REFUSED),  # refused in its answer: it knows no such table
     "tables": (FILTERED, REFUSED),
     "dropped": (FILTERED, REFUSED),
     "describe": (REFUSED, REFUSED),
@@ -139,6 +140,7 @@ def body_of(operation: Operation, table: str, branch: str) -> Any:
     bodies: dict[str, Any] = {
         "query": {"sql": f"select * from {table}", "branch": branch},
         "create_statement": {"statement": f"select * from {table}", "branch": branch},
+        "ask": {"question": f"how many rows in {table}"},
         "query_audit": {"sql": "select * from audit"},
         "mcp": {
             "jsonrpc": "2.0",

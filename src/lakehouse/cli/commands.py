@@ -12,6 +12,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Query": {
         "sql": ("sql", "run one SQL statement"),
+        "ask": ("ask", "answer a question in plain words, with its SQL; or say why not"),
+        "semantics": ("ask", "draft and check the meaning of words in questions"),
         "shell": ("shell", "open LakeShell: SQL and short commands with completion and history; run scripts"),
         "tables": ("tables", "list the tables"),
         "describe": ("tables", "show the columns, layout and current snapshot of a table"),

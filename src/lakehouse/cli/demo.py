@@ -149,6 +149,10 @@ _CHAPTERS += [
         [["run", "files"], ["run", "files"], ["runs"]],
     ),
 ]
+_QUESTION = (
+    "A question in plain words: how it is read, its rows, and its SQL with --sql",
+    [["ask", "top 3 hours by revenue paid in cash in January 2026"]],
+)
 _DBT = (
     "The taxi tables once more as dbt models: built and tested on a branch, published if every test passes",
     [
@@ -180,6 +184,7 @@ def demo(context: Context) -> None:
         *_CHAPTERS,
         *([_DBT] if find_spec("dbt") else []),
         *([_SOCIAL] if context.settings().sources.get("social") else []),
+        _QUESTION,
     ]
     for number, (title, commands) in enumerate(chapters, start=1):
         _print(f"\n{number}. {title}", "1")

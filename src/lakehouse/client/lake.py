@@ -105,6 +105,7 @@ class RemoteLake(LakeInterface):
         return self._diff(str(request.table), request.start, request.end, request.key, request.limit)
 
     _diff = remote(LakeInterface.diff)
+    ask = remote(Lake.ask)
     describe = remote(Lake.describe)
     history = remote(Lake.history, History)
     report = remote(Lake.report)

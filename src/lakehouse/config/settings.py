@@ -161,6 +161,10 @@ class Settings:
     dbt: Path = setting(
         Path("dbt"), "Folder of the lake's dbt project; without it, the taxi models of this package are used."
     )
+    time_zone: str = setting("UTC", "Time zone of calendar days in questions, e.g. Europe/Rome.")
+    semantics: str = setting(
+        "", "File of the semantic layer, for questions (default: semantics.toml in the lake's folder)."
+    )
     url: str = setting(
         "",
         "Address of a service, e.g. https://lake.example.com: commands use its lake (default: a lake of this machine).",

@@ -32,6 +32,7 @@ _IDS = {
     "audit": "listAuditEntries",
     "keys": "listKeys",
     "query": "runQuery",
+    "ask": "askQuestion",
     "statement_state": "getStatement",
     "statement_chunk": "getStatementChunk",
     "tables": "listTables",

@@ -22,8 +22,12 @@ from lakehouse.query.route import QueryRouter
 from lakehouse.tables.directory import Tables
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark.sql import SparkSession
 
+    from lakehouse.agent.answer import Answer
+    from lakehouse.agent.ask import Asker, LakeReader
     from lakehouse.copies.backup import BackupReport
     from lakehouse.copies.clone import CloneReport
     from lakehouse.copies.findings import VerifyReport
@@ -72,6 +76,11 @@ class Components:
     default_engine: str
     arrow: bool
     """Results are for programs; False saves loading Arrow."""
+    time_zone: str
+    semantics: Path
+    """The file of the semantic layer, which need not exist."""
+    dbt_project: Path
+    """The folder of the dbt project, which need not exist."""
 
 
 class Lake(LakeInterface):
@@ -160,6 +169,39 @@ class Lake(LakeInterface):
         maintainer = self._components.maintainer()
         return _as_result(self.maintain_tables(call.request(maintainer.policy, maintainer.now())))
 
+    # ---- questions ----------------------------------------------------------------------------------------------
+
+    def ask(self, question: str, conversation: Sequence[str] = (), run: bool = True) -> Answer:
+        """Answer a question in plain words, or say why it cannot be answered; nothing is guessed and nothing is written.
+
+        Args:
+            question: as one types it, such as "revenue by payment type in January 2026".
+            conversation: the questions before it, which it may refer to: "and by month?", "only cash".
+            run: False reads the question and writes the statement, without running it.
+        """
+        return self.asker().ask(question, conversation, run)
+
+    def asker(self, reader: LakeReader | None = None, now: datetime | None = None) -> Asker:
+        """What answers questions.
+
+        Args:
+            reader: reads the tables within the rights of a caller (default: this lake).
+            now: the moment that "yesterday" refers to (default: now).
+        """
+        from lakehouse.lake.questions import LocalReader, open_asker
+
+        return open_asker(reader or LocalReader(self), self.semantics_file, self._components.time_zone, now)
+
+    @property
+    def semantics_file(self) -> Path:
+        """The file of the semantic layer, which need not exist."""
+        return self._components.semantics
+
+    @property
+    def dbt_project(self) -> Path:
+        """The folder of the lake's dbt project, which need not exist."""
+        return self._components.dbt_project
+
     # ---- tables -------------------------------------------------------------------------------------------------
 
     def tables(self, names: Sequence[str] | None = None) -> list[TableInfo]:
@@ -199,6 +241,10 @@ class Lake(LakeInterface):
         parsed = TableName.parse(name)
         self._tables().format_of(parsed)
         return Table(self, parsed)
+
+    def snapshot_at(self, name: str, when: str) -> str:
+        """The id of a table's snapshot at a WHEN; empty for the current one."""
+        return self._tables().snapshot_at(TableName.parse(name), when)
 
     def describe(self, name: str) -> TableInfo:
         """Schema, partitioning, key and current snapshot of a table.

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lakehouse.agent.semantics import FILE_NAME
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
 from lakehouse.core.engine import Engine
@@ -131,6 +132,9 @@ class Assembly:
             session=self.session,
             default_engine=self.settings.query.engine,
             arrow=self.arrow,
+            time_zone=self.settings.time_zone,
+            semantics=Path(self.settings.semantics or self.home.folder / FILE_NAME).expanduser(),
+            dbt_project=self.settings.dbt,
         )
 
     # ---- engines ------------------------------------------------------------------------------------------------

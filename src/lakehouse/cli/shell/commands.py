@@ -99,6 +99,20 @@ def diff(session: Session, arguments: tuple[str, ...]) -> None:
     session.display.note(f"{diff.added} added, {diff.removed} removed, {diff.changed} changed")
 
 
+@command('ask "QUESTION"', "Answer a question in plain words; the next one may refer to it: and by month?", 1, _MANY)
+def ask(session: Session, arguments: tuple[str, ...]) -> None:
+    from lakehouse.agent.answer import refusal_lines
+
+    question = " ".join(arguments)
+    answer = session.lake.ask(question, session.questions)
+    if not answer.answered:
+        session.display.note("\n".join(refusal_lines(answer)))
+        return
+    session.questions = [*session.questions, question]
+    session.display.note(f"{answer.reading}\n{answer.sql}")
+    session.display.rows(list(answer.columns), answer.rows)
+
+
 @command("undrop TABLE", "Restore the table that was dropped last under a name", least=1, most=1)
 def undrop(session: Session, arguments: tuple[str, ...]) -> None:
     info = session.lake.undrop(arguments[0])

@@ -20,6 +20,7 @@ _COMMENT = re.compile(r"\s+|--[^\n]*(?:\n|$)|/\*.*?\*/", re.DOTALL)
 _VARIABLE = re.compile(r"(?<![:\w]):(?:(?P<name>[a-z_]\w*)|'(?P<text>[a-z_]\w*)')", re.IGNORECASE)
 #: Short commands that no SQL statement begins with.
 _ALWAYS_SHORT = {
+    "ask",
     "tables",
     "history",
     "travel",

@@ -46,6 +46,8 @@ class Session:
     """The line of the command that runs, with its quotes."""
     queries_file: Path | None = None
     """Where named queries are stored."""
+    questions: list[str] = field(default_factory=list)
+    """The questions of `ask` that were answered, to which the next one may refer."""
     ended: bool = False
     _lake: Lake | RemoteLake | None = field(default=None, repr=False)
 

@@ -448,7 +448,7 @@ class _Parser:
         return ast.Is(operand, what, negated)
 
     def _in(self, operand: ast.Expression, negated: bool) -> ast.Expression:
-        if self._at("(") and self._ahead().text in ("select", "with", "values"):
+        if self._at("(") and self._ahead().kind == "word" and self._ahead().text in ("select", "with", "values"):
             self._expect("(")
             query = self.query()
             self._expect(")")

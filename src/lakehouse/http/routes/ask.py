@@ -1,0 +1,69 @@
+"""Questions in plain words, within the rights of the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from lakehouse.core.requests import QueryRequest
+from lakehouse.core.result import Explain, ListedRows, Result
+from lakehouse.core.tables import TableInfo
+from lakehouse.http.execution import Execution
+from lakehouse.http.registry import Branch, Routes
+from lakehouse.http.service import Call, CallContext
+from lakehouse.http.streaming import in_thread
+
+routes = Routes("ask")
+_MOST_QUESTIONS = 50
+
+
+class AskBody(BaseModel):
+    """The body of POST /ask."""
+
+    question: str = Field(description="A question in plain words.", max_length=1_000)
+    conversation: list[str] = Field(
+        default_factory=list, description="The questions before it, which it may refer to.", max_length=_MOST_QUESTIONS
+    )
+    run: bool = Field(True, description="False reads the question and writes the statement, without running it.")
+
+    model_config = {"extra": "forbid", "json_schema_extra": {"example": {"question": "how many leads by city"}}}
+
+
+@routes.operation()
+async def ask(call: CallContext, body: AskBody, branch: Branch = "") -> dict[str, Any]:
+    """Answer a question, or say why it cannot be answered: `answered` is false, with a reason and choices."""
+
+    def answer() -> dict[str, Any]:
+        asker = call.lake(branch).asker(CallReader(call, branch))
+        return asker.ask(body.question, body.conversation, body.run).as_dict()
+
+    return await in_thread(call.service.queries, answer)
+
+
+class CallReader:
+    """Reads the tables that the caller may see, in a query process, within the limits of the service."""
+
+    def __init__(self, call: Call, branch: str) -> None:
+        self._call, self._branch, self._lake = call, branch, call.lake(branch)
+
+    def tables(self) -> Sequence[TableInfo]:
+        """The tables that the caller may see."""
+        return self._lake.tables([name for name in self._lake.table_names() if self._call.sees(name)])
+
+    def query(self, sql: str, limit: int) -> Result:
+        """Run a statement as POST /query does."""
+        import pyarrow
+
+        request = QueryRequest(sql, limit=limit, branch=self._branch.lower())
+        execution = Execution(self._call.service.queries, self._call, request, "", "arrow")
+        execution.start()
+        table = pyarrow.ipc.open_stream(b"".join(execution.pieces())).read_all()
+        rows = [tuple(row.values()) for row in table.to_pylist()]
+        return Result(execution.columns, ListedRows(table.column_names, rows), Explain("duckdb", ""))
+
+    def snapshot(self, table: str, when: str) -> str:
+        """The id of a table's snapshot at a WHEN that the caller may use."""
+        self._call.check_when(when)
+        return self._lake.snapshot_at(self._call.table(table), when)

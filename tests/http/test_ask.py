@@ -1,0 +1,60 @@
+"""POST /ask: the answer of `lake ask -o json`, about the tables that a key may see."""
+
+from __future__ import annotations
+
+from tests.support.servers.service import Served
+
+from lakehouse.client import connect
+
+_KEYS = {"answered", "reading", "sql", "columns", "rows", "snapshots", "chart", "reason", "choices"}
+
+
+def _fill(served: Served) -> None:
+    rows = [{"id": 1, "city": "Rome"}, {"id": 2, "city": "Oslo"}, {"id": 3, "city": "Oslo"}]
+    served.admin.insert("asked.visitors?key=id", rows)
+    served.admin.insert("kept.salaries?key=id", [{"id": 1, "employee": "canary-name"}])
+
+
+def test_a_question_is_answered_with_its_sql_and_snapshots(served: Served) -> None:
+    _fill(served)
+    answer = served.client("reader").post("/ask", {"question": "visitors by city"}).json()
+    assert answer.keys() == _KEYS
+    assert answer["answered"], answer["reason"]
+    assert answer["columns"] == ["city", "visitors"]
+    assert sorted(answer["rows"]) == [["Oslo", 2], ["Rome", 1]]
+    assert list(answer["snapshots"]) == ["asked.visitors"]
+    assert answer["chart"]["mark"] == "bar"
+
+
+def test_a_follow_up_refers_to_the_conversation(served: Served) -> None:
+    _fill(served)
+    body = {"question": "only Oslo", "conversation": ["visitors by city"]}
+    assert served.admin.post("/ask", body).json()["rows"] == [["Oslo", 2]]
+
+
+def test_a_refusal_is_an_answer_with_a_reason(served: Served) -> None:
+    answer = served.admin.post("/ask", {"question": "how many unicorns"})
+    assert answer.status_code == 200
+    assert not answer.json()["answered"]
+    assert "unicorns" in answer.json()["reason"]
+
+
+def test_a_key_of_a_namespace_learns_nothing_of_others(served: Served) -> None:
+    _fill(served)
+    limited = served.client("reader", namespaces=("asked",))
+    for question in ("how many salaries", "list salaries", "how many rows in kept.salaries", "how many canary-name"):
+        answer = limited.post("/ask", {"question": question})
+        assert not answer.json()["answered"], question
+        assert "employee" not in answer.text
+        # The reason repeats the words of the question, and nothing else.
+        assert "kept" not in answer.text.replace("kept.salaries", "")
+    assert limited.post("/ask", {"question": "how many visitors"}).json()["rows"] == [[3]]
+
+
+def test_the_client_returns_the_same_answer(served: Served) -> None:
+    _fill(served)
+    with connect(served.url, served.admin.key) as lake:
+        answer = lake.ask("visitors by city", run=True)
+        assert answer.answered
+        assert sorted(answer.rows) == [("Oslo", 2), ("Rome", 1)]
+        assert not lake.ask("how many unicorns").answered
