@@ -178,6 +178,11 @@ class Lake(LakeInterface):
             question: as one types it, such as "revenue by payment type in January 2026".
             conversation: the questions before it, which it may refer to: "and by month?", "only cash".
             run: False reads the question and writes the statement, without running it.
+
+        >>> lake.ask("how many leads").rows
+        ((3,),)
+        >>> lake.ask("how many unicorns").reason
+        'I do not know the word "unicorns".'
         """
         return self.asker().ask(question, conversation, run)
 
@@ -187,6 +192,9 @@ class Lake(LakeInterface):
         Args:
             reader: reads the tables within the rights of a caller (default: this lake).
             now: the moment that "yesterday" refers to (default: now).
+
+        >>> lake.asker().ask("highest score of leads", run=False).sql
+        'SELECT max(score) AS max_score\\nFROM crm.leads'
         """
         from lakehouse.lake.questions import LocalReader, open_asker
 
@@ -194,12 +202,20 @@ class Lake(LakeInterface):
 
     @property
     def semantics_file(self) -> Path:
-        """The file of the semantic layer, which need not exist."""
+        """The file of the semantic layer, which need not exist.
+
+        >>> lake.semantics_file.name
+        'semantics.toml'
+        """
         return self._components.semantics
 
     @property
     def dbt_project(self) -> Path:
-        """The folder of the lake's dbt project, which need not exist."""
+        """The folder of the lake's dbt project, which need not exist.
+
+        >>> lake.dbt_project.name
+        'dbt'
+        """
         return self._components.dbt_project
 
     # ---- tables -------------------------------------------------------------------------------------------------
@@ -243,7 +259,11 @@ class Lake(LakeInterface):
         return Table(self, parsed)
 
     def snapshot_at(self, name: str, when: str) -> str:
-        """The id of a table's snapshot at a WHEN; empty for the current one."""
+        """The id of a table's snapshot at a WHEN; empty for the current one.
+
+        >>> lake.snapshot_at("crm.leads", "now") == lake.history("crm.leads")[-1].id
+        True
+        """
         return self._tables().snapshot_at(TableName.parse(name), when)
 
     def describe(self, name: str) -> TableInfo:
