@@ -92,6 +92,8 @@ OPERATIONS: tuple[Operation, ...] = (
     _post("mcp", "/mcp", READ, once=False),
     # ---- SQL ----------------------------------------------------------------------------------------------------
     _post("query", "/query", READ, lake="Lake.query"),
+    _get("queries", "/queries"),
+    _delete("cancel_query", "/queries/{query_id}", READ),
     _post("create_statement", "/statements", READ),
     _get("statement_state", "/statements/{statement_id}"),
     _get("statement_chunk", "/statements/{statement_id}/result/chunks/{number}"),

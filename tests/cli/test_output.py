@@ -28,7 +28,7 @@ def test_json_is_one_array_of_row_objects(call: Any) -> None:
     assert first == {
         "id": 1,
         "item": "tea",
-        "price": 2.5,
+        "price": "2.50",
         "weight": 1.5,
         "day": "2026-01-31",
         "at": "2026-01-31T12:30:00Z",
@@ -50,7 +50,7 @@ def test_csv_can_be_read_back(call: Any) -> None:
     rows = list(csv.reader(io.StringIO(done.out)))
     assert rows == [
         ["id", "item", "price", "weight", "day", "at"],
-        ["1", "tea", "2.50", "1.5", "2026-01-31", "2026-01-31 12:30:00Z"],
+        ["1", "tea", "2.50", "1.5", "2026-01-31", "2026-01-31T12:30:00Z"],
         ["2", 'a "quoted", one', "12345678901234567890.12", "nan", "", ""],
         ["3", "", "", "", "", ""],
     ]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.core.jsonable import jsonable
+from lakehouse.core.jsonable import iso_interval, jsonable
 
 BERLIN = timezone(timedelta(hours=2))
 
@@ -28,8 +28,8 @@ BERLIN = timezone(timedelta(hours=2))
         pytest.param(float("nan"), "nan", id="nan"),
         pytest.param(float("inf"), "inf", id="infinity"),
         pytest.param(float("-inf"), "-inf", id="minus-infinity"),
-        pytest.param(Decimal("2.50"), 2.5, id="money-is-a-number"),
-        pytest.param(Decimal("0.1"), 0.1, id="a-tenth"),
+        pytest.param(Decimal("2.50"), "2.50", id="money-with-its-scale"),
+        pytest.param(Decimal("0E-18"), "0.000000000000000000", id="no-exponent"),
         pytest.param(Decimal("12345678901234567890.12"), "12345678901234567890.12", id="too-long-for-a-double"),
         pytest.param(Decimal("0.12345678901234567890"), "0.12345678901234567890", id="too-fine-for-a-double"),
         pytest.param(Decimal("NaN"), "NaN", id="decimal-nan"),
@@ -39,7 +39,7 @@ BERLIN = timezone(timedelta(hours=2))
         pytest.param(datetime(2026, 1, 31, 12, 30, tzinfo=UTC), "2026-01-31T12:30:00Z", id="utc"),
         pytest.param(datetime(2026, 1, 31, 12, 30, tzinfo=BERLIN), "2026-01-31T10:30:00Z", id="other-zones-become-utc"),
         pytest.param(datetime(2026, 1, 31, 0, 0, 0, 1, tzinfo=UTC), "2026-01-31T00:00:00.000001Z", id="microseconds"),
-        pytest.param(timedelta(minutes=1, milliseconds=500), 60.5, id="interval-in-seconds"),
+        pytest.param(timedelta(minutes=1, milliseconds=500), "PT1M0.5S", id="interval"),
         pytest.param(b"\x00\xff", "AP8=", id="bytes-in-base64"),
         pytest.param(bytearray(b"\x00\xff"), "AP8=", id="bytearray"),
         pytest.param(memoryview(b"\x00\xff"), "AP8=", id="memoryview"),
@@ -47,7 +47,7 @@ BERLIN = timezone(timedelta(hours=2))
             UUID("12345678-1234-5678-1234-567812345678"), "12345678-1234-5678-1234-567812345678", id="uuid-is-text"
         ),
         pytest.param({1: [Decimal("0.5"), {"at": date(2026, 1, 1)}], None: ()}, {
-            "1": [0.5, {"at": "2026-01-01"}],
+            "1": ["0.5", {"at": "2026-01-01"}],
             "None": [],
         }, id="nested"),
     ],
@@ -62,6 +62,24 @@ def test_a_value_has_its_form(value: Any, expected: Any) -> None:
 @given(st.decimals(allow_nan=False, allow_infinity=False))
 def test_no_decimal_loses_a_digit(value: Decimal) -> None:
     assert Decimal(str(jsonable(value))) == value
+
+
+@pytest.mark.parametrize(
+    ("months", "days", "nanoseconds", "expected"),
+    [
+        (0, 0, 0, "PT0S"),
+        (14, 3, 0, "P1Y2M3D"),
+        (-14, 0, 0, "P-1Y-2M"),
+        (0, 1, 3_723_000_000_001, "P1DT1H2M3.000000001S"),
+        (0, 0, -90_500_000_000, "PT-1M-30.5S"),
+    ],
+)
+def test_an_interval_is_iso_8601(months: int, days: int, nanoseconds: int, expected: str) -> None:
+    assert iso_interval(months, days, nanoseconds) == expected
+
+
+def test_a_negative_duration_has_one_sign() -> None:
+    assert jsonable(-timedelta(days=1, hours=2)) == "-P1DT2H"
 
 
 def test_an_infinite_decimal_is_text() -> None:

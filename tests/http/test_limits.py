@@ -37,6 +37,8 @@ OUTCOMES: dict[str, tuple[int, int]] = {
     "revoke_key": (REFUSED, REFUSED),
     "rotate_key": (REFUSED, REFUSED),
     "query": (REFUSED, REFUSED),
+    "queries": (FILTERED, FILTERED),
+    "cancel_query": (NOT_THERE, NOT_THERE),
     "create_statement": (FILTERED, FILTERED),  # it fails, and says so in its state
     "statement_state": (NOT_THERE, NOT_THERE),
     "statement_chunk": (NOT_THERE, NOT_THERE),
@@ -131,7 +133,14 @@ def _filled(served: Served) -> Hidden:
     commits = admin.get("/log", params={"table": "hidden.t"}).json()["commits"]
     clients = {(scope, limit): served.client(scope, **LIMITS[limit]) for scope in SCOPES for limit in LIMITS}
     key = admin.get("/keys").json()["keys"][0]["id"]
-    ids = {"job_id": job, "run": started["run"], "statement_id": statement, "number": "0", "key_id": key}
+    ids = {
+        "job_id": job,
+        "run": started["run"],
+        "statement_id": statement,
+        "number": "0",
+        "key_id": key,
+        "query_id": "other",
+    }
     return Hidden(served, {**ids, "commit": str(commits[0]["commit"]), "pipeline": "steps", "name": "theirs"}, clients)
 
 

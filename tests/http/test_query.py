@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import signal
 import socket
@@ -42,6 +43,8 @@ def test_each_format_has_the_same_rows(orders: Client) -> None:
     assert arrow.headers["content-type"] == ARROW
     assert pyarrow.ipc.open_stream(arrow.content).read_all().to_pylist() == expected
     assert parquet.read_table(io.BytesIO(fetch(orders, PARQUET).content)).to_pylist() == expected
+    lines_of_json = fetch(orders, "application/x-ndjson").text.splitlines()
+    assert [json.loads(line) for line in lines_of_json] == expected
     lines = list(csv.DictReader(io.StringIO(fetch(orders, "text/csv;q=1, application/json;q=0.5").text)))
     assert [{"id": int(line["id"]), "item": line["item"]} for line in lines] == expected
 
@@ -55,7 +58,7 @@ def test_values_of_every_type_are_the_same_as_on_the_command_line(orders: Client
     )
     assert orders.rows(sql) == [
         {
-            "d": 1.5,
+            "d": "1.50",
             "day": "2026-01-31",
             "at": "2026-01-31T10:00:00Z",
             "list": [1, 2],
@@ -87,6 +90,32 @@ def test_a_limit_cuts_and_says_so(orders: Client) -> None:
     for limit, count, truncated in ((3, 3, True), (10, 10, False), (0, 0, True), (99, 10, False)):
         found = orders.post("/query", {"sql": "select id from shop.orders", "limit": limit}).json()
         assert (found["row_count"], found["truncated"]) == (count, truncated)
+
+
+@pytest.mark.parametrize("accept", ["text/csv", "application/x-ndjson", ARROW, PARQUET])
+def test_every_format_says_whether_it_was_cut(orders: Client, accept: str) -> None:
+    for limit, truncated in ((3, True), (10, False)):
+        body = {"sql": "select id from shop.orders", "limit": limit}
+        answer = orders.post("/query", body, headers={"Accept": accept})
+        said = {name: answer.headers[f"X-Lake-{name}"] for name in ("Truncated", "Row-Count", "Row-Limit")}
+        assert said == {"Truncated": str(truncated).lower(), "Row-Count": str(limit), "Row-Limit": str(limit)}
+        if accept == PARQUET:
+            metadata = parquet.read_metadata(io.BytesIO(answer.content)).metadata
+            assert json.loads(metadata[b"lake.summary"])["truncated"] is truncated
+            assert json.loads(metadata[b"lake.columns"]) == [{"name": "id", "type": "bigint"}]
+
+
+def test_values_say_what_they_are(orders: Client) -> None:
+    sql = (
+        "select cast(v as decimal(22, 2)) as d, cast(0.1 as float) as f, cast(v as double) as x, t"
+        " from values (1.5, ''), (12345678901234567890.12, null) as r(v, t) order by d"
+    )
+    assert fetch(orders, "text/csv", sql).text == (
+        'd,f,x,t\n1.50,0.1,1.5,""\n12345678901234567890.12,0.1,1.2345678901234567e+19,\n'
+    )
+    rows = fetch(orders, "application/json", sql).json()["rows"]
+    assert [row["d"] for row in rows] == ["1.50", "12345678901234567890.12"]
+    assert [row["f"] for row in rows] == [0.1, 0.1]
 
 
 @pytest.mark.parametrize("value", ["i3", "' or 1 = 1 --", "'; drop table shop.orders; --", "ü", "$item", ":item"])

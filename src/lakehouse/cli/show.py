@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from lakehouse.core.files import size_text
-from lakehouse.core.jsonable import jsonable
+from lakehouse.core.jsonable import csv_line, jsonable
+from lakehouse.core.result import Result
 from lakehouse.core.tables import Snapshot
 
 _MAX_CELL_WIDTH = 60
@@ -36,6 +37,19 @@ def write_rows(names: Sequence[str], rows: Sequence[Sequence[Any]], output: str,
         _csv(names, rows, out)
     else:
         _plain_table(names, rows, out)
+
+
+def show_result(result: Result, output: str) -> None:
+    """Print the rows of a statement to stdout as json or csv, with the encoders of the service."""
+    from lakehouse.core.encoding import encoder, pieces_of
+
+    encode = encoder({"json": "json_array"}.get(output, output))
+    schema, batches = result.stream()
+    sys.stdout.write(encode.begin(result.columns, schema).decode())
+    for batch in batches:
+        for piece in pieces_of(batch):
+            sys.stdout.write(encode.rows(piece).decode())
+    sys.stdout.write(encode.end({}).decode())
 
 
 def note(text: str) -> None:
@@ -145,26 +159,17 @@ def snapshot_row(snapshot: Snapshot, source: str, current: str) -> tuple[Any, ..
 def _json(names: Sequence[str], rows: Sequence[Sequence[Any]], out: TextIO) -> None:
     import json
 
-    objects = [dict(zip(names, map(jsonable, row), strict=True)) for row in rows]
+    from lakehouse.core.encoding import unique
+
+    keys = unique(names)
+    objects = [dict(zip(keys, map(jsonable, row), strict=True)) for row in rows]
     out.write("[" + ",\n ".join(json.dumps(row, ensure_ascii=False) for row in objects) + "]\n")
 
 
 def _csv(names: Sequence[str], rows: Sequence[Sequence[Any]], out: TextIO) -> None:
-    import csv
-
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
-    for row in rows:
-        writer.writerow([_csv_cell(value) for value in row])
-
-
-def _csv_cell(value: Any) -> str:
-    """Format a value for CSV, so that other tools can read it."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(jsonable(value)) if isinstance(value, bytes | bytearray) else cell(value)
+    for line in (names, *rows):
+        # The lists in what commands show are tuples, which read better as text.
+        out.write(csv_line(cell(value) if isinstance(value, tuple) else value for value in line))
 
 
 def _rich_table(names: Sequence[str], rows: Sequence[Sequence[Any]], title: str) -> None:

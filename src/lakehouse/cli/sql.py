@@ -9,7 +9,7 @@ import click
 
 from lakehouse.cli.app import Context, command
 from lakehouse.cli.options import complete_tag
-from lakehouse.cli.show import note, show_rows
+from lakehouse.cli.show import note, show_result, show_rows
 from lakehouse.core.files import size_text
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Explain, Result
@@ -61,15 +61,23 @@ def sql(context: Context, query: str, engine: str | None, limit: int | None, exp
     is_table = context.output == "table"
     fetched = limit if limit is not None else (_TABLE_ROWS + 1 if is_table else None)
     result = context.lake.query(QueryRequest(text, where["as_of"], fetched, explain, _own(where["dialect"])), engine)
-    rows = result.rows()
-    cut = is_table and limit is None and len(rows) > _TABLE_ROWS
-    show_rows(result.names, rows[:_TABLE_ROWS] if cut else rows, context.output)
-    if cut:
-        note(f"Only the first {_TABLE_ROWS} rows are shown; --limit N shows more.")
+    if not is_table:
+        show_result(result, context.output)
+    count, cut = _show_table(result, limit) if is_table else (0, False)
     if explain:
         _show_explanation(result.explain)
     elif is_table and sys.stderr.isatty():
-        note(_footer(result, len(rows), cut, time.monotonic() - started))
+        note(_footer(result, count, cut, time.monotonic() - started))
+
+
+def _show_table(result: Result, limit: int | None) -> tuple[int, bool]:
+    """Print the first rows; returns how many there are, and whether these are not all."""
+    rows = result.rows()
+    cut = limit is None and len(rows) > _TABLE_ROWS
+    show_rows(result.names, rows[:_TABLE_ROWS] if cut else rows, "table")
+    if cut:
+        note(f"Only the first {_TABLE_ROWS} rows are shown; --limit N shows more.")
+    return len(rows), cut
 
 
 def _own(dialect: str) -> str:

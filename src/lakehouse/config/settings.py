@@ -99,11 +99,16 @@ class ServeSettings:
     behind_proxy: bool = setting(False, "A proxy in front of the service does TLS, so it may listen beyond loopback.")
     tls_cert_file: str = setting("", "File of the TLS certificate chain, PEM (default: no TLS).")
     tls_key_file: str = setting("", "File of the TLS key, PEM (default: in the file of the certificate).")
-    workers: int = setting(0, "Processes that run queries on DuckDB; 0: one per core, at least 2.")
+    workers: int = setting(
+        0, "Processes that run queries on DuckDB, of one key at the same time; 0: one per core, at least 2."
+    )
     worker_memory: str = setting("1GB", "Memory of a query process: above it DuckDB spills, and far above it fails.")
     query_timeout: int = setting(300, "Seconds after which a statement is canceled.")
     max_rows: int = setting(10_000_000, "Maximum number of rows of a result, which is then marked as truncated.")
     cache: str = setting("64MB", "Memory for results of repeated queries on unchanged tables; 0: no cache.")
+    spool: str = setting(
+        "10GB", "Disk for rows that clients have not taken yet, a quarter of it for one; beyond it, queries wait."
+    )
     max_upload: str = setting("4GB", "Maximum size of an uploaded file, compressed and decompressed.")
     body_timeout: int = setting(30, "Seconds without a byte after which an upload is refused.")
     rate: int = setting(1200, "Requests per minute and key; 0: no limit.")

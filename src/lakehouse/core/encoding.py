@@ -1,23 +1,26 @@
-"""Rows as bytes: JSON, CSV, an Arrow stream or Parquet, piece by piece, so that a result of any size needs little memory."""
+"""Rows as bytes: JSON, JSON lines, CSV, an Arrow stream or Parquet, piece by piece, so that a result of any size needs little memory.
+
+The service and the command line both use these encoders, so that both print the same. Arrow makes the text (core/arrow_text.py).
+"""
 
 from __future__ import annotations
 
 import io
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lakehouse.core.arrow_text import csv_column, joined, json_arrays, json_objects
 from lakehouse.core.errors import UnknownChoiceError
-from lakehouse.core.jsonable import jsonable
+from lakehouse.core.jsonable import csv_line
 from lakehouse.core.tables import Column
 
 if TYPE_CHECKING:
     import pyarrow
 
-#: Rows that are encoded at once.
-BATCH_ROWS = 8192
-#: Metadata of an Arrow stream: of its schema, and of its last batch.
+#: Rows that are encoded at once, and their size: a column of text in Arrow holds 2 GB.
+BATCH_ROWS, _BATCH_BYTES = 8192, 32 << 20
+#: Metadata of an Arrow stream, of its schema and of its last batch; and of a Parquet file.
 COLUMNS_KEY, SUMMARY_KEY = "lake.columns", "lake.summary"
 
 
@@ -38,46 +41,67 @@ class Encoder(Protocol):
         """
 
 
-class JsonEncoder:
-    """One object with `columns`, `rows` (an object each) and the summary."""
+class JsonLinesEncoder:
+    """One object per row, a line each."""
+
+    _before, _between, _after = b"", b"", "\n"
+    """What stands before the first row, before each other row, and after each row."""
 
     def begin(self, columns: Sequence[Column], schema: pyarrow.Schema) -> bytes:
-        self._names, self._first = unique([column.name for column in columns]), True
-        self._converters = [_converter(field.type) for field in schema]
-        described = [{"name": name, "type": column.type} for name, column in zip(self._names, columns, strict=True)]
-        return f'{{"columns": {json.dumps(described)},\n "rows": ['.encode()
+        self._names, self._start = unique([column.name for column in columns]), self._before
+        return b""
 
     def rows(self, batch: pyarrow.RecordBatch) -> bytes:
         if not batch.num_rows:
             return b""
-        names = self._names
-        lines = [json.dumps(dict(zip(names, row, strict=True))) for row in converted(batch, self._converters)]
-        start, self._first = ("\n  " if self._first else ",\n  "), False
-        return (start + ",\n  ".join(lines)).encode()
+        # What separates rows stands after each of them, so that Arrow adds it, and is cut off after the last one.
+        rows = joined([*json_objects(self._names, batch.columns), self._after])
+        start, self._start = self._start, self._between
+        return b"".join((start, rows[: len(rows) - len(self._between)]))
+
+    def end(self, summary: Mapping[str, Any]) -> bytes:
+        return b""
+
+
+class JsonArrayEncoder(JsonLinesEncoder):
+    """An array of objects."""
+
+    _before, _between, _after = b"[", b",\n ", ",\n "
+
+    def end(self, summary: Mapping[str, Any]) -> bytes:
+        return b"[]\n" if self._start == self._before else b"]\n"
+
+
+class JsonEncoder(JsonLinesEncoder):
+    """One object with `columns`, `rows` (an object each) and the summary."""
+
+    _before, _between, _after = b"\n  ", b",\n  ", ",\n  "
+
+    def begin(self, columns: Sequence[Column], schema: pyarrow.Schema) -> bytes:
+        super().begin(columns, schema)
+        described = [{"name": name, "type": column.type} for name, column in zip(self._names, columns, strict=True)]
+        return f'{{"columns": {json.dumps(described)},\n "rows": ['.encode()
 
     def end(self, summary: Mapping[str, Any]) -> bytes:
         return f"],\n {json.dumps(summary)[1:]}\n".encode()
 
 
 class CsvEncoder:
-    """A header line and a line per row; nested values are JSON."""
+    """A header line and a line per row; nested values are JSON. NULL is nothing, and an empty text is `""`."""
 
     def begin(self, columns: Sequence[Column], schema: pyarrow.Schema) -> bytes:
-        self._converters = [_csv_converter(field.type) for field in schema]
-        return self._lines([[column.name for column in columns]])
+        return csv_line(column.name for column in columns).encode()
 
     def rows(self, batch: pyarrow.RecordBatch) -> bytes:
-        return self._lines(converted(batch, self._converters))
+        if not batch.num_rows or not batch.num_columns:
+            return b""
+        parts: list[Any] = []
+        for column in batch.columns:
+            parts += [csv_column(column), ","]
+        return bytes(joined([*parts[:-1], "\n"]))
 
     def end(self, summary: Mapping[str, Any]) -> bytes:
         return b""
-
-    def _lines(self, rows: Any) -> bytes:
-        import csv
-
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows(rows)
-        return out.getvalue().encode()
 
 
 class _Sink(io.RawIOBase):
@@ -136,7 +160,7 @@ class ArrowEncoder:
 
 
 class ParquetEncoder:
-    """A Parquet file; rows are written in groups of some megabytes."""
+    """A Parquet file; rows are written in groups of some megabytes. Its metadata has the columns and the summary, as that of Arrow."""
 
     _GROUP_BYTES = 16 << 20
 
@@ -144,7 +168,10 @@ class ParquetEncoder:
         from pyarrow import parquet
 
         self._sink, self._pending, self._size = _Sink(), [], 0  # type: ignore[var-annotated]
-        self._writer = parquet.ParquetWriter(self._sink, schema, compression="zstd")
+        described = json.dumps([{"name": column.name, "type": column.type} for column in columns])
+        self._writer = parquet.ParquetWriter(
+            self._sink, schema.with_metadata({COLUMNS_KEY: described}), compression="zstd"
+        )
         return self._sink.take()
 
     def rows(self, batch: pyarrow.RecordBatch) -> bytes:
@@ -154,6 +181,7 @@ class ParquetEncoder:
 
     def end(self, summary: Mapping[str, Any]) -> bytes:
         written = self._flush() if self._pending else b""
+        self._writer.add_key_value_metadata({SUMMARY_KEY: json.dumps(summary)})
         self._writer.close()
         return written + self._sink.take()
 
@@ -169,11 +197,10 @@ class JsonChunks:
     """Each batch is a JSON array of rows of its own, each row an array."""
 
     def begin(self, columns: Sequence[Column], schema: pyarrow.Schema) -> bytes:
-        self._converters = [_converter(field.type) for field in schema]
         return b""
 
     def rows(self, batch: pyarrow.RecordBatch) -> bytes:
-        return json.dumps(list(converted(batch, self._converters))).encode()
+        return b"".join((b"[", joined([*json_arrays(batch.columns), ","])[:-1], b"]"))
 
     def end(self, summary: Mapping[str, Any]) -> bytes:
         return b""
@@ -199,6 +226,8 @@ class ArrowChunks:
 
 ENCODERS: Mapping[str, Callable[[], Encoder]] = {
     "json": JsonEncoder,
+    "json_lines": JsonLinesEncoder,
+    "json_array": JsonArrayEncoder,
     "csv": CsvEncoder,
     "arrow": ArrowEncoder,
     "parquet": ParquetEncoder,
@@ -225,34 +254,11 @@ def unique(names: Sequence[str]) -> list[str]:
     return names_so_far
 
 
-def converted(batch: pyarrow.RecordBatch, converters: Sequence[Callable[[Any], Any] | None]) -> Any:
-    """The rows of a batch as tuples of converted values."""
-    columns = [
-        values if convert is None else [None if value is None else convert(value) for value in values]
-        for values, convert in zip((column.to_pylist() for column in batch.columns), converters, strict=True)
-    ]
-    return zip(*columns, strict=True) if columns else iter(())
-
-
-def _converter(kind: Any) -> Callable[[Any], Any] | None:
-    """What makes JSON of a value of an Arrow type; None for types that are JSON already."""
-    from pyarrow import types
-
-    if types.is_integer(kind) or types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind):
-        return None
-    if types.is_floating(kind):
-        return lambda value: value if math.isfinite(value) else str(value)
-    if types.is_map(kind):
-        return lambda value: {str(key): jsonable(item) for key, item in value}
-    return jsonable
-
-
-def _csv_converter(kind: Any) -> Callable[[Any], Any] | None:
-    from pyarrow import types
-
-    if types.is_boolean(kind):
-        return lambda value: str(value).lower()
-    if types.is_nested(kind):
-        convert = _converter(kind) or jsonable
-        return lambda value: json.dumps(convert(value), ensure_ascii=False)
-    return _converter(kind)
+def pieces_of(batch: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
+    """The rows of a batch in batches that are small enough to encode."""
+    if batch.num_rows <= BATCH_ROWS and (batch.nbytes <= _BATCH_BYTES or batch.num_rows <= 1):
+        yield batch
+        return
+    size = BATCH_ROWS if batch.num_rows > BATCH_ROWS else batch.num_rows // 2
+    for start in range(0, batch.num_rows, size):
+        yield from pieces_of(batch.slice(start, size))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lakehouse.core.cancel import CancelScope
-from lakehouse.core.encoding import BATCH_ROWS, encoder
+from lakehouse.core.encoding import encoder, pieces_of
 from lakehouse.core.engine import Query
 from lakehouse.core.errors import (
     BadRequestError,
@@ -23,6 +23,7 @@ from lakehouse.core.errors import (
     StatementCanceledError,
     StatementTimeoutError,
 )
+from lakehouse.core.names import MAIN
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result, first_rows
 from lakehouse.core.tables import Column
@@ -31,6 +32,7 @@ from lakehouse.http.answers import plain
 from lakehouse.http.audit import AuditLog
 from lakehouse.http.principal import Principal
 from lakehouse.http.queries import AUDIT, QueryService
+from lakehouse.http.spool import Spool
 from lakehouse.lake import Lake
 from lakehouse.operations import READ
 from lakehouse.query.route import CheckedStatement
@@ -39,6 +41,10 @@ from lakehouse.query.statement_log import statement_shape
 from lakehouse.query.translate.statement import translate
 from lakehouse.query.translate.types import NotTranslatedError
 
+#: What is computed before the answer begins: an error until then has a status of its own.
+_FIRST_BYTES = 256 << 10
+#: How long formats that say only in a header whether they were cut may wait for their end.
+_HOLD_S, _HELD_FORMATS = 5.0, ("csv", "json_lines")
 #: Deeper than people and programs write, and far from what parsers bear.
 _MAX_DEPTH = 200
 
@@ -49,6 +55,10 @@ class Caller(Protocol):
     @property
     def principal(self) -> Principal:
         """Who sent it."""
+
+    @property
+    def request_id(self) -> str:
+        """The id of the request, which is that of its statement, too."""
 
     def lake(self, branch: str = "") -> Lake:
         """The lake on a branch that the caller may use."""
@@ -79,6 +89,9 @@ class Execution:
         self._timeout_s = queries.timeout_s
         self._begun = time.monotonic()
         self._result: Result | None = None
+        self._pieces: Iterator[bytes] = iter(())
+        self._is_computed = False
+        self.id, self.spool = call.request_id, Spool(queries.space)
         self.summary: dict[str, Any] = {}
 
     def within(self, timeout_s: float | None) -> Execution:
@@ -86,6 +99,33 @@ class Execution:
         if timeout_s is not None:
             self._timeout_s = min(timeout_s, self._timeout_s)
         return self
+
+    @property
+    def owner(self) -> Principal:
+        """Who sent the statement."""
+        return self._call.principal
+
+    @property
+    def limit(self) -> int:
+        """The maximum number of rows."""
+        return self._limit
+
+    def shown(self) -> dict[str, Any]:
+        """The statement for the list of those that run."""
+        place = self._statement.place if self._statement is not None else None
+        is_running = place is None and not self._is_computed
+        return {
+            "id": self.id,
+            "state": "queued" if place is not None else "running" if is_running else "sending",
+            "place": place,
+            "progress": self._statement.progress if self._statement is not None and is_running else None,
+            "seconds": round(time.monotonic() - self._begun, 3),
+            "key": self.owner.id,
+            "name": self.owner.name,
+            "engine": self._result.engine if self._result is not None else self._engine or "auto",
+            "branch": self._request.branch or MAIN,
+            "statement": statement_shape(self._request.sql),
+        }
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -110,6 +150,30 @@ class Execution:
             self.close()
             raise self._explained(exc) from exc
         call.note(engine=self._result.engine)
+        self._pieces = self.pieces()
+
+    def fill_first(self) -> bool:
+        """Compute the first part of the rows; returns whether that is all. An error is raised."""
+        begun, size = time.monotonic(), 0
+        for piece in self._pieces:
+            self.spool.put(piece)
+            size += len(piece)
+            is_enough = time.monotonic() - begun > _HOLD_S if self.format in _HELD_FORMATS else size >= _FIRST_BYTES
+            if is_enough or self.spool.is_full:
+                return False
+        self.spool.finish()
+        return True
+
+    def fill(self) -> None:
+        """Compute all other rows. Whoever takes the pieces gets the error."""
+        try:
+            for piece in self._pieces:
+                self.spool.put(piece)
+            self.spool.finish()
+        except LakeError as exc:
+            self.spool.finish(exc)
+        finally:
+            self.close()
 
     def _check(self, lake: Lake, request: QueryRequest) -> CheckedStatement:
         """Parse the statement and check the caller's rights to it: what this returns is what runs."""
@@ -119,11 +183,16 @@ class Execution:
 
     def _run(self, lake: Lake, checked: CheckedStatement) -> Result:
         queries, principal = self._queries, self._call.principal
-        self._statement = WorkerStatement(queries.pool, self.format, self._timeout_s, self._limit)
-        self._scope.add(self._statement.cancel)
+        self._statement = self._worker_statement()
         rights = f"{principal.namespaces} {principal.branches}"
         reader = WorkerEngine(self._statement, queries.cache, rights)
         return lake.reading_with(reader).run_checked(checked)
+
+    def _worker_statement(self) -> WorkerStatement:
+        pool, owner = self._queries.pool, self._call.principal.id
+        statement = WorkerStatement(pool, self.format, self._timeout_s, self._limit, owner)
+        self._scope.add(statement.cancel)
+        return statement
 
     def pieces(self) -> Iterator[bytes]:
         """The encoded rows; the summary is complete after the last piece."""
@@ -139,6 +208,7 @@ class Execution:
         except LakeError as exc:
             raise self._explained(exc) from exc
         finally:
+            self._is_computed = True
             self.close()
         self._call.note(rows=self.summary.get("row_count"))
 
@@ -150,11 +220,9 @@ class Execution:
         # Closed also if the client hangs up, which ends the statement of an engine that still computes.
         with closing(first_rows(batches, self._limit + 1)) as rows:
             for batch in rows:
-                for start in range(0, batch.num_rows, BATCH_ROWS):
-                    piece = batch.slice(start, min(BATCH_ROWS, max(self._limit - seen, 0)))
-                    seen += min(batch.num_rows - start, BATCH_ROWS)
-                    if piece.num_rows:
-                        yield encode.rows(piece)
+                kept = batch.slice(0, max(self._limit - seen, 0))
+                seen += batch.num_rows
+                yield from (encode.rows(piece) for piece in pieces_of(kept) if piece.num_rows)
         self.summary = {
             "row_count": min(seen, self._limit),
             "truncated": seen > self._limit,
@@ -165,8 +233,9 @@ class Execution:
         yield encode.end(self.summary)
 
     def cancel(self) -> None:
-        """Stop the statement."""
+        """Stop the statement, and the sending of its rows."""
         self._scope.cancel()
+        self.spool.close()
 
     def close(self) -> None:
         """Release what the statement holds; one that still runs is stopped."""
@@ -262,8 +331,7 @@ class AuditExecution(Execution):
     def _run(self, lake: Lake, checked: CheckedStatement) -> Result:
         request, statement = checked.request, checked.statement
         scan = self._log.scan(Path(lake.folder) / "run" / AUDIT)
-        self._statement = WorkerStatement(self._queries.pool, self.format, self._timeout_s, self._limit)
-        self._scope.add(self._statement.cancel)
+        self._statement = self._worker_statement()
         scans = dict.fromkeys(statement.uses, scan)
         try:
             translation = translate(statement, scans, request.parameters)

@@ -20,7 +20,10 @@ from lakehouse.core.idempotency import MAX_KEY, IdempotencyStore, KeyedRequest
 #: The largest answer that is stored; answers to changes are small.
 _MAX_ANSWER = 1 << 20
 _WAIT_S, _PAUSE_S = 120.0, 0.05
-_STORED_HEADERS = (b"content-type", b"location")
+_STORED_HEADERS = (
+    *(b"content-type", b"location"),
+    *(b"x-lake-columns", b"x-lake-row-limit", b"x-lake-row-count", b"x-lake-truncated"),
+)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ would run on.
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 import logging
 import secrets
@@ -16,7 +17,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.routing import Match, Mount, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -35,12 +36,15 @@ from lakehouse.http.errors import error_response, unexpected
 from lakehouse.http.idempotency import OnceRequest
 from lakehouse.http.principal import NOBODY, Principal
 from lakehouse.http.service import Call, Service
+from lakehouse.http.streaming import accepts_gzip
 from lakehouse.operations import BY_ROUTE, PUBLIC, READ, Operation
 
 #: The largest body that is not an upload.
 MAX_BODY = 16 << 20
 #: After this time a body must have arrived with at least this number of bytes per second.
 _GRACE_S, _LEAST_BYTES_PER_S = 60.0, 1024
+#: Smaller answers gain nothing from gzip, and other types little.
+_LEAST_COMPRESSED, _COMPRESSED_TYPES = 1024, ("application/json", "application/x-ndjson", "text/csv", "text/html")
 #: Polled all the time.
 _NOT_AUDITED = ("/healthz", "/readyz", "/metrics")
 _LOG = logging.getLogger(__name__)
@@ -56,7 +60,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        entry, answer = _Entry(scope), Answer(send, has_body=scope["method"] != "HEAD")
+        entry, answer = _Entry(scope), Answer(send, scope)
         answer.headers.append((b"x-request-id", entry.request_id.encode()))
         try:
             await self._admit(scope, receive, answer, entry)
@@ -200,10 +204,12 @@ class _Entry:
 
 
 class Answer:
-    """The answer that is being sent: its status, and headers that every answer gets."""
+    """The answer that is being sent: its status, headers that every answer gets, and gzip where the client asks for it."""
 
-    def __init__(self, send: Send, has_body: bool = True) -> None:
-        self._send, self._has_body, self._is_complete = send, has_body, False
+    def __init__(self, send: Send, scope: Scope) -> None:
+        self._send, self._has_body, self._is_complete = send, scope["method"] != "HEAD", False
+        self._takes_gzip = accepts_gzip(Headers(scope=scope).get("accept-encoding", ""))
+        self._start: Message | None = None
         self.before_last: Callable[[], None] = lambda: None
         """Called when all but the last piece is sent."""
         self.status: int | None = None
@@ -217,16 +223,34 @@ class Answer:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = [*message.get("headers", ()), *self.headers]
-        elif message["type"] == "http.response.body":
+            self._start = message  # sent with the first part of the body, which may change it
+            return
+        if message["type"] == "http.response.body":
             if self._is_complete:
                 return  # the head of an answer has no body, however many pieces there would be
             if not self._has_body:
                 message = {"type": "http.response.body", "body": b"", "more_body": False}
+            start, self._start = self._start, None
+            if start is not None:
+                start, message = self._compressed(start, message) if self._has_body else (start, message)
+                await self._send(start)
             self.size += len(message.get("body", b""))
             self._is_complete = not message.get("more_body", False)
             if self._is_complete:
                 self.before_last()
         await self._send(message)
+
+    def _compressed(self, start: Message, body: Message) -> tuple[Message, Message]:
+        """An answer of text in one part as gzip, if the client takes that and it is not too small."""
+        headers, content = MutableHeaders(raw=list(start["headers"])), body.get("body", b"")
+        is_text = headers.get("content-type", "").partition(";")[0] in _COMPRESSED_TYPES
+        if body.get("more_body") or not is_text or len(content) < _LEAST_COMPRESSED or "content-encoding" in headers:
+            return start, body
+        headers.add_vary_header("Accept-Encoding")
+        if self._takes_gzip:
+            content = gzip.compress(content, 1)
+            headers["Content-Encoding"], headers["Content-Length"] = "gzip", str(len(content))
+        return {**start, "headers": headers.raw}, {**body, "body": content}
 
 
 class Body:

@@ -33,6 +33,7 @@ _IDS = {
     "keys": "listKeys",
     "query": "runQuery",
     "ask": "askQuestion",
+    "queries": "listQueries",
     "statement_state": "getStatement",
     "statement_chunk": "getStatementChunk",
     "tables": "listTables",
@@ -84,6 +85,15 @@ _CHUNK = _shape(
     next_chunk_index=_WHOLE,
     next_chunk_internal_link=_TEXT,
 )
+_QUERY = _shape(
+    {
+        **dict.fromkeys(("id", "key", "name", "engine", "branch", "statement"), _TEXT),
+        "state": {"enum": ["queued", "running", "sending"]},
+        "place": {"anyOf": [_WHOLE, {"type": "null"}]},
+        "progress": {"anyOf": [_WHOLE, {"type": "null"}]},
+        "seconds": {"type": "number"},
+    }
+)
 _STATEMENT = _shape({"statement_id": _TEXT, "status": _STATE}, manifest=_OBJECT, result=_CHUNK)
 _API_KEY = _shape(
     {
@@ -118,6 +128,8 @@ _ANSWERS: dict[str, Any] = {
     **dict.fromkeys(("create_key", "revoke_key", "rotate_key"), _API_KEY),
     **dict.fromkeys(("create_statement", "statement_state"), _STATEMENT),
     "statement_chunk": _CHUNK,
+    "queries": _shape({"queries": _items(_QUERY)}),
+    "cancel_query": _shape({"id": _TEXT, "canceled": _FLAG}),
     "cancel_statement": _shape({"statement_id": _TEXT, "status": _STATE}),
     "tables": _shape({"tables": _items(_shape({"name": _TEXT, "format": _TEXT}))}, next_page_token={}),
     "dropped": _shape({"tables": _items(_TEXT)}),

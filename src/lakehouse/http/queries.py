@@ -3,23 +3,77 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lakehouse.config.settings import Settings
+from lakehouse.core.errors import NotFoundError
 from lakehouse.core.files import local_path
 from lakehouse.engines.duckdb.workers.cache import ResultCache
 from lakehouse.engines.duckdb.workers.pool import WorkerOptions, WorkerPool
+from lakehouse.http.principal import Principal
+from lakehouse.http.spool import SpoolSpace
 from lakehouse.lake.assemble import parse_size
 from lakehouse.lake.backend import warehouse_access
 from lakehouse.storage.local import LocalHome
 from lakehouse.storage.s3 import is_remote
 
-#: Statements that wait for a process, or for a client that reads slowly, each take one.
+if TYPE_CHECKING:
+    from lakehouse.http.execution import Execution
+
+#: Statements that wait for a process, or compute rows, each take one.
 _THREADS = 128
 _MAX_THREADS_OF_A_PROCESS = 4
 #: The folder, in that of the run files, where the audit log is as a table.
 AUDIT = "audit"
+
+
+class RunningQueries:
+    """The statements of a service that have not ended, by id."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._executions: dict[str, Execution] = {}
+
+    @contextmanager
+    def listed(self, execution: Execution) -> Iterator[None]:
+        """List a statement while the block runs."""
+        self.add(execution)
+        try:
+            yield
+        finally:
+            self.remove(execution)
+
+    def add(self, execution: Execution) -> None:
+        """List a statement. A client may send one id twice at once, so the second gets a number."""
+        with self._lock:
+            number, wanted = 1, execution.id
+            while execution.id in self._executions:
+                number += 1
+                execution.id = f"{wanted}-{number}"
+            self._executions[execution.id] = execution
+
+    def remove(self, execution: Execution) -> None:
+        """The statement has ended."""
+        with self._lock:
+            self._executions.pop(execution.id, None)
+
+    def all(self, caller: Principal) -> list[Execution]:
+        """The statements of the caller, or of everybody for an owner; the oldest first."""
+        with self._lock:
+            executions = list(self._executions.values())
+        return [execution for execution in executions if caller.is_owner or execution.owner.id == caller.id]
+
+    def get(self, identifier: str, caller: Principal) -> Execution:
+        """A statement of the caller, or of anybody for an owner; raises NotFoundError."""
+        for execution in self.all(caller):
+            if execution.id == identifier:
+                return execution
+        raise NotFoundError(f"No query {identifier[:64]!r} is running.", "GET /queries")
 
 
 @dataclass(frozen=True)
@@ -28,9 +82,11 @@ class QueryService:
 
     pool: WorkerPool
     threads: ThreadPoolExecutor
+    space: SpoolSpace
     timeout_s: float
     max_rows: int
     cache: ResultCache | None = None
+    running: RunningQueries = field(default_factory=RunningQueries)
 
     def close(self) -> None:
         """End the query processes."""
@@ -54,6 +110,7 @@ def open_queries(settings: Settings) -> QueryService:
     return QueryService(
         WorkerPool(options, serve.workers or max(cores, 2), home.logs / "serve.log"),
         ThreadPoolExecutor(_THREADS, thread_name_prefix="statement"),
+        SpoolSpace(home.run / "spool", parse_size("serve.spool", serve.spool)),
         float(serve.query_timeout),
         serve.max_rows,
         ResultCache(cache) if cache else None,

@@ -27,6 +27,7 @@ class StoredStatement:
     def __init__(self, execution: Execution, owner: Principal, folder: Path, request_id: str) -> None:
         self.id = f"st_{secrets.token_hex(12)}"
         self.execution, self.owner, self._request_id = execution, owner, request_id
+        execution.id = self.id
         self._folder = folder / self.id
         self.state = PENDING
         self.error: LakeError | None = None

@@ -8,6 +8,7 @@ import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,5 +39,14 @@ def rows_file(rows: Iterable[Mapping[str, Any]] | pyarrow.Table) -> Iterator[Pat
             file = Path(folder) / "rows.jsonl"
             with file.open("w") as out:
                 for row in rows:
-                    out.write(json.dumps(jsonable(dict(row))) + "\n")
+                    out.write(json.dumps(jsonable(_with_numbers(dict(row)))) + "\n")
         yield file
+
+
+def _with_numbers(value: Any) -> Any:
+    """The same value with numbers for decimals that a double holds to the last digit: a file has no type that says what a text is."""
+    if isinstance(value, Decimal) and value.is_finite() and Decimal(repr(float(value))) == value:
+        return float(value)
+    if isinstance(value, dict):
+        return {name: _with_numbers(part) for name, part in value.items()}
+    return [_with_numbers(part) for part in value] if isinstance(value, list | tuple) else value

@@ -16,16 +16,18 @@ from lakehouse.core.errors import BadRequestError
 from lakehouse.core.requests import QueryRequest
 from lakehouse.http.errors import shown_to
 from lakehouse.http.execution import Execution
+from lakehouse.http.queries import QueryService
 from lakehouse.http.registry import Routes
 from lakehouse.http.service import CallContext
 from lakehouse.http.statements import FAILED, SUCCEEDED, StoredStatement
-from lakehouse.http.streaming import ARROW, BINARY, RESULT_CONTENT, PieceStream, accepted_format, in_thread, start
+from lakehouse.http.streaming import ARROW, BINARY, RESULT_CONTENT, accepted_format, in_thread, respond
 
 routes = Routes("query")
 _SECONDS = re.compile(r"(\d{1,3})s")
 _MAX_WAIT_S = 50
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 StatementId = Annotated[str, Path(description="statement_id of POST /statements.", max_length=64)]
+QueryId = Annotated[str, Path(description="id of GET /queries: the X-Request-Id of the request.", max_length=80)]
 Value = str | bool | int | float | None
 
 
@@ -90,17 +92,28 @@ class StatementBody(Statement):
 
 @routes.operation(responses=RESULT_CONTENT, response_class=Response)
 async def query(call: CallContext, body: QueryBody, request: Request) -> Response:
-    """Run one statement and stream its rows: JSON, CSV, an Arrow stream or Parquet, as `Accept` asks.
+    """Run one statement and stream its rows: JSON, JSON lines, CSV, an Arrow stream or Parquet, as `Accept` asks.
 
     A client that hangs up ends its statement.
     """
     format, queries = accepted_format(request.headers.get("accept", "")), call.service.queries
     typed = body.request(body.sql, body.limit, body.explain)
     execution = Execution(queries, call, typed, body.engine, format).within(body.timeout)
-    await start(execution, queries, request)
-    columns = json.dumps([{"name": column.name, "type": column.type} for column in execution.columns])
-    headers = {"X-Lake-Columns": columns} if len(columns) < 4096 and columns.isascii() else {}
-    return PieceStream(execution, queries, headers)
+    return await respond(execution, queries, request)
+
+
+@routes.operation()
+def queries(call: CallContext) -> dict[str, Any]:
+    """List the caller's statements that run, wait or are being sent; an admin sees all."""
+    return {"queries": [execution.shown() for execution in call.service.queries.running.all(call.principal)]}
+
+
+@routes.operation()
+def cancel_query(call: CallContext, query_id: QueryId) -> dict[str, Any]:
+    """Cancel a statement that runs, waits or is being sent."""
+    execution = call.service.queries.running.get(query_id, call.principal)
+    execution.cancel()
+    return {"id": query_id, "canceled": True}
 
 
 @routes.operation()
@@ -111,7 +124,7 @@ async def create_statement(call: CallContext, body: StatementBody) -> dict[str, 
     typed = body.request(body.statement, body.row_limit)
     execution = Execution(service.queries, call, typed, body.engine, format).within(body.timeout)
     statement = service.statements.add(execution, call.principal, call.request_id)
-    running = asyncio.ensure_future(in_thread(service.queries, statement.run))
+    running = asyncio.ensure_future(in_thread(service.queries, lambda: _run(service.queries, statement)))
     if wait_s:
         await asyncio.wait({running}, timeout=wait_s)
         if not running.done() and body.on_wait_timeout == "CANCEL":
@@ -142,6 +155,11 @@ def cancel_statement(call: CallContext, statement_id: StatementId) -> dict[str, 
     statement.cancel()
     statement.ended.wait(2)
     return {"statement_id": statement.id, "status": {"state": statement.state}}
+
+
+def _run(queries: QueryService, statement: StoredStatement) -> None:
+    with queries.running.listed(statement.execution):
+        statement.run()
 
 
 def _answer(statement: StoredStatement) -> dict[str, Any]:

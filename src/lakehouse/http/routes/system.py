@@ -15,7 +15,7 @@ from lakehouse.http.execution import AuditExecution
 from lakehouse.http.metrics import CONTENT_TYPE_LATEST
 from lakehouse.http.registry import Routes
 from lakehouse.http.service import CallContext
-from lakehouse.http.streaming import RESULT_CONTENT, PieceStream, accepted_format, start
+from lakehouse.http.streaming import RESULT_CONTENT, accepted_format, respond
 
 routes = Routes("service")
 
@@ -76,8 +76,7 @@ async def query_audit(call: CallContext, body: AuditQuery, request: Request) -> 
     queries = call.service.queries
     format = accepted_format(request.headers.get("accept", ""))
     execution = AuditExecution(queries, call, body.sql, format, call.service.audit)
-    await start(execution, queries, request)
-    return PieceStream(execution, queries)
+    return await respond(execution, queries, request)
 
 
 @routes.operation()

@@ -15,7 +15,7 @@ from lakehouse.http.answers import page, plain
 from lakehouse.http.execution import Execution
 from lakehouse.http.registry import Branch, Limit, PageSize, PageToken, Routes, Table, When
 from lakehouse.http.service import CallContext
-from lakehouse.http.streaming import RESULT_CONTENT, PieceStream, accepted_format, start
+from lakehouse.http.streaming import RESULT_CONTENT, accepted_format, respond
 
 routes = Routes("tables")
 Details = Annotated[
@@ -92,8 +92,7 @@ async def travel(
     typed = QueryRequest(f"SELECT * FROM {call.table(table)}", when, limit, branch=branch.lower())
     format = accepted_format(request.headers.get("accept", ""))
     execution = Execution(queries, call, typed, "", format)
-    await start(execution, queries, request)
-    return PieceStream(execution, queries)
+    return await respond(execution, queries, request)
 
 
 @routes.operation()

@@ -1,4 +1,4 @@
-"""The pool of query processes: first come, first served; a process that died or does not stop is replaced."""
+"""The pool of query processes, shared fairly between callers; a process that died or does not stop is replaced."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -28,6 +28,8 @@ _START_TIMEOUT_S = 60.0
 #: How long a canceled statement may take to end before its process is killed.
 _STOP_S = 1.0
 _MAX_WAITING = 500
+#: How long to wait for a process that is asked for its progress.
+_PROGRESS_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ class WorkerProcess:
                 stdin.write(json.dumps(sent).encode() + b"\n")
         self.spill = Path(str(sent["spill"]))
         self.number = 0
+        self._asking = threading.Lock()
 
     @property
     def pid(self) -> int:
@@ -116,6 +119,15 @@ class WorkerProcess:
         with suppress(OSError):
             self._control.sendall(self.number.to_bytes(8, "big"))
 
+    def progress(self) -> int | None:
+        """How much of its statement is done, in percent; None if that is not known."""
+        with self._asking, suppress(OSError):
+            self._control.settimeout(_PROGRESS_S)
+            self._control.sendall(bytes(8))
+            percent = int.from_bytes(self._control.recv(1), "big", signed=True)
+            return percent if percent >= 0 else None
+        return None
+
     def stop_statement(self) -> bool:
         """Stop the statement and skip what it still sends; False if it does not stop in time."""
         self.interrupt()
@@ -140,18 +152,36 @@ class WorkerProcess:
         shutil.rmtree(self.spill, ignore_errors=True)
 
 
+@dataclass(eq=False)
+class Turn:
+    """A statement that waits for a process, or has one."""
+
+    owner: str
+    """Whose statement it is: processes are shared between owners."""
+    process: Future[WorkerProcess] = field(default_factory=Future)
+
+    def cancel(self) -> bool:
+        """Stop waiting; False if it has its process."""
+        return self.process.cancel()
+
+
 class WorkerPool:
-    """Query processes that wait for statements."""
+    """Query processes that wait for statements.
+
+    Whoever has the fewest statements running is next. One owner runs as many as the pool has processes; while that is so, one
+    process more is there for everybody else, which is started when it is needed first.
+    """
 
     def __init__(self, options: WorkerOptions, size: int, log: Path) -> None:
         self._options, self._size, self._log = options, size, log
         self._lock = threading.Lock()
         self._idle: deque[WorkerProcess] = deque()
         self._all: set[WorkerProcess] = set()
-        self._waiting: deque[Future[WorkerProcess]] = deque()
+        self._waiting: list[Turn] = []
+        self._running: dict[WorkerProcess, str] = {}
         self._starting, self._closed = 0, False
         for _ in range(size):
-            self._start_another()
+            self._start_another(size)
 
     @property
     def waiting(self) -> int:
@@ -163,35 +193,42 @@ class WorkerPool:
         """How many processes run a statement."""
         return len(self._all) - len(self._idle)
 
-    def acquire(self, deadline: float, future: Future[WorkerProcess]) -> WorkerProcess:
-        """A process of one's own until `release`. Those who came first get one first.
-
-        Args:
-            future: of the caller, who may cancel it to stop waiting.
-        """
+    def acquire(self, deadline: float, turn: Turn) -> WorkerProcess:
+        """A process of one's own until `release`."""
         self._drop_dead()
         with self._lock:
-            if self._idle and not self._waiting:
-                return self._idle.popleft()
             if len(self._waiting) >= _MAX_WAITING:
                 raise TooManyRequestsError(f"{_MAX_WAITING} statements wait already.", "Try again later.", 5)
-            self._waiting.append(future)
+            self._waiting.append(turn)
+        self._assign()
         try:
-            return future.result(max(deadline - time.monotonic(), 0))
+            return turn.process.result(max(deadline - time.monotonic(), 0))
         except FutureTimeoutError as exc:
-            if not future.cancel():  # it was handed over in this moment
-                self.release(future.result(), True)
+            if not turn.cancel():  # it was handed over in this moment
+                self.release(turn.process.result(), True)
             raise StatementTimeoutError("The statement waited too long for its turn.", "Try again later.") from exc
+        finally:
+            with self._lock, suppress(ValueError):
+                self._waiting.remove(turn)
 
     def release(self, worker: WorkerProcess, is_sound: bool) -> None:
         """Give a process back; one that is not sound is replaced."""
-        if not is_sound or self._closed:
-            with self._lock:
+        with self._lock:
+            self._running.pop(worker, None)
+            if is_sound and not self._closed:
+                self._idle.append(worker)
+            else:
                 self._all.discard(worker)
+        if not is_sound or self._closed:
             worker.kill()
-            self._start_another()
-            return
-        self._hand_over(worker)
+            self._start_another(self._size)
+        self._assign()
+
+    def place(self, turn: Turn) -> int | None:
+        """The place of a statement in the queue, from 1; None if it does not wait."""
+        with self._lock:
+            order = self._order()
+        return order.index(turn) + 1 if turn in order else None
 
     def close(self) -> None:
         """End all processes."""
@@ -211,21 +248,38 @@ class WorkerPool:
                 self._all.discard(worker)
         for worker in dead:
             worker.kill()
-            self._start_another()
+            self._start_another(self._size)
 
-    def _hand_over(self, worker: WorkerProcess) -> None:
-        with self._lock:
-            while self._waiting:
-                # False: whoever waited has given up.
-                future = self._waiting.popleft()
-                if future.set_running_or_notify_cancel():
-                    future.set_result(worker)
-                    return
-            self._idle.append(worker)
+    def _order(self) -> list[Turn]:
+        """Who is next: those with the fewest statements that run or wait before, and of these whoever came first."""
+        ahead = Counter(self._running.values())
+        ranked: list[tuple[int, int, Turn]] = []
+        for number, turn in enumerate(self._waiting):
+            ranked.append((ahead[turn.owner], number, turn))
+            ahead[turn.owner] += 1
+        return [turn for _, _, turn in sorted(ranked, key=lambda entry: entry[:2])]
 
-    def _start_another(self) -> None:
+    def _assign(self) -> None:
+        """Give idle processes to those who wait."""
+        wants_more = False
         with self._lock:
-            if self._closed or len(self._all) + self._starting >= self._size:
+            for turn in self._order():
+                if list(self._running.values()).count(turn.owner) >= self._size:
+                    continue  # the rest of the processes are for others
+                if not self._idle:
+                    wants_more = len(set(self._running.values()) | {turn.owner}) > 1
+                    break
+                self._waiting.remove(turn)
+                if turn.process.set_running_or_notify_cancel():  # False: whoever waited has given up
+                    worker = self._idle.popleft()
+                    self._running[worker] = turn.owner
+                    turn.process.set_result(worker)
+        if wants_more:
+            self._start_another(self._size + 1)
+
+    def _start_another(self, most: int) -> None:
+        with self._lock:
+            if self._closed or len(self._all) + self._starting >= most:
                 return
             self._starting += 1
         threading.Thread(target=self._start, daemon=True).start()
@@ -239,19 +293,20 @@ class WorkerPool:
             with self._lock:
                 self._starting -= 1
                 failed = list(self._waiting) if not self._all else []
-                self._waiting = deque() if failed else self._waiting
-            for future in failed:
-                if future.set_running_or_notify_cancel():
-                    future.set_exception(exc)
+            for turn in failed:
+                if turn.process.set_running_or_notify_cancel():
+                    turn.process.set_exception(exc)
             return
         with self._lock:
             self._starting -= 1
-            self._all.add(worker)
             is_late = self._closed
+            if not is_late:
+                self._all.add(worker)
+                self._idle.append(worker)
         if is_late:
             worker.kill()
         else:
-            self._hand_over(worker)
+            self._assign()
 
 
 def _died() -> WorkerDiedError:

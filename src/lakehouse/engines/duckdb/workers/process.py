@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.core.encoding import BATCH_ROWS, encoder
+from lakehouse.core.encoding import BATCH_ROWS, encoder, pieces_of
 from lakehouse.core.errors import EngineMemoryError, LakeError, StatementCanceledError
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import text
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow
 
+#: Settings of a cursor with which DuckDB measures the progress of its statement, and prints nothing.
+_PROGRESS_SETTINGS = ("enable_progress_bar", "enable_progress_bar_print", "progress_bar_time")
+_MEASURE_PROGRESS = "SET enable_progress_bar = true; SET enable_progress_bar_print = false; SET progress_bar_time = 0"
 #: Larger results that may fail while they are computed are kept in a table of DuckDB.
 _MAX_ROWS_IN_MEMORY = 200_000
 #: Address space beyond DuckDB's own limit: libraries, Arrow buffers, stacks of threads.
@@ -58,6 +61,7 @@ class Worker:
             with self._lock:
                 self._number, self._canceled = int(job["number"]), False
                 self._cursor = self._connection.cursor()
+                self._cursor.execute(_MEASURE_PROGRESS)
             try:
                 self._run(job, self._cursor)
             except LakeError as exc:
@@ -71,6 +75,11 @@ class Worker:
             if number == self._number and self._cursor is not None:
                 self._canceled = True
                 self._cursor.interrupt()
+
+    def progress(self) -> int:
+        """How much of the running statement is done, in percent; -1 if that is not known."""
+        with self._lock:
+            return round(self._cursor.query_progress()) if self._cursor is not None else -1
 
     def _close(self) -> None:
         with self._lock:
@@ -115,8 +124,9 @@ class Worker:
             truncated = batch.num_rows > room
             kept = batch.slice(0, room) if truncated else batch
             count += kept.num_rows
-            if kept.num_rows and (content := encode.rows(kept)):
-                frames.send(self._data, frames.DATA, content)
+            for piece in pieces_of(kept):
+                if piece.num_rows and (content := encode.rows(piece)):
+                    frames.send(self._data, frames.DATA, content)
             if truncated:
                 break
         summary: dict[str, Any] = {"row_count": count, "truncated": truncated, "engine": "duckdb"}
@@ -179,7 +189,7 @@ def _open(options: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
         f"SET temp_directory = {text(options['spill'])}",
         f"SET max_temp_directory_size = '{int(options['memory']) * 10}B'",
         f"SET allowed_directories = [{folders}]",
-        "SET allowed_configs = ['enable_external_file_cache']",
+        f"SET allowed_configs = ['enable_external_file_cache', {', '.join(map(text, _PROGRESS_SETTINGS))}]",
         "SET enable_external_access = false",
         "SET lock_configuration = true",
     ):
@@ -194,10 +204,13 @@ def _limit_memory(memory: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-def _listen_for_cancel(control: socket.socket, worker: Worker) -> None:
-    """Cancel on request; end with the service."""
+def _listen_for_requests(control: socket.socket, worker: Worker) -> None:
+    """Cancel a statement by its number, or answer with the progress to the number 0; end with the service."""
     while number := control.recv(8):
-        worker.cancel(int.from_bytes(number, "big"))
+        if any(number):
+            worker.cancel(int.from_bytes(number, "big"))
+        else:
+            control.sendall(worker.progress().to_bytes(1, "big", signed=True))
     os._exit(0)
 
 
@@ -208,7 +221,7 @@ def main() -> None:
     import pyarrow  # noqa: F401 - loaded before the limit of the address space is set
 
     worker = Worker(options, data)
-    threading.Thread(target=_listen_for_cancel, args=(control, worker), daemon=True).start()
+    threading.Thread(target=_listen_for_requests, args=(control, worker), daemon=True).start()
     frames.send(data, frames.HEADER, b"{}")
     try:
         worker.serve()

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,15 +16,16 @@ from lakehouse.core.result import Explain, Result, Row
 from lakehouse.core.tables import Column
 from lakehouse.engines.duckdb.workers import frames
 from lakehouse.engines.duckdb.workers.cache import ResultCache, is_repeatable
-from lakehouse.engines.duckdb.workers.pool import WorkerPool, WorkerProcess
+from lakehouse.engines.duckdb.workers.pool import Turn, WorkerPool, WorkerProcess
 
 
 class WorkerStatement:
     """A statement: started, read piece by piece, canceled from any thread, and closed."""
 
-    def __init__(self, pool: WorkerPool, format: str, timeout_s: float, limit: int) -> None:
+    def __init__(self, pool: WorkerPool, format: str, timeout_s: float, limit: int, owner: str = "") -> None:
         """
         Args:
+            owner: whose statement it is, for a fair share of the processes.
             format: how the result is encoded (core/encoding.py).
             timeout_s: after this time, waiting included, it is canceled.
             limit: maximum number of rows; a result with more is marked as truncated.
@@ -33,13 +34,13 @@ class WorkerStatement:
         self._deadline = time.monotonic() + timeout_s
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
-        self._turn: Future[WorkerProcess] = Future()
+        self._owner, self._turn = owner, Turn(owner)
         self._canceled, self._sql = False, ""
         self.summary: dict[str, Any] = {}
 
     def start(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Wait for a process and start; returns the header once the first rows are ready."""
-        self._turn, self._sql = Future(), str(job["sql"])
+        self._turn, self._sql = Turn(self._owner), str(job["sql"])
         self._raise_if_canceled()
         try:
             worker = self._pool.acquire(self._deadline, self._turn)
@@ -78,6 +79,18 @@ class WorkerStatement:
         with self._lock:
             if self._worker is not None:
                 self._worker.interrupt()
+
+    @property
+    def place(self) -> int | None:
+        """The place in the queue, from 1; None if the statement does not wait."""
+        return self._pool.place(self._turn)
+
+    @property
+    def progress(self) -> int | None:
+        """How much is done, in percent; None if that is not known."""
+        with self._lock:
+            worker = self._worker
+        return worker.progress() if worker is not None else None
 
     def close(self) -> None:
         """Give the process back; a statement that still runs is stopped first."""

@@ -1,0 +1,165 @@
+"""Nobody waits for a slow neighbour: clients that do not read, keys with many statements, statements that are listed and canceled."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPResponse
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from tests.support.servers.service import Client, Served, serving, wait_for
+
+#: Takes minutes.
+SLOW = "select sum(a.id * b.id) as s from range(10000000) a(id), range(100000) b(id)"
+#: 50 MB as JSON.
+LARGE = "select id, repeat('x', 80) as text from range(400000) t(id)"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service with one query process, and disk for two results of clients that do not read."""
+    home = tmp_path_factory.mktemp("neighbours") / "lake"
+    with serving(home, workers=1, cache="0", concurrency=0, spool="400MB") as served:
+        wait_for(lambda: served.admin.post("/query", {"sql": "select 1 as n"}).status_code == 200)
+        yield served
+
+
+@contextmanager
+def unread(client: Client, sql: str, accept: str = "application/json") -> Iterator[socket.socket]:
+    """The socket of a client that has sent a statement and reads nothing."""
+    host, port = client.url.removeprefix("http://").split(":")
+    body = json.dumps({"sql": sql}).encode()
+    head = f"POST /query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.key}\r\nAccept: {accept}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    with closing(socket.create_connection((host, int(port)))) as connection:
+        connection.sendall(head.encode() + body)
+        yield connection
+
+
+def read_all(connection: socket.socket) -> bytes:
+    connection.settimeout(60)
+    response = HTTPResponse(connection)
+    response.begin()
+    return response.read()
+
+
+def queries(client: Client) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = client.get("/queries").json()["queries"]
+    return listed
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/csv"])
+def test_a_client_that_does_not_read_holds_no_query_process(small: Served, accept: str) -> None:
+    pool, space = small.service.queries.pool, small.service.queries.space
+    with unread(small.client(), LARGE, accept) as first, unread(small.client(), LARGE, accept) as second:
+        wait_for(lambda: [query["state"] for query in queries(small.admin)] == ["sending", "sending"], 30)
+        assert (pool.busy, space.used > 10 << 20) == (0, True)
+        begun = time.monotonic()
+        assert small.admin.rows("select 1 as n") == [{"n": 1}]
+        assert time.monotonic() - begun < 2
+        for connection in (first, second):
+            content = read_all(connection)
+            assert content.count(b"x" * 80) == 400_000
+    wait_for(lambda: not queries(small.admin) and space.used == 0, 10)
+
+
+def test_what_a_client_that_hangs_up_left_is_removed(small: Served) -> None:
+    space = small.service.queries.space
+    with unread(small.admin, LARGE):
+        wait_for(lambda: space.used > 10 << 20, 30)
+    wait_for(lambda: space.used == 0 and not queries(small.admin), 10)
+    assert list(space.folder.iterdir()) == [], "files of a spool have no name"
+
+
+def test_without_space_a_statement_waits_for_its_client_and_loses_nothing(tmp_path: Path) -> None:
+    with (
+        serving(tmp_path / "lake", workers=1, spool="1MB", concurrency=0) as served,
+        unread(served.admin, LARGE) as connection,
+    ):
+        wait_for(lambda: served.service.queries.pool.busy == 1, 30)
+        time.sleep(1)
+        assert [query["state"] for query in queries(served.admin)] == ["running"]
+        assert served.service.queries.space.used <= 1 << 20
+        assert read_all(connection).count(b"x" * 80) == 400_000
+
+
+def test_processes_are_shared_between_keys(small: Served) -> None:
+    busy, other = small.client(), small.client()
+    threads = [threading.Thread(target=busy.post, args=("/query", {"sql": SLOW, "timeout": 20})) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: len(queries(busy)) == 5, 20)
+    places = sorted(query["place"] for query in queries(busy) if query["state"] == "queued")
+    assert places == [1, 2, 3, 4]
+    begun = time.monotonic()
+    # The first process that another key needs is started for it.
+    assert other.rows("select 2 as n") == [{"n": 2}]
+    assert time.monotonic() - begun < 15
+    assert queries(other) == [], "a key sees its own statements only"
+    running = queries(busy)
+    assert other.ask("DELETE", f"/queries/{running[0]['id']}").status_code == 404
+    for query in sorted(running, key=lambda query: query["state"]):
+        assert busy.ask("DELETE", f"/queries/{query['id']}").json() == {"id": query["id"], "canceled": True}
+    for thread in threads:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in threads)
+    wait_for(lambda: small.service.queries.pool.busy == 0, 10)
+
+
+def test_a_statement_is_listed_with_its_progress_and_canceled_by_the_id_of_its_request(small: Served) -> None:
+    small.admin.insert("work.t", [{"id": number} for number in range(2000)])
+    hashed = "md5(repeat(cast(a.id + b.id as string), 2000))"
+    sql = f"select count(*) as n from work.t a, work.t b where length({hashed}) = 3"
+    answers: list[requests.Response] = []
+    headers = {"X-Request-Id": "my-own-request"}
+    body = {"sql": sql, "engine": "duckdb"}
+    thread = threading.Thread(target=lambda: answers.append(small.admin.post("/query", body, headers=headers)))
+    thread.start()
+    (query,) = wait_for(lambda: [q for q in queries(small.admin) if q["progress"] is not None], 30)
+    assert (query["id"], query["engine"], query["branch"], query["place"]) == ("my-own-request", "duckdb", "main", None)
+    assert (query["state"], 0 <= query["progress"] <= 100, query["seconds"] > 0) == ("running", True, True)
+    assert "work.t" in query["statement"]
+    assert small.admin.ask("DELETE", "/queries/my-own-request").status_code == 200
+    thread.join(10)
+    assert answers[0].json()["error"] == "canceled"
+    assert small.admin.ask("DELETE", "/queries/my-own-request").status_code == 404
+
+
+def test_statements_that_outlive_their_request_are_listed_too(small: Served) -> None:
+    started = small.admin.post("/statements", {"statement": SLOW, "wait_timeout": "0s"}).json()["statement_id"]
+    wait_for(lambda: [query["id"] for query in queries(small.admin)] == [started], 10)
+    assert small.admin.ask("DELETE", f"/queries/{started}").status_code == 200
+    wait_for(lambda: small.admin.get(f"/statements/{started}").json()["status"]["state"] == "CANCELED", 10)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson", "text/csv"])
+@pytest.mark.parametrize("sql", ["select id from range(1000) t(id)", "select id from range(200000) t(id)"])
+def test_text_is_compressed_where_the_client_asks_for_it(small: Served, sql: str, accept: str) -> None:
+    answers = []
+    for encoding in ("identity", "gzip", "gzip;q=0, identity"):
+        headers = {"Accept": accept, "Accept-Encoding": encoding}
+        answer = small.admin.post("/query", {"sql": sql}, headers=headers, stream=True)
+        assert answer.headers.get("Content-Encoding") == ("gzip" if encoding == "gzip" else None)
+        assert answer.headers["Vary"] == "Accept-Encoding"
+        content = answer.raw.read(decode_content=False)
+        answers.append(gzip.decompress(content) if encoding == "gzip" else content)
+        if encoding == "gzip":
+            assert len(content) < len(answers[0]) / 2
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_other_answers_are_compressed_too_and_small_ones_are_not(small: Served) -> None:
+    assert small.admin.get("/openapi.json").headers["Content-Encoding"] == "gzip"
+    assert (
+        small.admin.get("/openapi.json", headers={"Accept-Encoding": "identity"}).headers.get("Content-Encoding")
+        is None
+    )
+    assert small.admin.get("/whoami").headers.get("Content-Encoding") is None
