@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NotFoundError
@@ -22,9 +22,6 @@ from lakehouse.lake.backend import warehouse_access
 from lakehouse.storage.local import LocalHome
 from lakehouse.storage.s3 import is_remote
 
-if TYPE_CHECKING:
-    from lakehouse.http.execution import Execution
-
 #: Statements that wait for a process, or compute rows, each take one.
 _THREADS = 128
 _MAX_THREADS_OF_A_PROCESS = 4
@@ -32,47 +29,63 @@ _MAX_THREADS_OF_A_PROCESS = 4
 AUDIT = "audit"
 
 
+class RunningQuery(Protocol):
+    """A statement that has not ended."""
+
+    id: str
+
+    @property
+    def owner(self) -> Principal:
+        """Who sent it."""
+
+    def shown(self) -> dict[str, Any]:
+        """The statement for a list."""
+
+    def cancel(self) -> None:
+        """Stop it."""
+
+
 class RunningQueries:
     """The statements of a service that have not ended, by id."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._executions: dict[str, Execution] = {}
+        self._queries: dict[str, RunningQuery] = {}
 
     @contextmanager
-    def listed(self, execution: Execution) -> Iterator[None]:
+    def listed(self, query: RunningQuery) -> Iterator[None]:
         """List a statement while the block runs."""
-        self.add(execution)
+        self.add(query)
         try:
             yield
         finally:
-            self.remove(execution)
+            self.remove(query)
 
-    def add(self, execution: Execution) -> None:
+    def add(self, query: RunningQuery) -> None:
         """List a statement. A client may send one id twice at once, so the second gets a number."""
         with self._lock:
-            number, wanted = 1, execution.id
-            while execution.id in self._executions:
+            number, wanted = 1, query.id
+            while query.id in self._queries:
                 number += 1
-                execution.id = f"{wanted}-{number}"
-            self._executions[execution.id] = execution
+                query.id = f"{wanted}-{number}"
+            self._queries[query.id] = query
 
-    def remove(self, execution: Execution) -> None:
+    def remove(self, query: RunningQuery) -> None:
         """The statement has ended."""
         with self._lock:
-            self._executions.pop(execution.id, None)
+            self._queries.pop(query.id, None)
 
-    def all(self, caller: Principal) -> list[Execution]:
+    def all(self, caller: Principal) -> list[RunningQuery]:
         """The statements of the caller, or of everybody for an owner; the oldest first."""
         with self._lock:
-            executions = list(self._executions.values())
-        return [execution for execution in executions if caller.is_owner or execution.owner.id == caller.id]
+            queries = list(self._queries.values())
+        return [query for query in queries if caller.is_owner or query.owner.id == caller.id]
 
-    def get(self, identifier: str, caller: Principal) -> Execution:
+    def get(self, identifier: str, caller: Principal) -> RunningQuery:
         """A statement of the caller, or of anybody for an owner; raises NotFoundError."""
-        for execution in self.all(caller):
-            if execution.id == identifier:
-                return execution
+        for query in self.all(caller):
+            if query.id == identifier:
+                return query
         raise NotFoundError(f"No query {identifier[:64]!r} is running.", "GET /queries")
 
 

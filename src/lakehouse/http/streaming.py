@@ -161,8 +161,10 @@ class PieceStream(Response):
         del self.headers["content-length"]
         self._execution, self._queries = execution, queries
         self._gzip = zlib.compressobj(1, wbits=31) if compress else None
+        if execution.format in _COMPRESSED:
+            self.headers["Vary"] = "Accept-Encoding"
         if compress:
-            self.headers.update({"Content-Encoding": "gzip", "Vary": "Accept-Encoding"})
+            self.headers["Content-Encoding"] = "gzip"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         execution = self._execution
