@@ -15,6 +15,7 @@ assert application.create_app  # importing the application declares the routes
 
 #: Routes that change something, but commit nothing.
 WITHOUT_COMMITS = {
+    ("DELETE", "/queries/{query_id}"),
     ("POST", "/audit/query"),
     ("DELETE", "/branches/{name}"),
     ("POST", "/jobs/{job_id}/cancel"),
