@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,22 @@ def test_several_branches_are_dropped_at_once_or_none(shop: Any) -> None:
     assert len(shop("branch", "-o", "json").rows()) == 3
     assert shop("branch", "drop", "one", "Two").code == 0
     assert [row["branch"] for row in shop("branch", "-o", "json").rows()] == ["three"]
+
+
+def test_of_two_dropped_tables_of_one_name_either_comes_back_by_the_id_of_its_drop(shop: Any) -> None:
+    assert shop("drop", "shop.orders").code == 0
+    rows = [{"id": 7}]
+    with assemble(load_settings({"home": os.environ["LAKE_HOME"]}, environ={})) as lake:
+        lake.ingest_rows(rows, into="shop.orders")
+    assert shop("drop", "shop.orders").code == 0
+    older, newer = shop("tables", "--dropped", "-o", "json").rows()
+    assert (older["table"], newer["table"]) == ("shop.orders", "shop.orders")
+    assert older["dropped_at"] < newer["dropped_at"]
+    assert "restored with 3 rows" in shop("undrop", "shop.orders", "--id", older["id"]).err
+    assert shop("drop", "shop.orders").code == 0
+    assert "restored with 1 rows" in shop("undrop", "shop.orders", "--id", newer["id"]).err
+    missing = shop("undrop", "shop.orders", "--id", "99", "-o", "json")
+    assert missing.code == 2
 
 
 def test_a_tag_can_be_used_as_when(shop: Any) -> None:

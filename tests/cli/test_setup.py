@@ -260,7 +260,8 @@ def test_drop_and_undrop(call: Any, tmp_path: Path) -> None:
     pyiceberg.create_table("shop.t", schema=pyarrow.schema([("id", pyarrow.int32())]))
     pyiceberg.close()
     assert call("drop", "shop.t", "--home", str(home)).code == 0
-    assert call("tables", "--dropped", "-o", "json", "--home", str(home)).rows() == [{"table": "shop.t"}]
+    (drop,) = call("tables", "--dropped", "-o", "json", "--home", str(home)).rows()
+    assert (drop["table"], drop["id"]) == ("shop.t", "1") and drop["dropped_at"]
     assert call("tables", "-o", "json", "--home", str(home)).rows() == []
     assert "is restored with 0 rows" in call("undrop", "shop.t", "--home", str(home)).err
     assert [row["table"] for row in call("tables", "-o", "json", "--home", str(home)).rows()] == ["shop.t"]

@@ -186,7 +186,12 @@ def test_drop_in_sql_is_soft_too_and_the_name_is_free_again(shared_lake: Lake, m
     with pytest.raises(TableExistsError):
         shared_lake.undrop(table)
     shared_lake.drop(table)
-    shared_lake.undrop(table)
+    drops = [drop for drop in shared_lake.drops() if str(drop.table) == table]
+    assert len(drops) == 2 and drops[0].at < drops[1].at
+    shared_lake.undrop(table, drops[0].id)
+    assert rows(shared_lake, f"SELECT count(*) FROM {table}") == [(2,)]
+    shared_lake.drop(table)
+    shared_lake.undrop(table, drops[1].id)
     assert rows(shared_lake, f"SELECT count(*) FROM {table}") == [(3,)]
 
 

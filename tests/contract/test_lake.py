@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -232,7 +232,11 @@ def test_a_dropped_table_comes_back(lake: AnyLake, leads: str) -> None:
     assert leads in lake.dropped()
     with pytest.raises(NoSuchTableError, match=f"There is no table {leads}"):
         lake.describe(leads)
-    restored = lake.undrop(leads)
+    (drop,) = [drop for drop in lake.drops() if str(drop.table) == leads]
+    assert abs(datetime.fromisoformat(drop.at) - datetime.now(UTC)) < timedelta(minutes=5)
+    with pytest.raises(NotDroppedError, match=f"There is no drop 12345678 of {leads}"):
+        lake.undrop(leads, "12345678")
+    restored = lake.undrop(leads, drop.id)
     assert restored.current is not None and restored.current.rows_total == 3
     assert leads not in lake.dropped() and names(lake, leads) == ["Ann", "Bo", "Cy"]
 

@@ -17,6 +17,7 @@ from lakehouse.core.errors import CatalogBusyError, NotSupportedError, TableExis
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.refs import Change, Commit, LogEntry, Published, ReachableFile, Ref, run_branch
 from lakehouse.core.state import CatalogState, DroppedTable, TableEntry
+from lakehouse.core.tables import Drop
 
 _DATABASE = "branches.db"
 #: Attempts at a drop of a table that other clients change meanwhile.
@@ -112,14 +113,17 @@ class BranchOverlay:
                 return True
         raise CatalogBusyError(f"Other clients changed {table} {_DROP_ATTEMPTS} times in a row.", "Try again.")
 
-    def undrop(self, table: TableName) -> bool:
-        done = self.base.undrop(table)
+    def undrop(self, table: TableName, drop: str = "") -> bool:
+        done = self.base.undrop(table, drop)
         if done:
             self.overlay.add_log_entry([Change(table, None, self.base.pointer(table))], Commit("undrop"))
         return done
 
     def dropped(self) -> Sequence[TableName]:
         return self.base.dropped()
+
+    def drops(self) -> Sequence[Drop]:
+        return self.base.drops()
 
     # ---- branches -----------------------------------------------------------------------------------------------
 

@@ -17,7 +17,8 @@ from lakehouse.core.files import size_text
 def tables(context: Context, dropped: bool) -> None:
     """List the tables of the lake."""
     if dropped:
-        show_rows(["table"], [(name,) for name in context.lake.dropped()], context.output)
+        drops = [(str(drop.table), drop.id, drop.at) for drop in context.lake.drops()]
+        show_rows(["table", "id", "dropped_at"], drops, context.output)
         return
     tables = context.lake.tables()
     names = ["table", "format", "rows", "files", "bytes", "partitioned_by", "key", "changed_at"]
@@ -79,9 +80,16 @@ def drop(context: Context, table: str) -> None:
     note(f"Dropped {table}. Restore it: lake undrop {table}")
 
 
-@command("lake undrop crm.leads\nlake tables --dropped")
+@command("lake undrop crm.leads\nlake tables --dropped\nlake undrop crm.leads --id 3")
 @click.argument("table", shell_complete=complete_dropped)
-def undrop(context: Context, table: str) -> None:
-    """Restore the table that was dropped last under the name TABLE."""
-    info = context.lake.undrop(table)
+@click.option(
+    "--id",
+    "drop_id",
+    default="",
+    metavar="ID",
+    help="Drop to undo, if several tables of the name were dropped: lake tables --dropped (default: the last one).",
+)
+def undrop(context: Context, table: str, drop_id: str) -> None:
+    """Restore the table that was dropped last under the name TABLE, or another one by the id of its drop."""
+    info = context.lake.undrop(table, drop_id)
     note(f"{info.name} is restored with {info.current.rows_total if info.current else 0} rows.")

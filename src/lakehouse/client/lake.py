@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.client.calls import remote, request_for, send
+from lakehouse.client.decode import decode
 from lakehouse.client.messages import Request, as_json
 from lakehouse.client.pipelines import RemotePipeline
 from lakehouse.client.rows import ARROW, StreamedResult
@@ -16,7 +17,7 @@ from lakehouse.core.errors import NotSupportedError, QueryRejectedError
 from lakehouse.core.names import MAIN
 from lakehouse.core.requests import DiffRequest, IngestRequest, QueryRequest, RunRequest
 from lakehouse.core.result import Result
-from lakehouse.core.tables import TableInfo
+from lakehouse.core.tables import Drop, TableInfo
 from lakehouse.lake import Lake
 from lakehouse.lake.interface import LakeInterface, Progress, silent
 from lakehouse.lake.table import History, Table
@@ -113,6 +114,11 @@ class RemoteLake(LakeInterface):
     drop = remote(Lake.drop, lambda answer: None)
     undrop = remote(Lake.undrop)
     dropped = remote(Lake.dropped)
+
+    def drops(self) -> list[Drop]:
+        """All that `undrop` can restore: table, id and time of each drop."""
+        shown = self._service.json(request_for(BY_NAME["dropped"], {}, self._branch))["drops"]
+        return [decode(Drop, drop) for drop in shown]
 
     # ---- files --------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Change, Commit, LogEntry, Published, ReachableFile, Ref
 from lakehouse.core.state import CatalogState, TableEntry
+from lakehouse.core.tables import Drop
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,14 @@ class FormatEntries(Protocol):
     def drop(self, table: TableName) -> bool:
         """Remove a table from the catalog and keep its files; False if there is no such table."""
 
-    def undrop(self, table: TableName) -> bool:
-        """Restore the table that was dropped last under this name; False if there is none."""
+    def undrop(self, table: TableName, drop: str = "") -> bool:
+        """Restore the table that was dropped last under this name, or by the drop of an id; False if there is none."""
 
     def dropped(self) -> Sequence[TableName]:
         """Return the names that `undrop` can restore."""
+
+    def drops(self) -> Sequence[Drop]:
+        """Return all that `undrop` can restore, with the ids and times of the drops."""
 
 
 class TableCatalog(Protocol):
@@ -153,11 +157,14 @@ class TableCatalog(Protocol):
             at: the time of the drop in ISO 8601.
         """
 
-    def undrop(self, table: TableName) -> bool:
-        """Restore the table that was dropped last under this name; False if there is none."""
+    def undrop(self, table: TableName, drop: str = "") -> bool:
+        """Restore the table that was dropped last under this name, or by the drop of an id; False if there is none."""
 
     def dropped(self) -> Sequence[TableName]:
         """Return the names that `undrop` can restore."""
+
+    def drops(self) -> Sequence[Drop]:
+        """Return all that `undrop` can restore, with the ids and times of the drops."""
 
 
 class NoClients:

@@ -17,7 +17,7 @@ from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
-from lakehouse.core.tables import FileSlice, Scan, SchemaCopy, Snapshot, TableInfo
+from lakehouse.core.tables import Drop, FileSlice, Scan, SchemaCopy, Snapshot, TableInfo
 
 
 @dataclass(frozen=True)
@@ -132,11 +132,14 @@ class TableFormat(Protocol):
     def drop(self, table: TableName) -> None:
         """Remove a table from the lake and keep it for `undrop`."""
 
-    def undrop(self, table: TableName) -> bool:
-        """Restore the table that was dropped last under this name; False if there is none."""
+    def undrop(self, table: TableName, drop: str = "") -> bool:
+        """Restore the table that was dropped last under this name, or by the drop of an id; False if there is none."""
 
     def dropped(self) -> Sequence[TableName]:
         """Return the names that `undrop` can restore."""
+
+    def drops(self) -> Sequence[Drop]:
+        """Return all that `undrop` can restore, with the ids and times of the drops."""
 
 
 class TableDirectory(Protocol):

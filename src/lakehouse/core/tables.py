@@ -83,6 +83,17 @@ class Scan:
     total_bytes: int | None = None
 
 
+@dataclass(frozen=True)
+class Drop:
+    """A table that was dropped and can be restored."""
+
+    table: TableName
+    id: str
+    """Which of several tables of one name it is; later drops have higher ids."""
+    at: str
+    """When it was dropped, in ISO 8601; empty if the catalog does not know."""
+
+
 #: A property of Iceberg tables that others may have created; the guard refuses it.
 DELETES_METADATA = "write.metadata.delete-after-commit.enabled"
 

@@ -101,3 +101,8 @@ def _valid(versions: Sequence[Version], refs: Mapping[str, str]) -> str:
 
 def _show(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
+
+
+def iso_time(nanoseconds: int) -> str:
+    """Return a time since 1970 in ISO 8601, in UTC."""
+    return datetime.fromtimestamp(nanoseconds / 1e9, tz=UTC).isoformat()

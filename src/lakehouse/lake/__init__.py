@@ -15,7 +15,7 @@ from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import Commit
 from lakehouse.core.requests import DiffRequest, IngestRequest, MaintainRequest, QueryRequest, RunRequest
 from lakehouse.core.result import Explain, ListedRows, Result
-from lakehouse.core.tables import Column, Snapshot, TableInfo
+from lakehouse.core.tables import Column, Drop, Snapshot, TableInfo
 from lakehouse.lake.interface import LakeInterface, Progress, silent
 from lakehouse.lake.table import History, Table, describe_or_problem
 from lakehouse.query.route import QueryRouter
@@ -339,15 +339,15 @@ class Lake(LakeInterface):
         """
         self._tables().drop(TableName.parse(name))
 
-    def undrop(self, name: str) -> TableInfo:
-        """Restore the table that was dropped last under a name.
+    def undrop(self, name: str, drop: str = "") -> TableInfo:
+        """Restore the table that was dropped last under a name, or by the drop of an id (`drops` lists them).
 
         >>> lake.drop("crm.leads")
         >>> str(lake.undrop("crm.leads").name)
         'crm.leads'
         """
         parsed = TableName.parse(name)
-        return self._tables().undrop(parsed).describe(parsed)
+        return self._tables().undrop(parsed, drop).describe(parsed)
 
     def dropped(self) -> list[str]:
         """The tables that `undrop` can restore.
@@ -357,6 +357,16 @@ class Lake(LakeInterface):
         True
         """
         return [str(name) for name in self._tables().dropped()]
+
+    def drops(self) -> list[Drop]:
+        """All that `undrop` can restore: table, id and time of each drop, so that of two tables of one name either can be restored.
+
+        >>> lake.drop("crm.leads")
+        >>> [drop] = [drop for drop in lake.drops() if str(drop.table) == "crm.leads"]
+        >>> str(lake.undrop("crm.leads", drop.id).name)
+        'crm.leads'
+        """
+        return self._tables().drops()
 
     # ---- files ---------------------------------------------------------------------------------------------------
 

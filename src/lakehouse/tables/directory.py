@@ -14,7 +14,7 @@ from lakehouse.core.errors import (
 )
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName, nearest
-from lakehouse.core.tables import TableInfo
+from lakehouse.core.tables import Drop, TableInfo
 
 
 class Tables:
@@ -92,8 +92,8 @@ class Tables:
         self.check_writable()
         self.format_of(name).drop(name)
 
-    def undrop(self, name: TableName) -> TableFormat:
-        """Restore the table that was dropped last under a name."""
+    def undrop(self, name: TableName, drop: str = "") -> TableFormat:
+        """Restore the table that was dropped last under a name, or by the drop of an id."""
         self.check_writable()
         if (taken := self.find(name)) is not None:
             raise TableExistsError(
@@ -101,15 +101,23 @@ class Tables:
                 f"Drop or rename the existing one first: lake drop {name}",
             )
         for table_format in self.formats.values():
-            if table_format.undrop(name):
+            if table_format.undrop(name, drop):
                 return table_format
         known = [str(table) for table in self.dropped()]
+        if drop and str(name) in known:
+            ids = [f"{other.id} ({other.at})" for other in self.drops() if other.table == name]
+            raise NotDroppedError(f"There is no drop {drop} of {name}.", f"There are: {', '.join(ids)}.")
         hint = f"Dropped tables: {', '.join(known)}." if known else "No table was dropped."
         raise NotDroppedError(f"There is no dropped table {name}.", hint)
 
     def dropped(self) -> list[TableName]:
         """The tables that `undrop` can restore."""
         return sorted(name for table_format in self.formats.values() for name in table_format.dropped())
+
+    def drops(self) -> list[Drop]:
+        """All that `undrop` can restore, with the ids and times of the drops."""
+        drops = [drop for table_format in self.formats.values() for drop in table_format.drops()]
+        return sorted(drops, key=lambda drop: (drop.table, drop.at))
 
     def describe(self, name: TableName) -> TableInfo:
         return self.format_of(name).describe(name)

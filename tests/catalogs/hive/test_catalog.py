@@ -132,10 +132,13 @@ def test_a_dropped_table_comes_back_with_its_rows(hive: HiveCatalog, leads: Tabl
     with pytest.raises(TableExistsError, match="again"):
         hive.undrop(leads)
     assert hive.drop(leads, "2026-01-01")
+    older, newer = [drop for drop in hive.drops() if drop.table == leads]
+    assert older.at < newer.at
     assert hive.undrop(leads)  # the newer of the two, which is empty
     assert count(hive, leads) == 0
     theirs(hive).rename_table(str(leads), f"{leads.namespace}.newer")
-    assert hive.undrop(leads)
+    assert not hive.undrop(leads, newer.id)
+    assert hive.undrop(leads, older.id)
     assert hive.pointer(leads) == before
     assert leads not in hive.dropped()
     append(hive, leads)

@@ -211,10 +211,13 @@ def test_two_dropped_tables_of_one_name_come_back_newest_first(catalog: NessieCa
     with pytest.raises(TableExistsError, match="again"):
         catalog.undrop(leads)
     catalog.drop(leads, "2026-01-01")
+    older, newer = [drop for drop in catalog.drops() if drop.table == leads]
+    assert older.at < newer.at
     assert catalog.undrop(leads)
     assert catalog.pointer(leads) == pointers[1]
     theirs(catalog).rename_table(str(leads), f"{leads.namespace}.newer")
-    assert catalog.undrop(leads)
+    assert not catalog.undrop(leads, newer.id)
+    assert catalog.undrop(leads, older.id)
     assert catalog.pointer(leads) == pointers[0]
     assert not catalog.undrop(leads)
 

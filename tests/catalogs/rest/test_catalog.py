@@ -99,7 +99,10 @@ def test_a_dropped_table_comes_back_with_its_rows(catalog: RestCatalog) -> None:
     with pytest.raises(TableExistsError, match="again"):
         catalog.undrop(LEADS)
     theirs(catalog).rename_table(str(LEADS), "crm.newer")
-    assert catalog.undrop(LEADS)
+    (drop,) = catalog.drops()
+    assert drop.table == LEADS and drop.at > "2026"
+    assert not catalog.undrop(LEADS, "1")
+    assert catalog.undrop(LEADS, drop.id)
     assert (catalog.pointer(LEADS), list(catalog.dropped())) == (before, [])
     append(catalog)
     assert count(catalog) == 4

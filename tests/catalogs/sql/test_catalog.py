@@ -148,6 +148,20 @@ def test_what_is_not_there_cannot_be_dropped_or_brought_back(catalog: SqlCatalog
     assert list(catalog.dropped()) == []
 
 
+def test_a_dropped_table_comes_back_by_the_id_of_its_drop(catalog: SqlCatalog, pyiceberg: PyIceberg) -> None:
+    pointers = []
+    for day in ("2026-01-01", "2026-01-02", "2026-01-03"):
+        pyiceberg.create_table("crm.leads", schema=ROWS.schema)
+        pointers.append(catalog.pointer(LEADS))
+        catalog.drop(LEADS, day)
+    drops = catalog.drops()
+    assert [(drop.table, drop.at) for drop in drops] == [(LEADS, f"2026-01-0{day}") for day in (1, 2, 3)]
+    assert not catalog.undrop(LEADS, "999")
+    assert catalog.undrop(LEADS, drops[1].id)
+    assert catalog.pointer(LEADS) == pointers[1]
+    assert [drop.id for drop in catalog.drops()] == [drops[0].id, drops[2].id]
+
+
 def test_two_dropped_tables_of_one_name_come_back_newest_first(catalog: SqlCatalog, pyiceberg: PyIceberg) -> None:
     pointers = []
     for _ in range(2):

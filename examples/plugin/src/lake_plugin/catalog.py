@@ -16,6 +16,7 @@ from lakehouse.core.names import CATALOG, TableName
 from lakehouse.core.refs import Change, hash_pointers
 from lakehouse.core.setting import read_options, setting
 from lakehouse.core.state import TableEntry
+from lakehouse.core.tables import Drop
 
 #: `lake --profile json`: a lake in a folder, with this catalog.
 PROFILE = Profile("json")
@@ -118,9 +119,10 @@ class JsonCatalog(NoClients):
             _set(content, table, None)
         return True
 
-    def undrop(self, table: TableName) -> bool:
+    def undrop(self, table: TableName, drop: str = "") -> bool:
         with self.file.changing() as content:
-            pointers = [entry["pointer"] for entry in content["dropped"] if entry["table"] == str(table)]
+            own = [entry for entry in content["dropped"] if entry["table"] == str(table)]
+            pointers = [entry["pointer"] for entry in own if drop in ("", entry["pointer"])]
             if pointers and str(table) in content["tables"]:
                 raise TableExistsError(f"There is another table {table} by now.", "Rename or drop it first.")
             if pointers:
@@ -129,6 +131,10 @@ class JsonCatalog(NoClients):
 
     def dropped(self) -> Sequence[TableName]:
         return sorted({entry.table for entry in self.dropped_entries()})
+
+    def drops(self) -> Sequence[Drop]:
+        dropped = self.file.read()["dropped"]
+        return [Drop(TableName.parse(entry["table"]), entry["pointer"], entry.get("at", "")) for entry in dropped]
 
     def dropped_entries(self) -> Sequence[TableEntry]:
         dropped = self.file.read()["dropped"]

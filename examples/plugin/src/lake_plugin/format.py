@@ -13,7 +13,7 @@ from lakehouse.core.errors import NoSuchTableError, NotSupportedError
 from lakehouse.core.files import file_uri
 from lakehouse.core.format import FormatCapabilities, FormatContext
 from lakehouse.core.names import TableName
-from lakehouse.core.tables import Column, FileSlice, Scan, Snapshot, TableInfo
+from lakehouse.core.tables import Column, Drop, FileSlice, Scan, Snapshot, TableInfo
 from lakehouse.core.when import Version, resolve
 
 #: Arrow's types in Spark's words, where they differ.
@@ -85,10 +85,13 @@ class ParquetFolders:
     def drop(self, table: TableName) -> None:
         raise NotSupportedError(f"{table} belongs to those who write its files.", f"Delete {self._path(table)}.")
 
-    def undrop(self, table: TableName) -> bool:
+    def undrop(self, table: TableName, drop: str = "") -> bool:
         return False
 
     def dropped(self) -> Sequence[TableName]:
+        return ()
+
+    def drops(self) -> Sequence[Drop]:
         return ()
 
     def _path(self, table: TableName) -> Path:

@@ -18,6 +18,7 @@ from lakehouse.core.clients import spark_catalog
 from lakehouse.core.names import CATALOG, TableName
 from lakehouse.core.refs import Change, hash_pointers
 from lakehouse.core.state import TableEntry
+from lakehouse.core.tables import Drop
 
 _POINTER = "metadata_location"
 _ICEBERG = "iceberg"
@@ -192,11 +193,14 @@ class HiveCatalog(NoClients):
     def drop(self, table: TableName, at: str) -> bool:
         return self.metastore.drop(table, _ICEBERG, self.warehouse)
 
-    def undrop(self, table: TableName) -> bool:
-        return self.metastore.undrop(table, _ICEBERG)
+    def undrop(self, table: TableName, drop: str = "") -> bool:
+        return self.metastore.undrop(table, _ICEBERG, drop)
 
     def dropped(self) -> Sequence[TableName]:
         return self.metastore.dropped(_ICEBERG)
+
+    def drops(self) -> Sequence[Drop]:
+        return self.metastore.drops(_ICEBERG)
 
     def dropped_entries(self) -> Sequence[TableEntry]:
         names = dict(self.metastore.dropped_names(_ICEBERG))

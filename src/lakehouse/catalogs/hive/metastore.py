@@ -20,6 +20,8 @@ from lakehouse.core.errors import (
     TableExistsError,
 )
 from lakehouse.core.names import TableName
+from lakehouse.core.tables import Drop
+from lakehouse.core.when import iso_time
 
 #: The database of dropped tables.
 DROPPED = "lake__dropped"
@@ -91,10 +93,11 @@ class Metastore:
             rename(client, entry, TableName(DROPPED, f"t{time.time_ns():020}"))
         return True
 
-    def undrop(self, table: TableName, table_format: str) -> bool:
-        """Restore the table that was dropped last under a name."""
+    def undrop(self, table: TableName, table_format: str, drop: str = "") -> bool:
+        """Restore the table of a drop, or the one that was dropped last under a name."""
+        dropped = [names for names in self.dropped_names(table_format) if names[1] == table]
         newest = max(
-            (names for names in self.dropped_names(table_format) if names[1] == table),
+            (names for names in dropped if drop in ("", names[0].table[1:])),
             default=None,
             key=lambda names: names[0],
         )
@@ -116,6 +119,11 @@ class Metastore:
     def dropped(self, table_format: str) -> Sequence[TableName]:
         """Return the names that `undrop` can restore."""
         return sorted({original for _, original in self.dropped_names(table_format)})
+
+    def drops(self, table_format: str) -> Sequence[Drop]:
+        """Return all that `undrop` can restore."""
+        ids = sorted((original, name.table[1:]) for name, original in self.dropped_names(table_format))
+        return [Drop(table, id, iso_time(int(id))) for table, id in ids]
 
     def dropped_names(self, table_format: str) -> list[tuple[TableName, TableName]]:
         """Return the current and the original names of dropped tables."""
@@ -181,11 +189,14 @@ class MetastoreEntries:
     def drop(self, table: TableName) -> bool:
         return self.metastore.drop(table, self.table_format, self.warehouse)
 
-    def undrop(self, table: TableName) -> bool:
-        return self.metastore.undrop(table, self.table_format)
+    def undrop(self, table: TableName, drop: str = "") -> bool:
+        return self.metastore.undrop(table, self.table_format, drop)
 
     def dropped(self) -> Sequence[TableName]:
         return self.metastore.dropped(self.table_format)
+
+    def drops(self) -> Sequence[Drop]:
+        return self.metastore.drops(self.table_format)
 
 
 def format_of(entry: Any) -> str:

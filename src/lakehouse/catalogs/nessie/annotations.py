@@ -9,13 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 
 from lakehouse.catalogs.nessie.api import Conflict, Content, Key, NessieApi, Reference, put, remove
 from lakehouse.catalogs.nessie.contents import NAMESPACE, pointer_of, without_id
 from lakehouse.core.errors import CatalogBusyError
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import DISCARDED, Change, Commit, LogEntry
+from lakehouse.core.tables import Drop
+from lakehouse.core.when import iso_time
 
 #: The branch. Its name is part of the stored format.
 BRANCH = "lake__kept"
@@ -70,9 +71,15 @@ class Annotations:
         """Return the tables that were dropped on a branch."""
         return sorted({table for _, where, table in self._dropped() if where == branch})
 
-    def newest_drop(self, branch: str, table: TableName) -> tuple[Key, Content] | None:
-        """Return the key and content of the table that was dropped last under a name."""
-        newest = max((key for key, where, name in self._dropped() if (where, name) == (branch, table)), default=None)
+    def drops(self, branch: str) -> list[Drop]:
+        """Return the tables that were dropped on a branch, with the ids and times of the drops."""
+        keys = sorted((table, key) for key, where, table in self._dropped() if where == branch)
+        return [Drop(table, _drop_id(key), time_of(key)) for table, key in keys]
+
+    def newest_drop(self, branch: str, table: TableName, drop: str = "") -> tuple[Key, Content] | None:
+        """Return the key and content of the table of a drop, or of the one that was dropped last under a name."""
+        keys = [key for key, where, name in self._dropped() if (where, name) == (branch, table)]
+        newest = max((key for key in keys if drop in ("", _drop_id(key))), default=None)
         return (newest, self._api.contents(BRANCH, [newest])[0][newest]) if newest else None
 
     def forget_before(self, before: Callable[[TableName], str]) -> list[TableName]:
@@ -162,7 +169,11 @@ def _table(name: str) -> TableName:
 
 def time_of(key: Key) -> str:
     """Return the time (ISO 8601) at the end of a key."""
-    return datetime.fromtimestamp(int(key[0].rpartition(" ")[2]) / 1e9, tz=UTC).isoformat()
+    return iso_time(int(_drop_id(key)))
+
+
+def _drop_id(key: Key) -> str:
+    return key[0].rpartition(" ")[2]
 
 
 def _note_content(key: Key, note: Mapping[str, str], before: Content | None) -> dict[str, object]:

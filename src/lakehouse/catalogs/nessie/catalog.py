@@ -30,6 +30,7 @@ from lakehouse.core.refs import (
     run_branch,
 )
 from lakehouse.core.state import CatalogState
+from lakehouse.core.tables import Drop
 
 #: Attempts at a commit that conflicts with another one.
 _ATTEMPTS = 20
@@ -297,8 +298,8 @@ class NessieCatalog(NoClients):
                 return True
         raise self._busy(str(table))
 
-    def undrop(self, table: TableName) -> bool:
-        if (dropped := self.annotations.newest_drop(self.branch, table)) is None:
+    def undrop(self, table: TableName, drop: str = "") -> bool:
+        if (dropped := self.annotations.newest_drop(self.branch, table, drop)) is None:
             return False
         self.ensure_namespace(table.namespace)
         existing, seen = self._content(table)
@@ -309,6 +310,9 @@ class NessieCatalog(NoClients):
 
     def dropped(self) -> Sequence[TableName]:
         return self.annotations.dropped(self.branch)
+
+    def drops(self) -> Sequence[Drop]:
+        return self.annotations.drops(self.branch)
 
     def forget_dropped(self, before: Callable[[TableName], str]) -> Sequence[TableName]:
         return self.annotations.forget_before(before)

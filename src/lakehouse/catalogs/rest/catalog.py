@@ -26,6 +26,8 @@ from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import CATALOG, TableName
 from lakehouse.core.refs import Change, hash_pointers
 from lakehouse.core.state import TableEntry
+from lakehouse.core.tables import Drop
+from lakehouse.core.when import iso_time
 
 #: Dropped tables are renamed into the namespace with this prefix.
 _DROPPED = "lake__dropped__"
@@ -236,14 +238,19 @@ class RestCatalog(NoClients):
         self._rename(dropped, table)
         return False
 
-    def undrop(self, table: TableName) -> bool:
-        newest = max((name for name, original in self._dropped() if original == table), default=None)
+    def undrop(self, table: TableName, drop: str = "") -> bool:
+        names = [name for name, original in self._dropped() if original == table]
+        newest = max((name for name in names if drop in ("", name.table[-_TIME_DIGITS:])), default=None)
         if newest is None:
             return False
         return self._rename(newest, table)
 
     def dropped(self) -> Sequence[TableName]:
         return sorted({original for _, original in self._dropped()})
+
+    def drops(self) -> Sequence[Drop]:
+        ids = sorted((original, name.table[-_TIME_DIGITS:]) for name, original in self._dropped())
+        return [Drop(table, id, iso_time(int(id))) for table, id in ids]
 
     def dropped_entries(self) -> Sequence[TableEntry]:
         names = dict(self._dropped())

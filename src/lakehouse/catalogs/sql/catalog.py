@@ -16,6 +16,7 @@ from lakehouse.core.errors import NoSuchBranchError, NoSuchCommitError, NotSuppo
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.refs import Change, Commit, LogEntry, Published, ReachableFile, Ref, acting_author, hash_pointers
 from lakehouse.core.state import CatalogState
+from lakehouse.core.tables import Drop
 
 _MAX_NAME, _MAX_TEXT = 255, 4000
 _EMPTY: Mapping[str, str] = MappingProxyType({})
@@ -270,9 +271,9 @@ class SqlCatalog(NoClients):
 
         return self.database.write(work)
 
-    def undrop(self, table: TableName) -> bool:
+    def undrop(self, table: TableName, drop: str = "") -> bool:
         def work(db: Transaction) -> bool:
-            end = drops.undrop(db, self.name, table)
+            end = drops.undrop(db, self.name, table, drop)
             if end is not None:
                 log.write(db, self.name, self._signed(Commit("undrop")), [Change(table, None, end)])
             return end is not None
@@ -282,6 +283,10 @@ class SqlCatalog(NoClients):
     def dropped(self) -> Sequence[TableName]:
         with self.database.reading() as db:
             return drops.dropped(db, self.name)
+
+    def drops(self) -> Sequence[Drop]:
+        with self.database.reading() as db:
+            return drops.drops(db, self.name)
 
     def forget_dropped(self, before: Callable[[TableName], str]) -> Sequence[TableName]:
         return self.database.write(lambda db: drops.forget_before(db, before))

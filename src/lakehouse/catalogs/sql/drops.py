@@ -9,6 +9,7 @@ from lakehouse.catalogs.sql.rows import KEY, TABLE, pointer
 from lakehouse.catalogs.sql.schema import DROPPED
 from lakehouse.core.errors import TableExistsError
 from lakehouse.core.names import TableName
+from lakehouse.core.tables import Drop
 
 
 def drop(db: Transaction, name: str, table: TableName, at: str, start: str | None = None) -> str | None:
@@ -31,14 +32,12 @@ def drop(db: Transaction, name: str, table: TableName, at: str, start: str | Non
     return dropped
 
 
-def undrop(db: Transaction, name: str, table: TableName) -> str | None:
-    """Restore the table that was dropped last under a name and return its pointer; None if there is none."""
-    number = db.execute(
-        "SELECT max(id) FROM lake_dropped WHERE namespace = ? AND table_name = ? AND branch = ?",
-        (table.namespace, table.table, name),
-    ).fetchone()[0]
-    if number is None:
+def undrop(db: Transaction, name: str, table: TableName, drop: str = "") -> str | None:
+    """Restore the table of a drop, or the one that was dropped last under a name; returns its pointer, None if there is none."""
+    ids = [int(dropped.id) for dropped in drops(db, name) if dropped.table == table and drop in ("", dropped.id)]
+    if not ids:
         return None
+    number = max(ids)
     try:
         row = db.execute(
             f"UPDATE iceberg_tables SET catalog_name = ?, table_name = ? WHERE {KEY} RETURNING metadata_location",
@@ -57,6 +56,15 @@ def dropped(db: Transaction, name: str) -> Sequence[TableName]:
     """Return the names that `undrop` can restore."""
     query = "SELECT DISTINCT namespace, table_name FROM lake_dropped WHERE branch = ? ORDER BY 1, 2"
     return [TableName(namespace, table) for namespace, table in db.execute(query, (name,)).fetchall()]
+
+
+def drops(db: Transaction, name: str) -> Sequence[Drop]:
+    """Return all that `undrop` can restore."""
+    query = "SELECT namespace, table_name, id, dropped_at FROM lake_dropped WHERE branch = ? ORDER BY 1, 2, 3"
+    return [
+        Drop(TableName(namespace, table), str(number), at)
+        for namespace, table, number, at in db.execute(query, (name,)).fetchall()
+    ]
 
 
 def forget(db: Transaction, name: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from lakehouse.core.errors import NoSuchTableError, NotSupportedError, TableError, WhenError
 from lakehouse.core.format import FormatCapabilities, FormatContext
 from lakehouse.core.names import TableName
-from lakehouse.core.tables import FileSlice, Scan, Snapshot, TableInfo
+from lakehouse.core.tables import Drop, FileSlice, Scan, Snapshot, TableInfo
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.hudi import timeline
 from lakehouse.formats.hudi.locations import LocalFolders, Locations, RegisteredFolders
@@ -131,8 +131,11 @@ class HudiTables:
         if not self._locations.drop(table):
             raise NoSuchTableError(str(table))
 
-    def undrop(self, table: TableName) -> bool:
-        return self._locations.undrop(table)
+    def undrop(self, table: TableName, drop: str = "") -> bool:
+        return self._locations.undrop(table, drop)
 
     def dropped(self) -> Sequence[TableName]:
         return self._locations.dropped()
+
+    def drops(self) -> Sequence[Drop]:
+        return self._locations.drops()

@@ -15,6 +15,8 @@ from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotSupportedError, TableExistsError
 from lakehouse.core.files import LOCAL, Files, file_uri, local_path
 from lakehouse.core.names import TableName
+from lakehouse.core.tables import Drop
+from lakehouse.core.when import iso_time
 
 #: What Java encodes in the path of a URI. Spark gives Hudi the encoded path as the name of the folder.
 _ENCODED = re.compile(r"[\s%<>\[\]\\^`{|}]")
@@ -55,11 +57,14 @@ class Locations(Protocol):
     def drop(self, table: TableName) -> bool:
         """Remove a table and keep it for `undrop`; False if there is no such table."""
 
-    def undrop(self, table: TableName) -> bool:
-        """Restore the table that was dropped last under this name; False if there is none."""
+    def undrop(self, table: TableName, drop: str = "") -> bool:
+        """Restore the table that was dropped last under this name, or by the drop of an id; False if there is none."""
 
     def dropped(self) -> Sequence[TableName]:
         """Return the names that `undrop` can restore."""
+
+    def drops(self) -> Sequence[Drop]:
+        """Return all that `undrop` can restore, with the ids and times of the drops."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +116,9 @@ class LocalFolders:
         self._folder(table).rename(folder / f"{table.table}.{number}")
         return True
 
-    def undrop(self, table: TableName) -> bool:
-        dropped = sorted(self.trash.glob(f"{table.namespace}/{table.table}.*"), key=lambda entry: int(entry.suffix[1:]))
+    def undrop(self, table: TableName, drop: str = "") -> bool:
+        entries = self.trash.glob(f"{table.namespace}/{table.table}.{drop or '*'}")
+        dropped = sorted(entries, key=lambda entry: int(entry.suffix[1:]))
         if not dropped:
             return False
         folder = self._folder(table)
@@ -128,6 +134,16 @@ class LocalFolders:
     def dropped(self) -> Sequence[TableName]:
         names = {(entry.parent.name, entry.stem) for entry in self.trash.glob("*/*.*")}
         return [TableName(*name) for name in sorted(names)]
+
+    def drops(self) -> Sequence[Drop]:
+        entries = sorted(
+            self.trash.glob("*/*.*"), key=lambda entry: (entry.parent.name, entry.stem, int(entry.suffix[1:]))
+        )
+        # A folder that is moved has another time of change, not of modification.
+        return [
+            Drop(TableName(entry.parent.name, entry.stem), entry.suffix[1:], iso_time(entry.stat().st_ctime_ns))
+            for entry in entries
+        ]
 
     def _folder(self, table: TableName) -> Path:
         return self.warehouse / table.namespace / table.table
@@ -171,8 +187,11 @@ class RegisteredFolders:
     def drop(self, table: TableName) -> bool:
         return self.entries.drop(table)
 
-    def undrop(self, table: TableName) -> bool:
-        return self.entries.undrop(table)
+    def undrop(self, table: TableName, drop: str = "") -> bool:
+        return self.entries.undrop(table, drop)
 
     def dropped(self) -> Sequence[TableName]:
         return self.entries.dropped()
+
+    def drops(self) -> Sequence[Drop]:
+        return self.entries.drops()

@@ -10,7 +10,7 @@ from lakehouse.core.errors import NoSuchTableError, WhenError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.format import FormatCapabilities, FormatContext
 from lakehouse.core.names import TableName
-from lakehouse.core.tables import FileSlice, Scan, Snapshot, TableInfo
+from lakehouse.core.tables import Drop, FileSlice, Scan, Snapshot, TableInfo
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.iceberg.metadata import Metadata, read_metadata
 from lakehouse.formats.iceberg.spark import IcebergSpark
@@ -108,14 +108,17 @@ class IcebergTables:
         if not self._catalog.drop(table, datetime.now(UTC).isoformat()):
             raise NoSuchTableError(str(table))
 
-    def undrop(self, table: TableName) -> bool:
-        return self._catalog.undrop(table)
+    def undrop(self, table: TableName, drop: str = "") -> bool:
+        return self._catalog.undrop(table, drop)
 
     def file_slices(self, table: TableName) -> Sequence[FileSlice]:
         return ()
 
     def dropped(self) -> Sequence[TableName]:
         return self._catalog.dropped()
+
+    def drops(self) -> Sequence[Drop]:
+        return self._catalog.drops()
 
     def _find(self, table: TableName) -> str | None:
         return self._pinned[table] if table in self._pinned else self._catalog.pointer(table)

@@ -25,6 +25,17 @@ Details = Annotated[
 DESCRIBED_PAGE = 100
 
 
+class UndropBody(BaseModel):
+    """Which table to restore."""
+
+    drop: str = Field(default="", max_length=64, description="The id of a drop (default: the last one of the name).")
+
+    model_config = {"extra": "forbid", "json_schema_extra": {"example": {"drop": ""}}}
+
+
+_LAST_DROP = UndropBody()
+
+
 class RollbackBody(BaseModel):
     """The body of a rollback."""
 
@@ -53,7 +64,8 @@ def tables(
 @routes.operation()
 def dropped(call: CallContext, branch: Branch = "") -> dict[str, Any]:
     """List the tables that undrop can restore."""
-    return {"tables": [name for name in call.lake(branch).dropped() if call.sees(name)]}
+    drops = [drop for drop in call.lake(branch).drops() if call.sees(str(drop.table))]
+    return {"tables": list(dict.fromkeys(str(drop.table) for drop in drops)), "drops": plain(drops)}
 
 
 @routes.operation()
@@ -136,7 +148,7 @@ def drop(call: CallContext, table: Table, branch: Branch = "") -> dict[str, Any]
 
 
 @routes.operation()
-def undrop(call: CallContext, table: Table, branch: Branch = "") -> Any:
-    """Restore the table that was dropped last under this name."""
+def undrop(call: CallContext, table: Table, body: UndropBody = _LAST_DROP, branch: Branch = "") -> Any:
+    """Restore the table that was dropped last under this name, or by the drop of an id."""
     call.principal.check_change(branch)
-    return plain(call.lake(branch).undrop(call.table(table)))
+    return plain(call.lake(branch).undrop(call.table(table), body.drop))
