@@ -30,6 +30,7 @@ READING = {
     "list_tables": {},
     "describe_table": {"table": "crm.leads"},
     "query": {"sql": "select name from crm.leads order by id"},
+    "ask": {"question": "how many leads"},
     "history": {"table": "crm.leads"},
     "travel": {"table": "crm.leads", "when": "now"},
     "diff": {"table": "crm.leads", "start": "now"},
@@ -106,6 +107,7 @@ def test_every_reading_tool_answers_over_standard_input_and_output(lake_home: Pa
 
     answers = over_stdio(lake_home, use)
     assert answers["query"]["rows"] == [["Ada"], ["Bo"]]
+    assert (answers["ask"]["answered"], answers["ask"]["rows"]) == (True, [[2]])
     assert answers["query"]["columns"][0]["type"] == "string"
     assert [table["name"] for table in answers["list_tables"]["tables"]] == ["crm.leads"]
     assert answers["history"]["snapshots"][0]["rows"] == 2

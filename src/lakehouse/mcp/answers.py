@@ -12,6 +12,7 @@ from lakehouse.core.result import Result
 from lakehouse.core.tables import Snapshot, TableInfo
 
 if TYPE_CHECKING:
+    from lakehouse.agent.answer import Answer
     from lakehouse.maintenance.health import TableHealth
     from lakehouse.runs.model import RunRecord
     from lakehouse.tables.diff import Diff
@@ -78,6 +79,23 @@ class Rows(BaseModel):
             is_cut=len(fetched) > limit or any(_is_short(value) for row in rows for value in row),
             engine=result.engine,
         )
+
+
+class Answered(BaseModel):
+    """The answer to a question, or why there is none."""
+
+    answered: bool
+    reading: str = Field("", description="How the question was understood")
+    sql: str = ""
+    columns: list[str] = []
+    rows: list[list[Any]] = []
+    snapshots: dict[str, str] = Field({}, description="The snapshot of each table that was read")
+    reason: str = Field("", description="Why it was refused")
+    choices: list[str] = Field([], description="What to ask instead")
+
+    @classmethod
+    def of(cls, answer: Answer) -> Answered:
+        return cls(**{name: value for name, value in answer.as_dict().items() if name in cls.model_fields})
 
 
 class SnapshotFacts(BaseModel):

@@ -44,6 +44,7 @@ _READING = (
     "list_tables",
     "describe_table",
     "query",
+    "ask",
     "history",
     "travel",
     "diff",
@@ -120,6 +121,15 @@ class _Tools:
             return answers.Rows.of(lake.sql(sql, limit=limit + 1), limit)
 
         return await self._run(context, work, branch)
+
+    async def ask(
+        self,
+        question: Annotated[str, Field(description="A question in English", max_length=1000)],
+        context: Context[Any, Any],
+        conversation: Annotated[list[str], Field(description="The questions before it, the oldest first")] = [],  # noqa: B006
+    ) -> answers.Answered:
+        """Answer a question in plain words by the lake's metrics, or refuse with a reason and choices; it never guesses."""
+        return answers.Answered.of(await self._run(context, lambda lake: lake.ask(question, conversation)))
 
     # ---- history -------------------------------------------------------------------------------------------------
 
