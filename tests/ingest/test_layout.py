@@ -6,10 +6,17 @@ import re
 
 import pytest
 
-from lakehouse.core.errors import BadSettingError, LakeError, NoSuchColumnError, UnknownChoiceError
+from lakehouse.core.errors import BadSettingError, LakeError, NoSuchColumnError, NotSupportedError, UnknownChoiceError
 from lakehouse.core.names import TableName
 from lakehouse.core.tables import TableInfo
-from lakehouse.ingest.layout import LayoutField, check_layout, drop_statements, incompatible_fields, restore_statements
+from lakehouse.ingest.layout import (
+    LayoutField,
+    check_layout,
+    drop_statements,
+    incompatible_fields,
+    quoted_layout,
+    restore_statements,
+)
 
 LEADS = TableName("crm", "leads")
 
@@ -55,12 +62,12 @@ def test_a_field_stays_where_the_new_type_allows_it(text: str, kind: str, stays:
 def test_only_affected_fields_are_dropped_and_restored() -> None:
     table = info(("days(ts)", "bucket(4, k)"), ("id ASC NULLS FIRST", "k DESC NULLS LAST"))
     assert list(drop_statements(LEADS, table, {"k": "string"})) == [
-        "ALTER TABLE crm.leads DROP PARTITION FIELD bucket(4, `k`)",
-        "ALTER TABLE crm.leads WRITE UNORDERED",
+        "ALTER TABLE `crm`.`leads` DROP PARTITION FIELD bucket(4, `k`)",
+        "ALTER TABLE `crm`.`leads` WRITE UNORDERED",
     ]
     assert list(restore_statements(LEADS, table, {"k": "string"})) == [
-        "ALTER TABLE crm.leads ADD PARTITION FIELD bucket(4, `k`)",
-        "ALTER TABLE crm.leads WRITE ORDERED BY `id` ASC NULLS FIRST, `k` DESC NULLS LAST",
+        "ALTER TABLE `crm`.`leads` ADD PARTITION FIELD bucket(4, `k`)",
+        "ALTER TABLE `crm`.`leads` WRITE ORDERED BY `id` ASC NULLS FIRST, `k` DESC NULLS LAST",
     ]
     assert not list(drop_statements(LEADS, table, {"note": "string"})) and not list(
         restore_statements(LEADS, table, {"note": "string"})
@@ -100,3 +107,15 @@ def test_a_layout_of_something_else_is_a_user_error(fields: str, error: type[Lak
     with pytest.raises(error, match=re.escape(message)) as caught:
         check_layout("--partition-by", fields, ["id", "k", "ts"])
     assert caught.value.is_user_error
+
+
+def test_columns_of_a_requested_layout_are_quoted() -> None:
+    assert (
+        quoted_layout("bucket(16, id), größe DESC NULLS LAST,`k`") == "bucket(16, `id`), `größe` DESC NULLS LAST, `k`"
+    )
+
+
+def test_a_partition_whose_name_duckdb_cannot_read_is_refused() -> None:
+    check_layout("--sort-by", "größe", ["größe"])
+    with pytest.raises(NotSupportedError, match="größe"):
+        check_layout("--partition-by", "bucket(4, größe)", ["größe"])

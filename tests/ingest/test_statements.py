@@ -26,7 +26,7 @@ def test_a_text_comes_back_as_it_was(value: str) -> None:
 def test_a_table_is_created_with_its_headers_as_comments() -> None:
     sql = statements.create(LEADS, [ID, NAME], "iceberg", "days(ts), bucket(4, id)", {"lake.key": "id"})
     assert sql == (
-        "CREATE TABLE crm.leads (`id` bigint COMMENT 'ID', `name` string COMMENT 'O\\'Brien\\\\s') USING iceberg"
+        "CREATE TABLE `crm`.`leads` (`id` bigint COMMENT 'ID', `name` string COMMENT 'O\\'Brien\\\\s') USING iceberg"
         " PARTITIONED BY (days(ts), bucket(4, id)) TBLPROPERTIES ('lake.key' = 'id')"
     )
 
@@ -35,7 +35,7 @@ def test_a_rewritten_column_keeps_its_position() -> None:
     changed = PlannedColumn("name", "Name", "string", recorded="bigint")
     sql = list(statements.evolve(LEADS, SchemaChanges(rewritten=(changed,)), ["id", "name"]))
     assert [each.split(" ", 3)[0] for each in sql] == ["ALTER", "UPDATE", "ALTER", "ALTER", "ALTER"]
-    assert sql[-1] == "ALTER TABLE crm.leads ALTER COLUMN `name` AFTER `id`"
+    assert sql[-1] == "ALTER TABLE `crm`.`leads` ALTER COLUMN `name` AFTER `id`"
     first = list(statements.evolve(LEADS, SchemaChanges(rewritten=(changed,)), ["name", "id"]))
     assert first[-1].endswith("FIRST")
 
@@ -57,7 +57,7 @@ def test_how_files_are_read_survives_serialization() -> None:
 def test_existing_rows_come_in_the_new_types_without_those_that_are_replaced() -> None:
     sql = statements.rows_with_existing(LEADS, COLUMNS, ["id"], ["id", "name"], ["id"])
     assert sql == (
-        "SELECT CAST(`id` AS bigint) AS `id`, CAST(NULL AS string) AS `name` FROM crm.leads t"
+        "SELECT CAST(`id` AS bigint) AS `id`, CAST(NULL AS string) AS `name` FROM `crm`.`leads` t"
         " LEFT ANTI JOIN lake_staged s ON CAST(t.`id` AS bigint) = s.`id`"
         " UNION ALL SELECT CAST(`id` AS bigint) AS `id`, CAST(`name` AS string) AS `name` FROM lake_staged"
     )

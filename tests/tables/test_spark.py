@@ -29,8 +29,8 @@ def test_a_column_that_did_not_come_is_null_or_computed() -> None:
         "SELECT CAST(`id` AS bigint) AS `id`, CAST(NULL AS string) AS `name`, CAST(now() AS timestamp) AS `at`"
         " FROM lake_staged"
     )
-    assert statement("append") == f"INSERT INTO crm.leads {selected}"
-    assert statement("overwrite") == f"INSERT OVERWRITE TABLE crm.leads {selected}"
+    assert statement("append") == f"INSERT INTO `crm`.`leads` {selected}"
+    assert statement("overwrite") == f"INSERT OVERWRITE TABLE `crm`.`leads` {selected}"
 
 
 def test_a_merge_joins_by_every_column_of_the_key() -> None:

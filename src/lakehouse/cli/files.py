@@ -69,13 +69,17 @@ lake ingest leads.csv --into crm.leads --dry-run""")
 @click.option("--delimiter", metavar="CHAR", help="Field delimiter (default: detect).")
 @click.option("--encoding", metavar="NAME", help="Character encoding (default: detect).")
 @click.option("--header/--no-header", default=None, help="Whether the first row has column names (default: detect).")
+@click.option("--decimal", metavar="CHAR", help="Decimal separator of a CSV: . or , (default: .).")
+@click.option("--thousands", metavar="CHAR", help="Separator of thousands in a CSV (default: none).")
+@click.option("--sheet", default="", metavar="NAME", help="Sheet of an Excel workbook (default: the first).")
+@click.option("--flatten", is_flag=True, help="Unpack structs: a.b becomes the column a_b (default: keep them).")
 @click.option("--force", is_flag=True, help="Ingest files again that were ingested before (default: skip them).")
 @click.option("--dry-run", is_flag=True, help="Show the columns and types found and what would change; write nothing.")
 def ingest(context: Context, sources: tuple[str, ...], dry_run: bool, **options: Any) -> None:
     """Load files into a table in one atomic commit, each file once.
 
-    SOURCES are files, patterns and folders, local or in s3://, of CSV, TSV, JSON lines or Parquet, uncompressed or with
-    gzip, zstd or bzip2. Delimiter, quotes, encoding, header and types of a CSV are detected from the whole file.
+    SOURCES are files, patterns and folders, local or in s3://, of CSV, TSV, JSON, Parquet or Excel, uncompressed or with
+    gzip, zstd or bzip2. The content decides, not the name. Delimiter, quotes, encoding, header and types of a CSV are detected from the whole file.
     """
     from lakehouse.core.requests import NULL_WORDS, IngestRequest, ReadOptions
 
@@ -84,6 +88,10 @@ def ingest(context: Context, sources: tuple[str, ...], dry_run: bool, **options:
         delimiter=options["delimiter"],
         encoding=options["encoding"],
         header=options["header"],
+        flatten=options["flatten"],
+        sheet=options["sheet"],
+        decimal=options["decimal"] or ".",
+        thousands=options["thousands"] or "",
     )
     with show_status("Inspecting files" if dry_run else "Ingesting"):
         request = IngestRequest(
@@ -119,8 +127,11 @@ def _show_report(report: IngestReport, output: str) -> None:
     names = ["table", "mode", "rows_read", "inserted", "updated", "unchanged", "rejected", "snapshot"]
     values["table"] = str(report.table)
     if output == "json":
-        names += ["files", "skipped", "changes", "notes", "dry_run"]
+        names += ["superseded", "files", "skipped", "changes", "notes", "dry_run"]
     show_rows(names, [tuple(values[name] for name in names)], output)
+    if report.superseded and output == "table":
+        superseded = "1 row was" if report.superseded == 1 else f"{report.superseded} rows were"
+        note(f"{superseded} superseded by another row with the same key.")
     if report.rejected and output == "table":
         rejected = "1 row was" if report.rejected == 1 else f"{report.rejected} rows were"
         note(f"{rejected} rejected: select * from {report.table}__rejected")

@@ -56,6 +56,11 @@ class TableName:
         """The table of this table's rejected rows."""
         return TableName(self.namespace, self.table + REJECTED_SUFFIX)
 
+    @property
+    def spark(self) -> str:
+        """The name in Spark SQL, quoted: its parts may be reserved words."""
+        return f"`{self.namespace}`.`{self.table}`"
+
     def __str__(self) -> str:
         return f"{self.namespace}.{self.table}"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from lakehouse.core.dataclass import dataclass
-from lakehouse.core.errors import UnknownChoiceError
+from lakehouse.core.errors import BadSettingError, UnknownChoiceError
 from lakehouse.core.names import TableName
 
 MODES = ("append", "upsert", "replace")
@@ -93,6 +93,28 @@ class ReadOptions:
     header: bool | None = None
     all_text: bool = False
     """Read every column of a CSV or JSON file as a string, unchanged."""
+    decimal: str = "."
+    """The decimal separator of numbers in a CSV: `.` or `,`."""
+    thousands: str = ""
+    """What separates groups of three digits in a CSV, such as `.`, `,` or a space; the empty string means nothing."""
+    sheet: str = ""
+    """The sheet of a workbook to read (default: the first one)."""
+    flatten: bool = False
+    """Unpack structs: a field b of a struct a becomes the column a_b. Lists and maps stay."""
+
+    def __post_init__(self) -> None:
+        if self.decimal not in (".", ","):
+            raise UnknownChoiceError("decimal", self.decimal, [".", ","])
+        if (
+            len(self.thousands) > 1
+            or self.thousands == self.decimal
+            or self.thousands.isalnum()
+            or self.thousands == "-"
+        ):
+            raise BadSettingError(
+                f"thousands={self.thousands!r} cannot separate thousands beside the decimal separator {self.decimal!r}.",
+                'Use one other character, such as "." beside --decimal ",".',
+            )
 
 
 @dataclass(frozen=True)

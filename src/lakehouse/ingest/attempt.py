@@ -58,7 +58,8 @@ class IngestAttempt:
     def plan(self) -> IngestReport:
         """Report what the ingest would do; nothing is written."""
         plan = self._read_plan(whole=True)
-        _, mode = self._validate(plan.columns)
+        key, mode = self._validate(plan.columns)
+        self._check_key(plan, key, mode)
         changes = self._schema_changes(plan.columns)
         return IngestReport(
             self.request.table,
@@ -121,6 +122,15 @@ class IngestAttempt:
         key = self._key(columns)
         return key, self._mode(key)
 
+    def _check_key(self, plan: ReadPlan, key: Sequence[str], mode: str) -> None:
+        """Refuse a file without the key of an upsert: all of its rows would be rejected."""
+        for file in plan.files if mode == "upsert" else ():
+            if missing := [name for name in key if name not in file.names]:
+                raise NoSuchColumnError(
+                    f"{file.file.name} has no column {', '.join(missing)}, which is the key of {self.request.table}.",
+                    f"Its columns: {', '.join(file.names)}. Correct its header, or add the rows with --mode append.",
+                )
+
     # ---- loading ------------------------------------------------------------------------------------------------
 
     def load(self) -> IngestReport | None:
@@ -132,7 +142,10 @@ class IngestAttempt:
             self.context.spark.prepare()  # Spark starts while DuckDB reads the files
         else:
             native.preload()
-        staged = self._stage()
+        plan = self._read_plan()
+        staged = self._stage(plan) if any(file.names for file in plan.files) else None
+        if staged is None or not (staged.rows or staged.rejected):
+            return self._nothing_to_do(plan)
         columns = staged.plan.columns
         key, mode = self._validate(columns)
         changes = self._schema_changes(columns)
@@ -152,6 +165,7 @@ class IngestAttempt:
             updated=upserted.updated if upserted else 0,
             unchanged=upserted.unchanged if upserted else 0,
             rejected=staged.rejected + without_key,
+            superseded=upserted.superseded if upserted else 0,
             snapshot=snapshot,
             columns=columns,
             changes=changes.describe(),
@@ -161,15 +175,20 @@ class IngestAttempt:
     def _open_target(self) -> AbstractContextManager[Target]:
         return nullcontext(HudiTarget(self.context)) if self.format == "hudi" else iceberg_target(self.context)
 
-    def _stage(self) -> StagedFiles:
-        plan = self._read_plan()
-        self._validate(plan.columns)  # fail before the files are staged
+    def _nothing_to_do(self, plan: ReadPlan) -> IngestReport:
+        """The report on files without rows, which change nothing: a snapshot would only say that it is empty."""
+        names = tuple(file.name for file in self.files)
+        note = f"There are no rows in {', '.join(names)}: nothing was changed."
+        return IngestReport(self.request.table, self.default_mode(), files=names, notes=(*plan.notes, note))
+
+    def _stage(self, plan: ReadPlan) -> StagedFiles:
+        self._check_key(plan, *self._validate(plan.columns))  # fail before the files are staged
         frozen = self.request.contract == "freeze"
         if frozen:
             self._schema_changes(plan.columns)
         options = StageOptions(memory_limit=self.memory_limit, on_bad="fail" if frozen else "reject")
         staged = stage_files(plan, self.work / "staged", options)
-        if self.info is None and not staged.rows:
+        if self.info is None and staged.rejected and not staged.rows:
             rejected = "1 row was" if staged.rejected == 1 else f"{staged.rejected} rows were"
             raise NoRowsError(
                 f"There is no valid row in {', '.join(file.name for file in self.files)} to infer types from.",

@@ -12,7 +12,7 @@ from lakehouse.core.quoting import spark_text
 from lakehouse.core.requests import IngestRequest, QueryRequest
 from lakehouse.core.tables import Column, Scan
 from lakehouse.formats.hudi.writer import noted, write_to
-from lakehouse.ingest import statements
+from lakehouse.ingest import layout, statements
 from lakehouse.ingest.files import PlannedColumn
 from lakehouse.ingest.iceberg_target import publish_rejects
 from lakehouse.ingest.schema import SchemaChanges, columns_after, with_utc_timestamps
@@ -56,7 +56,9 @@ class HudiTarget:
         if self._info is None:
             _check_no_transforms(request.partition_by)
             properties = {"primaryKey": ",".join(key)} if key else {"type": "cow"}
-            create = statements.create(self._table, planned, "hudi", request.partition_by, properties)
+            create = statements.create(
+                self._table, planned, "hudi", layout.quoted_layout(request.partition_by), properties
+            )
             self._context.run(QueryRequest(create + self._location_clause(), arrow=False))
         elif key and set(key) != set(self._info.key):
             raise NotSupportedError(
@@ -105,7 +107,7 @@ class HudiTarget:
         """An INSERT into a table whose schema does not change."""
         settings = noted(notes) | {"hoodie.spark.sql.insert.into.operation": self._operation(rows)}
         verb = "INSERT OVERWRITE TABLE" if rows.overwrite else "INSERT INTO"
-        sql = f"{verb} {self._table} {statements.rows(self.columns(), rows.provided)}"
+        sql = f"{verb} {self._table.spark} {statements.rows(self.columns(), rows.provided)}"
         return QueryRequest(sql, arrow=False, files={STAGED: str(rows.folder)}, settings=settings)
 
     def _write_with_schema(self, rows: _PendingRows, notes: Mapping[str, str]) -> QueryRequest:

@@ -64,9 +64,13 @@ class IcebergTarget:
             # Spark's tasks sort their rows by partition. Otherwise each keeps a file open per partition, and every open
             # file buffers a row group: a file with thousands of partitions ran out of memory.
             properties["write.spark.fanout.enabled"] = "false"
-            self._run(statements.create(self._table, planned, "iceberg", request.partition_by, properties))
+            self._run(
+                statements.create(
+                    self._table, planned, "iceberg", layout.quoted_layout(request.partition_by), properties
+                )
+            )
             if request.sort_by:
-                self._run(f"ALTER TABLE {self._table} WRITE ORDERED BY {request.sort_by}")
+                self._run(f"ALTER TABLE {self._table.spark} WRITE ORDERED BY {layout.quoted_layout(request.sort_by)}")
             return
         order = [column.name for column in self._info.columns]
         types = {column.name: column.type for column in changes.rewritten}
@@ -79,7 +83,7 @@ class IcebergTarget:
             self._run(statement)
         if any(self._info.properties.get(name) != value for name, value in properties.items()):
             listed = ", ".join(f"{spark_text(name)} = {spark_text(value)}" for name, value in properties.items())
-            self._run(f"ALTER TABLE {self._table} SET TBLPROPERTIES ({listed})")
+            self._run(f"ALTER TABLE {self._table.spark} SET TBLPROPERTIES ({listed})")
 
     def _open_light(
         self,

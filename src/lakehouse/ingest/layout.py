@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakehouse.core.errors import BadSettingError, NoSuchColumnError, UnknownChoiceError
+from lakehouse.core.errors import BadSettingError, NoSuchColumnError, NotSupportedError, UnknownChoiceError
 from lakehouse.core.names import TableName
 from lakehouse.core.tables import TableInfo
 
@@ -81,6 +81,25 @@ def check_layout(option: str, layout: str, columns: Sequence[str]) -> None:
             raise NoSuchColumnError(
                 f"There is no column {column}, which {option} names.", f"Columns: {', '.join(columns)}."
             )
+        if option == "--partition-by" and not column.isascii():
+            # The name of a partition field is part of Avro files, whose reader in DuckDB ends the process at such a name.
+            raise NotSupportedError(
+                f"A table cannot be partitioned by {column}: not every engine reads partitions whose name has such letters.",
+                "Rename the column in the file to ASCII letters, or partition by another one.",
+            )
+
+
+def quoted_layout(layout: str) -> str:
+    """A requested partitioning or sort order with quoted columns: a name may have letters that Spark's parser lacks."""
+    fields = filter(None, map(str.strip, re.split(r",(?![^(]*\))", layout)))
+    return ", ".join(map(_quoted_field, fields))
+
+
+def _quoted_field(field: str) -> str:
+    match = _REQUESTED_FIELD.fullmatch(field)
+    assert match is not None  # see check_layout
+    start, end = match.span("column")
+    return f"{field[:start]}`{match['column'].strip('`')}`{field[end:]}"
 
 
 def incompatible_fields(fields: Sequence[str], types: Mapping[str, str]) -> tuple[str, ...]:
@@ -91,21 +110,21 @@ def incompatible_fields(fields: Sequence[str], types: Mapping[str, str]) -> tupl
 def drop_statements(table: TableName, info: TableInfo, types: Mapping[str, str]) -> Iterator[str]:
     """Statements that drop the fields of the columns which get new types."""
     for field in _affected(info.partitioning, types):
-        yield f"ALTER TABLE {table} DROP PARTITION FIELD {field}"
+        yield f"ALTER TABLE {table.spark} DROP PARTITION FIELD {field}"
     if _affected(info.sorting, types):
-        yield f"ALTER TABLE {table} WRITE UNORDERED"
+        yield f"ALTER TABLE {table.spark} WRITE UNORDERED"
 
 
 def restore_statements(table: TableName, info: TableInfo, types: Mapping[str, str]) -> Iterator[str]:
     """Statements that restore the dropped fields which the new types allow."""
     for field in _affected(info.partitioning, types):
         if _is_compatible(field, types):
-            yield f"ALTER TABLE {table} ADD PARTITION FIELD {field}"
+            yield f"ALTER TABLE {table.spark} ADD PARTITION FIELD {field}"
     remaining = [str(field) for field in map(LayoutField.parse, info.sorting) if _is_compatible(field, types)]
     if _affected(info.sorting, types) and remaining:
         clauses = {"range": "", "hash": "DISTRIBUTED BY PARTITION "}
         distributed = clauses.get(info.properties.get("write.distribution-mode", ""), "LOCALLY ")
-        yield f"ALTER TABLE {table} WRITE {distributed}ORDERED BY {', '.join(remaining)}"
+        yield f"ALTER TABLE {table.spark} WRITE {distributed}ORDERED BY {', '.join(remaining)}"
 
 
 def _affected(fields: Sequence[str], types: Mapping[str, str]) -> list[LayoutField]:

@@ -22,6 +22,8 @@ class IngestReport:
     updated: int = 0
     unchanged: int = 0
     rejected: int = 0
+    superseded: int = 0
+    """Rows of an upsert that another row of the files with the same key replaced; they are in no other count but rows_read."""
     snapshot: str = ""
     columns: tuple[PlannedColumn, ...] = ()
     changes: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from lakehouse.core.errors import ContractError
 from lakehouse.core.tables import Column, TableInfo
 from lakehouse.ingest import layout
-from lakehouse.ingest.files import PlannedColumn, RecordedColumn
+from lakehouse.ingest.files import PlannedColumn, RecordedColumn, fields_of, is_nested
 
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 #: Type promotions that Iceberg does without rewriting rows.
@@ -102,7 +102,29 @@ def _fits(planned: PlannedColumn, table_type: str) -> bool:
     return planned.type == table_type or table_type == "string" or (planned.type, table_type) == ("bigint", "double")
 
 
+def nested_changes(old: str, new: str, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], str, bool]] | None:
+    """What makes the old type of a column the new one without rewriting rows; None if that is not possible.
+
+    Each change is the path of a field, its type, and whether the field is new.
+    """
+    if old == new:
+        return []
+    if not (is_nested(old) and old.partition("<")[0] == new.partition("<")[0]):
+        return [(path, new, False)] if _can_promote(old, new) else None
+    changes, before = [], fields_of(old)
+    for name, kind in fields_of(new).items():
+        inner = (
+            [((*path, name), kind, True)] if name not in before else nested_changes(before[name], kind, (*path, name))
+        )
+        if inner is None:
+            return None
+        changes += inner
+    return changes
+
+
 def _can_promote(old: str, new: str) -> bool:
+    if is_nested(old):
+        return nested_changes(old, new, ()) is not None
     if (old, new) in _PROMOTIONS:
         return True
     before, after = _DECIMAL.fullmatch(old), _DECIMAL.fullmatch(new)

@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from lakehouse.core.names import TableName
+from lakehouse.core.quoting import spark_name, spark_type
 from lakehouse.core.quoting import spark_text as text
 from lakehouse.core.tables import Column
-from lakehouse.ingest.files import PlannedColumn, RecordedColumn
-from lakehouse.ingest.schema import SchemaChanges
+from lakehouse.ingest.files import PlannedColumn, RecordedColumn, is_nested
+from lakehouse.ingest.schema import SchemaChanges, nested_changes
 from lakehouse.tables.spark import STAGED
 
 #: The table property that records how files are read (see `dump_recorded_columns`).
@@ -25,34 +26,39 @@ def create(
 ) -> str:
     """CREATE TABLE, with the headers of the files as column comments."""
     listed = ", ".join(
-        f"`{column.name}` {column.type}" + (f" COMMENT {text(column.header)}" if column.header else "")
+        f"`{column.name}` {spark_type(column.type)}" + (f" COMMENT {text(column.header)}" if column.header else "")
         for column in columns
     )
     parts = f" PARTITIONED BY ({partition_by})" if partition_by else ""
     props = ", ".join(f"{text(key)} = {text(value)}" for key, value in properties.items())
-    return f"CREATE TABLE {table} ({listed}) USING {table_format}{parts} TBLPROPERTIES ({props})"
+    return f"CREATE TABLE {table.spark} ({listed}) USING {table_format}{parts} TBLPROPERTIES ({props})"
 
 
 def evolve(table: TableName, changes: SchemaChanges, order: Sequence[str], keep_rows: bool = True) -> Iterator[str]:
     """ALTER TABLE statements for the changes; `keep_rows` is False if the ingest replaces all rows."""
     if changes.added:
-        listed = ", ".join(f"`{column.name}` {column.type} COMMENT {text(column.header)}" for column in changes.added)
-        yield f"ALTER TABLE {table} ADD COLUMNS ({listed})"
+        listed = ", ".join(
+            f"`{column.name}` {spark_type(column.type)} COMMENT {text(column.header)}" for column in changes.added
+        )
+        yield f"ALTER TABLE {table.spark} ADD COLUMNS ({listed})"
     for column in changes.widened:
-        yield f"ALTER TABLE {table} ALTER COLUMN `{column.name}` TYPE {column.type}"
+        for path, kind, is_new in nested_changes(column.recorded, column.type, (column.name,)) or ():
+            listed = ".".join(map(spark_name, path))
+            verb = f"ADD COLUMN {listed}" if is_new else f"ALTER COLUMN {listed} TYPE"
+            yield f"ALTER TABLE {table.spark} {verb} {spark_type(kind)}"
     for column in changes.rewritten:
         # Iceberg cannot convert values in place: fill a second column, then give it the name and position of the first.
         other = f"{column.name}__new"
         while other in order:
             other += "_"
-        yield f"ALTER TABLE {table} ADD COLUMNS (`{other}` {column.type} COMMENT {text(column.header)})"
+        yield f"ALTER TABLE {table.spark} ADD COLUMNS (`{other}` {spark_type(column.type)} COMMENT {text(column.header)})"
         if keep_rows:
-            yield f"UPDATE {table} SET `{other}` = CAST(`{column.name}` AS {column.type})"
-        yield f"ALTER TABLE {table} DROP COLUMN `{column.name}`"
-        yield f"ALTER TABLE {table} RENAME COLUMN `{other}` TO `{column.name}`"
+            yield f"UPDATE {table.spark} SET `{other}` = {_cast(f'`{column.name}`', column.recorded, column.type)}"
+        yield f"ALTER TABLE {table.spark} DROP COLUMN `{column.name}`"
+        yield f"ALTER TABLE {table.spark} RENAME COLUMN `{other}` TO `{column.name}`"
         index = order.index(column.name)
         position = f"AFTER `{order[index - 1]}`" if index else "FIRST"
-        yield f"ALTER TABLE {table} ALTER COLUMN `{column.name}` {position}"
+        yield f"ALTER TABLE {table.spark} ALTER COLUMN `{column.name}` {position}"
 
 
 def rows(columns: Sequence[Column], provided: Sequence[str]) -> str:
@@ -67,12 +73,19 @@ def rows_with_existing(
     types = {column.name: column.type for column in columns}
     same_key = " AND ".join(f"CAST(t.`{name}` AS {types[name]}) = s.`{name}`" for name in key)
     anti_join = f" LEFT ANTI JOIN {STAGED} s ON {same_key}" if key else ""
-    return f"SELECT {_select_list(columns, existing)} FROM {table} t{anti_join} UNION ALL {rows(columns, provided)}"
+    return (
+        f"SELECT {_select_list(columns, existing)} FROM {table.spark} t{anti_join} UNION ALL {rows(columns, provided)}"
+    )
+
+
+def _cast(value: str, old: str, new: str) -> str:
+    """A value in another type; a nested one becomes JSON, because Spark's cast to a string leaves out the names of fields."""
+    return f"to_json({value})" if is_nested(old) and new == "string" else f"CAST({value} AS {spark_type(new)})"
 
 
 def _select_list(columns: Sequence[Column], provided: Sequence[str]) -> str:
     return ", ".join(
-        f"CAST({f'`{column.name}`' if column.name in provided else 'NULL'} AS {column.type}) AS `{column.name}`"
+        f"CAST({f'`{column.name}`' if column.name in provided else 'NULL'} AS {spark_type(column.type)}) AS `{column.name}`"
         for column in columns
     )
 

@@ -378,19 +378,30 @@ class Lake(LakeInterface):
         >>> lake.ingest_files(request).inserted
         1
         """
+        return self._ingest(request, lambda ingester: ingester.run(request))
+
+    def _ingest_rows_file(self, file: Path, request: IngestRequest) -> IngestReport:
+        from lakehouse.core.errors import NeedsSparkError
+
+        def run(ingester: Ingester) -> IngestReport:
+            try:
+                return ingester.run(request)
+            except NeedsSparkError:  # nothing was written
+                return ingester.run(replace(request, light=False))
+
+        return self._ingest(request, run)
+
+    def _ingest(self, request: IngestRequest, work: Callable[[Ingester], IngestReport]) -> IngestReport:
         tables = self._tables(request.branch)
         branch = "" if tables.branch == MAIN else tables.branch
         ingester = self._components.ingester(branch)
         if request.dry_run:
-            return ingester.run(request)
+            return work(ingester)
         tables.check_writable()
         from lakehouse.runs.model import new_run_id
 
         observed = replace(request, branch=branch)
-        return self._components.observer().ingest(observed, new_run_id(), lambda: ingester.run(request))
-
-    def _ingest_rows_file(self, file: Path, request: IngestRequest) -> IngestReport:
-        return self.ingest_files(request)
+        return self._components.observer().ingest(observed, new_run_id(), lambda: work(ingester))
 
     def export(self, name: str, file: str | Path, as_of: str = "", branch: str = "") -> int:
         """Write a table to a CSV, JSON lines, Parquet or Arrow file, chosen by its suffix; returns the row count.

@@ -135,7 +135,7 @@ class LakeInterface(ABC):
         """Ingest files into a table: one atomic commit, each file once.
 
         Args:
-            sources: files, globs and folders, local or s3://, of CSV, TSV, JSON lines or Parquet, plain or compressed. To a
+            sources: files, globs and folders, local or s3://, of CSV, TSV, JSON, Parquet or Excel, plain or compressed. To a
                 service, local files are uploaded, and it reads s3:// addresses below its serve.roots itself.
             into: the table; it is created if missing.
             mode: append, upsert or replace (default: upsert with a key, else append).
@@ -185,7 +185,10 @@ class LakeInterface(ABC):
         idempotency_key: str = "",
         branch: str = "",
     ) -> IngestReport:
-        """Ingest rows at once, without Spark; the table is created if missing. Equal rows are ingested as often as they come.
+        """Ingest rows at once; the table is created if missing. Equal rows are ingested as often as they come.
+
+        Spark is used only where it must be: for a Hudi table, one that is partitioned by bucket or truncate or sorted, and
+        to change the type of a column.
 
         Args:
             rows: dicts, or an Arrow table.

@@ -29,6 +29,8 @@ class UpsertChanges:
     updated: int
     unchanged: int
     without_key: int
+    superseded: int
+    """Rows that another row of the files with the same key replaced."""
     rejects: Path | None
 
 
@@ -68,14 +70,22 @@ def find_changes(duckdb: DuckDB, upsert: UpsertInput, work: Path) -> UpsertChang
         f"COPY ({_changed_rows(newest_rows, upsert)}) TO {output} (FORMAT parquet, COMPRESSION lz4_raw)", views
     )
     count = f"SELECT count(*), count(DISTINCT ({key})) FILTER ({has_key}), count(*) FILTER (NOT ({has_key})) FROM {incoming}"
-    _, distinct, keyless = duckdb.query(count, {}, "upsert").rows()[0]
+    total, distinct, keyless = duckdb.query(count, {}, "upsert").rows()[0]
     written, new = duckdb.query(
         f"SELECT count(*), count(*) FILTER ({IS_NEW}) FROM read_parquet({output})", {}, "upsert"
     ).rows()[0]
     if keyless:
         rejects.mkdir()
         _write_keyless(duckdb, f"SELECT * FROM {incoming} WHERE NOT ({has_key})", upsert, rejects / "part.parquet")
-    return UpsertChanges(folder, new, written - new, distinct - written, keyless, rejects if keyless else None)
+    return UpsertChanges(
+        folder,
+        inserted=new,
+        updated=written - new,
+        unchanged=distinct - written,
+        without_key=keyless,
+        superseded=total - keyless - distinct,
+        rejects=rejects if keyless else None,
+    )
 
 
 def _changed_rows(newest_rows: str, upsert: UpsertInput) -> str:

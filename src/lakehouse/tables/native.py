@@ -42,8 +42,8 @@ _BUFFER_SHARE = 16
 _FILE_BYTES = 512 << 20
 #: Concurrent uploads to an object store, and the bytes that each holds in memory.
 _UPLOADS, _UPLOAD_BYTES = 4, 8 << 20
-_FLAT_TYPES = re.compile(
-    r"(tinyint|smallint|int|bigint|float|double|string|date|boolean|timestamp|timestamp_ntz|decimal\(.*\)|binary)"
+_WRITTEN_TYPES = re.compile(
+    r"(tinyint|smallint|int|bigint|float|double|string|date|boolean|timestamp|timestamp_ntz|decimal\(.*\)|binary|(array|map|struct)<.*)"
 )
 
 
@@ -127,7 +127,7 @@ class NativeWriter:
         from lakehouse.pyiceberg_internals import fast_commits
 
         for column in columns:
-            if not _FLAT_TYPES.fullmatch(column.type):
+            if not _WRITTEN_TYPES.fullmatch(column.type):
                 raise needs_spark(f"Writing the {column.type} {column.name} of {self._name}")
         fast_commits()
         with ExitStack() as stack:
@@ -227,7 +227,7 @@ def _row_bytes(folder: Path) -> int:
 
 def _copy_options(table: Any, fields: Sequence[PartitionField], row_group: int) -> dict[str, str]:
     """Options of DuckDB's COPY for data files of the table."""
-    field_ids = ", ".join(f"{_name(field.name)}: {field.field_id}" for field in table.schema().fields)
+    field_ids = ", ".join(_field_id(field.name, field) for field in table.schema().fields)
     options = {
         "FORMAT": "parquet",
         "COMPRESSION": "zstd",
@@ -244,6 +244,17 @@ def _copy_options(table: Any, fields: Sequence[PartitionField], row_group: int) 
     else:
         options["FILE_SIZE_BYTES"] = str(_FILE_BYTES)
     return options
+
+
+def _field_id(name: str, field: Any) -> str:
+    """A column's id of COPY's option FIELD_IDS, with those of the fields inside of it."""
+    kind = field.field_type
+    inside = ("element_field", "key_field", "value_field")
+    inner = getattr(kind, "fields", None) or [getattr(kind, part) for part in inside if hasattr(kind, part)]
+    if not inner:
+        return f"{_name(name)}: {field.field_id}"
+    parts = ", ".join(_field_id(part.name, part) for part in inner)
+    return f"{_name(name)}: {{__duckdb_field_id: {field.field_id}, {parts}}}"
 
 
 def _merge_query(rows: StagedRows, affected: Sequence[str], columns: Sequence[Column], key: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.names import TableName
 from lakehouse.core.properties import new_table_properties
-from lakehouse.core.tables import Column
+from lakehouse.core.tables import Column, split_arguments
 from lakehouse.tables.write import needs_spark
 
 if TYPE_CHECKING:
@@ -88,12 +88,26 @@ def _type(kind: str) -> Any:
         "float": types.FloatType(),
         "double": types.DoubleType(),
         "string": types.StringType(),
+        "binary": types.BinaryType(),
         "date": types.DateType(),
         "timestamp": types.TimestamptzType(),
         "timestamp_ntz": types.TimestampType(),
     }
     if kind in plain:
         return plain[kind]
+    head, _, inside = kind.partition("<")
+    parts = split_arguments(inside.removesuffix(">"))
+    # The catalog numbers all fields of a new table anew, and an update those that it adds.
+    match head:
+        case "array":
+            return types.ListType(1, _type(parts[0]), element_required=False)
+        case "map":
+            return types.MapType(1, _type(parts[0]), 2, _type(parts[1]), value_required=False)
+        case "struct":
+            pairs = enumerate((part.partition(":") for part in parts), start=1)
+            return types.StructType(
+                *(types.NestedField(number, name, _type(part), required=False) for number, (name, _, part) in pairs)
+            )
     if decimal := _DECIMAL.fullmatch(kind):
         return types.DecimalType(int(decimal[1]), int(decimal[2]))
     raise needs_spark(f"A column of the type {kind}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.core.format import TableFormat, spark_tables
 from lakehouse.core.names import TableName
-from lakehouse.core.quoting import spark_text
+from lakehouse.core.quoting import spark_text, spark_type
 from lakehouse.core.tables import Column as TableColumn
 from lakehouse.tables.write import PartitionKeys, StagedRows
 
@@ -54,21 +54,22 @@ class StatementWriter:
     run: Callable[[str, Path], None]
 
     def append(self, rows: StagedRows, columns: Sequence[TableColumn]) -> None:
-        self.run(f"INSERT INTO {self.table} {select_staged(rows, columns)}", rows.folder)
+        self.run(f"INSERT INTO {self.table.spark} {select_staged(rows, columns)}", rows.folder)
 
     def merge(self, rows: StagedRows, columns: Sequence[TableColumn], key: Sequence[str]) -> None:
         names = [column.name for column in columns]
         marked = [*columns, TableColumn(rows.deleted, "boolean")] if rows.deleted else columns
-        self.run(_merge(str(self.table), f"({select_staged(rows, marked)})", names, key, rows.deleted), rows.folder)
+        self.run(_merge(self.table.spark, f"({select_staged(rows, marked)})", names, key, rows.deleted), rows.folder)
 
     def overwrite(self, rows: StagedRows, columns: Sequence[TableColumn]) -> None:
-        self.run(f"INSERT OVERWRITE TABLE {self.table} {select_staged(rows, columns)}", rows.folder)
+        self.run(f"INSERT OVERWRITE TABLE {self.table.spark} {select_staged(rows, columns)}", rows.folder)
 
 
 def select_staged(rows: StagedRows, columns: Sequence[TableColumn]) -> str:
     """SELECT the staged rows in the types of the table."""
     values = (
-        f"CAST({rows.expression(column, f'`{column.name}`')} AS {column.type}) AS `{column.name}`" for column in columns
+        f"CAST({rows.expression(column, f'`{column.name}`')} AS {spark_type(column.type)}) AS `{column.name}`"
+        for column in columns
     )
     return f"SELECT {', '.join(values)} FROM {STAGED}"
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
 
-from lakehouse.core.errors import BadSettingError, UnknownChoiceError
+from lakehouse.core.errors import BadSettingError, LakeError, UnknownChoiceError
+from lakehouse.core.requests import ReadOptions
 
 Reader = Callable[..., Any]
 TEXT = "id,name\n1,Zoë\n2,Ødegård\n"
@@ -179,3 +181,43 @@ def test_the_words_for_null_are_a_setting(read: Reader) -> None:
 
 def test_a_null_word_may_hold_the_delimiter(read: Reader) -> None:
     assert read('a/b\n"N/A"/1\nx/2\n', delimiter="/").rows == [(None, 1), ("x", 2)]
+
+
+@pytest.mark.parametrize(
+    ("decimal", "thousands", "texts", "kind", "values"),
+    [
+        (",", ".", ["1.234,50", "-0,5", "12.345.678", "7"], "double", [1234.5, -0.5, 12345678.0, 7.0]),
+        (",", "", ["1,5", "2"], "double", [1.5, 2.0]),
+        (",", "", ["1,5", "2.5"], "string", ["1,5", "2.5"]),
+        (".", ",", ["1,234", "56"], "bigint", [1234, 56]),
+        (".", " ", ["1 234.5", "1 000 000.25"], "double", [1234.5, 1000000.25]),
+        (".", ",", ["12,34", "5"], "string", ["12,34", "5"]),
+        (
+            ",",
+            ".",
+            ["1.5.2024", "2.5.2024", "13.6.2024"],
+            "date",
+            [date(2024, 5, 1), date(2024, 5, 2), date(2024, 6, 13)],
+        ),
+        (",", ".", ["true", "false"], "boolean", [True, False]),
+    ],
+)
+def test_numbers_may_have_a_decimal_comma_and_thousands(
+    read: Reader, decimal: str, thousands: str, texts: list[str], kind: str, values: list[Any]
+) -> None:
+    result = read(
+        "v;w\n" + "".join(f"{text};x\n" for text in texts), delimiter=";", decimal=decimal, thousands=thousands
+    )
+    assert (result.types["v"], result.values("v")) == (kind, values)
+    assert result.rejects == []
+
+
+def test_numbers_with_a_comma_after_empty_rows_are_found(read: Reader, tiny_sample: None) -> None:
+    result = read("v;w\n" + ";x\n" * 30 + "1.000,5;x\n", delimiter=";", decimal=",", thousands=".")
+    assert (result.types["v"], result.values("v")[-1]) == ("double", 1000.5)
+
+
+@pytest.mark.parametrize(("decimal", "thousands"), [(";", ""), (",", ","), (".", "ab"), (".", "5")])
+def test_separators_that_make_no_sense_are_refused(decimal: str, thousands: str) -> None:
+    with pytest.raises(LakeError):
+        ReadOptions(decimal=decimal, thousands=thousands)

@@ -118,12 +118,11 @@ def test_a_broken_parquet_file_says_so(tmp_path: Path) -> None:
         refused(tmp_path, "a.parquet", b"PAR1" + b"x" * 100)
 
 
-def test_an_excel_workbook_gets_a_hint_to_save_it_as_csv(tmp_path: Path) -> None:
+def test_a_zip_archive_is_refused_by_name(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "book.xlsx", "w") as book:
         book.writestr("sheet.xml", "x")
-    with pytest.raises(BinaryFileError, match="Excel") as error:
+    with pytest.raises(BinaryFileError, match="a zip archive"):
         plan_files(discover([str(tmp_path / "book.xlsx")]))
-    assert "CSV" in error.value.hint
 
 
 def test_binary_garbage_is_refused(tmp_path: Path) -> None:
@@ -144,15 +143,45 @@ def test_nul_bytes_are_refused_with_their_line(read: Reader, at: int) -> None:
     assert error.value.line == content[:at].count(b"\n") + 1
 
 
-def test_a_json_array_says_how_to_convert_it_to_lines(tmp_path: Path) -> None:
-    with pytest.raises(JsonArrayError, match="one JSON array") as error:
-        refused(tmp_path, "a.json", b'[\n{"id": 1}\n]')
-    assert "jq" in error.value.hint
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'[{"id": 1, "name": "ann"}, {"id": 2, "name": "bob"}]',
+        b'\xef\xbb\xbf[\n  {\n    "id": 1,\n    "name": "ann"\n  },\n  {"id": 2, "name": "bob"}\n]\n',
+        gzip.compress(b' [ {"id": 1, "name": "ann"}\n,\n{"id": 2, "name": "bob"}]'),
+        '[{"id": 1, "name": "ann"}, {"id": 2, "name": "bob"}]'.encode("utf-16"),
+        b'{\n  "id": 1,\n  "name": "ann"\n}\n{"id": 2, "name": "bob"}\n',
+    ],
+    ids=["one line", "indented", "compressed", "UTF-16", "indented objects without an array"],
+)
+@pytest.mark.parametrize("name", ["a.json", "a.csv", "export"])
+def test_a_json_array_is_read_as_its_elements_whatever_its_name(read: Reader, name: str, content: bytes) -> None:
+    result = read(content, name)
+    assert result.rows == ROWS
+    assert result.rejects == []
 
 
-def test_a_json_object_over_many_lines_is_refused_with_a_reason(tmp_path: Path) -> None:
-    with pytest.raises(JsonArrayError, match="no line that is a JSON object"):
-        refused(tmp_path, "a.json", b'{\n"id": 1\n}')
+def test_an_element_of_an_array_that_is_no_object_is_rejected_with_its_number(read: Reader) -> None:
+    result = read('[{"id": 1},\n\n 5, {"id": 2}]', "a.json")
+    assert result.rows == [(1,), (2,)]
+    assert [(reject.line, reject.raw) for reject in result.rejects] == [(2, "5")]
+
+
+def test_a_broken_array_is_refused_as_a_whole(tmp_path: Path) -> None:
+    with pytest.raises(DamagedFileError, match="Malformed JSON"):
+        refused(tmp_path, "a.json", b'[{"id": 1}, {"id"')
+
+
+def test_json_without_an_object_is_refused_with_a_reason(tmp_path: Path) -> None:
+    with pytest.raises(JsonArrayError, match="no JSON object"):
+        refused(tmp_path, "a.json", b"[1, 2]\n")
+
+
+@pytest.mark.parametrize("packed", [CSV, gzip.compress(CSV)], ids=["plain", "gzip"])
+def test_csv_named_json_is_read_as_csv_and_noted(read: Reader, packed: bytes) -> None:
+    result = read(packed, "misnamed.json")
+    assert result.rows == ROWS
+    assert "its content is CSV, although its name says JSON" in result.plan.notes[-1]
 
 
 def test_compressed_parquet_is_refused(tmp_path: Path) -> None:

@@ -91,6 +91,7 @@ def test_files_of_one_plan_share_their_types_and_columns(tmp_path: Path) -> None
     result = read_paths([tmp_path / name for name in ("1.csv", "2.csv", "3.jsonl", "4.parquet")], tmp_path / "staged")
     assert result.types == {"id": "double", "name": "string", "extra": "string"}
     assert result.rows == [(1.0, "a", None), (2.5, "b", "x"), (3.0, None, '{"k":[1]}'), (4.0, None, None)]
+    assert result.rejects == []
 
 
 def test_a_late_value_in_the_second_file_changes_the_type_in_the_first(tmp_path: Path) -> None:
@@ -123,7 +124,7 @@ JSON_ROWS = [
 ]
 
 
-def test_json_strings_stay_strings_and_nested_values_are_json(read: Reader) -> None:
+def test_json_strings_stay_strings(read: Reader) -> None:
     result = read("\n".join(json.dumps(row) for row in JSON_ROWS), "a.jsonl")
     assert result.types == {
         "id": "decimal(38,0)",
@@ -131,12 +132,12 @@ def test_json_strings_stay_strings_and_nested_values_are_json(read: Reader) -> N
         "n": "string",
         "at": "timestamp_ntz",
         "ok": "boolean",
-        "tags": "string",
+        "tags": "array<string>",
         "x_y": "string",
         "o_dd": "double",
     }
     assert result.rows == [
-        (Decimal(1), "007", "5", datetime(2024, 1, 1, 10), True, '["a",1]', None, None),
+        (Decimal(1), "007", "5", datetime(2024, 1, 1, 10), True, ["a", "1"], None, None),
         (Decimal(2), "", "6", None, False, None, 'q"z', None),
         (Decimal("12345678901234567890123"), "NA", None, None, None, None, None, 1.5),
     ]
@@ -171,13 +172,136 @@ def test_parquet_keeps_its_types_where_spark_has_them(tmp_path: Path) -> None:
         "small": "smallint",
         "big_unsigned": "decimal(20,0)",
         "nanos": "timestamp_ntz",
-        "list": "BIGINT[]",
+        "list": "array<bigint>",
         "money": "decimal(10,2)",
         "day": "date",
     }
     nanos = datetime(2023, 11, 14, 22, 13, 20, 123456)
     assert result.rows == [(1, Decimal(2**64 - 1), nanos, [1, 2], Decimal("1.25"), date(2024, 1, 1))]
     assert "TIMESTAMP_NS" in result.plan.notes[0]
+
+
+NESTED_LINES = """{"id": 1, "Kunde": {"Name": "Ann", "größe": 1.7}, "items": [{"sku": "a", "n": 1}, {"sku": "b"}], "mixed": {"a": 1}}
+{"id": 2, "Kunde": null, "items": [], "mixed": "text"}
+{"id": 3, "Kunde": {"Name": "Bob", "ort": {"plz": "0815"}}, "mixed": [1]}
+"""
+
+
+def test_nested_json_is_kept_as_structs_and_lists(read: Reader) -> None:
+    result = read(NESTED_LINES, "a.jsonl")
+    assert result.types == {
+        "id": "bigint",
+        "kunde": "struct<name:string,größe:double,ort:struct<plz:string>>",
+        "items": "array<struct<sku:string,n:bigint>>",
+        "mixed": "string",
+    }
+    assert result.values("kunde") == [
+        {"name": "Ann", "größe": 1.7, "ort": None},
+        None,
+        {"name": "Bob", "größe": None, "ort": {"plz": "0815"}},
+    ]
+    assert result.values("items") == [[{"sku": "a", "n": 1}, {"sku": "b", "n": None}], [], None]
+    assert result.values("mixed") == ['{"a":1}', "text", "[1]"]
+    assert result.rejects == []
+
+
+def test_flatten_unpacks_structs_and_leaves_lists(read: Reader) -> None:
+    result = read(NESTED_LINES, "a.jsonl", flatten=True)
+    assert result.types == {
+        "id": "bigint",
+        "kunde_name": "string",
+        "kunde_größe": "double",
+        "kunde_ort_plz": "string",
+        "items": "array<struct<sku:string,n:bigint>>",
+        "mixed": "string",
+    }
+    assert [row[:4] for row in result.rows] == [(1, "Ann", 1.7, None), (2, None, None, None), (3, "Bob", None, "0815")]
+
+
+def test_a_number_in_a_struct_beyond_its_type_rejects_its_row(read: Reader) -> None:
+    result = read('{"a": {"n": 1}}\n{"a": {"n": 18446744073709551615}}\n', "a.jsonl")
+    assert result.rows == [({"n": 1},)]
+    assert [reject.line for reject in result.rejects] == [2]
+
+
+def test_an_object_with_very_many_keys_stays_text(read: Reader) -> None:
+    wide = json.dumps({"d": {f"k{number}": number for number in range(201)}})
+    assert read(wide, "a.jsonl").types == {"d": "string"}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "widen", "rows", "types"),
+    [
+        ("struct<n:bigint>", False, [{"n": 1}], "struct<n:bigint>"),
+        ("struct<n:bigint>", True, [{"n": 1.0, "m": None}, {"n": 2.5, "m": None}, {"n": 3.0, "m": "x"}], None),
+        (
+            "struct<n:double,m:string>",
+            False,
+            [{"n": 1.0, "m": None}, {"n": 2.5, "m": None}, {"n": 3.0, "m": "x"}],
+            None,
+        ),
+        ("string", False, ['{"n":1}', '{"n":2.5}', '{"n":3,"m":"x"}'], "string"),
+    ],
+    ids=["no fraction and no field is lost", "the type widens", "everything fits", "a table that has it as text"],
+)
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_nested_values_follow_the_recorded_type(
+    tmp_path: Path, recorded: str, widen: bool, rows: list[Any], types: str | None, kind: str
+) -> None:
+    values = [{"n": 1}, {"n": 2.5}, {"n": 3, "m": "x"}]
+    if kind == "jsonl":
+        (tmp_path / "a.jsonl").write_text("\n".join(json.dumps({"a": value}) for value in values))
+    else:
+        kinds = pyarrow.struct([("n", pyarrow.float64()), ("m", pyarrow.string())])
+        pyarrow.parquet.write_table(pyarrow.table({"a": pyarrow.array(values, kinds)}), tmp_path / "a.parquet")
+        if recorded == "string":
+            rows = ['{"n":1.0,"m":null}', '{"n":2.5,"m":null}', '{"n":3.0,"m":"x"}']
+    result = read_paths(
+        [tmp_path / f"a.{kind}"], tmp_path / "staged", recorded=[RecordedColumn("a", recorded)], widen=widen
+    )
+    assert result.values("a") == rows
+    assert result.types["a"] == (types or "struct<n:double,m:string>")
+    assert len(result.rejects) == 3 - len(rows)
+
+
+def test_a_parquet_file_widens_a_recorded_type_and_loses_no_digit(tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(pyarrow.table({"n": [1.0, 2.5]}), tmp_path / "a.parquet")
+    recorded = [RecordedColumn("n", "bigint")]
+    widened = read_paths([tmp_path / "a.parquet"], tmp_path / "wide", recorded=recorded, widen=True)
+    assert (widened.types, widened.rows) == ({"n": "double"}, [(1.0,), (2.5,)])
+    fixed = read_paths([tmp_path / "a.parquet"], tmp_path / "fixed", recorded=recorded)
+    assert (fixed.rows, len(fixed.rejects)) == ([(1,)], 1)
+
+
+def test_nested_parquet_gets_clean_names_and_types_that_spark_has(tmp_path: Path) -> None:
+    kind = pyarrow.struct([("Größe X", pyarrow.uint8()), ("at", pyarrow.timestamp("ns"))])
+    table = pyarrow.table(
+        {
+            "S": pyarrow.array([{"Größe X": 7, "at": None}, None], kind),
+            "L": pyarrow.array([[{"Größe X": 1, "at": None}, None], []], pyarrow.list_(kind)),
+            "M": pyarrow.array([[("k", {"Größe X": 2, "at": None})], None], pyarrow.map_(pyarrow.string(), kind)),
+        }
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    result = read_paths([tmp_path / "a.parquet"], tmp_path / "staged")
+    inner = "struct<größe_x:smallint,at:timestamp_ntz>"
+    assert result.types == {"s": inner, "l": f"array<{inner}>", "m": f"map<string,{inner}>"}
+    assert result.rows == [
+        (
+            {"größe_x": 7, "at": None},
+            [{"größe_x": 1, "at": None}, None],
+            [("k", {"größe_x": 2, "at": None})],
+        ),
+        (None, [], None),
+    ]
+    flat = read_paths([tmp_path / "a.parquet"], tmp_path / "flat", flatten=True)
+    assert flat.types == {
+        "s_größe_x": "smallint",
+        "s_at": "timestamp_ntz",
+        "l": f"array<{inner}>",
+        "m": f"map<string,{inner}>",
+    }
+    assert [row[0] for row in flat.rows] == [7, None]
 
 
 RECORDED = [

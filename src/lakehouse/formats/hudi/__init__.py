@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from lakehouse.core.errors import NoSuchTableError, NotSupportedError, TableError, WhenError
 from lakehouse.core.format import FormatCapabilities, FormatContext
@@ -89,8 +90,8 @@ class HudiTables:
         """Raise if files that an instant needs are gone: Hudi itself reads it as a table with fewer rows."""
         location = read_metadata(self._locations, table).location
         opened = timeline.open_table(location, self._locations.access)
-        slices = timeline.file_slices_at(opened, instants[-1], location)
-        files = [self._locations.file(location, part.base_file_relative_path()) for part in slices]
+        slices = _latest_slices(opened, instants, location)
+        files = [self._locations.file(location, part.files[0]) for part in slices]
         gone = any("://" not in file and not Path(file).exists() for file in files)
         if gone or len(slices) < timeline.files_with_rows(list(instants)):
             raise WhenError(
@@ -104,8 +105,8 @@ class HudiTables:
         instants = [instant for instant in timeline.instants(opened) if not snapshot or instant.id <= snapshot]
         if not instants:
             return Scan(columns=metadata.columns(), total_rows=0, total_files=0, total_bytes=0)
-        slices = timeline.file_slices_at(opened, instants[-1], metadata.location)
-        if any(part.has_log_files() for part in slices):
+        slices = _latest_slices(opened, instants, metadata.location)
+        if any(part.log_files for part in slices):
             raise NotSupportedError(
                 f"{table} is a merge-on-read table with unmerged changes, which only Spark reads correctly.",
                 "Use Spark: lake sql --engine spark",
@@ -121,10 +122,10 @@ class HudiTables:
         return Scan(
             columns=timeline.columns(instants[-1]),
             snapshot_id=snapshot,
-            files=tuple(self._locations.file(metadata.location, part.base_file_relative_path()) for part in slices),
+            files=tuple(self._locations.file(metadata.location, part.files[0]) for part in slices),
             total_rows=timeline.snapshots(instants)[-1].rows_total,
             total_files=len(slices),
-            total_bytes=sum(part.base_file_size for part in slices),
+            total_bytes=sum(part.bytes for part in slices),
         )
 
     def drop(self, table: TableName) -> None:
@@ -139,3 +140,24 @@ class HudiTables:
 
     def drops(self) -> Sequence[Drop]:
         return self._locations.drops()
+
+
+def _latest_slices(opened: Any, instants: Sequence[timeline.Instant], location: str) -> list[FileSlice]:
+    """The file slices that hold the rows at the last of these instants."""
+    try:
+        slices = timeline.file_slices_at(opened, instants[-1], location)
+    except NotSupportedError:
+        # The timeline names the files, too; it takes no notice of one that is lost, and reading it is then an error.
+        return [part for part in file_slices(instants) if part.is_latest and part.files]
+    return [
+        FileSlice(
+            part.file_id,
+            part.partition_path,
+            instants[-1].id,
+            (part.base_file_relative_path(),),
+            part.base_file_size,
+            int(part.has_log_files()),
+            is_latest=True,
+        )
+        for part in slices
+    ]

@@ -80,11 +80,12 @@ def file_slices_at(table: Any, instant: Instant, location: str) -> list[Any]:
     from hudi import HudiReadOptions
 
     unreadable = NotSupportedError(
-        f"The Hudi table in {location} has types that only Spark reads (a timestamp without a time zone).",
+        f"The Hudi table in {location} has types or names that hudi-rs does not read (a timestamp without a time zone, letters beyond ASCII).",
         "Use Spark: lake sql --engine spark",
     )
-    # hudi-rs would print a stack trace of Rust before it raises.
-    if any(kind in (instant.extra.get("schema") or "") for kind in _UNREADABLE):
+    # hudi-rs would print a stack trace of Rust before it raises; it takes names of ASCII letters only.
+    schema = instant.extra.get("schema") or ""
+    if any(kind in schema for kind in _UNREADABLE) or not schema.isascii():
         raise unreadable
     try:
         slices: list[Any] = table.get_file_slices(HudiReadOptions().with_as_of_timestamp(instant.id))

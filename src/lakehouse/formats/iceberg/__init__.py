@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from lakehouse.core.catalog import Catalog
-from lakehouse.core.errors import NoSuchTableError, WhenError
+from lakehouse.core.errors import NoSuchTableError, NotSupportedError, WhenError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.format import FormatCapabilities, FormatContext
 from lakehouse.core.names import TableName
@@ -93,6 +93,11 @@ class IcebergTables:
     def scan(self, table: TableName, snapshot: str = "") -> Scan:
         pointer = self._pointer(table)
         metadata = read_metadata(pointer, self._files)
+        if not metadata.has_ascii_partitions():
+            raise NotSupportedError(
+                f"{table} has partitions with names beyond ASCII, whose manifests DuckDB cannot read.",
+                "Use Spark: lake sql --engine spark",
+            )
         requested = snapshot or metadata.current_id
         read = metadata.snapshot(requested)
         return Scan(

@@ -96,6 +96,11 @@ class Metadata:
             changed_partition_count=_count(summary, "changed-partition-count") or 0,
         )
 
+    def has_ascii_partitions(self) -> bool:
+        """Whether the names of all partition fields are ASCII; DuckDB ends the process at a manifest with another."""
+        specs = self.raw.get("partition-specs", ())
+        return all(field["name"].isascii() for spec in specs for field in spec["fields"])
+
     def columns(self, snapshot_id: str = "") -> tuple[Column, ...]:
         """The schema now, or as it was at a snapshot."""
         schema_id = self.raw["current-schema-id"]

@@ -19,6 +19,7 @@ from lakehouse.ingest.files.model import (
     StageOptions,
 )
 from lakehouse.ingest.files.names import clean_names
+from lakehouse.ingest.files.nested import fields_of, is_nested
 from lakehouse.ingest.files.plan import plan_files
 from lakehouse.ingest.files.stage import read_rejects, stage_files
 
@@ -38,6 +39,8 @@ __all__ = [
     "content_hash",
     "discover",
     "fetch_remote",
+    "fields_of",
+    "is_nested",
     "plan_files",
     "read_rejects",
     "stage_files",

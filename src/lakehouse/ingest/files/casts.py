@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from lakehouse.engines.duckdb.types import SPARK_TYPES, duckdb_type
+from lakehouse.engines.duckdb.types import duckdb_type
 from lakehouse.ingest.files import column_stats
 from lakehouse.ingest.files.model import PlannedColumn
+from lakehouse.ingest.files.nested import TypeTree, converted, is_nested, merged_type, preserved
 
 #: The error message of a query in which a value does not match its type.
 MISMATCH = "lake type mismatch"
 
-_SAME_IN_BOTH = ("BOOLEAN", "TINYINT", "SMALLINT", "BIGINT", "FLOAT", "DOUBLE", "DATE")
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 
@@ -32,6 +32,9 @@ def cast_of(column: PlannedColumn, raw: str, text: str) -> Cast | None:
     """The cast of a column, or None for strings, which all match. `raw` and `text` are SQL (see `column_stats.stats_sql`)."""
     if column.type == "string":
         return None
+    if is_nested(column.type):
+        value = f"TRY(CAST(CAST({raw} AS JSON) AS {duckdb_type(column.type)}))"
+        return Cast(f"({value} IS NOT NULL)", value)
     if column.format:
         return _local_datetime(column, text)
     if column.type in ("date", "timestamp", "timestamp_ntz"):
@@ -39,24 +42,22 @@ def cast_of(column: PlannedColumn, raw: str, text: str) -> Cast | None:
     return _plain(column, raw)
 
 
-def spark_type(duckdb: str) -> str:
-    """The Spark type of a DuckDB type; string if Spark has no such type."""
-    if duckdb.lower() in SPARK_TYPES:
-        return SPARK_TYPES[duckdb.lower()]
-    if duckdb in _SAME_IN_BOTH or duckdb.startswith("DECIMAL"):
-        return duckdb.lower()
-    return duckdb if is_nested(duckdb) else "string"
-
-
-def is_nested(type: str) -> bool:
-    """Whether a type is a list, struct or map; only Parquet files have them, and they keep DuckDB's name."""
-    return type.endswith("]") or type.startswith(("STRUCT", "MAP"))
+def cast_from(tree: TypeTree, column: PlannedColumn, value: str) -> Cast:
+    """The cast of a column from the type that its file has. `value` is SQL of that type."""
+    target, own = duckdb_type(column.type), converted(tree, value)
+    if tree.spark == column.type:
+        return Cast("true", own)
+    if tree.nested and column.type == "string":
+        return Cast("true", f"CAST(to_json({value}) AS VARCHAR)")
+    return Cast(preserved(tree.spark, column.type, f"({own})"), f"TRY_CAST({own} AS {target})")
 
 
 def common_type(one: str, other: str) -> str:
     """The narrowest type for the values of both types; string in doubt."""
     if one == other:
         return one
+    if is_nested(one) and is_nested(other):
+        return merged_type(one, other, common_type)
     pair = {one, other}
     if pair == {"date", "timestamp_ntz"}:
         return "timestamp_ntz"

@@ -10,6 +10,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from lakehouse.core import quoting
+from lakehouse.core.requests import ReadOptions
+
 #: A leading zero or plus means a code (zip code, phone number), not a number. Only doubles have `-0`.
 INTEGER = r" *(?:0|-?[1-9][0-9]*) *"
 FRACTION = r" *(?:-?(?:0|[1-9][0-9]*)?\.[0-9]+|-0) *"
@@ -140,6 +143,23 @@ def double_preserves(text: str) -> str:
     return f"""(CASE WHEN length({text}) <= 16 THEN {small_exponent}
       WHEN {digits} <= 15 AND length({text}) < 250 THEN {small_exponent}
       ELSE lower(trim({text})) = CAST(TRY_CAST({text} AS DOUBLE) AS VARCHAR) END)"""
+
+
+def number_sql(text: str, settings: ReadOptions) -> str:
+    """SQL for a number of a CSV in the way of SQL: without separators of thousands, with a decimal point.
+
+    With separators of the user's own, digits that are written otherwise are no number: it would be a different one.
+    """
+    if settings.decimal == "." and not settings.thousands:
+        return text
+    decimal, thousands = re.escape(settings.decimal), re.escape(settings.thousands)
+    grouped = f"[0-9]{{1,3}}(?:{thousands}[0-9]{{3}})+|" if thousands else ""
+    shape = f" *-?(?:{grouped}[0-9]*)(?:{decimal}[0-9]+)?(?:[eE][-+]?[0-9]+)? *"
+    plain = f"replace(replace({text}, {quoting.text(settings.thousands)}, ''), {quoting.text(settings.decimal)}, '.')"
+    if not thousands:
+        plain = f"replace({text}, {quoting.text(settings.decimal)}, '.')"
+    written = f"regexp_full_match({text}, {quoting.text(shape)})"
+    return f"CASE WHEN {written} THEN {plain} WHEN regexp_matches({text}, '[0-9]') THEN NULL ELSE {text} END"
 
 
 def matches(text: str, pattern: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.core import quoting
 from lakehouse.engines.duckdb.types import duckdb_type
 from lakehouse.ingest.files import duckdb_scan
-from lakehouse.ingest.files.casts import MISMATCH, Cast, cast_of, is_nested
+from lakehouse.ingest.files.casts import MISMATCH, Cast, cast_from, cast_of
 from lakehouse.ingest.files.model import LINE_COLUMN, FilePlan, PlannedColumn, ReadPlan, Reject
 from lakehouse.ingest.files.rejects import RejectsWriter, locate_rejects, parse_rejects
 from lakehouse.ingest.files.workspace import RowQuery, Workspace, rows_of
@@ -42,6 +42,12 @@ class _Field:
     column: PlannedColumn
     text: str
     cast: Cast | None
+    known: bool = False
+    """The type comes from all rows of the file: a value that does not match it is rejected."""
+
+    @property
+    def fixed(self) -> bool:
+        return self.column.fixed or self.known
 
     @property
     def select(self) -> str:
@@ -70,6 +76,10 @@ def convert_parquet(space: Workspace, file: FilePlan, plan: ReadPlan, path: Path
     """Convert a Parquet file to the names and types of the plan; returns the number of rows written."""
     table = duckdb_scan.parquet(duckdb_scan.literal_path(file.file.path, space.folder))
     fields = [_parquet_field(file, column) for column in plan.columns]
+    if inferred := _mismatching_columns(
+        space, RowQuery(f"SELECT * FROM {table}", str, str), [f for f in fields if not f.fixed]
+    ):
+        raise TypeMismatch(inferred)
     mismatch = " OR ".join(field.cast.mismatch(field.text) for field in fields if field.cast) or "false"
     numbered = f"SELECT *, row_number() OVER () AS {LINE_COLUMN} FROM {table}"
     bad = space.connection.execute(
@@ -105,7 +115,7 @@ def _copy(space: Workspace, file: FilePlan, plan: ReadPlan, rows: RowQuery, path
     except duckdb.InvalidInputException as exc:
         if MISMATCH not in str(exc):
             raise
-    inferred = _mismatching_columns(space, rows, [field for field in fields if not field.column.fixed])
+    inferred = _mismatching_columns(space, rows, [field for field in fields if not field.fixed])
     if inferred:
         raise TypeMismatch(inferred)
     return None
@@ -125,8 +135,15 @@ def _fields(plan: ReadPlan, file: FilePlan, rows: RowQuery) -> list[_Field]:
             fields.append(_Field(column, _null(column), None))
             continue
         index = indexes[column.name]
-        text = rows.text(index)
-        fields.append(_Field(column, text, cast_of(column, rows.raw(index), text)))
+        text, raw, tree = rows.text(index), rows.raw(index), file.trees[index] if file.trees else None
+        if tree is None or column.type == "string":
+            fields.append(_Field(column, text, cast_of(column, raw, text)))
+            continue
+        cast = cast_from(tree, column, f"TRY_CAST(CAST({raw} AS JSON) AS {tree.duckdb})")
+        # A number beyond the range of its type fails the cast, and its row is rejected.
+        value = f"TRY({cast.value})"
+        matches = f"({value} IS NOT NULL AND {cast.matches_type})"
+        fields.append(_Field(column, text, Cast(matches, value), known=tree.spark == column.type))
     return fields
 
 
@@ -134,17 +151,19 @@ def _parquet_field(file: FilePlan, column: PlannedColumn) -> _Field:
     if column.name not in file.names:
         return _Field(column, _null(column), None)
     index = file.names.index(column.name)
-    text = quoting.name(file.fields[index])
-    if file.types[index] == column.type:
-        # The cast converts what Spark cannot read (nanoseconds, unsigned integers), even if the Spark type is the same.
-        value = text if is_nested(column.type) else f"CAST({text} AS {duckdb_type(column.type)})"
-        return _Field(column, value, None)
-    value = f"TRY_CAST({text} AS {duckdb_type(column.type)})"
-    return _Field(column, text, Cast(f"({value} IS NOT NULL)", value))
+    first, *inner = file.paths[index]
+    value = quoting.name(first)
+    for key in inner:
+        value = f"struct_extract({value}, {quoting.text(key)})"
+    tree = file.trees[index]
+    assert tree is not None
+    cast = cast_from(tree, column, value)
+    # The cast converts what Spark cannot read (nanoseconds, unsigned integers), even if the Spark type is the same.
+    return _Field(column, cast.value, None) if cast.matches_type == "true" else _Field(column, value, cast)
 
 
 def _null(column: PlannedColumn) -> str:
-    return f"CAST(NULL AS {column.type if is_nested(column.type) else duckdb_type(column.type)})"
+    return f"CAST(NULL AS {duckdb_type(column.type)})"
 
 
 def _mismatching_columns(space: Workspace, rows: RowQuery, fields: Sequence[_Field]) -> list[str]:

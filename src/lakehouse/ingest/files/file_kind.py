@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import re
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,7 +15,7 @@ from typing import IO, Any
 
 from lakehouse.core.errors import BinaryFileError, DamagedFileError, EmptyFileError
 from lakehouse.ingest.files.discover import SourceFile, unreadable_file
-from lakehouse.ingest.files.model import Compression, FileKind
+from lakehouse.ingest.files.model import Compression, FileKind, JsonLayout
 
 #: How much of a file decides its kind.
 _HEAD_BYTES = 4096
@@ -31,11 +32,11 @@ _KIND_SUFFIXES: dict[str, FileKind] = {
     **dict.fromkeys((".csv", ".tsv", ".tab", ".txt", ".psv"), "csv"),
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
     **dict.fromkeys((".parquet", ".parq", ".pq"), "parquet"),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "workbook"),
 }
 #: Unsupported files by their magic number: what they are, and what to do instead.
 _UNSUPPORTED = {
-    b"PK\x03\x04": ("a zip archive or an Excel workbook", "Extract it, or save the sheet as CSV."),
-    b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "Save the sheet as CSV."),
+    b"PK\x03\x04": ("a zip archive", "Extract it first."),
     b"%PDF": ("a PDF", "Extract its tables with another tool first."),
     b"\x89PNG": ("a picture", "Give a CSV, JSON lines or Parquet file."),
     b"\x7fELF": ("a program", "Give a CSV, JSON lines or Parquet file."),
@@ -58,9 +59,12 @@ def detect_kind(file: SourceFile) -> tuple[FileKind, Compression, list[str]]:
     content = read_head(file, compression, _HEAD_BYTES)
     if not content:
         raise EmptyFileError(f"{file.name} is empty after decompression.", "Choose a file with data.", file=file.name)
-    _refuse_unsupported(file.name, content)
     named_kind, named_compression = _kind_of_name(file.name)
-    kind = _kind(content, named_kind)
+    if not compression and _is_workbook(file, content):
+        kind: FileKind = "workbook"
+    else:
+        _refuse_unsupported(file.name, content)
+        kind = _kind(content, named_kind)
     notes = []
     if compression != named_compression:
         notes.append(
@@ -128,20 +132,51 @@ def _kind_of_name(name: str) -> tuple[FileKind | None, Compression]:
 def _kind(content: bytes, named: FileKind | None) -> FileKind:
     if content.startswith(b"PAR1"):
         return "parquet"
-    return "json" if named == "json" or _starts_with_json_object(content) else "csv"
+    text = _text(content)
+    if json_layout(text, len(content) < _HEAD_BYTES) is not None:
+        return "json"
+    # Of a file whose name says JSON, the first line may be damaged.
+    later = any(line.lstrip().startswith(("{", "[")) for line in text.splitlines())
+    return "json" if named == "json" and (later or not text) else "csv"
 
 
-def _starts_with_json_object(content: bytes) -> bool:
-    """Whether the content starts with a line that is a JSON object; a CSV header may start with `{` too."""
-    text = content.decode("utf-8", errors="replace").removeprefix("\ufeff").lstrip()
+def json_layout(text: str, whole: bool) -> JsonLayout | None:
+    """How the objects of a JSON file are laid out; None if its first characters are no JSON: a CSV header may start with `{`.
+
+    Args:
+        whole: whether the characters are the whole file.
+    """
+    text = text.lstrip()
+    if text.startswith("["):
+        return "array" if re.match(r"\[\s*(\{\s*[\"}]|\]\s*$)", text) else None
     if not text.startswith("{"):
-        return False
+        return None
     try:
         _, end = json.JSONDecoder().raw_decode(text)
     except ValueError:
         # The object may be longer than what was read: then its first key must do.
-        return len(content) >= _HEAD_BYTES and _FIRST_KEY.match(text) is not None
-    return text[end:].partition("\n")[0].strip() in ("", ",")
+        if whole or not _FIRST_KEY.match(text):
+            return None
+        return "values" if re.match(r"\{\s*\n", text) else "lines"
+    if text[end:].partition("\n")[0].strip() not in ("", ","):
+        return None
+    return "values" if "\n" in text[:end] else "lines"
+
+
+def _text(content: bytes) -> str:
+    """The first characters of a text file in whatever encoding: those that make it JSON are ASCII in all of them."""
+    plain = re.sub(rb"^(\xef\xbb\xbf|\xff\xfe|\xfe\xff)", b"", content).replace(b"\x00", b"")
+    return plain.decode("utf-8", errors="replace").lstrip()
+
+
+def _is_workbook(file: SourceFile, content: bytes) -> bool:
+    """Whether a file is an Excel workbook, also of the old format, or an OpenDocument spreadsheet."""
+    if content.startswith(b"\xd0\xcf\x11\xe0"):
+        return True
+    if not content.startswith(b"PK\x03\x04") or not zipfile.is_zipfile(file.path):
+        return False
+    with zipfile.ZipFile(file.path) as archive:
+        return any(name.startswith("xl/workbook.") or name == "content.xml" for name in archive.namelist())
 
 
 def _refuse_unsupported(name: str, content: bytes) -> None:

@@ -13,7 +13,14 @@ from pathlib import Path
 from lakehouse.core import quoting
 from lakehouse.ingest.files import duckdb_scan
 from lakehouse.ingest.files.casts import common_type
-from lakehouse.ingest.files.column_stats import ColumnStats, InferredType, infer_type, stats_from_row, stats_sql
+from lakehouse.ingest.files.column_stats import (
+    ColumnStats,
+    InferredType,
+    infer_type,
+    number_sql,
+    stats_from_row,
+    stats_sql,
+)
 from lakehouse.ingest.files.dialect import csv_rows
 from lakehouse.ingest.files.model import FilePlan, PlannedColumn, ReadPlan
 from lakehouse.ingest.files.records import records
@@ -47,7 +54,9 @@ def stats_of_head(space: Workspace, plan: FilePlan, head: str, whole: bool) -> d
     # The values are JSON in the query: for other parameters DuckDB imports pandas, which takes longer than the query.
     literal = quoting.text(json.dumps([{"i": index, "t": text} for index, text in cells]))
     listed = f"""unnest(from_json({literal}, '[{{"i": "BIGINT", "t": "VARCHAR"}}]'))"""
-    query = stats_sql(f"SELECT c.i AS i, c.t AS r, c.t AS t FROM (SELECT {listed} AS c)")
+    query = stats_sql(
+        f"SELECT c.i AS i, {number_sql('c.t', space.settings)} AS r, c.t AS t FROM (SELECT {listed} AS c)"
+    )
     stats = {index: stats_from_row(counted) for index, *counted in space.connection.execute(query).fetchall()}
     return {name: stats.get(index, ColumnStats()) for index, name in enumerate(plan.names)}
 
@@ -65,7 +74,7 @@ def _first_rows(plan: FilePlan, head: str, whole: bool) -> Iterator[list[str]]:
 
 def stats_of_file(space: Workspace, plan: FilePlan, names: Container[str]) -> dict[str, ColumnStats]:
     """Statistics of some columns over all rows of a text file."""
-    indexes = [index for index, name in enumerate(plan.names) if name in names]
+    indexes = [index for index, name in enumerate(plan.names) if name in names and not plan.types[index]]
     if not indexes:
         return {}
     with duckdb_scan.translate_errors(plan.file):
@@ -90,7 +99,8 @@ def confirm_undetermined(space: Workspace, plan: ReadPlan, staged: Sequence[Path
         return plan
     files = ", ".join(quoting.text(str(path)) for path in staged)
     selected = ", ".join(f"{quoting.name(name)} AS {duckdb_scan.field(index)}" for index, name in enumerate(names))
-    rows = RowQuery(f"SELECT {selected} FROM read_parquet([{files}])", duckdb_scan.field, duckdb_scan.field)
+    query = f"SELECT {selected} FROM read_parquet([{files}])"
+    rows = RowQuery(query, lambda index: number_sql(duckdb_scan.field(index), space.settings), duckdb_scan.field)
     counted = collect_stats(space, rows, range(len(names)))
     return _with_types(plan, {names[index]: stats for index, stats in counted.items()})
 
@@ -107,9 +117,9 @@ def combine_types(stats: ColumnStats, others: Sequence[str]) -> InferredType:
     return replace(inferred, type=type, format="" if type == "string" else inferred.format, undetermined=False)
 
 
-def parquet_types(files: Iterable[FilePlan], name: str) -> list[str]:
-    """The types that a column has in Parquet files."""
-    return [file.types[file.names.index(name)] for file in files if file.kind == "parquet" and name in file.names]
+def file_types(files: Iterable[FilePlan], name: str) -> list[str]:
+    """The types that a column has in the files that know them: Parquet, and nested values of JSON."""
+    return [kind for file in files if name in file.names and (kind := file.types[file.names.index(name)])]
 
 
 def truncation_notes(columns: Iterable[PlannedColumn]) -> list[str]:
@@ -126,7 +136,7 @@ def _confirmed(plan: ReadPlan, column: PlannedColumn, totals: Mapping[str, Colum
     if column.fixed:
         return replace(column, confirmed=True, undetermined=False)
     recorded = [column.recorded] if column.recorded else []
-    inferred = combine_types(totals[column.name], [*parquet_types(plan.files, column.name), *recorded])
+    inferred = combine_types(totals[column.name], [*file_types(plan.files, column.name), *recorded])
     return replace(
         column,
         type=inferred.type,

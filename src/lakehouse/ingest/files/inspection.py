@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 
 from lakehouse.core.errors import EmptyFileError, JsonArrayError, NotSupportedError
 from lakehouse.ingest.files import duckdb_scan
-from lakehouse.ingest.files.casts import is_nested, spark_type
 from lakehouse.ingest.files.column_stats import ColumnStats
 from lakehouse.ingest.files.dialect import InferredDialect, detect_dialect, has_header
 from lakehouse.ingest.files.discover import SourceFile
 from lakehouse.ingest.files.encoding import decode_head
-from lakehouse.ingest.files.file_kind import detect_kind
+from lakehouse.ingest.files.file_kind import detect_kind, json_layout
 from lakehouse.ingest.files.inference import stats_of_file, stats_of_head
 from lakehouse.ingest.files.model import Compression, Dialect, FilePlan, RecordedColumn
 from lakehouse.ingest.files.names import clean_names
+from lakehouse.ingest.files.nested import TypeTree, json_trees, tree_of
 from lakehouse.ingest.files.workspace import RowQuery, Workspace
 
 #: Bytes to read from the start of a file; a larger size is tried if the first has fewer than three rows.
@@ -35,7 +35,13 @@ class FileInspection:
 def inspect_file(space: Workspace, file: SourceFile, known: Sequence[RecordedColumn]) -> FileInspection:
     """Inspect a file before it is staged."""
     kind, compression, notes = detect_kind(file)
-    inspect = {"csv": _inspect_csv, "json": _inspect_json, "parquet": _inspect_parquet}[kind]
+    inspections = {
+        "csv": _inspect_csv,
+        "json": _inspect_json,
+        "parquet": _inspect_parquet,
+        "workbook": _inspect_workbook,
+    }
+    inspect = inspections[kind]
     inspection = inspect(space, file, compression, known)
     return replace(inspection, notes=(*notes, *inspection.notes))
 
@@ -82,47 +88,72 @@ def _fields(rows: Sequence[Sequence[str]], header: bool) -> list[str]:
 def _inspect_json(
     space: Workspace, file: SourceFile, compression: Compression, known: Sequence[RecordedColumn]
 ) -> FileInspection:
-    head, encoding, _ = decode_head(file, compression, space.settings.encoding, 1 << 16)
-    start = head.lstrip()
-    if not start:
+    head, encoding, whole = decode_head(file, compression, space.settings.encoding, 1 << 16)
+    if not head.strip():
         raise _blank_file(file)
-    if start[0] == "[":
-        raise _json_array(file)
     row_bytes = len(head) // max(1, head.count("\n")) + 1
-    plan = FilePlan(file, "json", compression, Dialect("\x01", "", "", encoding, False, row_bytes), (), ())
+    dialect = Dialect("\x01", "", "", encoding, False, row_bytes)
+    plan = FilePlan(file, "json", compression, dialect, (), (), layout=json_layout(head, whole) or "lines")
     with duckdb_scan.translate_errors(file):
-        keys = space.scan(plan, lambda rows: _json_keys(space, rows))
-    if not keys:
-        hint = f"Each line must be one object. Convert the file: jq -c . '{file.name}' > lines.jsonl"
-        raise JsonArrayError(f"{file.name} has no line that is a JSON object.", hint, file=file.name)
-    plan = replace(plan, fields=tuple(keys), names=tuple(_recorded_names(keys, known)))
-    if space.settings.all_text:
+        trees = space.scan(plan, lambda rows: _json_trees(space, rows))
+    if not trees and space.count_lines(plan):
+        raise JsonArrayError(
+            f"{file.name} has no JSON object.",
+            "Each line, or each element of an array, must be one object.",
+            file=file.name,
+        )
+    return _with_columns(space, plan, trees, known)
+
+
+def _inspect_workbook(
+    space: Workspace, file: SourceFile, compression: Compression, known: Sequence[RecordedColumn]
+) -> FileInspection:
+    plan = FilePlan(file, "json", compression, Dialect("\x01", "", "", header=False), (), (), layout="workbook")
+    with duckdb_scan.translate_errors(file):
+        trees = space.scan(plan, lambda rows: _json_trees(space, rows))
+    return _with_columns(space, plan, trees, known)
+
+
+def _with_columns(
+    space: Workspace, plan: FilePlan, trees: Mapping[str, TypeTree], known: Sequence[RecordedColumn]
+) -> FileInspection:
+    """Add the columns of a JSON or Parquet file, with `flatten` one for each value inside of its structs."""
+    columns: dict[tuple[str, ...], TypeTree] = {(key,): tree for key, tree in trees.items()}
+    if space.settings.flatten:
+        columns = {path: leaf for key, tree in trees.items() for path, leaf in tree.leaves((key,))}
+    fields = tuple(".".join(path) for path in columns)
+    typed = plan.kind == "parquet"
+    plan = replace(
+        plan,
+        fields=fields,
+        names=tuple(_recorded_names(fields, known)),
+        paths=tuple(columns),
+        trees=tuple(
+            tree if typed or (tree.nested and not space.settings.all_text) else None for tree in columns.values()
+        ),
+    )
+    if typed or space.settings.all_text:
         return FileInspection(plan, whole=True)
     # The keys come from all lines anyway, so a sample of the values would save little.
-    return FileInspection(plan, stats_of_file(space, plan, plan.names), whole=True)
+    inferred = [name for name, tree in zip(plan.names, plan.trees, strict=True) if tree is None]
+    return FileInspection(plan, stats_of_file(space, plan, inferred), whole=True)
 
 
-def _json_keys(space: Workspace, rows: RowQuery) -> list[str]:
-    """The keys of all objects, in order of their first occurrence."""
+def _json_trees(space: Workspace, rows: RowQuery) -> dict[str, TypeTree]:
+    """The types of all keys, in order of their first occurrence."""
+    good = f"FROM (SELECT f0, row_number() OVER () AS n FROM ({rows.query}) WHERE {rows.good})"
     keys = space.connection.execute(
-        f"""SELECT k FROM (SELECT n, unnest(json_keys(f0)) AS k, unnest(range(len(json_keys(f0)))) AS position
-              FROM (SELECT f0, row_number() OVER () AS n FROM ({rows.query}) WHERE {rows.good}))
+        f"""SELECT k FROM (SELECT n, unnest(json_keys(f0)) AS k, unnest(range(len(json_keys(f0)))) AS position {good})
             GROUP BY k ORDER BY min([n, position])"""
-    )
-    return [key for (key,) in keys.fetchall()]
+    ).fetchall()
+    structure = space.connection.execute(f"SELECT json_group_structure(CAST(f0 AS JSON)) {good}").fetchone()
+    trees = json_trees(structure[0]) if keys and structure else {}
+    return {key: trees[key] for (key,) in keys}
 
 
 def _blank_file(file: SourceFile) -> EmptyFileError:
     hint = "Choose a file with data."
     return EmptyFileError(f"{file.name} has only blank lines.", hint, file=file.name)
-
-
-def _json_array(file: SourceFile) -> JsonArrayError:
-    return JsonArrayError(
-        f"{file.name} is one JSON array, not one object per line.",
-        f"Convert it to JSON lines: jq -c '.[]' '{file.name}' > lines.jsonl",
-        file=file.name,
-    )
 
 
 def _inspect_parquet(
@@ -133,19 +164,18 @@ def _inspect_parquet(
             f"{file.name} is Parquet inside {compression}.", "Decompress it; Parquet compresses its own data."
         )
     with duckdb_scan.translate_errors(file):
-        described = space.connection.execute(
-            f"DESCRIBE SELECT * FROM {duckdb_scan.parquet(duckdb_scan.literal_path(file.path, space.folder))}"
-        ).fetchall()
-    fields, types = [row[0] for row in described], [str(row[1]) for row in described]
-    names = _recorded_names(fields, known)
-    spark_types = tuple(spark_type(type) for type in types)
-    plan = FilePlan(file, "parquet", "", Dialect(), tuple(fields), tuple(names), spark_types)
+        scanned = space.connection.sql(
+            f"SELECT * FROM {duckdb_scan.parquet(duckdb_scan.literal_path(file.path, space.folder))}"
+        )
+    trees = {name: tree_of(kind) for name, kind in zip(scanned.columns, scanned.types, strict=True)}
+    inspection = _with_columns(space, FilePlan(file, "parquet", "", Dialect(), (), ()), trees, known)
+    plan = inspection.plan
     notes = [
-        f"{name}: {type} becomes {spark}."
-        for name, type, spark in zip(names, types, spark_types, strict=True)
-        if type == "TIMESTAMP_NS" or (spark == "string" and type != "VARCHAR" and not is_nested(type))
+        f"{name}: {tree.kind} becomes {tree.spark}."
+        for name, tree in zip(plan.names, plan.trees, strict=True)
+        if tree and (tree.kind == "TIMESTAMP_NS" or (tree.spark == "string" and tree.kind != "VARCHAR"))
     ]
-    return FileInspection(plan, whole=True, notes=tuple(notes))
+    return replace(inspection, notes=tuple(notes))
 
 
 def _recorded_names(headers: Sequence[str], known: Sequence[RecordedColumn]) -> list[str]:

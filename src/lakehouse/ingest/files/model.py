@@ -8,10 +8,14 @@ from typing import Literal
 
 from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files.discover import SourceFile
+from lakehouse.ingest.files.nested import TypeTree
 
-FileKind = Literal["csv", "json", "parquet"]
+FileKind = Literal["csv", "json", "parquet", "workbook"]
 Compression = Literal["", "gzip", "zstd", "bzip2"]
 OnBad = Literal["reject", "fail"]
+#: Where JSON values come from: one per line, the elements of one array, one after the other over several lines, the rows of
+#: a workbook.
+JsonLayout = Literal["lines", "array", "values", "workbook"]
 
 
 #: Optional column of staged files: the number of the row, from 1, among the valid rows.
@@ -75,8 +79,16 @@ class FilePlan:
     dialect: Dialect
     fields: tuple[str, ...]
     names: tuple[str, ...]
-    types: tuple[str, ...] = ()
-    """Types of a Parquet file; empty for other files."""
+    paths: tuple[tuple[str, ...], ...] = ()
+    """Where the value of each field is: its key, or with `flatten` the keys that lead to it. Empty for CSV."""
+    trees: tuple[TypeTree | None, ...] = ()
+    """The type of each field as the file has it; None for a plain value of JSON, which is inferred. Empty for CSV."""
+    layout: JsonLayout = "lines"
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The Spark type of each field that has one in the file; empty where it is inferred."""
+        return tuple(tree.spark if tree else "" for tree in self.trees) or ("",) * len(self.names)
 
 
 @dataclass(frozen=True)

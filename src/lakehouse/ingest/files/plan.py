@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files.column_stats import ColumnStats, InferredType
 from lakehouse.ingest.files.discover import SourceFile
-from lakehouse.ingest.files.inference import combine_types, confirm_types, parquet_types, truncation_notes
+from lakehouse.ingest.files.inference import combine_types, confirm_types, file_types, truncation_notes
 from lakehouse.ingest.files.inspection import FileInspection, inspect_file
 from lakehouse.ingest.files.model import PlannedColumn, ReadPlan, RecordedColumn, StageOptions
 from lakehouse.ingest.files.workspace import workspace
@@ -91,4 +91,4 @@ def _new(name: str, header: str, inspections: Sequence[FileInspection], all_text
 
 def _infer(name: str, inspections: Sequence[FileInspection]) -> InferredType:
     stats = sum((one.stats[name] for one in inspections if name in one.stats), ColumnStats())
-    return combine_types(stats, parquet_types([one.plan for one in inspections], name))
+    return combine_types(stats, file_types([one.plan for one in inspections], name))

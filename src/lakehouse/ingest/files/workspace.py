@@ -15,10 +15,12 @@ from lakehouse.core.errors import DamagedFileError
 from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files import duckdb_scan
 from lakehouse.ingest.files.casts import MISMATCH
-from lakehouse.ingest.files.encoding import ensure_utf8
+from lakehouse.ingest.files.column_stats import number_sql
+from lakehouse.ingest.files.encoding import Utf8File, ensure_utf8
 from lakehouse.ingest.files.model import FilePlan, Reject, StageOptions
 from lakehouse.ingest.files.records import Record, count_lines, repair
 from lakehouse.ingest.files.rejects import has_rejects
+from lakehouse.ingest.files.workbook import write_sheet
 
 if TYPE_CHECKING:
     import duckdb
@@ -85,10 +87,36 @@ class Workspace:
         """Decompress a file and convert it to UTF-8, once, so that DuckDB can scan it."""
         if plan.file.path not in self._prepared:
             detected = self.settings.encoding is None
-            plain = ensure_utf8(plan, detected, self.folder / f"{len(self._prepared)}.txt")
+            into = self.folder / f"{len(self._prepared)}.txt"
+            plain = self._sheet(plan, into) if plan.layout == "workbook" else ensure_utf8(plan, detected, into)
+            if plan.layout in ("array", "values"):
+                plain = self._json_lines(plan, plain, into.with_suffix(".jsonl"))
             path = Path(duckdb_scan.literal_path(str(plain.path), self.folder))
             self._prepared[plan.file.path] = ScannableFile(path, plain.has_quote, plain.lines, plain.encoding)
         return self._prepared[plan.file.path]
+
+    def _sheet(self, plan: FilePlan, into: Path) -> Utf8File:
+        """The rows of a workbook as lines of JSON."""
+        count = write_sheet(plan.file, self.settings.sheet, self.settings.header is not False, into)
+        return Utf8File(into, has_quote=False, lines=count, encoding="")
+
+    def _json_lines(self, plan: FilePlan, file: Utf8File, into: Path) -> Utf8File:
+        """A copy with one JSON value per line."""
+        layout = {"array": "array", "values": "unstructured"}[plan.layout]
+        path = quoting.text(duckdb_scan.literal_path(str(file.path), self.folder))
+        options = (
+            f"format = '{layout}', compression = 'uncompressed', maximum_object_size = {duckdb_scan.LINE_SIZES[-1]}"
+        )
+        values, count = self.connection.execute(f"SELECT json(json) FROM read_json_objects({path}, {options})"), 0
+        with into.open("w", encoding="utf-8") as out:
+            while batch := values.fetchmany(10_000):
+                out.writelines(f"{value}\n" for (value,) in batch)
+                count += len(batch)
+        return replace(file, path=into, lines=count)
+
+    def count_lines(self, plan: FilePlan) -> int:
+        """The lines of a text file, or the elements of a JSON array."""
+        return self.prepare(plan).lines
 
     def scan(self, plan: FilePlan, run: Callable[[RowQuery], T]) -> T:
         """Run a query on the rows of a file, again with other settings if DuckDB's reader fails."""
@@ -202,11 +230,11 @@ def rows_of(plan: FilePlan, file: ScannableFile, space: Workspace) -> RowQuery:
     if plan.kind == "json":
         return _json_rows(plan, duckdb_scan.lines_scan(file.path, **limits))
     query = duckdb_scan.csv_scan(file.path, plan.dialect, len(plan.fields), space.settings.null_words, **limits)
-    return RowQuery(query, duckdb_scan.field, duckdb_scan.field)
+    return RowQuery(query, lambda index: number_sql(duckdb_scan.field(index), space.settings), duckdb_scan.field)
 
 
 def _json_rows(plan: FilePlan, lines: str) -> RowQuery:
-    pointers = ("/" + key.replace("~", "~0").replace("/", "~1") for key in plan.fields)
+    pointers = ("".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path) for path in plan.paths)
     paths = "[" + ", ".join(quoting.text(pointer) for pointer in pointers) + "]::VARCHAR[]"
     query = f"""SELECT f0, CAST(json_extract(j, {paths}) AS VARCHAR[]) AS r, json_extract_string(j, {paths}) AS t, ok
       FROM (SELECT f0, j, coalesce(json_type(j) = 'OBJECT', false) AS ok

@@ -1,0 +1,73 @@
+"""Read a sheet of a workbook (Excel, OpenDocument) as lines of JSON, which keep its text, numbers and dates apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+from lakehouse.core.errors import DamagedFileError, EmptyFileError, NotInstalledError, UnknownChoiceError
+from lakehouse.ingest.files.discover import SourceFile
+
+
+def write_sheet(file: SourceFile, sheet: str, header: bool, into: Path) -> int:
+    """Write the rows of a sheet, by default the first one, as objects; returns their number."""
+    rows = _rows(file, sheet)
+    first = next(rows, None)
+    if first is None:
+        raise EmptyFileError(
+            f"{file.name} has no values in its sheet {sheet}.", "Choose another: --sheet NAME", file=file.name
+        )
+    keys = _keys(first if header else [""] * len(first))
+    count = 0
+    with into.open("w", encoding="utf-8") as out:
+        for row in rows if header else (first, *rows):
+            out.write(json.dumps(dict(zip(keys, map(_value, row), strict=False)), ensure_ascii=False) + "\n")
+            count += 1
+    return count
+
+
+def _rows(file: SourceFile, sheet: str) -> Iterator[Sequence[Any]]:
+    """The rows of a sheet that have a value."""
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook
+    except ImportError as exc:
+        raise NotInstalledError("python-calamine, which reads workbooks", "excel") from exc
+    try:
+        with CalamineWorkbook.from_path(file.path) as book:
+            if sheet and sheet not in book.sheet_names:
+                raise UnknownChoiceError("sheet", sheet, book.sheet_names)
+            rows = book.get_sheet_by_name(sheet or book.sheet_names[0]).to_python()
+    except CalamineError as exc:
+        raise DamagedFileError(
+            f"{file.name} cannot be read: {exc}", "Open it and save it again, or save the sheet as CSV.", file=file.name
+        ) from exc
+    return (row for row in rows if any(value != "" for value in row))
+
+
+def _keys(headers: Sequence[Any]) -> list[str]:
+    """Different names of the columns: an object has each key once."""
+    keys: dict[str, None] = {}
+    for number, header in enumerate(headers, start=1):
+        key = name = str(_value(header) or "").strip() or f"column_{number}"
+        repeated = 2
+        while key in keys:
+            key, repeated = f"{name}_{repeated}", repeated + 1
+        keys[key] = None
+    return list(keys)
+
+
+def _value(value: Any) -> Any:
+    """A cell as JSON; every number of a workbook is a floating-point number."""
+    match value:
+        case "":
+            return None
+        case float() if value.is_integer() and abs(value) < 2**53:
+            return int(value)
+        case datetime() | date() | time():
+            return value.isoformat()
+        case timedelta():
+            return str(value)
+    return value
