@@ -18,7 +18,9 @@ from tests.support.repetitions import repetitions
 from lakehouse.config.load import load_settings
 from lakehouse.lake.assemble import assemble
 
-ROWS = 150_000
+ROWS = 100_000
+#: Rows of shop.orders before a test.
+INGESTED = 4 * (ROWS // 10)
 #: Takes a minute, in tasks of many seconds.
 SLOW_JOIN = (
     "select count(*) from shop.orders a join shop.orders b on a.id * 7 + b.id % 13 <> 3"
@@ -104,6 +106,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def usual(made: Path) -> float:
+    """The seconds that a short command takes on this machine, by which the moments of the signals are chosen."""
+    return Project(made).duration("tables")
+
+
 @pytest.fixture
 def project(made: Path, tmp_path: Path) -> Iterator[Project]:
     shutil.copytree(made, tmp_path / "project")
@@ -111,8 +119,7 @@ def project(made: Path, tmp_path: Path) -> Iterator[Project]:
 
 
 @pytest.mark.faults
-def test_ctrl_c_while_lake_starts_is_no_traceback(project: Project) -> None:
-    usual = project.duration("tables")
+def test_ctrl_c_while_lake_starts_is_no_traceback(project: Project, usual: float) -> None:
     # In the first part Python itself starts, and reports the signal in its own words.
     for moment in repetitions((0.4, 0.8), tuple(number / 20 for number in range(6, 20))):
         ended = project.interrupt(usual * moment, "tables")
@@ -123,7 +130,7 @@ def test_ctrl_c_stops_a_long_statement_on_duckdb_at_once(project: Project) -> No
     ended = project.interrupt(3.0, "sql", SLOW_JOIN, "--engine", "duckdb")
     assert ended is not None and ended.is_clean, ended
     assert ended.seconds < 1.5
-    assert project.count() == 4 * (ROWS // 10)
+    assert project.count() == INGESTED
 
 
 COMMANDS = {
@@ -136,10 +143,9 @@ COMMANDS = {
 
 @pytest.mark.faults
 @pytest.mark.parametrize("command", COMMANDS)
-def test_ctrl_c_leaves_the_lake_as_it_was_or_complete(project: Project, command: str, made: Path) -> None:
-    before, arguments = project.count(), COMMANDS[command]
+def test_ctrl_c_leaves_the_lake_as_it_was_or_complete(project: Project, command: str, usual: float) -> None:
+    before, arguments = INGESTED, COMMANDS[command]
     complete = before + (ROWS if command == "ingest" else 0)
-    usual = Project(made).duration("tables")
     moments = repetitions((1.2, 2.5), tuple(part / 3 for part in range(3, 15)))
     ended = [project.interrupt(usual * moment, *arguments) for moment in moments]
     assert [end for end in ended if end is not None and not end.is_clean] == []

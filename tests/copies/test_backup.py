@@ -19,11 +19,12 @@ from tests.support.repetitions import repetitions
 from tests.support.small_lake import SmallLake, opened
 
 from lakehouse.config.load import load_settings
-from lakehouse.copies.backup_store import BackupError
+from lakehouse.copies.backup_store import BackupError, BackupStore
 from lakehouse.copies.content import FileVanishedError
 from lakehouse.core.errors import HomeError, TableExistsError
 from lakehouse.lake.copies import list_backups, restore_lake
 from lakehouse.storage.local import RESTORING, restoration
+from lakehouse.storage.tree import LocalTree
 
 
 @pytest.fixture
@@ -197,6 +198,13 @@ def test_two_restores_at_once_do_not_meet_in_one_folder(small: SmallLake, dest: 
         pytest.raises(HomeError, match="Another"),
     ):
         restored(dest, home)
+
+
+def test_a_backup_that_was_stopped_in_its_first_moment_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / ".lakehouse-backup.json.8381b486.unfinished").write_bytes(b"{")
+    store = BackupStore(LocalTree(tmp_path))
+    store.prepare()
+    store.check()
 
 
 def test_a_folder_of_something_else_is_refused_as_a_destination(small: SmallLake, tmp_path: Path) -> None:

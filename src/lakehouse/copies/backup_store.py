@@ -96,10 +96,12 @@ class BackupStore:
             return
         except FileNotFoundError:
             pass
-        first = next(iter(self.tree.list()), None)
-        if first is not None and not first.name.startswith("objects/"):
+        # A backup that was stopped in its first moment has left an unfinished marker.
+        own = ("objects/", f".{_MARKER}.")
+        other = next((file for file in self.tree.list() if not file.name.startswith(own)), None)
+        if other is not None:
             raise BackupError(
-                f"{self.tree.uri} holds {first.name} and no backups.", "Name an empty folder or an earlier backup's."
+                f"{self.tree.uri} holds {other.name} and no backups.", "Name an empty folder or an earlier backup's."
             )
         self.tree.write(_MARKER, json.dumps({"format": _FORMAT}).encode())
 
