@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -13,10 +14,10 @@ from tests.support.sales_pipeline import lake_with
 
 from lakehouse import open_lake
 from lakehouse.config.load import load_settings
-from lakehouse.core.errors import RunBlockedError
+from lakehouse.core.errors import DbtError, RunBlockedError
 from lakehouse.lake import Lake
 from lakehouse.orchestrate.assets import asset_key
-from lakehouse.orchestrate.dbt import PACKAGED_PROJECT, find_project, manifest_of, run_dbt
+from lakehouse.orchestrate.dbt import PACKAGED_PROJECT, find_project, is_read, manifest_of, read_with_dbt, run_dbt
 from lakehouse.pipelines.taxi.pipeline import taxi
 from lakehouse.pipelines.taxi.sample import write_month
 
@@ -90,3 +91,85 @@ def test_the_manifest_is_made_again_when_the_project_is_another(tmp_path: Path) 
         for file in own.rglob("*"):
             os.utime(file, (0, 0))  # older than the manifest
         assert '"model.lakehouse.mine"' in manifest_of(lake, own).read_text()
+
+
+SMALL_PROJECT = """\
+name: small
+version: "1.0"
+config-version: 2
+profile: lakehouse
+model-paths: [models]
+flags: {send_anonymous_usage_stats: false}
+models: {small: {+schema: dbt_small, +materialized: table, +file_format: iceberg}}
+"""
+SOURCES = """\
+sources:
+  - name: crm
+    schema: dbt_small_source
+    loaded_at_field: at
+    freshness: {warn_after: {count: 1, period: day}}
+    tables: [{name: visits}]
+"""
+
+
+@pytest.fixture
+def small_project(tmp_path: Path) -> Path:
+    """A project of one model on one source, which may write anywhere."""
+    project = tmp_path / "small"
+    shutil.copytree(PACKAGED_PROJECT / "macros", project / "macros")
+    shutil.copy(PACKAGED_PROJECT / "profiles.yml", project)
+    (project / "models").mkdir()
+    (project / "dbt_project.yml").write_text(SMALL_PROJECT)
+    (project / "models" / "sources.yml").write_text(SOURCES)
+    (project / "models" / "ids.sql").write_text("select id from {{ source('crm', 'visits') }}")
+    return project
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reads"),
+    [
+        pytest.param(["ls", "--select", "x"], True, id="ls"),
+        pytest.param(["docs", "generate"], True, id="docs"),
+        pytest.param(["--debug", "source", "freshness"], True, id="freshness"),
+        pytest.param(["show", "--inline", "select 1"], True, id="show"),
+        pytest.param(["build"], False, id="build"),
+        pytest.param(["run", "--select", "ls"], False, id="run"),
+        pytest.param(["test"], False, id="test"),
+        pytest.param([], False, id="nothing"),
+    ],
+)
+def test_commands_that_change_no_table_need_no_transaction(arguments: list[str], reads: bool) -> None:
+    assert is_read(arguments) is reads
+
+
+@pytest.mark.slow
+def test_models_are_listed_without_spark(
+    tmp_path: Path, small_project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_lake(home=tmp_path / "lake") as lake:
+        assert read_with_dbt(lake, small_project, ["ls"]) == ["small.ids", "source:small.crm.visits"]
+        assert capsys.readouterr().out.split() == ["small.ids", "source:small.crm.visits"]
+        with pytest.raises(DbtError, match="dbt ls failed: .*nonsense"):
+            read_with_dbt(lake, small_project, ["ls", "--nonsense"])
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_commands_that_read_use_main_and_leave_no_run(
+    local_lake: Lake, small_project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local_lake.sql("CREATE OR REPLACE TABLE dbt_small_source.visits AS SELECT 7 AS id, current_timestamp() AS at")
+    run_dbt(local_lake, small_project, ["build"], lambda text: None)
+    runs = len(local_lake.runs())
+    assert read_with_dbt(local_lake, small_project, ["debug"]) is True
+    read_with_dbt(local_lake, small_project, ["show", "--select", "ids"])
+    assert "|  7 |" in capsys.readouterr().out
+    read_with_dbt(local_lake, small_project, ["docs", "generate"])
+    catalog = json.loads((local_lake.folder / "dbt" / "catalog.json").read_text())
+    assert set(catalog["nodes"]["model.small.ids"]["columns"]) == {"id"}
+    (freshness,) = read_with_dbt(local_lake, small_project, ["source", "freshness"])
+    assert str(freshness.status) == "pass"
+    assert len(local_lake.runs()) == runs
+    assert local_lake.branches() == []
+    for table in ("dbt_small.ids", "dbt_small_source.visits"):
+        local_lake.drop(table)

@@ -43,7 +43,7 @@ def dagster(context: Context, port: int, host: str) -> None:
 
 
 @command(
-    'lake dbt build\nlake dbt build -- --vars \'{"months": ["2026-01"]}\'\nlake dbt test\nlake --profile sql dbt --engine trino build'
+    "lake dbt build\nlake dbt build -- --vars '{\"months\": [\"2026-01\"]}'\nlake dbt test\nlake dbt show -- --inline 'select 1'\nlake --profile sql dbt --engine trino build"
 )
 @click.argument("arguments", nargs=-1, required=True, metavar="DBT_ARGUMENTS...", type=click.UNPROCESSED)
 @click.option("--no-publish", is_flag=True, help="Leave the result on the run's branch (default: publish to main).")
@@ -56,14 +56,19 @@ def dagster(context: Context, port: int, host: str) -> None:
 def dbt(context: Context, arguments: tuple[str, ...], no_publish: bool, engine: str) -> None:
     """Run `dbt DBT_ARGUMENTS` as one transaction: build and test the models on a branch, publish it if all tests pass.
 
+    Commands that change no table (ls, show, compile, debug, docs generate, source freshness, …) read main, and dbt prints their answer.
+
     The setting `dbt` names the folder of the dbt project (default: dbt/ beside lake.toml, else the taxi models of this
     package). Write -- before options of dbt.
     """
     from lakehouse.cli.show import show_rows, show_status
     from lakehouse.config.profiles import resolve_profile
-    from lakehouse.orchestrate.dbt import find_project, run_dbt, run_dbt_on_trino
+    from lakehouse.orchestrate.dbt import find_project, is_read, read_with_dbt, run_dbt, run_dbt_on_trino
 
     settings = resolve_profile(context.settings())
+    if engine == "spark" and is_read(arguments):
+        read_with_dbt(context.local_lake, find_project(settings), arguments)
+        return
     if engine == "trino" and no_publish:
         raise click.UsageError("--no-publish needs a branch, and Trino reads and writes main only. Use --engine spark.")
     result = ""

@@ -14,7 +14,7 @@ LakeError
 ├── StackError           NoSuchServiceError, PortTakenError, ServiceFailedError
 ├── StorageError         NoSuchBucketError, AccessDeniedError, StorageUnreachableError
 ├── PipelineError        BadDeclarationError, BadPartitionError, NoSuchPipelineError, SourceError, NoSuchRunError,
-│                        RunBlockedError, RunConflictError
+│                        RunBlockedError, RunConflictError, DbtError
 ├── SourceFileError      NoSuchFileError (EmptyGlobError, NoDataFilesError), UnreadableFileError, EmptyFileError, BinaryFileError
 │                        (NulBytesError), DamagedFileError, JsonArrayError, BadRowError
 ├── MaintenanceRunningError
@@ -449,6 +449,12 @@ class RunBlockedError(PipelineError):
     """A rule or check with severity `block` failed, so nothing was published."""
 
     code = "run_blocked"
+
+
+class DbtError(PipelineError):
+    """A dbt command that only reads failed."""
+
+    code = "dbt_failed"
 
 
 class RunConflictError(PipelineError):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.config.settings import Settings
-from lakehouse.core.errors import BadSettingError, NotInstalledError, RunBlockedError
+from lakehouse.core.errors import BadSettingError, DbtError, NotInstalledError, RunBlockedError
 from lakehouse.core.names import CATALOG
 from lakehouse.core.requests import RunRequest
 from lakehouse.engines.trino.settings import TrinoSettings
@@ -30,6 +33,25 @@ _PROJECT_PATH = "project_path"
 """In dbt's target folder: the project that its files are of."""
 
 
+#: Commands that ask no engine anything.
+_WITHOUT_ENGINE = {"ls", "list", "parse", "deps", "clean", "docs serve"}
+#: Commands that read main and change no table.
+_READS = {"debug", "show", "compile", "docs generate", "source freshness", "source snapshot-freshness"}
+#: Commands with a second word.
+_WITH_SUBCOMMAND = ("docs", "source")
+
+
+def command_of(arguments: Sequence[str]) -> str:
+    """The command among dbt's arguments: the first word that is no option, with the second where a command has one."""
+    words = [argument for argument in arguments if not argument.startswith("-")]
+    return " ".join(words[: 2 if words and words[0] in _WITH_SUBCOMMAND else 1])
+
+
+def is_read(arguments: Sequence[str]) -> bool:
+    """Whether a dbt command changes no table, so that it needs no transaction and prints its own answer."""
+    return command_of(arguments) in _WITHOUT_ENGINE | _READS
+
+
 def find_project(settings: Settings) -> Path:
     """Return the folder that the setting `dbt` names, else `dbt` beside lake.toml, else the packaged project."""
     is_set = "dbt" in settings.origins
@@ -45,6 +67,7 @@ def run_dbt(
 ) -> tuple[RunRecord, Any]:
     """Run a dbt command as one transaction; return the run's record and dbt's result."""
     results: list[Any] = []
+    preload()
 
     def work(spark: SparkSession, branch: str) -> None:
         for namespace in namespaces(project):
@@ -59,6 +82,29 @@ def run_dbt(
             )
 
     return lake.transact("dbt", work, request, progress), results[-1]
+
+
+def read_with_dbt(lake: Lake, project: Path, arguments: Sequence[str]) -> Any:
+    """Run a dbt command that changes no table, on main; dbt prints its answer. Spark starts only for those that ask it."""
+    preload()
+    command = command_of(arguments)
+    session = nullcontext() if command in _WITHOUT_ENGINE else _session_of_this_process(lake.spark, CATALOG)
+    with session:
+        done = invoke(lake, project, arguments, quiet=command in ("ls", "list"))
+    if not done.success:
+        raise DbtError(f"dbt {command} failed: {_failures(done)}.", f"Details: {lake.folder / 'logs' / 'dbt.log'}")
+    return done.result
+
+
+def preload() -> None:
+    """Import dbt in the background: it takes as long as the session that is opened meanwhile."""
+    Thread(target=_import_dbt, daemon=True).start()
+
+
+def _import_dbt() -> None:
+    with suppress(ImportError):
+        import_module("dbt.cli.main")
+        import_module("dbt.adapters.spark")
 
 
 def run_dbt_on_trino(lake: Lake, project: Path, arguments: Sequence[str], trino: TrinoSettings) -> Any:
@@ -83,22 +129,24 @@ def run_dbt_on_trino(lake: Lake, project: Path, arguments: Sequence[str], trino:
     return done.result
 
 
-def invoke(lake: Lake, project: Path, arguments: Sequence[str]) -> Any:
-    """Run one dbt command in this process."""
+def invoke(lake: Lake, project: Path, arguments: Sequence[str], quiet: bool = True) -> Any:
+    """Run one dbt command in this process; `quiet`: dbt prints errors, and what was asked for, alone."""
     if not (project / _PROJECT_FILE).is_file():
         raise BadSettingError(f"{project} is not a dbt project.", "Set `dbt` in lake.toml, or LAKE_DBT.")
     paths = ["--project-dir", str(project), "--profiles-dir", str(project)]
     target = _target(lake)
-    paths += ["--target-path", str(target), "--log-path", str(lake.folder / "logs")]
+    # As variables: not every command has options for them.
+    folders = {"DBT_TARGET_PATH": str(target), "DBT_LOG_PATH": str(lake.folder / "logs")}
     target.mkdir(exist_ok=True)
     (target / _PROJECT_PATH).write_text(str(project))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _environment(folders):
         warnings.simplefilter("ignore")  # from dbt's own dependencies
         try:
             from dbt.cli.main import dbtRunner
         except ImportError as exc:
             raise NotInstalledError("dbt", "orchestrate") from exc
-        return dbtRunner().invoke([*arguments, *paths, "--quiet"])
+        output = ["--quiet"] if quiet else [] if sys.stdout.isatty() else ["--no-use-colors"]
+        return dbtRunner().invoke([*arguments, *paths, *output])
 
 
 def manifest_of(lake: Lake, project: Path) -> Path:
@@ -153,8 +201,8 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _failures(done: Any) -> str:
-    if done.exception is not None or done.result is None:
-        return str(done.exception).splitlines()[0] if done.exception else "no details"
+    if done.exception is not None or not isinstance(getattr(done.result, "results", None), list):
+        return str(done.exception).splitlines()[0] if done.exception else "its output has the reason"
     failed = [
         result for result in done.result if str(result.status) not in ("success", "pass", "skipped", "warn", "no-op")
     ]
