@@ -125,12 +125,12 @@ def rows(file: Path, count: int) -> None:
 
 
 @contextmanager
-def serving(environment: dict[str, str]) -> Iterator[tuple[str, int]]:
-    """`lake serve` without limits and cache on a free port; gives its address and process id."""
+def serving(environment: dict[str, str], cache: str = "0") -> Iterator[tuple[str, int]]:
+    """`lake serve` without limits on a free port; gives its address and process id."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    limits = {"LAKE_SERVE__CACHE": "0", "LAKE_SERVE__RATE": "0", "LAKE_SERVE__CONCURRENCY": "0", "LAKE_AUTH": "off"}
+    limits = {"LAKE_SERVE__CACHE": cache, "LAKE_SERVE__RATE": "0", "LAKE_SERVE__CONCURRENCY": "0", "LAKE_AUTH": "off"}
     service = subprocess.Popen(
         [LAKE, "serve", "--port", str(port)],
         env={**os.environ, **environment, **limits},

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -16,7 +16,7 @@ import pyarrow
 import pytest
 import requests
 import sqlglot
-from tests.support.servers.service import Client, Served, serve_app, wait_for
+from tests.support.servers.service import Client, Served, request_to, serve_app, wait_for
 from tests.support.threads import at_once
 
 from lakehouse.config.settings import Settings
@@ -26,6 +26,7 @@ from lakehouse.http.app import create_app, create_service
 from lakehouse.http.execution import Execution
 from lakehouse.http.keys import KeyRequest
 from lakehouse.http.principal import Principal
+from lakehouse.http.service import Call
 from lakehouse.lake import Lake
 from lakehouse.query.sql import parser
 
@@ -148,7 +149,7 @@ def test_rows_of_spark_pass_through_while_they_are_computed(on_spark: Served) ->
 
 def test_an_error_after_the_first_rows_ends_the_answer_early(on_spark: Served) -> None:
     sql = "select if(id = 550000, cast(raise_error('too late') as bigint), id) as id from range(0, 600000, 1, 12)"
-    answer = on_spark.admin.post("/query", {"sql": sql, "engine": "spark"}, headers={"Accept": "text/csv"}, stream=True)
+    answer = on_spark.admin.post("/query", {"sql": sql, "engine": "spark"}, stream=True)
     with answer, pytest.raises(requests.exceptions.ChunkedEncodingError):
         assert answer.status_code == 200
         for _ in answer.iter_content(1 << 20):
@@ -157,36 +158,33 @@ def test_an_error_after_the_first_rows_ends_the_answer_early(on_spark: Served) -
     assert entry["error"] == "engine_failed"
 
 
-class TableReplacer:
-    """A caller with a key for one namespace, whose table somebody replaces by a view once its statement was checked."""
+@dataclass(frozen=True)
+class TableReplacer(Call):
+    """A request of a key for one namespace, whose table somebody replaces by a view once its statement was checked."""
 
-    def __init__(self, served: Served, lake: Lake, namespace: str) -> None:
-        self.principal = Principal("limited", "reader", namespaces=(namespace,))
-        self._served, self._lake, self._namespace = served, lake, namespace
-
-    def lake(self, branch: str = "") -> Lake:
-        return self._lake
-
-    def check_when(self, when: str) -> None:
-        """Any moment may be read."""
+    admin: Client = Client("")
+    namespace: str = ""
 
     def note(self, **facts: Any) -> None:
+        super().note(**facts)
         if "kind" in facts:
-            self._lake.drop(f"{self._namespace}.open")
-            view = f"create view {self._namespace}.open as select n from {self._namespace}_secret.t"
-            assert self._served.admin.post("/query", {"sql": view}).status_code == 200
+            self.service.lake.drop(f"{self.namespace}.open")
+            view = f"create view {self.namespace}.open as select n from {self.namespace}_secret.t"
+            assert self.admin.post("/query", {"sql": view}).status_code == 200
 
 
 @pytest.mark.parametrize("engine", ["", "spark"])
 def test_a_table_replaced_by_a_view_after_the_check_of_rights_cannot_be_read(
-    on_spark: Served, shared_lake: Lake, namespace: str, engine: str
+    on_spark: Served, namespace: str, engine: str
 ) -> None:
     for sql in (
         f"create table {namespace}_secret.t as select 42 as n",
         f"create table {namespace}.open as select 1 as n",
     ):
         assert on_spark.admin.post("/query", {"sql": sql}).status_code == 200
-    caller = TableReplacer(on_spark, shared_lake, namespace)
+    limited = Principal("limited", "reader", namespaces=(namespace,))
+    plain = request_to(on_spark.service, limited)
+    caller = TableReplacer(plain.service, limited, plain.request_id, admin=on_spark.admin, namespace=namespace)
     request = QueryRequest(f"select n from {namespace}.open")
     execution = Execution(on_spark.service.queries, caller, request, engine, "json")
     with pytest.raises(NoSuchTableError, match=rf"no table {namespace}\.open"):

@@ -21,8 +21,9 @@ from tests.support.servers.application import running
 from lakehouse.config.load import load_settings
 from lakehouse.http.app import create_app, create_service
 from lakehouse.http.keys import KeyRequest
+from lakehouse.http.principal import Principal
 from lakehouse.http.server import MAX_HEADER
-from lakehouse.http.service import Service
+from lakehouse.http.service import Call, Service
 from lakehouse.lake.assemble import assemble
 
 
@@ -68,6 +69,11 @@ class Served:
     def client(self, scope: str = "reader", **limits: Any) -> Client:
         """A client with a new key."""
         return Client(self.url, self.service.keys.create(KeyRequest(scope, **limits))[1])
+
+
+def request_to(service: Service, principal: Principal) -> Call:
+    """A request of a caller, as the middleware hands it to a route."""
+    return Call(service, principal, "test-request")
 
 
 def serve_app(app: Any) -> AbstractContextManager[str]:
