@@ -117,10 +117,11 @@ def main(home: str) -> int:
         say(f"answered, although it cannot be: {question}")
     total = Counter(result.outcome for result in scores)
     slowest = max(result.seconds for result in scores)
+    counted = f"{total['right']} right, {total['refused']} refused, {total['wrong']} wrong"
     say(
-        f"{len(scores)} questions: {total['right']} right, {total['refused']} refused, {total['wrong']} wrong;", end=" "
+        f"{len(scores)} questions: {counted}; {len(refused) - len(answered)} of {len(refused)} unanswerable ones refused"
     )
-    say(f"{len(refused) - len(answered)} of {len(refused)} unanswerable ones refused; slowest {slowest:.2f} s")
+    say(f"slowest answer: {slowest:.2f} s")
     return int(total["wrong"] > 0 or total["right"] < 110 or bool(answered))
 
 

@@ -178,3 +178,59 @@ _ORDER_ROWS: list[dict[str, Any]] = [
         (4, 12, "cocoa", "3.50", 16),
     )
 ]
+
+
+def fill_fleet(lake: Lake) -> None:
+    """Vessels, their voyages and the incidents on them: a schema that no layer describes."""
+    chance = random.Random(3)
+    flags, ports, cargo = (
+        ("Malta", "Panama", "Liberia"),
+        ("Genoa", "Oslo", "Lagos", "Santos", "Busan"),
+        ("grain", "oil", "cars"),
+    )
+    vessels = [
+        {
+            "id": n,
+            "name": f"Vessel {n}",
+            "flag": flags[n % 3],
+            "built_year": 1990 + n * 3,
+            "capacity_tons": 9000.5 * n,
+            "is_active": n % 4 > 0,
+        }
+        for n in range(1, 12)
+    ]
+    voyages = []
+    for n in range(1, 61):
+        start = datetime(2025, 11, 20, tzinfo=UTC) + timedelta(hours=21 * n)
+        origin, destination = chance.sample(ports, 2)
+        voyages.append(
+            {
+                "id": n,
+                "vessel_id": chance.randrange(1, 12),
+                "origin": origin,
+                "destination": destination,
+                "departed_at": start,
+                "arrived_at": start + timedelta(days=chance.randrange(2, 9)),
+                "distance_nm": chance.randrange(300, 5000) / 2,
+                "fuel_tons": chance.randrange(100, 900) / 4,
+                "cargo_type": chance.choice(cargo),
+            }
+        )
+    incidents = [
+        {
+            "id": n,
+            "voyage_id": chance.randrange(1, 61),
+            "kind": chance.choice(("fire", "collision", "delay")),
+            "severity": chance.randrange(1, 6),
+            "reported_on": date(2025, 12, 1) + timedelta(days=chance.randrange(45)),
+            "cost": Decimal(chance.randrange(10_000, 900_000)) / 100,
+        }
+        for n in range(1, 41)
+    ]
+    _add(lake, "fleet.vessels", vessels, _inferred(vessels), key=["id"])
+    _add(lake, "fleet.voyages", voyages, _inferred(voyages), key=["id"])
+    _add(lake, "fleet.incidents", incidents, _inferred(incidents), key=["id"])
+
+
+def _inferred(rows: list[dict[str, Any]]) -> dict[str, pa.DataType]:
+    return {field.name: field.type for field in pa.Table.from_pylist(rows).schema}

@@ -165,12 +165,17 @@ class Asker:
         except Refusal as refusal:
             refusals.append(refusal)
             return []
+        stems = {token.stem for token in words}
+        is_named_refused = False
         for entity in candidates:
             try:
                 readings.append(self._parsed(words, entity))
             except Refusal as refusal:
                 refusals.append(refusal)
-        return readings
+                is_named_refused = is_named_refused or (not refusal.unknown and _names(stems, entity))
+        nearest = _nearest(readings, stems)
+        # What the question names was understood and refused: another table is not what is meant.
+        return [] if is_named_refused and not any(_names(stems, reading.entity) for reading in nearest) else nearest
 
     def _candidates(self, words: Sequence[Token], entities: Sequence[Entity]) -> list[Entity]:
         """The entities whose names cover most of the question; raises Refusal if there are too many."""
@@ -289,7 +294,7 @@ class Asker:
 
     def _pins(self, reading: Reading) -> Iterator[tuple[tuple[str, str], str]]:
         """The snapshot of each table at each moment that the reading is about."""
-        fields = [*reading.groups, *(condition.field for condition in (*reading.conditions, *reading.part))]
+        fields = _fields(reading)
         tables = [reading.entity.table]
         tables += [self._layer.entities[join.to_entity].table for near in fields for join in near.path]
         moments = [reading.when, *([reading.comparison.when] if reading.comparison else [])]
@@ -299,6 +304,22 @@ class Asker:
                 pin = self._reader.snapshot(table, when) if when else current.id if current else ""
                 if pin:
                     yield (table, when), pin
+
+
+def _nearest(readings: list[Reading], stems: set[str]) -> list[Reading]:
+    """Of several readings those whose entity the question names, and else those that need no join: a name belongs to the
+    table that has it."""
+    named = [reading for reading in readings if _names(stems, reading.entity)]
+    own = [reading for reading in named or readings if not any(near.path for near in _fields(reading))]
+    return own if len(own) == 1 else named or readings
+
+
+def _names(stems: set[str], entity: Entity) -> bool:
+    return any(stems.issuperset(words) for words in entity_phrases(entity))
+
+
+def _fields(reading: Reading) -> list[Field]:
+    return [*reading.groups, *(condition.field for condition in (*reading.conditions, *reading.part))]
 
 
 def _snapshots(pins: Mapping[tuple[str, str], str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lakehouse.agent.semantics import BOOLEAN, KEY, NUMBER, TEXT, TIME, Dimension, Entity, Join, Semantics, parse
@@ -33,7 +34,14 @@ def draft(tables: Sequence[TableInfo], descriptions: Mapping[str, str] | None = 
     for info, name in zip(readable, short, strict=True):
         unique = name if short.count(name) == 1 else str(info.name)
         entities[unique] = _entity(info, unique, name, (descriptions or {}).get(str(info.name), ""))
-    return Semantics(entities, tuple(_joins(entities)))
+    joins = tuple(_joins(entities))
+    for join in joins:
+        entity = entities[join.entity]
+        # Nobody adds up what refers to something.
+        referring = replace(entity.dimensions[join.column], kind=KEY, aggregate="")
+        kept = referring if entity.dimensions[join.column].kind == NUMBER else entity.dimensions[join.column]
+        entities[join.entity] = replace(entity, dimensions={**entity.dimensions, join.column: kept})
+    return Semantics(entities, joins)
 
 
 def shipped() -> Semantics:

@@ -353,10 +353,10 @@ class Parser:
         name = element.name
         if (operator := self._operator_ahead(name)) is not None:
             self._apply(name, element, *operator)
-        elif self.draft.aggregate or self.draft.counts or self.draft.extreme:
-            self._resolve_head(name, element)
         elif self._takes_value(name):
             return
+        elif self.draft.aggregate or self.draft.counts or self.draft.extreme:
+            self._resolve_head(name, element)
         elif name.metric and (not self.draft.metrics or self._is_listing):
             if name.is_entity and self.draft.lists:
                 self.draft.mentions = True
@@ -370,12 +370,19 @@ class Parser:
             self._bare(name, element)
 
     def _mention(self, name: Name, element: Element) -> None:
+        self._check_compound(element)
         wants_metric = self.draft.subjects and self.draft.descending is not None or self.draft.share
         if (self.draft.metrics and self._is_listing) or (
             not self.draft.metrics and (wants_metric or self._is_grouped_next())
         ):
             self._add_metric(name.metric or self._lexicon.entity.count)
         self.draft.mentions = True
+
+    def _check_compound(self, element: Element) -> None:
+        """Two names side by side, as in "customer orders", may be one thing, the other, or both."""
+        before = self._elements[self._elements.index(element) - 1]
+        if before.end == element.start and before.kind in ("name", "grain") and not _is_flag(before):
+            raise Refusal(f'"{self._text(before)} {self._text(element)}" may mean several things.')
 
     def _is_grouped_next(self) -> bool:
         following = self._peek()
@@ -404,14 +411,14 @@ class Parser:
 
     def _bare_field(self, near: Field, element: Element) -> None:
         draft = self.draft
-        if draft.counts:
-            draft.counts = draft.distinct = False
-            draft.of_groups, draft.groups = "count", [*draft.groups, near]
-            return
         if near.dimension.kind == BOOLEAN:
             operator = "false" if draft.negated else "true"
             draft.negated = False
             draft.conditions.append(Condition(near, operator))
+            return
+        if draft.counts:
+            draft.counts = draft.distinct = False
+            draft.of_groups, draft.groups = "count", [*draft.groups, near]
             return
         if near.dimension.kind == TIME and not near.grain and self._peek() and self._peek().kind == "period":  # type: ignore[union-attr]
             draft.time = near.dimension
@@ -428,6 +435,12 @@ class Parser:
 
     def _resolve_head(self, name: Name, element: Element) -> None:
         draft = self.draft
+        if _is_flag(element):
+            self._bare_field(self._field_of(element), element)
+            return
+        following = self._peek(())
+        if following is not None and following.kind == "name" and _is_counted(following.name):
+            self._check_compound(following)
         if draft.counts:
             metric = self._counted(name, element)
         elif draft.aggregate:
@@ -465,7 +478,10 @@ class Parser:
                 return self._aggregated(near, "sum")
             choices = [f"total {text}", f"how many different {text}"]
             raise Refusal(f'"How many {text}" may be a sum or a count.', choices)
-        self._bare_field(self._whole_days(near), element)
+        whole = self._whole_days(near)
+        if whole.dimension.kind == TIME and not whole.grain:
+            raise Refusal(f'I cannot count "{text}".', ["how many days …"])
+        self._bare_field(whole, element)
         self.draft.distinct = False
         return None
 
@@ -621,9 +637,11 @@ class Parser:
             name_after = after.name
             if name_after.units and name.field in name_after.units:
                 self._place += 1
-            elif not (name.metric or name.field) or (name.is_entity and not name.field):
-                parsed = None  # "trips over 10 miles": the operator is about the miles
-            elif name_after.units or name_after.fields:
+            elif not _is_measured(name):
+                parsed = (
+                    None  # "trips over 10 miles", "hours with more than 5 trips": the operator is about what follows
+                )
+            else:
                 raise Refusal(f'Is "{self._text(after)}" compared, or "{name.text}"?')
         if parsed is None or not (name.metric or name.field):
             self._place = mark
@@ -713,3 +731,21 @@ class Parser:
 
     def _dimension_names(self) -> list[str]:
         return [name for name, dimension in self._lexicon.entity.dimensions.items() if dimension.kind != NUMBER][:8]
+
+
+def _is_flag(element: Element) -> bool:
+    """Whether an element is the name of a boolean, which is a condition wherever it stands."""
+    near = element.name.field if element.kind == "name" else None
+    return near is not None and near.dimension.kind == BOOLEAN
+
+
+def _is_counted(name: Name) -> bool:
+    """Whether a name stands for a number of its own, and not for a condition on what is before it."""
+    near = name.field
+    return name.is_entity or name.metric is not None or (near is not None and near.dimension.kind == NUMBER)
+
+
+def _is_measured(name: Name) -> bool:
+    """Whether a number that follows a name may be about it: not of an entity, a text or a key."""
+    near = name.field
+    return (near is not None and near.dimension.kind == NUMBER) or (name.metric is not None and not name.is_entity)
