@@ -81,6 +81,8 @@ class Scan:
     total_rows: int | None = None
     total_files: int | None = None
     total_bytes: int | None = None
+    empty_is_null: tuple[str, ...] = ()
+    """Columns of text whose empty values are NULL to the format, although the files have them."""
 
 
 @dataclass(frozen=True)

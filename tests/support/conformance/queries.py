@@ -44,6 +44,7 @@ _GROUPS = """
     select item, count(*), grouping(item) as g from edge.orders group by cube(item) having g = 1
     select item, count(*) from edge.orders group by cube(item) order by grouping(item), item
     select count(*), max(o.weight), min(o.weight) from edge.orders o
+    select o.id, sum(o.price) filter (where o.paid) over (partition by o.item order by o.id) as f from edge.orders o
 """
 _OTHERS = """
     (select id, weight from edge.orders order by id limit 5) order by weight desc, id

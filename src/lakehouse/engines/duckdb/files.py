@@ -19,7 +19,12 @@ def select_with_nulls(scan: Scan) -> str:
 
 
 def _names(scan: Scan) -> str:
-    return ", ".join(_name(column.name) for column in scan.columns)
+    return ", ".join(
+        f"nullif({_name(column.name)}, '') AS {_name(column.name)}"
+        if column.name in scan.empty_is_null
+        else _name(column.name)
+        for column in scan.columns
+    )
 
 
 def _parquet(scan: Scan) -> str:

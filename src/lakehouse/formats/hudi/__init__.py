@@ -27,6 +27,10 @@ def open_tables(context: FormatContext) -> HudiTables | None:
     return HudiTables(RegisteredFolders(entries, context.files, context.object_store)) if entries else None
 
 
+#: The folder of the rows whose partition column is NULL or an empty text.
+_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
 class HudiTables:
     """Implements `TableFormat` for the Hudi tables of a lake, each a folder with a `.hoodie` folder in it."""
 
@@ -119,13 +123,18 @@ class HudiTables:
                 f"Find what is missing: lake verify {table}. Restore it from a backup.",
             )
         # The Parquet files of a copy-on-write table are the table, so DuckDB reads them with all its pruning.
+        columns, files = timeline.columns(instants[-1]), [part.files[0] for part in slices]
+        # Spark takes the values of partition columns from the folder, which is the same for NULL and for an empty text.
+        has_default = any(_DEFAULT_PARTITION in file for file in files)
+        texts = {column.name for column in columns if column.type == "string"} if has_default else set()
         return Scan(
-            columns=timeline.columns(instants[-1]),
+            columns=columns,
             snapshot_id=snapshot,
-            files=tuple(self._locations.file(metadata.location, part.files[0]) for part in slices),
+            files=tuple(self._locations.file(metadata.location, file) for file in files),
             total_rows=timeline.snapshots(instants)[-1].rows_total,
             total_files=len(slices),
             total_bytes=sum(part.bytes for part in slices),
+            empty_is_null=tuple(name for name in metadata.partitioning if name in texts),
         )
 
     def drop(self, table: TableName) -> None:

@@ -263,8 +263,8 @@ class Expressions:
             tail = f" FILTER (WHERE {condition.sql})"
             name = f"{name} FILTER (WHERE {condition.name})" if name and condition.name else ""
         if node.over is not None:
-            if node.distinct:
-                raise NotTranslatedError("DISTINCT over a window")
+            if node.distinct or node.where is not None:
+                raise NotTranslatedError("DISTINCT or FILTER over a window")
             sql, shown_window = self._window(node.over, kind)
             tail += f" OVER ({sql})"
             name = f"{name} OVER ({shown_window})" if name and shown_window else ""
