@@ -128,6 +128,10 @@ OPERATIONS: tuple[Operation, ...] = (
     _get("runs", "/runs", lake="Lake.runs", answer=f"{_RUN}[]", key="runs", is_paged=True),
     _get("run_record", "/runs/{run}", lake="Lake.run_record", answer=_RUN),
     _post("resume_run", "/runs/{run}/resume", lake="Lake.resume", answer=_RUN, is_job=True, repeatable=True),
+    # ---- maintenance --------------------------------------------------------------------------------------------
+    _get("health", "/health", lake="Lake.health", answer="lakehouse.maintenance.health:TableHealth[]", key="tables"),
+    _post("maintain", "/maintain", lake="Lake.maintain", answer="lakehouse.maintenance.report:MaintenanceReport", is_job=True, repeatable=True),
+    _post("verify", "/verify", ADMIN, lake="Lake.verify", answer="lakehouse.copies.findings:VerifyReport", is_job=True, repeatable=True),
     # ---- branches, tags and the log -----------------------------------------------------------------------------
     _get("branches", "/branches", lake="Branches.list", key="branches", is_paged=True),
     _post("create_branch", "/branches", lake="Branches.create", key="name", renames={"from_ref": "from"}),

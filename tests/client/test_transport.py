@@ -17,6 +17,7 @@ from lakehouse.client import RemoteLake
 from lakehouse.client.messages import Request
 from lakehouse.client.transport import Transport
 from lakehouse.client.uploads import UploadFile, multipart
+from lakehouse.core.cancel import CancelScope
 from lakehouse.core.errors import (
     BadSettingError,
     ForbiddenError,
@@ -27,6 +28,7 @@ from lakehouse.core.errors import (
     ServiceError,
     ServiceUnreachableError,
     SourceError,
+    StatementCanceledError,
     UnauthorizedError,
 )
 from lakehouse.http.principal import OWNER
@@ -127,6 +129,25 @@ def test_a_service_that_says_nothing_is_an_error_that_names_the_request(served: 
     impatient = lakehouse.connect(served.url, key=served.admin.key, timeout_s=1)
     with pytest.raises(ServiceUnreachableError, match="silent for 1 s after POST /query"):
         impatient.sql("select sum(a.id * b.id) as s from range(10000000) a(id), range(100000) b(id)")
+
+
+def test_a_canceled_scope_ends_the_statement_here_and_on_the_service(served: Served, lake: RemoteLake) -> None:
+    scope, raised = CancelScope(), []
+
+    def work() -> None:
+        with scope.active():
+            try:
+                lake.sql("select sum(a.id * b.id) as s from range(10000000) a(id), range(100000) b(id)").rows()
+            except StatementCanceledError as exc:
+                raised.append(exc)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    wait_for(lambda: served.service.queries.pool.busy)
+    scope.cancel()
+    thread.join(5)
+    assert not thread.is_alive() and len(raised) == 1
+    wait_for(lambda: not served.service.queries.pool.busy, 10)
 
 
 def test_a_truncated_result_is_an_error_unless_it_was_asked_for(tmp_path: Path) -> None:

@@ -22,8 +22,10 @@ WITHOUT_COMMITS = {
     ("POST", "/keys"),
     ("DELETE", "/keys/{key_id}"),
     ("POST", "/keys/{key_id}/rotate"),
+    ("POST", "/maintain"),
     ("POST", "/statements/{statement_id}/cancel"),
     ("DELETE", "/tags/{name}"),
+    ("POST", "/verify"),
 }
 #: Tested where a Spark is warm (test_spark.py).
 ON_SPARK = {("POST", "/tables/{table}/rollback")}

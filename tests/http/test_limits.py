@@ -67,6 +67,9 @@ OUTCOMES: dict[str, tuple[int, int]] = {
     "runs": (FILTERED, FILTERED),
     "run_record": (REFUSED, REFUSED),
     "resume_run": (REFUSED, REFUSED),
+    "health": (FILTERED, REFUSED),
+    "maintain": (REFUSED, REFUSED),
+    "verify": (REFUSED, REFUSED),
     "branches": (FILTERED, FILTERED),
     "create_branch": (201, REFUSED),  # of all tables; a key of a namespace still sees its own only
     "diff_branch": (FILTERED, REFUSED),

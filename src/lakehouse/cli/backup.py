@@ -123,7 +123,7 @@ def verify(context: Context, tables: tuple[str, ...], deep: bool, against: str) 
     Exits with 1 if something is damaged. Files that nothing refers to are listed, but they are no damage.
     """
     with show_status("Verifying") as update:
-        report = context.local_lake.verify(*tables, deep=deep, against=against, progress=update or (lambda _: None))
+        report = context.lake.verify(*tables, deep=deep, against=against, progress=update or (lambda _: None))
     rows = [
         (
             "damage" if finding.is_damage else "notice",

@@ -74,7 +74,7 @@ def _open(settings: Settings, status: Callable[[str], AbstractContextManager[Any
 def _connect(settings: Settings) -> RemoteLake:
     from lakehouse.client import connect
 
-    return connect(settings.url, settings.key, allow_http=settings.allow_http)
+    return connect(settings.url, settings.key, timeout_s=settings.timeout_s, allow_http=settings.allow_http)
 
 
 def _not_remote(settings: Settings) -> NotSupportedError:

@@ -24,7 +24,7 @@ tables_argument = click.argument("tables", nargs=-1, metavar="[TABLE]...", shell
 @click.option("--deep", is_flag=True, help="Also read manifests and list files: partitions, unreachable bytes.")
 def health(context: Context, tables: tuple[str, ...], deep: bool) -> None:
     """Score tables from 0 to 100, with reasons and what would help. The score comes from table metadata alone."""
-    healths = context.local_lake.health(*tables, deep=deep)
+    healths = context.lake.health(*tables, deep=deep)
     if context.output == "json":
         fields = [health.as_dict() for health in healths]
         show_rows(list(fields[0]) if fields else [], [list(row.values()) for row in fields], "json")
@@ -73,9 +73,7 @@ def maintain(context: Context, tables: tuple[str, ...], everything: bool, dry_ru
     if bool(tables) == everything and not (dry_run and not tables):
         raise click.UsageError("Name tables, or give --all.")
     with show_status("Maintaining tables") as status:
-        report = context.local_lake.maintain(
-            *tables, dry_run=dry_run, only=only, progress=status or (lambda text: None)
-        )
+        report = context.lake.maintain(*tables, dry_run=dry_run, only=only, progress=status or (lambda text: None))
     if context.output == "json":
         fields = report.as_dict()
         show_rows(list(fields), [list(fields.values())], "json")

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
+from pathlib import PurePath
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from urllib.parse import quote
 
@@ -61,7 +62,7 @@ def request_for(operation: Operation, arguments: Mapping[str, Any], branch: str 
     path, fields = operation.path, {}
     for name, value in arguments.items():
         field = operation.renames.get(name, name)
-        sent = str(value) if isinstance(value, TableName) else value
+        sent = str(value) if isinstance(value, TableName | PurePath) else value
         if f"{{{field}}}" in path:
             # A name that is no table's is refused before it is sent.
             sent = str(TableName.parse(sent)) if field == "table" else sent

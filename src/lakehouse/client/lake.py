@@ -180,6 +180,12 @@ class RemoteLake(LakeInterface):
     run_record = remote(Lake.run_record)
     resume = remote(Lake.resume)
 
+    # ---- maintenance --------------------------------------------------------------------------------------------
+
+    health = remote(Lake.health)
+    maintain = remote(Lake.maintain)
+    verify = remote(Lake.verify)
+
     # ---- branches -----------------------------------------------------------------------------------------------
 
     def branch(self, name: str) -> RemoteLake:

@@ -16,6 +16,10 @@ from lakehouse.core.cancel import stop_with_scope
 from lakehouse.core.errors import ServiceUnreachableError
 from lakehouse.process.http_client import reason
 
+#: What changes how long a client waits for a service.
+WAIT_LONGER = (
+    "It may still work on it. Wait longer: timeout_s in lake.toml, LAKE_TIMEOUT_S, or connect(url, timeout_s=…)."
+)
 #: What http.client raises when a connection fails.
 FAILURES = (OSError, http.client.HTTPException)
 
@@ -78,9 +82,7 @@ class Response:
             data = self._raw.read(None if size < 0 else size)
         except FAILURES as exc:
             self.close()
-            raise ServiceUnreachableError(
-                f"{self._url} ended its answer early: {reason(exc)}.", "The log of the service has the reason."
-            ) from exc
+            raise self._incomplete(exc) from exc
         except BaseException:
             self.close()
             raise
@@ -107,10 +109,17 @@ class Response:
             data = self._raw.read1(65536)
         except FAILURES as exc:
             self.close()
-            raise ServiceUnreachableError(f"{self._url} ended its answer early: {reason(exc)}.") from exc
+            raise self._incomplete(exc) from exc
         if not data:
             self.close()
         return data
+
+    def _incomplete(self, exc: BaseException) -> ServiceUnreachableError:
+        if isinstance(exc, TimeoutError):
+            return ServiceUnreachableError(f"{self._url} stopped sending in the middle of its answer.", WAIT_LONGER)
+        return ServiceUnreachableError(
+            f"{self._url} ended its answer early: {reason(exc)}.", "The log of the service has the reason."
+        )
 
     def close(self) -> None:
         """End the connection, unless the body was read to its end: the service stops what it does for it."""

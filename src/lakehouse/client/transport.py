@@ -10,7 +10,6 @@ import http.client
 import ipaddress
 import json
 import random
-import socket
 import ssl
 import threading
 import time
@@ -22,9 +21,9 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from lakehouse.client.messages import FAILURES, Request, Response, hang_up
+from lakehouse.client.messages import FAILURES, WAIT_LONGER, Request, Response, hang_up
 from lakehouse.core import __version__
-from lakehouse.core.cancel import current_scope, stop_with_scope, stopped_by
+from lakehouse.core.cancel import current_scope, stop_with_scope
 from lakehouse.core.errors import (
     BadSettingError,
     LakeError,
@@ -39,8 +38,6 @@ from lakehouse.core.setting import key_in
 from lakehouse.process.http_client import reason
 
 _CONNECT_TIMEOUT_S = 10.0
-#: Longer than a statement may take by default, so that the service ends it and not the client.
-TIMEOUT_S = 330.0
 #: Pauses before the second, third and fourth attempt.
 _PAUSES_S = (0.1, 0.4, 1.5)
 _LONGEST_PAUSE_S = 30.0
@@ -67,7 +64,7 @@ class Transport:
         self,
         url: str,
         key: str = "",
-        timeout_s: float = TIMEOUT_S,
+        timeout_s: float = 330.0,
         allow_http: bool = False,
         tls: ssl.SSLContext | None = None,
     ) -> None:
@@ -141,8 +138,7 @@ class Transport:
         try:
             with suppress(BrokenPipeError, ConnectionResetError):  # it may have answered before it read all of the body
                 self._write(connection, request, headers)
-            with stopped_by(partial(_hang_up, connection)):
-                raw = connection.getresponse()
+            raw = connection.getresponse()
         except FAILURES as exc:
             connection.close()
             if (scope := current_scope()) and scope.is_canceled:
@@ -230,7 +226,7 @@ class Transport:
         if isinstance(exc, TimeoutError) and not isinstance(exc, _ConnectTimeoutError):
             return ServiceUnreachableError(
                 f"The service {self.address} was silent for {self._timeout_s:g} s after {request.method} {request.path}.",
-                "It may still work on it. Wait longer: connect(url, timeout_s=…)",
+                WAIT_LONGER,
             )
         return ServiceUnreachableError(
             f"The service {self.address} does not answer: {reason(exc)}.", "Is it running? Start it: lake serve"
@@ -255,13 +251,6 @@ def _wait_s(response: Response, pause: float) -> float:
     """How long to wait before the next attempt: what the service asks for, if it does."""
     asked = response.headers.get("Retry-After", "")
     return min(float(asked), _LONGEST_PAUSE_S) if asked.isdigit() else _jittered(pause)
-
-
-def _hang_up(connection: http.client.HTTPConnection) -> None:
-    """End a request that waits for its answer; the service notices and stops the work."""
-    if connection.sock is not None:
-        with suppress(OSError):
-            connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _jittered(pause: float) -> float:

@@ -176,6 +176,8 @@ class Settings:
     )
     key: str = setting("", "API key or OIDC token for the service at url (default: none).", secret=True)
     allow_http: bool = setting(False, "Send the key to another machine without TLS, on a network that you trust.")
+    # Longer than a statement may take by default, so that the service ends it and not the client.
+    timeout_s: float = setting(330.0, "Seconds that the service at url may be silent before a command gives up.")
     auth: bool = setting(True, "Whether the service asks for a key; off is possible on loopback only.")
     spark: SparkSettings = field(default_factory=SparkSettings)
     query: QuerySettings = field(default_factory=QuerySettings)

@@ -29,14 +29,14 @@ from lakehouse.http.middleware import Gate
 from lakehouse.http.oidc import OidcVerifier
 from lakehouse.http.openapi import describe
 from lakehouse.http.queries import open_queries
-from lakehouse.http.routes import ask, ingest, jobs, mcp, query, refs, runs, system, tables
+from lakehouse.http.routes import ask, ingest, jobs, maintenance, mcp, query, refs, runs, system, tables
 from lakehouse.http.routes import keys as key_routes
 from lakehouse.http.service import Service, call_of
 from lakehouse.http.statements import StatementStore
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import parse_size
 
-_ROUTES = (system, tables, query, ask, refs, ingest, jobs, runs, key_routes, mcp)
+_ROUTES = (system, tables, query, ask, refs, ingest, jobs, runs, maintenance, key_routes, mcp)
 _SHOWN_VALIDATION_ERRORS = 3
 
 

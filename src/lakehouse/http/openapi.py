@@ -25,6 +25,9 @@ from lakehouse.operations import BY_ROUTE, PUBLIC, Operation
 #: What clients call an operation, where that is not its own name: a verb and a noun.
 _IDS = {
     "healthz": "getHealth",
+    "health": "listTableHealth",
+    "maintain": "maintainTables",
+    "verify": "verifyLake",
     "readyz": "getReadiness",
     "docs": "getDocs",
     "metrics": "getMetrics",
@@ -138,7 +141,7 @@ _ANSWERS: dict[str, Any] = {
     ),
     "rollback": _shape({"table": _TEXT, "snapshot": _OBJECT}),
     **dict.fromkeys(("drop", "drop_branch", "drop_tag"), _DROPPED),
-    **dict.fromkeys(("ingest", "start_run", "resume_run"), _STARTED),
+    **dict.fromkeys(("ingest", "start_run", "resume_run", "maintain", "verify"), _STARTED),
     "jobs": _shape({"jobs": _items(_JOB)}, next_page_token={}),
     **dict.fromkeys(("job", "cancel_job", "resume_job"), _JOB),
     "pipelines": _shape(

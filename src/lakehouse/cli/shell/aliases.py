@@ -102,7 +102,7 @@ ALIASES = {
 _FILES = "Load files: insert FILE into TABLE. Write them: \\copy TABLE to FILE, or lake export."
 FOREIGN.update(
     {
-        "\\dv": "Views are listed with the tables: tables",
+        "\\dv": "List them: SHOW VIEWS IN namespace;",
         "\\di": "Tables have keys and partitions instead of indexes: describe TABLE",
         "\\df": "Functions are those of Spark SQL (docs/sql.md): SHOW FUNCTIONS;",
         "\\du": "Users are the keys of a service: lake keys list",

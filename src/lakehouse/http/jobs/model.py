@@ -17,7 +17,7 @@ class Job:
 
     id: str
     kind: str
-    """ingest, run or resume."""
+    """ingest, run, resume, maintain or verify."""
     owner: str
     """The id of the caller who started it."""
     state: str

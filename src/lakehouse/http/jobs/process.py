@@ -50,6 +50,10 @@ def _do(lake: Lake, kind: str, request: dict[str, Any], progress: Any) -> Any:
     if kind == "ingest":
         progress("Ingesting")
         return lake.ingest_files(ingest_request(request))
+    if kind == "maintain":
+        return lake.maintain(*request["tables"], dry_run=request["dry_run"], only=request["only"], progress=progress)
+    if kind == "verify":
+        return lake.verify(*request["tables"], deep=request["deep"], against=request["against"], progress=progress)
     if kind == "resume":
         with user_code_errors(request["run"], request["run"]):
             return lake.resume(request["run"], progress)
