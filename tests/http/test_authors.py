@@ -16,10 +16,12 @@ assert application.create_app  # importing the application declares the routes
 #: Routes that change something, but commit nothing.
 WITHOUT_COMMITS = {
     ("DELETE", "/queries/{query_id}"),
+    ("POST", "/ask"),
     ("POST", "/audit/query"),
     ("DELETE", "/branches/{name}"),
     ("POST", "/jobs/{job_id}/cancel"),
     ("POST", "/keys"),
+    ("POST", "/mcp"),  # a tool that writes is a request of its own, with the same key
     ("DELETE", "/keys/{key_id}"),
     ("POST", "/keys/{key_id}/rotate"),
     ("POST", "/maintain"),
