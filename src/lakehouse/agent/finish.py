@@ -35,6 +35,9 @@ class Finisher:
         for is_open, word in ((draft.counts, "how many"), (draft.aggregate, draft.aggregate), (draft.extreme, "most")):
             if is_open:
                 raise Refusal(f'I do not know what "{word}" is about.', self._metric_names())
+        fixed = [condition.field for condition in draft.conditions if condition.operator == "="]
+        if twice := [near for near in fixed if fixed.count(near) > 1]:
+            raise Refusal(f"{twice[0].label} cannot have two values.", ['… with "or"'])
         for near in draft.both:
             if near not in (*draft.groups, *draft.subjects):
                 name = near.dimension.name

@@ -193,6 +193,8 @@ class Parser:
         self.draft.limit = int(number.detail)
 
     def _subject_at(self, head: str) -> Field:
+        if self.draft.metrics:
+            raise Refusal(f'I cannot rank within "{self.draft.metrics[0].name}".', ["top 5 … by …"])
         element = self._take("name", "grain", "hour")
         if element is None:
             raise Refusal(f'I do not know what "{head}" is about.')
@@ -614,6 +616,9 @@ class Parser:
         following = self._take("name", skip=("filler",))
         if following is None or following.name.field is None or following.name.metric:
             raise Refusal(f'I do not know what "{self._text(element)}" is about.')
+        if following.name.field.dimension.kind == NUMBER:
+            text = self._text(following)
+            raise Refusal(f"Is {text} unknown, or zero?", [f"{text} = 0"])
         self.draft.conditions.append(Condition(following.name.field, "missing"))
 
     def _operator(self, element: Element) -> None:

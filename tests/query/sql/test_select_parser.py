@@ -105,3 +105,9 @@ def test_our_own_parser_reads_the_same_tables_as_sqlglot(text: str) -> None:
     except QueryRejectedError:
         return  # a syntax error; the guard's StatementRefusedError is another one
     assert (parsed.kind, uses(parsed)) == (own.kind, uses(own))
+
+
+def test_a_text_in_a_list_is_no_subquery_whatever_word_it_is() -> None:
+    statement = parse("select id from shop.a where kind in ('select', 'with', 'values')")
+    assert statement.untranslated == ""
+    assert [str(use.name) for use in statement.uses] == ["shop.a"]
