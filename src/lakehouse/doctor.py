@@ -7,12 +7,12 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from lakehouse.config.profiles import DEFAULT_CATALOG, profile_of, resolve_profile
 from lakehouse.config.settings import Settings
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import LakeError
 from lakehouse.core.files import local_path
 from lakehouse.engines.spark.archive import find_archive

@@ -7,7 +7,9 @@ The parameters of an operation are those of its method of the Python API.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+
+from lakehouse.core.dataclass import dataclass
 
 #: What a route needs of its caller. PUBLIC needs no key at all.
 PUBLIC, READ, WRITE, ADMIN = "public", "read", "write", "admin"

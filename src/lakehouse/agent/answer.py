@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.jsonable import jsonable
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"

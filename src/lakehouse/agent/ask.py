@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Protocol
 from zoneinfo import ZoneInfo
@@ -20,6 +20,7 @@ from lakehouse.agent.refusal import Refusal
 from lakehouse.agent.semantics import Entity, Semantics
 from lakehouse.agent.sql import SqlWriter
 from lakehouse.agent.words import MAX_CHARACTERS, MAX_TOKENS, Token, corrections, stem, tokens
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BranchError, WhenError
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.result import Result

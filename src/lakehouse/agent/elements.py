@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -11,6 +10,7 @@ from lakehouse.agent.lexicon import Lexicon, Name, grammar_at
 from lakehouse.agent.periods import Period, PeriodParser
 from lakehouse.agent.reading import Field
 from lakehouse.agent.words import Token
+from lakehouse.core.dataclass import dataclass
 
 #: The values that a span of tokens stands for.
 Values = Mapping[tuple[int, int], tuple[tuple[Field, str], ...]]

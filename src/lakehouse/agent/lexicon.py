@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from lakehouse.agent.reading import Field
 from lakehouse.agent.semantics import BOOLEAN, TEXT, TIME, Dimension, Entity, Join, Metric, Semantics
 from lakehouse.agent.words import phrase, stem
+from lakehouse.core.dataclass import dataclass
 
 Phrase = tuple[str, ...]
 

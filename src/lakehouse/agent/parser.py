@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 
 from lakehouse.agent.elements import Element
@@ -13,6 +13,7 @@ from lakehouse.agent.reading import Condition, Field, Threshold
 from lakehouse.agent.refusal import Refusal
 from lakehouse.agent.semantics import BOOLEAN, KEY, NUMBER, TEXT, TIME, Dimension, Metric
 from lakehouse.agent.words import Token
+from lakehouse.core.dataclass import dataclass
 
 #: Stands for the time of the entity until the whole question is parsed, which may name another one.
 THE_TIME = Dimension("time", kind=TIME)

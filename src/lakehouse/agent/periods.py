@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 
 from lakehouse.agent.refusal import Refusal
 from lakehouse.agent.words import Token
+from lakehouse.core.dataclass import dataclass
 
 _MONTHS = "january february march april may june july august september october november december".split()
 UNITS = ("day", "week", "month", "quarter", "year")

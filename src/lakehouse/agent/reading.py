@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lakehouse.agent.periods import Period
 from lakehouse.agent.semantics import Dimension, Entity, Join, Metric
+from lakehouse.core.dataclass import dataclass
 
 #: Parts of time that rows are grouped by; the last two repeat.
 GRAINS = ("day", "week", "month", "quarter", "year", "hour of day", "day of week")

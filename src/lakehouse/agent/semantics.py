@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any, TypeVar
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.names import TableName, nearest
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
+
+from lakehouse.core.dataclass import dataclass
 
 #: Longer questions are refused: nobody asks them, and matching takes time.
 MAX_CHARACTERS, MAX_TOKENS = 1_000, 60

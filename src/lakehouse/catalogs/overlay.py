@@ -8,11 +8,12 @@ Hive's lock, or by one REST request), which fails if a table has changed; the ov
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.catalog import BaseCatalog, CatalogCapabilities, CatalogContext, FormatEntries
 from lakehouse.core.clients import MavenArtifact
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import CatalogBusyError, NotSupportedError, TableExistsError
 from lakehouse.core.names import CATALOG, MAIN, TableName
 from lakehouse.core.refs import Change, Commit, LogEntry, Published, ReachableFile, Ref, run_branch

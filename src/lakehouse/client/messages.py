@@ -7,12 +7,13 @@ import json
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
 from lakehouse.core.cancel import stop_with_scope
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import ServiceUnreachableError
 from lakehouse.process.http_client import reason
 

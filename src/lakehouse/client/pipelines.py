@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.pipelines.partitions import Days, Hours, Months, Partitions, Weeks
 

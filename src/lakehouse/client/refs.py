@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lakehouse.client.calls import remote, request_for, send
 from lakehouse.client.decode import decode
 from lakehouse.client.transport import Transport
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.names import MAIN
 from lakehouse.core.refs import Published, Ref
 from lakehouse.operations import BY_NAME

@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from lakehouse.client.messages import FAILURES, WAIT_LONGER, Request, Response, hang_up
 from lakehouse.core import __version__
 from lakehouse.core.cancel import current_scope, stop_with_scope
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import (
     BadSettingError,
     LakeError,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lakehouse.client.messages import Content, as_json
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotSupportedError, SourceError
 from lakehouse.core.requests import IngestRequest, ReadOptions
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 
 from lakehouse.config.settings import Settings
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadSettingError
 from lakehouse.process.files import locked, write_private
 from lakehouse.storage.local import LocalHome

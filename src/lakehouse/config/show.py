@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from functools import reduce
 from typing import Any
 
 from lakehouse.config.load import all_settings, plugin_settings
 from lakehouse.config.secrets import FILE
 from lakehouse.config.settings import Settings
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.masking import HIDDEN, is_secret_name, mask
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -19,6 +19,7 @@ from lakehouse.copies.content import (
     take_content,
 )
 from lakehouse.copies.lake_parts import LakeParts
+from lakehouse.core.dataclass import dataclass
 from lakehouse.storage.tree import LocalTree
 
 Progress = Callable[[str], None]

@@ -18,12 +18,13 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from lakehouse.core import __version__
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import StorageError
 from lakehouse.core.state import CatalogState, state_from_dict
 from lakehouse.storage.tree import LocalTree, Tree

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lakehouse.copies.content import hudi_folders
 from lakehouse.copies.lake_parts import LakeParts
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.metadata_file import load_metadata, new_uri, version_of
 from lakehouse.core.refs import Commit

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 
 from lakehouse.copies.lake_parts import HOME, RAW, WAREHOUSE, LakeParts
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import LakeError, TableError
 from lakehouse.core.state import CatalogState
 from lakehouse.formats.iceberg.references import ReferenceReader

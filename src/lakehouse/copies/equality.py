@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lakehouse.copies.lake_parts import FileNames
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.metadata_file import parse_metadata
 from lakehouse.core.state import CatalogState, TableEntry
 from lakehouse.formats.iceberg import avro, relocate

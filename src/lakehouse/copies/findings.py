@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from lakehouse.core.dataclass import dataclass
 
 #: A file that should be there.
 MISSING = "missing"

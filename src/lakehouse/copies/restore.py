@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lakehouse.copies.backup_store import BackupError, BackupStore, Manifest, StoredFile
@@ -11,6 +11,7 @@ from lakehouse.copies.content import Content, ContentFile
 from lakehouse.copies.equality import Difference, Side, differences
 from lakehouse.copies.lake_parts import WAREHOUSE, FileNames, LakeParts
 from lakehouse.copies.transfer import Source, Transfer
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import TableExistsError
 from lakehouse.core.state import CatalogState
 

@@ -7,12 +7,13 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
 from lakehouse.copies.content import hudi_folders
 from lakehouse.copies.lake_parts import WAREHOUSE, FileNames, LakeParts
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import TableError
 from lakehouse.core.state import CatalogState
 from lakehouse.formats.iceberg import relocate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lakehouse.copies.backup_store import BackupStore
@@ -26,6 +26,7 @@ from lakehouse.copies.lake_parts import LakeParts
 from lakehouse.copies.restore import BackupSource, side_of
 from lakehouse.copies.verify_files import Warehouse, check_data
 from lakehouse.copies.verify_tables import TableChecks, same_tables
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import HomeError, LakeError, NotSupportedError
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName

@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from lakehouse.copies.findings import CORRUPT, MISSING, TRUNCATED
 from lakehouse.copies.lake_parts import EXTERNAL, FileNames
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.files import Files
 from lakehouse.storage.tree import FileStat, Tree
 

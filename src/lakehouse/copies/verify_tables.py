@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
 from lakehouse.copies.findings import CORRUPT, DANGLING, MISPLACED, MISSING, Finding
 from lakehouse.copies.verify_files import Problem, Warehouse, check_data
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import TableError
 from lakehouse.core.metadata_file import parse_metadata
 from lakehouse.core.state import TableEntry

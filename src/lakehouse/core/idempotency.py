@@ -10,8 +10,9 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from lakehouse.core.dataclass import dataclass
 
 #: How long an answer is stored.
 LIFETIME_S = 24 * 3600

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import ForbiddenError, UnauthorizedError
 from lakehouse.http.keys import KeyStore
 from lakehouse.http.oidc import OidcVerifier

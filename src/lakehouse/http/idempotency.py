@@ -8,12 +8,12 @@ import json
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Message, Receive, Scope, Send
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadRequestError, KeyReusedError, OutcomeUnknownError
 from lakehouse.core.idempotency import MAX_KEY, IdempotencyStore, KeyedRequest
 

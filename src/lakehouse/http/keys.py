@@ -7,11 +7,12 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import (
     BadRequestError,
     BadSettingError,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import ServiceError, UnauthorizedError
 from lakehouse.http.principal import SCOPES, Principal
 from lakehouse.process.http_client import HttpRequest, NoAnswerError, send

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import ForbiddenError
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.operations import ADMIN, PUBLIC, READ, WRITE

@@ -7,10 +7,11 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from lakehouse.config.settings import Settings
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotFoundError
 from lakehouse.core.files import local_path
 from lakehouse.engines.duckdb.workers.cache import ResultCache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from lakehouse.config.settings import Settings
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import ForbiddenError, NotInstalledError
 from lakehouse.core.idempotency import IdempotencyStore
 from lakehouse.core.names import MAIN, TableName

@@ -6,13 +6,14 @@ import re
 import shutil
 import uuid
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadRequestError, RequestTooLargeError
 
 if TYPE_CHECKING:

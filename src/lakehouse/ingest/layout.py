@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadSettingError, NoSuchColumnError, NotSupportedError, UnknownChoiceError
 from lakehouse.core.names import TableName
 from lakehouse.core.tables import TableInfo

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.names import TableName
 from lakehouse.ingest.files import PlannedColumn
 

@@ -8,10 +8,11 @@ state. A Hudi table gets one Hudi commit. An ingest that is killed leaves only f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lakehouse.core.catalog import Catalog
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.engine import SparkRunner
 from lakehouse.core.errors import CommitConflictError
 from lakehouse.core.files import LOCAL, Files, RemoteFiles

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import ContractError
 from lakehouse.core.tables import Column, TableInfo
 from lakehouse.ingest import layout

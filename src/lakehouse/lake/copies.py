@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.config.profiles import DEFAULT_CATALOG, EMBEDDED, PROFILES, resolve_profile
 from lakehouse.config.settings import Settings
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotSupportedError, TableExistsError, UnknownChoiceError
 from lakehouse.core.names import MAIN
 from lakehouse.core.registry import is_kind, kinds

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.tables.rewrite import PartitionKey, SnapshotFiles, partition_key, partition_sizes
 from lakehouse.tables.rewrite_rows import Group
 

@@ -7,9 +7,10 @@ or where a file that must be read is missing: then nothing may be deleted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lakehouse.core.catalog import Catalog
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import LakeError, NotSupportedError
 from lakehouse.core.files import Files
 from lakehouse.core.format import TableFormat

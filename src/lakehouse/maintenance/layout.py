@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.tables.rewrite import COMPACTED_FILES
 
 #: Iceberg's own default of `write.target-file-size-bytes`.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import QueryRejectedError, StatementRefusedError
 from lakehouse.core.names import CATALOG, TableName
 from lakehouse.core.requests import MaintainRequest

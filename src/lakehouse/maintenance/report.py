@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.maintenance.sweep import SweepReport
 
 #: planned: by a dry run. done. skipped: left alone, with the reason. failed: an error; the table is as it was.

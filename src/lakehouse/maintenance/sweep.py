@@ -12,10 +12,11 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import LakeError
 from lakehouse.core.metadata_file import load_metadata
 from lakehouse.formats.iceberg.references import normalized

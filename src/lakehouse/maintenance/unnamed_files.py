@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import LakeError, NotSupportedError
 from lakehouse.core.files import local_path
 from lakehouse.core.metadata_file import parse_metadata

@@ -8,11 +8,12 @@ Dagster still chooses tables, partitions, time and retries.
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import LakeError, Retryable
 from lakehouse.core.requests import RunRequest
 from lakehouse.lake import Lake

@@ -4,12 +4,13 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 
 import dagster as dg
 
 from lakehouse.config.settings import Settings
+from lakehouse.core.dataclass import dataclass
 from lakehouse.lake.assemble import assemble
 from lakehouse.orchestrate.assets import AUTHOR, add_partitions, partition_events
 from lakehouse.pipelines import Pipeline

@@ -7,10 +7,11 @@ the pipeline), the Dagster assets and checks, the lineage and the docs all follo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadDeclarationError
 from lakehouse.core.files import RemoteFiles
 from lakehouse.core.names import TableName

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Protocol
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadPartitionError
 
 _HOUR = timedelta(hours=1)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NeedsSparkError, SourceError
 from lakehouse.core.names import TableName
 from lakehouse.core.properties import new_table_properties

@@ -10,10 +10,12 @@ import json
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
+
+from lakehouse.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from uuid import uuid4
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import UnknownChoiceError
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 from lakehouse.core.cancel import pause
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import CommitConflictError, EngineError
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result

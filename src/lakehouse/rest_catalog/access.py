@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.names import CATALOG, MAIN
 
 #: The key of an ASGI scope under which an application that mounts the catalog states who sends the request.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.rest_catalog.errors import RestError
 from lakehouse.rest_catalog.locations import Warehouse
 from lakehouse.rest_catalog.names import folder_of, levels_of

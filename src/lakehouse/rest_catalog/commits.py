@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyiceberg.table import CommitTableRequest
 from pyiceberg.table.update import AssertCreate
 
 from lakehouse.catalogs.sql.rows import TABLE
+from lakehouse.core.dataclass import dataclass
 from lakehouse.rest_catalog import names, requirements, table_policy, table_updates
 from lakehouse.rest_catalog.backend import COMMIT_ATTEMPTS, CatalogBackend, parse_model
 from lakehouse.rest_catalog.errors import AlreadyExistsError, CommitFailedError, RestError

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.rest_catalog import names
 from lakehouse.rest_catalog.access import Caller, Owner
 from lakehouse.rest_catalog.errors import RestError

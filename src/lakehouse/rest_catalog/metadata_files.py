@@ -8,7 +8,6 @@ import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pyiceberg.exceptions import ValidationError
@@ -16,6 +15,7 @@ from pyiceberg.io import load_file_io
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.view.metadata import ViewMetadata
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.files import local_path
 from lakehouse.core.metadata_file import uncompressed
 from lakehouse.rest_catalog.errors import NotFoundError, RestError

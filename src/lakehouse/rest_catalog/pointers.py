@@ -6,12 +6,12 @@ Several pointers are replaced in one transaction or not at all, each only if it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakehouse.catalogs.sql import namespaces, rows
 from lakehouse.catalogs.sql.publishing import ConflictError
 from lakehouse.catalogs.sql.rows import TABLE, VIEW
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.names import TableName
 from lakehouse.rest_catalog.errors import (
     AlreadyExistsError,

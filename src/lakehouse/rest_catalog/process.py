@@ -11,10 +11,11 @@ import socket
 import subprocess
 import sys
 import threading
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadSettingError, EngineUnreachableError
 from lakehouse.process.daemons import run_main
 from lakehouse.process.sockets import bind_tcp

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from urllib.parse import unquote
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.rest_catalog.backend import CatalogBackend
 from lakehouse.rest_catalog.commits import CommitHandlers
 from lakehouse.rest_catalog.messages import CatalogRequest, CatalogResponse

@@ -6,12 +6,13 @@ import hashlib
 import hmac
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from http import HTTPStatus
 from urllib.parse import urlencode, urlsplit
 from xml.etree import ElementTree
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.process.http_client import HttpRequest, NoAnswerError, send
 
 #: The lifetime of the keys in seconds: as long as a long job, because not every engine fetches new ones.

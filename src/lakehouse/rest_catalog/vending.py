@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.process.http_client import NoAnswerError
 from lakehouse.rest_catalog import sts
 from lakehouse.rest_catalog.errors import RestError

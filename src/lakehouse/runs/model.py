@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.quality.model import Outcome
 
 #: running: in progress. nothing: no changes. published: on main. kept: finished, not published on request.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadPartitionError
 from lakehouse.core.names import TableName
 from lakehouse.core.tables import Snapshot

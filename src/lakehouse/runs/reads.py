@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NeedsSparkError
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as quoted

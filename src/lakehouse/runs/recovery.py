@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from lakehouse.core.catalog import Catalog
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BranchExistsError, RunBlockedError, RunConflictError
 from lakehouse.core.refs import BranchOwner, Commit, InternalBranch, acting_author
 from lakehouse.core.requests import RunRequest

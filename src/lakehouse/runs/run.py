@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import (
     BadDeclarationError,
     BadSettingError,

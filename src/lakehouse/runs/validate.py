@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.quality.checks import SAMPLE_ROWS
 from lakehouse.quality.model import Outcome, Rule
 

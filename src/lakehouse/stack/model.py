@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from lakehouse.config.profiles import EMBEDDED
 from lakehouse.config.secrets import Secrets, secrets_of
 from lakehouse.config.settings import Settings
 from lakehouse.core.clients import MavenArtifact
+from lakehouse.core.dataclass import dataclass
 from lakehouse.storage.local import LocalHome
 
 

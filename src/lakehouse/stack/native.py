@@ -10,12 +10,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lakehouse.config.load import dump_settings
 from lakehouse.config.settings import Settings
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotSupportedError, PortTakenError, StackError
 from lakehouse.lake.spark import DownloadReporter, StatusReporter, silent
 from lakehouse.process.daemons import DaemonStartError, start_daemon

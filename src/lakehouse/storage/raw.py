@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import BinaryIO
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.storage.s3 import S3Settings, hadoop_uri, is_remote
 from lakehouse.storage.tree import FileStat, LocalTree, Tree, open_tree
 

@@ -7,9 +7,9 @@ updates becomes an append.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text

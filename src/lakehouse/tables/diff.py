@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadNameError, NotSupportedError
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as _name

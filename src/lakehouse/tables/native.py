@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import StorageError
 from lakehouse.core.files import file_uri, local_path
 from lakehouse.core.names import TableName

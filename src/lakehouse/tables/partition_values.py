@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.quoting import name as _name
 
 _EPOCH = date(1970, 1, 1)

@@ -7,10 +7,10 @@ on both sides, or to the same row: then the order of the two changes does not ma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import TableError
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import TableName

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import name as quoted
 from lakehouse.core.tables import Column, Scan, Snapshot

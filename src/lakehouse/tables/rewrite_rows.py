@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import TableError
 from lakehouse.tables.rewrite import AddedFile, PartitionKey, Replacement, SnapshotFiles, with_dangling_deletes
 

@@ -6,13 +6,13 @@ Each change is one snapshot. Both write through the same MERGE.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import reduce
 from operator import and_, or_
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.format import TableFormat, spark_tables
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_text, spark_type

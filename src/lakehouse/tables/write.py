@@ -7,10 +7,11 @@ make every change. A further executor implements `TableWriter` and is put into t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NeedsSparkError
 from lakehouse.core.tables import Column
 

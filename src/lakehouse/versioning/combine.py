@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from lakehouse.core.catalog import Catalog
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BranchConflictError, CommitConflictError
 from lakehouse.core.files import Files
 from lakehouse.core.names import TableName

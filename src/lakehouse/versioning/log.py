@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from lakehouse.core.catalog import Catalog
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BranchConflictError, BranchProtectedError, NoSuchCommitError, TableError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.format import TableFormat

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lakehouse.core.cancel import commit as committed
 from lakehouse.core.catalog import Catalog
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import CatalogUnreachableError, NoSuchBranchError
 from lakehouse.core.names import MAIN
 from lakehouse.core.refs import Change, Commit, Published

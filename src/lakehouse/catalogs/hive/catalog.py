@@ -7,7 +7,7 @@ Iceberg in Spark, PyIceberg and Trino take for a commit as well.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from lakehouse.catalogs.hive.metastore import Metastore, MetastoreEntries, alter, entry_of, format_of, locked, objects
 from lakehouse.core.catalog import CatalogCapabilities, NoClients
 from lakehouse.core.clients import spark_catalog
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.names import CATALOG, TableName
 from lakehouse.core.refs import Change, hash_pointers
 from lakehouse.core.state import TableEntry

@@ -7,10 +7,10 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import (
     BadSettingError,
     CatalogBusyError,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import (
     BadSettingError,
     CatalogAccessError,

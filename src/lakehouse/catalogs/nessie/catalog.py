@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ from lakehouse.catalogs.nessie.api import Conflict, Content, NessieApi, Referenc
 from lakehouse.catalogs.nessie.contents import TABLE, VIEW, key_of, name_of, pointer_of
 from lakehouse.core.catalog import CatalogCapabilities, NoClients
 from lakehouse.core.clients import duckdb_attachment, spark_catalog
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BranchExistsError, CatalogBusyError, NoSuchBranchError, NoSuchCommitError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.metadata_file import load_metadata

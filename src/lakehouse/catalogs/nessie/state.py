@@ -7,13 +7,14 @@ leaves main as it was, and the next one starts again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from lakehouse.catalogs.nessie import contents, history, publishing, refs
 from lakehouse.catalogs.nessie.annotations import BRANCH, Annotations, dropped_key, time_of
 from lakehouse.catalogs.nessie.api import Content, NessieApi, Reference, put, remove
 from lakehouse.catalogs.nessie.contents import NAMESPACE, VIEW, key_of, name_of, pointer_of
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadNameError, TableExistsError
 from lakehouse.core.files import Files
 from lakehouse.core.metadata_file import load_metadata

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
 from lakehouse.catalogs.rest.updates import change_of
 from lakehouse.core.catalog import CatalogCapabilities, NoClients
 from lakehouse.core.clients import duckdb_attachment, spark_catalog
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import (
     BadSettingError,
     CatalogAccessError,

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any, TextIO
 
 from lakehouse.cli.show import cell, note, write_rows
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.jsonable import jsonable
 from lakehouse.core.result import Row

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import QueryRejectedError
 from lakehouse.core.names import CATALOG, nearest
 from lakehouse.core.quoting import spark_text

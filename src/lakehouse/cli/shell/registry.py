@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from lakehouse.cli.shell.parser import Sql, Statement, parse_script
 from lakehouse.cli.shell.session import Session
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import LakeError, UnknownChoiceError
 from lakehouse.core.names import nearest
 

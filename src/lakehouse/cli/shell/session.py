@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.cli.shell.display import Display
 from lakehouse.cli.shell.parser import Sql, Statement, substitute
 from lakehouse.cli.shell.running import RunningStatement
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.names import MAIN
 from lakehouse.core.result import Result, Row
 

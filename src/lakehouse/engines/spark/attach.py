@@ -16,8 +16,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
+
+from lakehouse.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.engine import EngineCapabilities, EngineContext, Query
 from lakehouse.core.errors import NotSupportedError, QueryRejectedError, TableExistsError, UnknownChoiceError
 from lakehouse.core.format import SparkTables, TableDirectory, TableFormat, spark_tables

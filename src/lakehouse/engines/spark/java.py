@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import JavaError
 
 #: Spark 3.5 also starts on 21, but conversion to Arrow fails there.

@@ -14,10 +14,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import EngineUnreachableError, NotInstalledError
 from lakehouse.core.quoting import java_properties
 from lakehouse.engines.spark.attach import Lease, gateway_environment, kept_running

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from lakehouse.core.dataclass import dataclass
 
 MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16

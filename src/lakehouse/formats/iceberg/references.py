@@ -7,9 +7,10 @@ needed to know the files: paths, sizes, kinds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import LakeError, TableError
 from lakehouse.core.files import Files, file_uri, local_path
 from lakehouse.core.metadata_file import load_metadata

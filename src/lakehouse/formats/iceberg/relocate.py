@@ -11,9 +11,9 @@ import io
 import json
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.metadata_file import compressed_like, parse_metadata
 from lakehouse.formats.iceberg import avro

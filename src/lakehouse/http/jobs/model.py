@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from lakehouse.core.dataclass import dataclass
 
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELED = "queued", "running", "succeeded", "failed", "canceled"
 ENDED = (SUCCEEDED, FAILED, CANCELED)

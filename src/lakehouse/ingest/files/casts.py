@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.engines.duckdb.types import duckdb_type
 from lakehouse.ingest.files import column_stats
 from lakehouse.ingest.files.model import PlannedColumn

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from lakehouse.core import quoting
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.requests import ReadOptions
 
 #: A leading zero or plus means a code (zip code, phone number), not a number. Only doubles have `-0`.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.core import quoting
+from lakehouse.core.dataclass import dataclass
 from lakehouse.engines.duckdb.types import duckdb_type
 from lakehouse.ingest.files import duckdb_scan
 from lakehouse.ingest.files.casts import MISMATCH, Cast, cast_from, cast_of

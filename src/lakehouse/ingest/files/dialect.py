@@ -6,8 +6,8 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files.model import Dialect

@@ -6,9 +6,10 @@ import glob
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import (
     EmptyGlobError,
     NoDataFilesError,

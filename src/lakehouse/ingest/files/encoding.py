@@ -5,10 +5,10 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BinaryFileError, DiskFullError, NulBytesError, UnknownChoiceError
 from lakehouse.ingest.files.discover import SourceFile, unreadable_file
 from lakehouse.ingest.files.file_kind import open_decompressed, read_head

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import EmptyFileError, JsonArrayError, NotSupportedError
 from lakehouse.ingest.files import duckdb_scan
 from lakehouse.ingest.files.column_stats import ColumnStats

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files.discover import SourceFile
 from lakehouse.ingest.files.nested import TypeTree

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from lakehouse.core import quoting
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.tables import split_arguments
 from lakehouse.engines.duckdb.types import SPARK_TYPES, duckdb_type
 from lakehouse.ingest.files.names import clean_names

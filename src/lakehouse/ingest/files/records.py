@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.ingest.files.model import Dialect
 
 _CHUNK = 4 << 20

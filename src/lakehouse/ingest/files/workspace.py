@@ -6,11 +6,12 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakehouse.core import quoting
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import DamagedFileError
 from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files import duckdb_scan

@@ -10,13 +10,15 @@ import gzip
 import io
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime, time, timedelta
 from itertools import product
 from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
+
+from lakehouse.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

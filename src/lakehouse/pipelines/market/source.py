@@ -7,11 +7,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import SourceError
 from lakehouse.pipelines import functions as F
 from lakehouse.pipelines.model import Batch, SourceContext

@@ -12,9 +12,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.pipelines.postgres.relation import Relation
 from lakehouse.pipelines.postgres.snapshot import DatabaseSnapshot
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.pipelines.upsert import arrow_type
 
 if TYPE_CHECKING:

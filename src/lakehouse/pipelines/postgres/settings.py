@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadSettingError, SourceError
 
 SETTINGS = {

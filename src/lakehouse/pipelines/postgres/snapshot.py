@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotInstalledError, SourceError
 from lakehouse.core.names import nearest
 from lakehouse.pipelines.postgres.relation import Relation, column_of

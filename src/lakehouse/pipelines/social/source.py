@@ -12,9 +12,9 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import SourceError
 from lakehouse.pipelines import functions as F
 from lakehouse.pipelines.model import Batch, SourceContext

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+
+from lakehouse.core.dataclass import dataclass
 
 #: One in this many rows has each kind of invalid value that the city publishes every month.
 _ONE_IN = {

@@ -12,8 +12,9 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from lakehouse.core.dataclass import dataclass
 
 #: A result above this share of the cache is not stored.
 _LARGEST_SHARE = 8

@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from pathlib import Path
 from typing import IO
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import StatementTimeoutError, TooManyRequestsError, WorkerDiedError
 from lakehouse.engines.duckdb.workers import frames
 

@@ -7,9 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.engine import EngineCapabilities, Query
 from lakehouse.core.errors import StatementCanceledError, StatementTimeoutError, error_from_dict
 from lakehouse.core.result import Explain, Result, Row

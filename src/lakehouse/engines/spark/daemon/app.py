@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -19,6 +19,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
 from lakehouse.core import __version__
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.encoding import ArrowEncoder
 from lakehouse.core.engine import Query
 from lakehouse.core.errors import LakeError

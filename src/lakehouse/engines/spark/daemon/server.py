@@ -8,10 +8,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.engine import Query
 from lakehouse.core.result import Result
 from lakehouse.engines.spark.daemon.client import SOCKET

@@ -12,10 +12,11 @@ import os
 import random
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import BinaryIO
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import DiskFullError, SourceError
 from lakehouse.pipelines.taxi.source.web import (
     Address,

@@ -6,10 +6,11 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadSettingError, SourceError
 from lakehouse.pipelines.taxi.source.download import (
     DownloadRequest,

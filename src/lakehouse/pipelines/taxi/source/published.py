@@ -7,10 +7,10 @@ and columns without a type; with the physical types of the file's footer as its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import SourceError
 from lakehouse.pipelines import functions as F
 

@@ -7,10 +7,11 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 from urllib.parse import quote, unquote, urlsplit
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadSettingError, SourceError
 from lakehouse.process.http_client import TIMEOUT, HttpRequest, HttpStream, NoAnswerError, stream
 
