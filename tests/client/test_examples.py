@@ -18,6 +18,8 @@ EXPECTED: dict[str, tuple[dict[str, str], int | str]] = {
     "/ingest/{table}": ({"table": "examples.rows"}, 200),
     "/tables/{table}/rollback": ({"table": "examples.leads"}, "bad_when"),  # the table is younger than the example
     "/pipelines/{pipeline}/runs": ({"pipeline": "nothing"}, "no_such_pipeline"),
+    "/tables/{table}/undrop": ({"table": "examples.nothing"}, "not_dropped"),
+    "/ask": ({}, 200),
     "/maintain": ({}, 202),
     "/verify": ({}, 202),
     "/tags": ({}, 201),

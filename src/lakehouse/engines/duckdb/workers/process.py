@@ -163,16 +163,15 @@ def _compute(
 
 
 def _parse_views(listed: Sequence[Any]) -> dict[TableName | str, Scan]:
-    return {
-        name: Scan(
-            **{
-                **scan,
-                "columns": tuple(Column(**column) for column in scan["columns"]),
-                "files": tuple(scan["files"]),
-            }
-        )
-        for name, scan in listed
+    return {name: _parse_scan(scan) for name, scan in listed}
+
+
+def _parse_scan(listed: Mapping[str, Any]) -> Scan:
+    """A scan is a key of the catalogs, so that what JSON lists are tuples in it."""
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in listed.items()
     }
+    return Scan(**{**fields, "columns": tuple(Column(**column) for column in fields["columns"])})
 
 
 def _open(options: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
