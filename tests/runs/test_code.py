@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.pipelines import Table
 from lakehouse.quality import at_least, expect, unique
 from lakehouse.runs.code import code_fingerprint
@@ -30,6 +31,13 @@ def build(rows):
     return [helper(row) for row in rows] + [greet(ENDING)]
 '''
 WORDS = "ENDING = 'x'\ndef greet(word):\n    return word.upper()\n"
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A class that the function of a table uses."""
+
+    value: int
 
 
 @pytest.fixture
@@ -114,3 +122,13 @@ def test_it_is_the_same_in_another_process(tmp_path: Path) -> None:
     }
     (output,) = outputs
     assert "gold.volatility " in output
+
+
+def test_the_first_instance_of_a_class_does_not_change_it() -> None:
+    def transform(rows: Any) -> Any:
+        return Amount(rows)
+
+    table = Table("a.b", transform)
+    before = code_fingerprint(table)
+    Amount(1)
+    assert code_fingerprint(table) == before

@@ -79,7 +79,7 @@ def _compiled(cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> Callable
         body.append("self.__post_init__()")
     exec(f"def __init__({', '.join(parameters)}):\n  " + "\n  ".join(body), known)  # noqa: S102  # names of fields only
     method: Callable[..., None] = known["__init__"]
-    method.__qualname__ = f"{cls.__qualname__}.__init__"
+    method.__qualname__, method.__module__ = f"{cls.__qualname__}.__init__", __name__
     return method
 
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.pipelines.model import Source, Table
 
 _INSTALLED = (sys.prefix, sys.base_prefix)
@@ -65,9 +67,7 @@ class _Follower:
             yield from self._function(value)
         elif isinstance(value, type):
             self._visited.add(id(value))
-            members = vars(value).items() if self._is_followed(value.__module__) else ()
-            yield value.__qualname__
-            yield from self._all([member for name, member in members if isinstance(member, FunctionType)])
+            yield from self._class(value)
         elif isinstance(value, Mapping):
             yield from self._all([part for item in value.items() for part in item])
         elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
@@ -78,6 +78,17 @@ class _Follower:
     def _all(self, values: Sequence[Any]) -> Iterator[str]:
         for value in values:
             yield from self.parts(value)
+
+    def _class(self, value: type) -> Iterator[str]:
+        yield value.__qualname__
+        if not self._is_followed(value.__module__):
+            return
+        # The methods of our own dataclasses are the same for all, except `__init__`, which the first instance replaces.
+        members = [member for member in vars(value).values() if isinstance(member, FunctionType)]
+        yield from self._all([member for member in members if member.__module__ != dataclass.__module__])
+        for field in fields(value) if is_dataclass(value) else ():
+            yield f"{field.name}: {field.type}"
+            yield from self._all([] if field.default is MISSING else [field.default])
 
     def _object(self, value: Any) -> Iterator[str]:
         """An object of any other class: a constant, or what its class and its attributes are."""
