@@ -23,6 +23,7 @@ def _classes(make: Callable[..., Any]) -> tuple[type, type]:
         y: int = 2
         notes: list[str] = dataclasses.field(default_factory=list, compare=False)
         secret: str = dataclasses.field(default="s", repr=False)
+        facts: dict[str, int] = dataclasses.field(default_factory=dict, hash=False)
 
     @make(frozen=True)
     class Marked(Point):

@@ -32,6 +32,7 @@ def _frozen(cls: C) -> C:
     dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
     fields = dataclasses.fields(cls)
     values = _values_of([field.name for field in fields if field.compare])
+    hashed = _values_of([field.name for field in fields if (field.compare if field.hash is None else field.hash)])
 
     def __init__(self: object, *positional: object, **named: object) -> None:
         initialize = _compiled(cls, fields)
@@ -42,7 +43,7 @@ def _frozen(cls: C) -> C:
         return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
 
     def __hash__(self: object) -> int:
-        return hash(values(self))
+        return hash(hashed(self))
 
     def __repr__(self: object) -> str:
         shown = (f"{field.name}={getattr(self, field.name)!r}" for field in fields if field.repr)
