@@ -88,6 +88,16 @@ def test_an_instance_can_be_sent_to_another_process() -> None:
     assert pickle.loads(pickle.dumps(Sent("a", (1, 2)))) == Sent("a", (1, 2))
 
 
+def test_a_standard_dataclass_may_inherit_from_it() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Longer(Sent):
+        more: int = 3
+
+    assert Longer("a", (1,)) == Longer("a", (1,), 3)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Longer("a").more = 4  # type: ignore[misc]
+
+
 def test_its_own_methods_win() -> None:
     @dataclass(frozen=True)
     class Word:

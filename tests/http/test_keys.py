@@ -177,6 +177,7 @@ def test_a_key_of_a_namespace_sees_its_tables_only(limited: Client) -> None:
         "select * from mine.t where id in (select id from theirs.t)",
         "with x as (select * from theirs.t) select * from x",
         "insert into mine.t select * from theirs.t",
+        "show tables",
         "show tables in theirs",
         "describe table theirs.t",
         "explain select * from theirs.t",

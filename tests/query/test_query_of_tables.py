@@ -18,6 +18,14 @@ from lakehouse.core.errors import (
 )
 from lakehouse.lake import Lake
 
+
+def test_all_tables_are_shown_without_a_namespace_and_without_spark(shop: Lake) -> None:
+    result = shop.sql("show tables;")
+    assert result.names == ["namespace", "tableName", "isTemporary"]
+    assert ("shop", "orders", False) in result.rows()
+    assert result.engine == "catalog"
+
+
 # ---- namespaces and homes that trip others ----------------------------------------------------------------------
 
 

@@ -29,7 +29,10 @@ C = TypeVar("C", bound=type)
 def _frozen(cls: C) -> C:
     # Without a text of its own, the standard library would compute one from the signature.
     cls.__doc__ = cls.__doc__ or cls.__name__
-    dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
+    # A class without a base is not told that it is frozen until then, because two methods would be compiled for that.
+    has_base = any(map(dataclasses.is_dataclass, cls.__bases__))
+    dataclasses.dataclass(init=False, repr=False, eq=False, frozen=has_base)(cls)
+    vars(cls)["__dataclass_params__"].frozen = True
     fields = dataclasses.fields(cls)
     values = _values_of([field.name for field in fields if field.compare])
     hashed = _values_of([field.name for field in fields if (field.compare if field.hash is None else field.hash)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from copy import copy
 
@@ -12,7 +13,7 @@ from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.statement import Statement, TableUse, Translation
-from lakehouse.core.tables import Scan
+from lakehouse.core.tables import Column, Scan
 from lakehouse.query.conflicts import CHANGES_OF_ROWS, ConflictRetries
 from lakehouse.query.fallback import with_fallback
 from lakehouse.query.hudi_calls import maintenance_call
@@ -24,6 +25,7 @@ from lakehouse.tables.directory import Tables
 AUTO = "auto"
 _REQUESTED = "requested"
 _DUCKDB, _SPARK = "duckdb", "spark"
+_SHOW_TABLES = re.compile(r"show\s+tables", re.IGNORECASE)
 
 
 class QueryRouter:
@@ -87,6 +89,8 @@ class QueryRouter:
             check_branch(checked, tables)
         if statement.kind == "drop":
             return _drop_softly(statement, tables)
+        if _SHOW_TABLES.fullmatch(statement.text) and checked.engine in (AUTO, _SPARK):
+            return _list_tables(tables)
         _check_written_tables(checked, tables)
         if request.dialect == _DUCKDB:
             return self._run_own_sql(checked, tables)
@@ -231,6 +235,14 @@ def _drop_softly(statement: Statement, tables: Tables) -> Result:
             continue
         tables.drop(use.name)
     return Result((), ListedRows([], []), Explain("catalog", "a drop only moves the table's catalog entry"))
+
+
+def _list_tables(tables: Tables) -> Result:
+    """SHOW TABLES without a namespace, which a catalog of namespaces refuses in Spark: the tables of all of them."""
+    columns = (Column("namespace", "string"), Column("tableName", "string"), Column("isTemporary", "boolean"))
+    rows = [(name.namespace, name.table, False) for name, _ in tables.all()]
+    listed = ListedRows([column.name for column in columns], rows)
+    return Result(columns, listed, Explain("catalog", "the list of tables is in the catalog"))
 
 
 def _needs_spark(checked: CheckedStatement) -> str:
