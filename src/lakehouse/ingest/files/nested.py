@@ -14,6 +14,8 @@ from lakehouse.ingest.files.names import clean_names
 
 #: An object with more keys than this is a dictionary rather than a record, and stays JSON text.
 _MAX_FIELDS = 200
+#: Values below this depth stay JSON text: DuckDB's time to write a list of lists doubles with every level.
+_MAX_DEPTH = 8
 _SAME_IN_BOTH = ("boolean", "tinyint", "smallint", "bigint", "float", "double", "date")
 #: An integer of JSON: read without a limit, so that one beyond a bigint is noticed.
 _JSON_INTEGER = "HUGEINT"
@@ -85,12 +87,14 @@ def tree_of(kind: Any) -> TypeTree:
     return TypeTree(str(kind))
 
 
-def tree_of_json(structure: Any) -> TypeTree:
+def tree_of_json(structure: Any, depth: int = 0) -> TypeTree:
     """The tree of what DuckDB's `json_structure` returns."""
+    if isinstance(structure, dict | list) and depth == _MAX_DEPTH:
+        return TypeTree("VARCHAR", json=True)
     if isinstance(structure, dict) and 0 < len(structure) <= _MAX_FIELDS:
-        return TypeTree("struct", tuple((name, tree_of_json(part)) for name, part in structure.items()))
+        return TypeTree("struct", tuple((name, tree_of_json(part, depth + 1)) for name, part in structure.items()))
     if isinstance(structure, list):
-        return TypeTree("array", (("element", tree_of_json(structure[0])),))
+        return TypeTree("array", (("element", tree_of_json(structure[0], depth + 1)),))
     return TypeTree(_JSON_TYPES.get(structure, structure) if isinstance(structure, str) else "VARCHAR", json=True)
 
 
