@@ -362,7 +362,7 @@ class Lake(LakeInterface):
         """All that `undrop` can restore: table, id and time of each drop, so that of two tables of one name either can be restored.
 
         >>> lake.drop("crm.leads")
-        >>> [drop] = [drop for drop in lake.drops() if str(drop.table) == "crm.leads"]
+        >>> drop = max((drop for drop in lake.drops() if str(drop.table) == "crm.leads"), key=lambda drop: drop.at)
         >>> str(lake.undrop("crm.leads", drop.id).name)
         'crm.leads'
         """
