@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +148,7 @@ def test_the_tool_query_only_reads_tables(lake_home: Path, statement: str) -> No
     with _open(lake_home) as lake:
 
         async def use() -> str:
-            async with Client(build_server(lambda context: lake, writes=True)) as client:
+            async with Client(build_server(lambda context: nullcontext(lake), writes=True)) as client:
                 return await refused(client, "query", sql=statement)
 
         assert asyncio.run(use())
@@ -160,7 +160,7 @@ def test_an_error_says_what_to_do(lake_home: Path) -> None:
     with _open(lake_home) as lake:
 
         async def use() -> str:
-            async with Client(build_server(lambda context: lake, writes=False)) as client:
+            async with Client(build_server(lambda context: nullcontext(lake), writes=False)) as client:
                 return await refused(client, "query", sql="select * from crm.lead")
 
         assert "Did you mean crm.leads?" in asyncio.run(use())
@@ -170,7 +170,7 @@ def test_rows_are_cut_at_the_limit_and_long_texts_too(lake_home: Path) -> None:
     with _open(lake_home) as lake:
 
         async def use() -> Any:
-            async with Client(build_server(lambda context: lake, writes=False)) as client:
+            async with Client(build_server(lambda context: nullcontext(lake), writes=False)) as client:
                 few = await call(client, "query", sql="select id from range(50)", limit=5)
                 long = await call(client, "query", sql="select repeat('x', 5000) as x")
                 return few, long
@@ -185,7 +185,7 @@ def test_a_canceled_call_stops_its_statement(lake_home: Path) -> None:
     with _open(lake_home) as lake:
 
         async def use() -> float:
-            async with Client(build_server(lambda context: lake, writes=False)) as client:
+            async with Client(build_server(lambda context: nullcontext(lake), writes=False)) as client:
                 with pytest.raises(TimeoutError):
                     await asyncio.wait_for(client.call_tool("query", {"sql": slow}), 1)
                 begun = time.monotonic()
@@ -199,7 +199,7 @@ def test_schemas_are_resources_and_prompts_lead_in(lake_home: Path) -> None:
     with _open(lake_home) as lake:
 
         async def use() -> tuple[str, set[str], str]:
-            async with Client(build_server(lambda context: lake, writes=False)) as client:
+            async with Client(build_server(lambda context: nullcontext(lake), writes=False)) as client:
                 schema = await client.read_resource("lake://tables/crm.leads/schema")
                 prompts = {prompt.name for prompt in (await client.list_prompts()).prompts}
                 prompt = await client.get_prompt("explain_change", {"table": "crm.leads"})
@@ -283,10 +283,10 @@ def test_a_client_that_leaves_cancels_its_query(served: Served) -> None:
 
 def test_reads_load_no_java(lake_home: Path) -> None:
     code = (
-        "import asyncio, sys; from mcp.client.client import Client; from lakehouse.lake.assemble import assemble;"
+        "import asyncio, sys; from contextlib import nullcontext; from mcp.client.client import Client; from lakehouse.lake.assemble import assemble;"
         "from lakehouse.config.load import load_settings; from lakehouse.mcp.server import build_server\n"
         "async def main(lake):\n"
-        "    async with Client(build_server(lambda context: lake, writes=False)) as client:\n"
+        "    async with Client(build_server(lambda context: nullcontext(lake), writes=False)) as client:\n"
         "        await client.call_tool('query', {'sql': 'select count(*) from crm.leads'})\n"
         "with assemble(load_settings()) as lake: asyncio.run(main(lake))\n"
         "assert not {'py4j', 'pyspark'} & set(sys.modules), 'Spark was loaded'"

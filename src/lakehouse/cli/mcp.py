@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import click
 
 from lakehouse.cli.app import Context, command
@@ -21,4 +23,4 @@ def mcp(context: Context, write: bool) -> None:
     except ImportError as exc:
         raise NotInstalledError(str(exc.name), "mcp") from exc
     lake = context.lake
-    build_server(lambda call: lake, writes=write).run("stdio")
+    build_server(lambda call: nullcontext(lake), writes=write).run("stdio")

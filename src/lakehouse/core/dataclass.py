@@ -29,7 +29,7 @@ C = TypeVar("C", bound=type)
 def _frozen(cls: C) -> C:
     # Without a text of its own, the standard library would compute one from the signature.
     cls.__doc__ = cls.__doc__ or cls.__name__
-    # A class without a base is not told that it is frozen until then, because two methods would be compiled for that.
+    # The standard library would compile two methods for frozen=True; inheritance from a frozen class needs it.
     has_base = any(map(dataclasses.is_dataclass, cls.__bases__))
     dataclasses.dataclass(init=False, repr=False, eq=False, frozen=has_base)(cls)
     vars(cls)["__dataclass_params__"].frozen = True

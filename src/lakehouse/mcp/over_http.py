@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from functools import cached_property
 from typing import Any
 
 from mcp.server.mcpserver import Context
@@ -50,8 +51,9 @@ class McpEndpoint:
 
     def _lake(self, context: Context[Any, Any]) -> RemoteLake:
         _, _, key = (context.headers or {}).get("authorization", "").partition(" ")
-        return RemoteLake(Transport(self._url, key, tls=self._tls()))
+        return RemoteLake(Transport(self._url, key, tls=self._tls))
 
+    @cached_property
     def _tls(self) -> ssl.SSLContext | None:
         if not self._certificate:
             return None

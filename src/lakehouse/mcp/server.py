@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 AnyLake: TypeAlias = "Lake | RemoteLake"
-#: Opens the lake for a call, with the rights of its caller.
-OpenLake = Callable[[Context[Any, Any]], AnyLake]
+#: Opens the lake for a call, with the rights of its caller, and closes what was opened for it.
+OpenLake = Callable[[Context[Any, Any]], AbstractContextManager[AnyLake]]
 
 DEFAULT_ROWS, MOST_ROWS = 100, 1000
 _PROGRESS_S = 1.0
@@ -235,8 +236,7 @@ class _Tools:
         scope = CancelScope()
 
         def in_scope() -> R:
-            with scope.active():
-                lake = self._open(context)
+            with scope.active(), self._open(context) as lake:
                 return work(lake.branch(branch) if branch and branch != MAIN else lake)
 
         try:
