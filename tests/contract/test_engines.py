@@ -11,6 +11,7 @@ from tests.support.repetitions import repetitions
 from tests.support.servers.stack import Stack
 from tests.support.threads import at_once
 
+from lakehouse.core.errors import CommitConflictError
 from lakehouse.core.names import TableName
 from lakehouse.formats.iceberg import IcebergTables
 from lakehouse.lake.backend import open_backend
@@ -90,7 +91,8 @@ def test_commits_of_all_engines_at_once_lose_nothing_that_was_acknowledged(desk:
     held = {row[0] for row in first.read("contract.at_once")}
     for number, answer in enumerate(answers):
         if writers[number][0] not in WITHOUT_RETRIES:
-            assert answer is None, answer
+            # Beside four others Trino's own attempts may not be enough; then it says that it lost, and wrote nothing.
+            assert answer is None or isinstance(answer, CommitConflictError), answer
         if answer is None:  # one that was refused has said so, and may try again
             assert held >= {10 * (number + 1) + again for again in range(3)}, writers[number][0]
     assert any(answer is None for answer in answers)

@@ -206,8 +206,8 @@ def test_a_key_of_a_namespace_reads_no_other_by_sql(limited: Client, sql: str) -
     ],
 )
 def test_a_key_of_a_namespace_uses_no_other_by_any_route(limited: Client, method: str, path: str) -> None:
-    answer = limited.ask(method, path, **({"json": [{"id": 3}]} if method == "POST" else {}))
-    assert answer.status_code == 403
+    body = {"json": [{"id": 3}] if path.startswith("/ingest") else {}} if method == "POST" else {}
+    assert limited.ask(method, path, **body).status_code == 403
 
 
 def test_a_key_of_a_branch_uses_that_branch_only(two_namespaces: Served, admin: Client) -> None:

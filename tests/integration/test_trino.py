@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.support.servers.stack import SEEN_BY_TRINO, Stack
+from tests.support.threads import at_once
 
 from lakehouse.core.errors import EngineError, NotSupportedError, QueryRejectedError
 from lakehouse.engines.trino import Trino, TrinoSettings
@@ -104,6 +105,13 @@ def test_the_same_tables_through_our_rest_catalog(lake: Lake, stack: Stack) -> N
     assert asked(lake, "select count(*) from rest.trino_shop.orders") == [(3,)]
     asked(lake, "create table trino_shop.through_rest as select id from rest.trino_shop.orders")
     assert lake.sql("select count(*) from trino_shop.through_rest", engine="duckdb").rows() == [(3,)]
+
+
+def test_updates_on_trino_that_lose_a_race_are_tried_again(lake: Lake) -> None:
+    asked(lake, "create table trino_shop.counters as select 0 as n")
+    answers = at_once(lambda _: asked(lake, "update trino_shop.counters set n = n + 1"), 4)
+    assert not [answer for answer in answers if isinstance(answer, Exception)]
+    assert asked(lake, "select n from trino_shop.counters") == [(4,)]
 
 
 def test_a_statement_is_cancelled_and_its_progress_told(stack: Stack) -> None:

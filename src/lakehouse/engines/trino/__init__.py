@@ -13,7 +13,15 @@ from typing import Any
 from lakehouse.core.arrow_types import arrow_schema, record_batch
 from lakehouse.core.cancel import stop_with_scope, stopped_by
 from lakehouse.core.dataclass import dataclass
-from lakehouse.core.errors import EngineError, EngineUnreachableError, NotInstalledError, QueryRejectedError
+from lakehouse.core.errors import (
+    CommitConflictError,
+    EngineError,
+    EngineUnreachableError,
+    LakeError,
+    NotInstalledError,
+    QueryRejectedError,
+    StatementLostError,
+)
 from lakehouse.core.masking import mask
 from lakehouse.core.names import CATALOG
 from lakehouse.core.result import BatchedRows, Explain, ListedRows, Result, Row, first_rows
@@ -185,14 +193,36 @@ def _translated(sql: str, url: str) -> Iterator[None]:
         line, column = (int(position[1]), int(position[2])) if position else (None, None)
         raise QueryRejectedError(_POSITION.sub("", text), sql=sql, line=line, column=column) from exc
     except TrinoQueryError as exc:
-        if exc.error_name in ("USER_CANCELED", "ADMINISTRATIVELY_KILLED"):
-            raise EngineError("The statement was cancelled in Trino.") from exc
-        hint = "lake logs trino" if exc.error_type != "EXTERNAL" else "Does the server of that catalog run? lake status"
-        raise EngineError(f"Trino failed: {exc.message} ({exc.error_name}).", hint) from exc
+        raise _failed(exc) from exc
     except (TrinoConnectionError, requests.exceptions.RequestException) as exc:
         raise EngineUnreachableError(
             f"Trino does not answer at {url}.", "Start it: lake up trino. Or check trino.url: lake config show"
         ) from exc
+
+
+def _failed(exc: Any) -> LakeError:
+    """The error for a statement that Trino accepted and could not finish."""
+    if exc.error_name in ("USER_CANCELED", "ADMINISTRATIVELY_KILLED"):
+        return EngineError("The statement was cancelled in Trino.")
+    causes = set(_exceptions(exc.failure_info))
+    if "CommitStateUnknownException" in causes:
+        return StatementLostError(
+            "The catalog did not confirm the commit, so it may or may not have been committed.",
+            "Check with `lake history`, then run it again.",
+        )
+    if causes & {"CommitFailedException", "ValidationException"}:
+        return CommitConflictError(
+            "Other writers changed the table while the statement ran on Trino.", "Nothing was written. Run it again."
+        )
+    hint = "lake logs trino" if exc.error_type != "EXTERNAL" else "Does the server of that catalog run? lake status"
+    return EngineError(f"Trino failed: {exc.message} ({exc.error_name}).", hint)
+
+
+def _exceptions(failure: dict[str, Any] | None) -> Iterator[str]:
+    """The classes of Java exceptions in a failure: its own and those of its causes."""
+    while failure:
+        yield str(failure.get("type", "")).rpartition(".")[2]
+        failure = failure.get("cause")
 
 
 def spark_type(kind: str) -> str:
