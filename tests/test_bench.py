@@ -75,7 +75,7 @@ def test_a_statement_in_an_open_lake_costs_little_more_than_duckdb(home: Path, b
                 "lake": lambda: [lake.sql(QUERY).to_arrow() for _ in range(20)],
                 "bare": lambda: [bare.execute("select count(*) from numbers").to_arrow_table() for _ in range(20)],
             },
-            rounds=3,
+            rounds=8,
         )
     assert took["lake"] <= STATEMENT * took["bare"], took
 
