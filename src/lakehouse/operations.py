@@ -92,6 +92,14 @@ OPERATIONS: tuple[Operation, ...] = (
     _delete("revoke_key", "/keys/{key_id}", ADMIN),
     _post("rotate_key", "/keys/{key_id}/rotate", ADMIN, once=False),
     _post("mcp", "/mcp", READ, once=False),
+    # ---- the console --------------------------------------------------------------------------------------------
+    _get("ui_home", "/ui"),
+    _get("ui_table", "/ui/t/{table}"),
+    _get("ui_sign_in", "/ui/sign-in", PUBLIC),
+    _post("ui_open_session", "/ui/sign-in", PUBLIC, once=False),
+    _get("ui_link", "/ui/link", PUBLIC),
+    _post("ui_sign_out", "/ui/sign-out", READ, once=False),
+    _get("ui_static", "/ui/static/{version}/{name:path}", PUBLIC),
     # ---- SQL ----------------------------------------------------------------------------------------------------
     _post("query", "/query", READ, lake="Lake.query"),
     _get("queries", "/queries"),

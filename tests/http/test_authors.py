@@ -28,6 +28,8 @@ WITHOUT_COMMITS = {
     ("POST", "/statements/{statement_id}/cancel"),
     ("DELETE", "/tags/{name}"),
     ("POST", "/verify"),
+    ("POST", "/ui/sign-in"),
+    ("POST", "/ui/sign-out"),
 }
 #: Tested where a Spark is warm (test_spark.py).
 ON_SPARK = {("POST", "/tables/{table}/rollback")}

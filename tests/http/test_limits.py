@@ -27,6 +27,9 @@ REFUSED, NOT_THERE, FILTERED = 403, 404, 200
 
 #: What a request for the hidden table or branch ends with: for a key of a namespace, and for one of a branch.
 OUTCOMES: dict[str, tuple[int, int]] = {
+    "ui_home": (FILTERED, REFUSED),
+    "ui_table": (REFUSED, REFUSED),
+    "ui_sign_out": (204, 204),
     "metrics": (FILTERED, FILTERED),
     "whoami": (FILTERED, FILTERED),
     "mcp": (FILTERED, FILTERED),  # the answer has the error of the request that the tool makes, with the same key

@@ -29,7 +29,7 @@ def path_of(operation: Operation) -> str:
 
 def ask(client: Client, operation: Operation, **options: Any) -> Any:
     body = {} if operation.method == "GET" else {"json": {}}
-    return client.ask(operation.method, path_of(operation), **body, **options)
+    return client.ask(operation.method, path_of(operation), allow_redirects=False, **body, **options)
 
 
 @pytest.fixture(scope="module")

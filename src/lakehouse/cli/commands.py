@@ -64,6 +64,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "logs": ("process", "show the logs of the services"),
         "stack": ("stack", "list and download the servers, render them for Docker, run one in the foreground"),
         "serve": ("serve", "serve the lake over HTTP: SQL, tables, branches, pipelines, Iceberg REST catalog"),
+        "ui": ("serve", "open the web console of this lake in the browser, signed in"),
         "mcp": ("mcp", "serve the lake to AI agents over standard input and output, by the Model Context Protocol"),
         "keys": ("serve", "list, create, revoke and rotate the API keys of the service"),
         "connect": ("serve", "print the configuration with which another engine uses this lake"),

@@ -1,16 +1,17 @@
-"""How others reach this lake: `lake serve`, `lake keys` and `lake connect`."""
+"""How others reach this lake: `lake serve`, `lake ui`, `lake keys` and `lake connect`."""
 
 from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lakehouse.cli.app import Context, command, group
-from lakehouse.cli.show import note, show_rows
-from lakehouse.core.errors import LakeError
+from lakehouse.cli.show import note, show_download, show_rows, show_status
+from lakehouse.core.errors import LakeError, ServiceError
 
 if TYPE_CHECKING:
     from lakehouse.http.keys import ApiKey, KeyStore
@@ -29,6 +30,50 @@ def serve(context: Context, host: str | None, port: int | None) -> None:
 
     context.flags.update({"serve.host": host, "serve.port": port})
     run(context.settings(), note)
+
+
+@command("lake ui\nlake ui --no-browser")
+@click.option("--no-browser", is_flag=True, help="Only print the link.")
+def ui(context: Context, no_browser: bool) -> None:
+    """Open the web console of this lake, signed in. Starts the service in the background if none runs.
+
+    The link works once, within two minutes, for whoever has it. Others sign in with a key: lake keys create
+    """
+    from lakehouse.http.server import running_url
+    from lakehouse.http.sessions import SignInLinks
+    from lakehouse.stack import native
+    from lakehouse.storage.local import LocalHome
+
+    settings = context.settings()
+    folder = LocalHome(settings.home, settings.shared).ready().folder
+    if not running_url(folder):
+        native.up(settings, ["serve"], status_reporter=show_status, download=show_download, progress=note)
+    url = running_url(folder).replace("//0.0.0.0:", "//127.0.0.1:")
+    if not url:
+        raise ServiceError("The service of this lake does not say where it listens.", "lake logs serve")
+    link = f"{url}/ui/link?token={SignInLinks(folder).create()}" if settings.auth else f"{url}/ui"
+    if no_browser or not _open_browser(folder, link):
+        sys.stdout.write(link + "\n")
+        return
+    note(f"Opened the console of {url} in the browser. Stop the service: lake down serve")
+
+
+def _open_browser(folder: Path, link: str) -> bool:
+    """Open a link in the browser of this machine, if it has one; by a private file, because arguments are public."""
+    import os
+    import webbrowser
+
+    from lakehouse.process.files import write_private
+
+    has_screen = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if not has_screen:
+        return False
+    page = folder / "run" / "ui.html"
+    write_private(page, f'<!doctype html><title>lakehouse</title><meta http-equiv="refresh" content="0;url={link}">')
+    try:
+        return webbrowser.open(page.as_uri())
+    except webbrowser.Error:
+        return False
 
 
 _COLUMNS = ["id", "name", "scope", "namespaces", "branches", "created_at", "expires_at", "state"]

@@ -20,7 +20,7 @@ from lakehouse.http.authentication import Authenticator
 from lakehouse.http.catalog import PATH as CATALOG_PATH
 from lakehouse.http.catalog import open_catalog
 from lakehouse.http.database import ServiceDatabase
-from lakehouse.http.errors import error_response, unexpected
+from lakehouse.http.errors import unexpected
 from lakehouse.http.jobs.runner import JobRunner
 from lakehouse.http.keys import KeyStore
 from lakehouse.http.limits import Limits
@@ -28,15 +28,17 @@ from lakehouse.http.metrics import Metrics
 from lakehouse.http.middleware import Gate
 from lakehouse.http.oidc import OidcVerifier
 from lakehouse.http.openapi import describe
+from lakehouse.http.pages import failure_response
 from lakehouse.http.queries import open_queries
-from lakehouse.http.routes import ask, ingest, jobs, maintenance, mcp, query, refs, runs, system, tables
+from lakehouse.http.routes import ask, console, ingest, jobs, maintenance, mcp, query, refs, runs, system, tables
 from lakehouse.http.routes import keys as key_routes
 from lakehouse.http.service import Service, call_of
+from lakehouse.http.sessions import Sessions, SignInLinks
 from lakehouse.http.statements import StatementStore
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import parse_size
 
-_ROUTES = (system, tables, query, ask, refs, ingest, jobs, runs, maintenance, key_routes, mcp)
+_ROUTES = (system, tables, query, ask, refs, ingest, jobs, runs, maintenance, key_routes, mcp, console)
 _SHOWN_VALIDATION_ERRORS = 3
 
 
@@ -44,6 +46,7 @@ def create_service(lake: Lake, settings: Settings) -> Service:
     """The parts of a service over a lake."""
     serve, logs = settings.serve, lake.folder / "logs"
     keys, database = KeyStore(lake.folder), ServiceDatabase(lake.folder / "service.db")
+    sessions = Sessions(lake.folder, keys, database, bool(serve.tls_cert_file) or serve.behind_proxy)
     queries = open_queries(settings)
     jobs = JobRunner(database, settings, lake.folder / "run" / "uploads", logs / "serve.log")
     gauges = {
@@ -56,7 +59,7 @@ def create_service(lake: Lake, settings: Settings) -> Service:
         lake=lake,
         settings=settings,
         keys=keys,
-        authenticator=Authenticator(keys, _oidc(settings), is_off=not settings.auth),
+        authenticator=Authenticator(keys, sessions, _oidc(settings), is_off=not settings.auth),
         queries=queries,
         statements=StatementStore(lake.folder / "run" / "statements"),
         jobs=jobs,
@@ -66,6 +69,8 @@ def create_service(lake: Lake, settings: Settings) -> Service:
         metrics=Metrics(gauges),
         catalog=open_catalog(lake, settings),
         database=database,
+        sessions=sessions,
+        links=SignInLinks(lake.folder),
     )
 
 
@@ -104,7 +109,7 @@ def _failed(request: Request, error: LakeError) -> Response:
     """The answer to a request that failed; the audit log gets its error code."""
     call = call_of(request)
     call.note(error=error.code)
-    return error_response(error, call.principal)
+    return failure_response(request.scope, error, call.principal)
 
 
 async def _explain_error(request: Request, exc: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""The service's own records, jobs and answers to idempotent requests, in one SQLite file that only its owner reads."""
+"""The service's own records, jobs, ended sessions and answers to idempotent requests, in one SQLite file that only its owner reads."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ CREATE TABLE IF NOT EXISTS jobs (
   id TEXT PRIMARY KEY, kind TEXT NOT NULL, owner TEXT NOT NULL, state TEXT NOT NULL, created_at TEXT NOT NULL,
   started_at TEXT, ended_at TEXT, request TEXT NOT NULL, progress TEXT, result TEXT, error TEXT,
   namespaces TEXT NOT NULL DEFAULT '', branch TEXT NOT NULL DEFAULT '');
+CREATE TABLE IF NOT EXISTS ended_sessions (id TEXT PRIMARY KEY, expires INTEGER NOT NULL);
 DROP TABLE IF EXISTS requests;
 """
 

@@ -34,6 +34,7 @@ from lakehouse.core.refs import acting_for
 from lakehouse.http import catalog
 from lakehouse.http.errors import error_response, unexpected
 from lakehouse.http.idempotency import OnceRequest
+from lakehouse.http.pages import failure_response, without_suffix
 from lakehouse.http.principal import NOBODY, Principal
 from lakehouse.http.service import Call, Service
 from lakehouse.http.streaming import accepts_gzip
@@ -47,6 +48,8 @@ _GRACE_S, _LEAST_BYTES_PER_S = 60.0, 1024
 _LEAST_COMPRESSED, _COMPRESSED_TYPES = 1024, ("application/json", "application/x-ndjson", "text/csv", "text/html")
 #: Polled all the time.
 _NOT_AUDITED = ("/healthz", "/readyz", "/metrics")
+#: For programs, which send a key; the session of a browser is not for them.
+_WITHOUT_SESSIONS = (catalog.PATH, "/mcp")
 _LOG = logging.getLogger(__name__)
 
 
@@ -77,6 +80,7 @@ class Gate:
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer, entry: _Entry) -> None:
         if scope["method"] == "HEAD" and not scope["path"].startswith(catalog.PATH + "/"):
             scope = {**scope, "method": "GET"}  # the same answer, of which only the head is sent
+        scope = without_suffix(scope)
         operation = self._operation(scope)
         entry.route = operation.path
         entry.principal = await self._identify(scope, operation)
@@ -119,7 +123,7 @@ class Gate:
             _LOG.warning("request %s ended early: %s", entry.request_id, error.message)
             return
         in_catalog = scope["path"].startswith(catalog.PATH + "/")
-        response = catalog.error_response(error) if in_catalog else error_response(error, entry.principal)
+        response = catalog.error_response(error) if in_catalog else failure_response(scope, error, entry.principal)
         # The body may not have been read, so the connection cannot be used again.
         response.headers["Connection"] = "close"
         await response(scope, receive, answer.send)
@@ -180,10 +184,12 @@ class Gate:
         if operation.needs == PUBLIC:
             return NOBODY
         service, headers = self._service, Headers(scope=scope)
+        if operation.path in _WITHOUT_SESSIONS:
+            headers = Headers({name: value for name, value in headers.items() if name != "cookie"})
         principal = service.catalog.token_holder(scope) if service.catalog and operation.path == catalog.PATH else None
         try:
             if principal is None:
-                principal = await run_in_threadpool(service.authenticator.identify, headers)
+                principal = await run_in_threadpool(service.authenticator.identify, headers, scope["method"])
         except UnauthorizedError:
             if not service.settings.serve.behind_proxy:  # there, every client has the address of the proxy
                 service.limits.failed((scope.get("client") or ("",))[0])
@@ -222,7 +228,9 @@ class Answer:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), *self.headers]
+            own = list(message.get("headers", ()))
+            names = {name for name, _ in own}
+            message["headers"] = own + [header for header in self.headers if header[0] not in names]
             self._start = message  # sent with the first part of the body, which may change it
             return
         if message["type"] == "http.response.body":

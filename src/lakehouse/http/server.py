@@ -5,18 +5,25 @@ from __future__ import annotations
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadSettingError, NotInstalledError
-from lakehouse.process.sockets import bind_tcp, is_loopback
+from lakehouse.process.files import try_locked, write_private
+from lakehouse.process.sockets import accepts_connections, bind_tcp, is_loopback
 
 _BACKLOG = 2048
 _SHUTDOWN_S = 5
+#: How long a service that has begun to start may take until it answers.
+_START_S, _POLL_S = 30.0, 0.1
 #: The largest header, in bytes.
 MAX_HEADER = 64 << 10
+#: The file, among the run files, with the address of the service of the lake.
+URL_FILE = "serve.url"
 
 Say = Callable[[str], None]
 
@@ -40,7 +47,9 @@ def serve(settings: Settings, say: Say, shows_key: bool = True) -> None:
     listener = _listen(settings)
     with assemble(settings) as lake, closing(create_service(lake, settings)) as service:
         secure = bool(settings.serve.tls_cert_file)
-        say(f"The service listens on {address(settings, listener)}; its API is described at /docs.")
+        url = address(settings, listener)
+        write_private(lake.folder / "run" / URL_FILE, url)
+        say(f"The service listens on {url}; the console is at /ui (lake ui), its API at /docs.")
         if not settings.auth:
             say("LAKE_AUTH=off: every program on this machine has the owner's rights.")
         elif not shows_key:
@@ -62,6 +71,21 @@ def serve(settings: Settings, say: Say, shows_key: bool = True) -> None:
         # Uvicorn raises the signal again when it has ended, which must not skip the end of this block.
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
         uvicorn.Server(config).run(sockets=[listener])
+
+
+def running_url(folder: Path) -> str:
+    """The URL of the service of a lake, by its folder, once it answers; empty if none runs."""
+    lock, file = folder / "service.lock", folder / "run" / URL_FILE
+    deadline = time.monotonic() + _START_S
+    while lock.exists() and time.monotonic() < deadline:
+        with try_locked(lock) as is_free:
+            if is_free:
+                return ""
+        url = file.read_text().strip() if file.exists() else ""
+        if url and accepts_connections(urlsplit(url).hostname or "", urlsplit(url).port or 0):
+            return url
+        time.sleep(_POLL_S)
+    return ""
 
 
 def check_exposure(settings: Settings) -> None:

@@ -26,6 +26,7 @@ from lakehouse.http.limits import Limits
 from lakehouse.http.metrics import Metrics
 from lakehouse.http.principal import Principal
 from lakehouse.http.queries import QueryService
+from lakehouse.http.sessions import Sessions, SignInLinks
 from lakehouse.http.statements import StatementStore
 from lakehouse.lake import Lake
 from lakehouse.versioning.branches import Refs
@@ -51,6 +52,8 @@ class Service:
     metrics: Metrics
     catalog: CatalogMount | None
     database: ServiceDatabase
+    sessions: Sessions
+    links: SignInLinks
 
     @cached_property
     def mcp(self) -> McpEndpoint:

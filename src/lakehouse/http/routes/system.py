@@ -41,8 +41,8 @@ def docs(request: Request) -> HTMLResponse:
 
 @routes.operation(response_class=RedirectResponse, include_in_schema=False)
 def root() -> RedirectResponse:
-    """The way to the description of the API."""
-    return RedirectResponse("/docs")
+    """The way to the console."""
+    return RedirectResponse("/ui")
 
 
 @routes.operation(response_class=PlainTextResponse)

@@ -1,0 +1,165 @@
+"""The pages of the console over HTTP: what they show, as HTML and as JSON, to whom, and with which headers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from tests.support.servers.service import Client, Served
+
+from lakehouse.operations import OPERATIONS, PUBLIC
+
+#: The address of each page of the lake that `crm` makes.
+ADDRESSES = {
+    "ui_home": "/ui",
+    "ui_table": "/ui/t/pages.leads",
+}
+
+
+@pytest.fixture(scope="module")
+def crm(served: Served) -> Client:
+    """Two snapshots of a table, and a branch with a change."""
+    admin = served.admin
+    admin.insert("pages.leads?key=id", [{"id": 1, "name": "<b>Ann</b>"}, {"id": 2, "name": "Bob"}])
+    admin.insert("pages.leads?key=id", [{"id": 2, "name": "Bo"}])
+    admin.post("/branches", {"name": "pages_exp"})
+    admin.insert("pages.leads?key=id&branch=pages_exp", [{"id": 3, "name": "Cy"}])
+    return admin
+
+
+def facts(client: Client, path: str) -> Any:
+    """The facts of a page."""
+    address, _, query = path.partition("?")
+    answer = client.get(f"{address}.json?{query}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_every_page_is_tested_here() -> None:
+    pages = {
+        each.name
+        for each in OPERATIONS
+        if each.path.startswith("/ui") and each.method == "GET" and each.needs != PUBLIC
+    }
+    assert ADDRESSES.keys() == pages
+
+
+@pytest.mark.parametrize("page", ADDRESSES)
+def test_a_page_is_html_with_a_strict_policy_and_loads_only_files_of_the_console(crm: Client, page: str) -> None:
+    answer = crm.get(ADDRESSES[page])
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "script-src 'self';" in policy and "unsafe" not in policy
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert answer.headers["cache-control"] == "no-store"
+    assert not re.search(r"<script(?![^>]*(src=|application/json))", answer.text), "no inline scripts"
+    assert not re.search(r"\son[a-z]+=|style=", answer.text), "no inline handlers or styles"
+    assert not re.search(r"""(?:src|href|action)=["'](?!/|#)""", answer.text), "nothing from elsewhere"
+
+
+@pytest.mark.parametrize("page", ADDRESSES)
+def test_a_page_answers_as_json(crm: Client, page: str) -> None:
+    assert isinstance(facts(crm, ADDRESSES[page]), dict)
+
+
+@pytest.mark.parametrize("page", ADDRESSES)
+def test_every_file_that_a_page_loads_is_there_and_may_be_kept(crm: Client, page: str) -> None:
+    names = re.findall(r'(?:src|href)="(/ui/static/[^"]+)"', crm.get(ADDRESSES[page]).text)
+    assert names
+    for name in names:
+        file = Client(crm.url).get(name)
+        assert file.status_code == 200, name
+        assert "immutable" in file.headers["cache-control"] and "no-store" not in file.headers["cache-control"]
+
+
+def test_files_outside_of_the_console_are_not_served(crm: Client) -> None:
+    for name in ("../render.py", "..%2frender.py", "nothing.js", "vendor"):
+        assert crm.get(f"/ui/static/v/{name}").status_code == 404
+
+
+def test_an_error_is_a_page_for_a_browser_and_json_for_a_program(crm: Client) -> None:
+    browser = crm.get("/ui?branch=nowhere", headers={"Accept": "text/html"})
+    assert browser.status_code == 404 and browser.headers["content-type"].startswith("text/html")
+    assert "There is no branch" in browser.text or "nowhere" in browser.text
+    assert crm.get("/ui?branch=nowhere").json()["error"] == "no_such_branch"
+
+
+def test_values_are_escaped(crm: Client) -> None:
+    text = crm.get("/ui?branch=<script>alert(1)</script>", headers={"Accept": "text/html"}).text
+    assert "<script>alert" not in text
+
+
+# ---- home -------------------------------------------------------------------------------------------------------
+
+
+def test_home_lists_tables_by_layer_with_rows_health_and_changes(crm: Client) -> None:
+    home = facts(crm, "/ui")
+    (layer,) = [layer for layer in home["layers"] if layer["name"] == "pages"]
+    table = next(table for table in layer["tables"] if table["name"] == "pages.leads")
+    assert (table["name"], table["rows"], table["health"]["word"]) == ("pages.leads", 2, "good")
+    assert home["commits"][0]["tables"]
+    assert "pages_exp" in home["branches"]
+    assert 'href="/ui/t/pages.leads"' in crm.get("/ui").text
+
+
+def test_home_shows_a_branch(crm: Client) -> None:
+    layers = facts(crm, "/ui?branch=pages_exp")["layers"]
+    assert [table["rows"] for layer in layers for table in layer["tables"] if table["name"] == "pages.leads"] == [3]
+
+
+def test_a_key_of_a_branch_is_told_where_it_may_go(served: Served, crm: Client) -> None:
+    client = served.client("reader", branches=["pages_exp"])
+    refused = client.get("/ui", headers={"Accept": "text/html"})
+    assert refused.status_code == 403 and 'href="/ui?branch=pages_exp"' in refused.text
+    assert client.get("/ui?branch=pages_exp").status_code == 200
+
+
+# ---- a table ----------------------------------------------------------------------------------------------------
+
+
+def test_a_table_has_a_timeline_and_is_shown_as_of_a_moment(crm: Client) -> None:
+    now = facts(crm, "/ui/t/pages.leads")
+    first, last = now["timeline"]["snapshots"][0], now["timeline"]["snapshots"][-1]
+    assert now["timeline"]["selected"] == last and last["is_current"]
+    then = facts(crm, f"/ui/t/pages.leads?at={first['id']}")
+    assert then["timeline"]["selected"] == first
+    assert then["timeline"]["later"] == now["timeline"]["snapshots"][1]["id"]
+    text = crm.get("/ui/t/pages.leads?tab=schema").text
+    assert "<code>name</code>" in text and ">key" in text
+
+
+def test_a_difference_says_its_direction(crm: Client) -> None:
+    snapshots = facts(crm, "/ui/t/pages.leads")["timeline"]["snapshots"]
+    first, last = snapshots[0]["id"], snapshots[-1]["id"]
+    there = facts(crm, f"/ui/t/pages.leads?tab=diff&vs={first}")
+    back = facts(crm, f"/ui/t/pages.leads?tab=diff&vs={last}&at={first}")
+    assert (
+        (there["diff"]["start"], there["diff"]["end"]) == (first, last) == (back["diff"]["end"], back["diff"]["start"])
+    )
+    assert there["diff"]["words"] == back["diff"]["words"] == "1 changed"
+    names = [[(row["change"], row["name"]) for row in page["diff"]["rows"]] for page in (there, back)]
+    assert names == [[("before", "Bob"), ("after", "Bo")], [("before", "Bo"), ("after", "Bob")]]
+    on_branch = facts(crm, f"/ui/t/pages.leads?tab=diff&vs={last}&branch=pages_exp")
+    assert on_branch["diff"]["words"] == "1 added"
+    shown = crm.get(f"/ui/t/pages.leads?tab=diff&vs={first}").text
+    assert f"From snapshot <code>{first}</code> to <code>{last}</code>" in shown
+
+
+def test_only_who_may_change_a_branch_is_offered_a_rollback(served: Served, crm: Client) -> None:
+    first = facts(crm, "/ui/t/pages.leads")["timeline"]["snapshots"][0]["id"]
+    offered = {
+        scope: "data-rollback" in served.client(scope).get(f"/ui/t/pages.leads?at={first}{branch}").text
+        for scope, branch in (("reader", ""), ("writer", ""), ("agent", ""))
+    }
+    assert offered == {"reader": False, "writer": True, "agent": False}
+    assert "data-rollback" in served.client("agent").get(f"/ui/t/pages.leads?at={first}&branch=pages_exp").text
+
+
+def test_values_of_a_table_are_escaped_in_its_page(crm: Client) -> None:
+    crm.post("/ingest/pages.marked?key=id", [{"id": 1, "name": "</script><img src=x>"}])
+    crm.post("/ingest/pages.marked?key=id", [{"id": 1, "name": "plain"}])
+    started = facts(crm, "/ui/t/pages.marked")["timeline"]["snapshots"][0]["id"]
+    text = crm.get(f"/ui/t/pages.marked?tab=diff&vs={started}").text
+    assert "&lt;/script&gt;&lt;img src=x&gt;" in text and "<img" not in text
