@@ -24,6 +24,7 @@ from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BranchError, WhenError
 from lakehouse.core.quoting import spark_text
 from lakehouse.core.result import Result
+from lakehouse.core.statement import TableUse
 from lakehouse.core.tables import TableInfo
 
 #: Maximum number of rows of an answer.
@@ -39,8 +40,11 @@ class LakeReader(Protocol):
     def tables(self) -> Sequence[TableInfo]:
         """The tables that may be seen."""
 
-    def query(self, sql: str, limit: int) -> Result:
-        """Run a statement, which must be a read."""
+    def query(self, sql: str, limit: int, timeout_s: float | None = None) -> Result:
+        """Run a statement, which must be a read, within a time (default: that of any other statement)."""
+
+    def uses(self, sql: str) -> Sequence[TableUse]:
+        """The tables that a read names; raises what the guard refuses, and any statement that is no read."""
 
     def snapshot(self, table: str, when: str) -> str:
         """The id of a table's snapshot at a WHEN; raises WhenError or BranchError."""
@@ -117,11 +121,7 @@ class Asker:
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def _read(self, question: str, previous: Reading | None) -> Reading:
-        if len(question) > MAX_CHARACTERS or not question.isprintable():
-            raise Refusal(f"A question is one line of up to {MAX_CHARACTERS} characters.")
-        words = tokens(question)
-        if not words or len(words) > MAX_TOKENS:
-            raise Refusal("The question is empty." if not words else f"A question has up to {MAX_TOKENS} words.")
+        words = self._tokens(question)
         rest = _after_lead(words)
         if previous is not None and len(rest) < len(words):
             return self._follow_up(rest, previous)
@@ -135,6 +135,14 @@ class Asker:
             except Refusal:
                 pass
             raise
+
+    def _tokens(self, question: str) -> Sequence[Token]:
+        if len(question) > MAX_CHARACTERS or not question.isprintable():
+            raise Refusal(f"A question is one line of up to {MAX_CHARACTERS} characters.")
+        words = tokens(question)
+        if not words or len(words) > MAX_TOKENS:
+            raise Refusal("The question is empty." if not words else f"A question has up to {MAX_TOKENS} words.")
+        return words
 
     def _follow_up(self, words: Sequence[Token], previous: Reading) -> Reading:
         entity = self._layer.entities[previous.entity.name]

@@ -11,3 +11,11 @@ class Refusal(Exception):  # noqa: N818 - not an error: a refusal is one of the 
     def __init__(self, reason: str, choices: Sequence[str] = (), unknown: Sequence[str] = ()) -> None:
         super().__init__(reason)
         self.reason, self.choices, self.unknown = reason, tuple(choices), tuple(unknown)
+
+
+class ModelFailure(Exception):  # noqa: N818 - it ends as a sentence of the answer, like a refusal
+    """A model gave nothing that can be used. The reason is a sentence about the model, without its name."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -29,6 +29,8 @@ _OPEN_SECTIONS = ("sources", "engines")
 _KEY_FILE = "LAKE_KEY_FILE"
 #: `LAKE_S3__SECRET_KEY_FILE` names the file that holds `s3.secret_key`.
 _FILE_SUFFIX = "_file"
+#: Keys of other companies' services, which cost money: they are never stored beside the data.
+_NEVER_IN_FILE = {"agent.key"}
 
 Flat = dict[str, tuple[Any, str]]
 
@@ -163,7 +165,14 @@ def _from_toml(file: Path) -> Flat:
         ) from exc
     except OSError as exc:
         raise BadSettingError(f"{file} cannot be read: {exc.strerror}.", "Check its permissions.") from exc
-    return {name: (value, str(file)) for name, value in _flatten(content)}
+    given = {name: (value, str(file)) for name, value in _flatten(content)}
+    for name in _NEVER_IN_FILE.intersection(given):
+        variable = _PREFIX + name.upper().replace(".", "__")
+        raise BadSettingError(
+            f"{name} does not belong into {file}, which others read.",
+            f"Set {variable}, or {variable}{_FILE_SUFFIX.upper()} to a file that holds it.",
+        )
+    return given
 
 
 def _flatten(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

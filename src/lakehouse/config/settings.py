@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 
+from lakehouse.agent import AgentSettings
 from lakehouse.config.stack import StackSettings
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.setting import setting
@@ -192,6 +193,7 @@ class Settings:
     shell: ShellSettings = field(default_factory=ShellSettings)
     events: EventSettings = field(default_factory=EventSettings)
     serve: ServeSettings = field(default_factory=ServeSettings)
+    agent: AgentSettings = field(default_factory=AgentSettings)
     sources: Mapping[str, Mapping[str, str]] = setting(
         {},
         "Settings of sources, of pipelines or of URL schemes, under [sources.NAME]; `lake pipelines` lists some.",

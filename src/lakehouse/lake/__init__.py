@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from lakehouse.agent import AgentSettings
     from lakehouse.agent.answer import Answer
     from lakehouse.agent.ask import Asker, LakeReader
     from lakehouse.copies.backup import BackupReport
@@ -79,6 +80,7 @@ class Components:
     time_zone: str
     semantics: Path
     """The file of the semantic layer, which need not exist."""
+    agent: AgentSettings
     dbt_project: Path
     """The folder of the dbt project, which need not exist."""
 
@@ -196,9 +198,14 @@ class Lake(LakeInterface):
         >>> lake.asker().ask("highest score of leads", run=False).sql
         'SELECT max(score) AS max_score\\nFROM crm.leads'
         """
+        from lakehouse.agent.ask import Clock
         from lakehouse.lake.questions import LocalReader, open_asker
 
-        return open_asker(reader or LocalReader(self), self.semantics_file, self._components.time_zone, now)
+        parts = self._components
+        clock = Clock(parts.time_zone, now)
+        return open_asker(
+            reader or LocalReader(self), self.semantics_file, clock, parts.agent, lambda: parts.observer().model_used
+        )
 
     @property
     def semantics_file(self) -> Path:

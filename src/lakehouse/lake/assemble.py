@@ -134,6 +134,7 @@ class Assembly:
             arrow=self.arrow,
             time_zone=self.settings.time_zone,
             semantics=Path(self.settings.semantics or self.home.folder / FILE_NAME).expanduser(),
+            agent=self.settings.agent,
             dbt_project=self.settings.dbt,
         )
 

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from zoneinfo import ZoneInfo
 
+from lakehouse.agent import AgentSettings
 from lakehouse.agent.ask import Asker, Clock, LakeReader
 from lakehouse.agent.semantics import Entity, Semantics, parse, quoted
-from lakehouse.core.errors import BadSettingError, EngineError, NotSupportedError, StatementRefusedError, TableError
+from lakehouse.core.cancel import CancelScope
+from lakehouse.core.errors import (
+    BadSettingError,
+    EngineError,
+    LakeError,
+    NotSupportedError,
+    StatementRefusedError,
+    StatementTimeoutError,
+    TableError,
+)
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
+from lakehouse.core.statement import TableUse
 from lakehouse.core.tables import TableInfo
 
 if TYPE_CHECKING:
+    from lakehouse.agent.model import UsageLog
     from lakehouse.pipelines import Pipeline
     from lakehouse.query.route import CheckedStatement
 
@@ -34,13 +47,26 @@ class AskedLake(Protocol):
     def dbt_project(self) -> Path: ...
 
 
-def open_asker(reader: LakeReader, file: Path, zone: str, now: datetime | None) -> Asker:
-    """What answers questions with the layer in a file, if there is one, on the calendar of a time zone."""
+def open_asker(
+    reader: LakeReader, file: Path, clock: Clock, settings: AgentSettings, log: Callable[[], UsageLog]
+) -> Asker:
+    """What answers questions with the layer in a file, if there is one, and with a model, if the settings name one.
+
+    Args:
+        log: opens the log of the model's use.
+    """
     try:
-        ZoneInfo(zone)
+        ZoneInfo(clock.zone)
     except (KeyError, ValueError, OSError) as exc:
-        raise BadSettingError(f"time_zone = {zone!r} is not a time zone.", "Write it as Europe/Rome or UTC.") from exc
-    return Asker(reader, written_layer(file), Clock(zone, now))
+        raise BadSettingError(
+            f"time_zone = {clock.zone!r} is not a time zone.", "Write it as Europe/Rome or UTC."
+        ) from exc
+    if not settings.model:
+        return Asker(reader, written_layer(file), clock)
+    from lakehouse.agent.advice import AdvisedAsker
+    from lakehouse.agent.model import RemoteModel
+
+    return AdvisedAsker(reader, RemoteModel(settings, log()), settings, written_layer(file), clock)
 
 
 def written_layer(file: Path) -> Semantics | None:
@@ -63,16 +89,47 @@ class LocalReader:
         """Every table."""
         return self._lake.tables()
 
-    def query(self, sql: str, limit: int) -> Result:
+    def query(self, sql: str, limit: int, timeout_s: float | None = None) -> Result:
         """Run a statement through the guard, as any other; one that is no read is refused."""
+        checked = self._checked(sql, limit)
+        if timeout_s is None:
+            return self._lake.run_checked(checked)
+        with stopped_after(timeout_s):
+            result = self._lake.run_checked(checked)
+            result.rows()  # they are computed when they are first asked for
+            return result
+
+    def uses(self, sql: str) -> Sequence[TableUse]:
+        """The tables that a read names."""
+        return self._checked(sql, 1).statement.uses
+
+    def _checked(self, sql: str, limit: int) -> CheckedStatement:
         checked = self._lake.check(QueryRequest(sql, limit=limit))
         if checked.kind != "read":
             raise StatementRefusedError("A question only reads.", "Write the change with `lake sql`.")
-        return self._lake.run_checked(checked)
+        return checked
 
     def snapshot(self, table: str, when: str) -> str:
         """The id of a table's snapshot at a WHEN."""
         return self._lake.snapshot_at(table, when)
+
+
+@contextmanager
+def stopped_after(seconds: float) -> Iterator[None]:
+    """Stop the statements of the block after a time, with StatementTimeoutError."""
+    scope = CancelScope()
+    timer = threading.Timer(seconds, scope.cancel)
+    timer.daemon = True
+    timer.start()
+    try:
+        with scope.active():
+            yield
+    except LakeError as exc:
+        if not scope.is_canceled:
+            raise
+        raise StatementTimeoutError(f"The statement took longer than {seconds:g} s.", "Ask for less.") from exc
+    finally:
+        timer.cancel()
 
 
 # ---- the layer's file ------------------------------------------------------------------------------------------------

@@ -34,6 +34,13 @@ class Observer:
         """
         self._events, self._namespace, self._describe = events, tables, describe
 
+    # ---- questions ----------------------------------------------------------------------------------------------
+
+    def model_used(self, model: str, outcome: str, **facts: Any) -> None:
+        """Log what a question cost at a model: requests, tokens and seconds; not what was asked."""
+        level = "info" if outcome in ("proposed", "refused") else "warning"
+        self._events.log("model_used", "", level, model=model, outcome=outcome, **facts)
+
     # ---- ingests ------------------------------------------------------------------------------------------------
 
     def ingest(self, request: IngestRequest, run: str, work: Callable[[], IngestReport]) -> IngestReport:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lakehouse.agent import AgentSettings
 from lakehouse.config.load import dump_settings
 from lakehouse.config.profiles import resolve_profile
 from lakehouse.config.settings import ServeSettings, Settings, ShellSettings
@@ -58,6 +59,7 @@ def spark_daemon(
         serve=ServeSettings(),
         shell=ShellSettings(),
         events=EventSettings(),
+        agent=AgentSettings(),
         auth=True,
         url="",
         key="",

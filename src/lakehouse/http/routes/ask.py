@@ -7,10 +7,12 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from lakehouse.core.errors import StatementRefusedError
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Explain, ListedRows, Result
+from lakehouse.core.statement import TableUse
 from lakehouse.core.tables import TableInfo
-from lakehouse.http.execution import Execution
+from lakehouse.http.execution import Execution, check_depth, check_rights
 from lakehouse.http.registry import Branch, Routes
 from lakehouse.http.service import Call, CallContext
 from lakehouse.http.streaming import in_thread
@@ -52,16 +54,28 @@ class CallReader:
         """The tables that the caller may see."""
         return self._lake.tables([name for name in self._lake.table_names() if self._call.sees(name)])
 
-    def query(self, sql: str, limit: int) -> Result:
+    def query(self, sql: str, limit: int, timeout_s: float | None = None) -> Result:
         """Run a statement as POST /query does."""
         import pyarrow
 
-        request = QueryRequest(sql, limit=limit, branch=self._branch.lower())
-        execution = Execution(self._call.service.queries, self._call, request, "", "arrow")
+        request = self._request(sql, limit)
+        execution = Execution(self._call.service.queries, self._call, request, "", "arrow").within(timeout_s)
         execution.start()
         table = pyarrow.ipc.open_stream(b"".join(execution.pieces())).read_all()
-        rows = [tuple(row.values()) for row in table.to_pylist()]
+        rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
         return Result(execution.columns, ListedRows(table.column_names, rows), Explain("duckdb", ""))
+
+    def uses(self, sql: str) -> Sequence[TableUse]:
+        """The tables that a read within the rights of the caller names."""
+        check_depth(sql)
+        checked = self._lake.check(self._request(sql, 1))
+        check_rights(self._call, checked)
+        if checked.kind != "read":
+            raise StatementRefusedError("A question only reads.", "Send the change to POST /query.")
+        return checked.statement.uses
+
+    def _request(self, sql: str, limit: int) -> QueryRequest:
+        return QueryRequest(sql, limit=limit, branch=self._branch.lower())
 
     def snapshot(self, table: str, when: str) -> str:
         """The id of a table's snapshot at a WHEN that the caller may use."""
