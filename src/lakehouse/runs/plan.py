@@ -140,7 +140,7 @@ class PartitionPlan:
 
     def accepted_notes(self) -> dict[str, str]:
         """The note that everything in the table counts as built with the code of now."""
-        return self.code_notes(self._values(Part(self._table.name, self._column)) if self._column else None)
+        return self.code_notes(self._built() if self._column else None)
 
     # ---- code ---------------------------------------------------------------------------------------------------
 
@@ -156,10 +156,20 @@ class PartitionPlan:
 
     def _outdated(self) -> set[str]:
         """The partitions that were built with other code. Those without a note count as built with the oldest known code."""
-        known = merged_note(self._before, "codes")
-        if all(code == self.code for code in known.values()) and not self._has_other_layout():
+        codes = merged_note(self._before, "codes")
+        if all(codes[key] == self.code for key in self._noted()) and not self._has_other_layout():
             return set()
-        return {key for key in self._values(Part(self._table.name, self._column)) if known.get(key, "") != self.code}
+        return {key for key in self._built() if codes.get(key, "") != self.code}
+
+    def _built(self, keys: Sequence[str] | None = None) -> set[str]:
+        """The partitions of this table, or those of them that are given; one may have no rows, as rules or a join left none."""
+        part = Part(self._table.name, self._column) if keys is None else self._context.part(self._table.name, keys)
+        return self._values(part) | (self._noted() if keys is None else self._noted() & set(keys))
+
+    def _noted(self) -> set[str]:
+        """The partitions that a run has built, without those that the source no longer has."""
+        removed = {key for key, fingerprint in fingerprints_of(self._before).items() if not fingerprint}
+        return merged_note(self._before, "codes").keys() - removed
 
     # ---- sources ------------------------------------------------------------------------------------------------
 
@@ -195,7 +205,7 @@ class PartitionPlan:
         if input_table is None:
             # It has no partitions of this pipeline: every partition is built from all of its rows.
             has_changed = bool(self._before) and has_new_rows(self._context.lineage(upstream), seen)
-            return self._values(Part(self._table.name, self._column)) if has_changed else set()
+            return self._built() if has_changed else set()
         built = set(self._context.built.get(upstream, ()))
         snapshots = self._context.lineage(upstream)
         if not snapshots:
@@ -214,7 +224,7 @@ class PartitionPlan:
         if not table.lookback or not changed or not context.iceberg.has(table.table_name):
             return set()
         later = with_neighbours(context.pipeline.partitions, sorted(changed), after=table.lookback)
-        return self._values(context.part(table.name, later))
+        return self._built(later)
 
     def _values(self, part: Part) -> set[str]:
         """The partitions that a table has, among those of the part."""
