@@ -65,6 +65,23 @@ COMMANDS = [
 ]
 
 
+def create_view(served: Served, namespace: str, name: str) -> None:
+    """A view as Spark stores it."""
+    version = {
+        "version-id": 1,
+        "schema-id": 0,
+        "timestamp-ms": 1,
+        "summary": {},
+        "default-namespace": [namespace],
+        "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
+    }
+    field = {"id": 1, "name": "one", "type": "int", "required": False}
+    schema = {"type": "struct", "schema-id": 0, "fields": [field]}
+    body = {"name": name, "schema": schema, "view-version": version}
+    answer = served.admin.post(f"/catalog/v1/lake/namespaces/{namespace}/views", body)
+    assert answer.status_code == 200, answer.text
+
+
 @pytest.fixture(scope="module")
 def leads(served: Served) -> None:
     """A table with two snapshots, a tag between them, and a branch."""
@@ -74,6 +91,7 @@ def leads(served: Served) -> None:
     lake.ingest_rows([{"id": 2, "name": "Bo"}], "cli.leads", key=["id"])
     lake.refs.branches.create("cli_exp", message="try")
     lake.branch("cli_exp").ingest_rows([{"id": 3, "name": "Cy"}], "cli.leads", key=["id"])
+    create_view(served, "cli", "names")
 
 
 def without_seconds(text: str) -> str:
@@ -102,6 +120,21 @@ def test_a_command_prints_the_same(
     assert without_seconds(there[1].err) == without_seconds(here[1].err)
     assert there[0] == here[0]
     assert here[1].out or here[1].err
+
+
+@pytest.mark.usefixtures("leads")
+def test_views_are_listed_beside_tables(
+    served: Served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = served.admin.get("/tables").json()
+    assert "cli.names" in listed["views"] and "cli.names" not in [table["name"] for table in listed["tables"]]
+    assert served.client(namespaces=("other",)).get("/tables").json()["views"] == []
+    monkeypatch.setenv("LAKE_KEY", served.admin.key)
+    for arguments in (["tables", "-o", "csv"], ["shell", "-c", "tables cli.n*", "-o", "csv"]):
+        assert run(["--url", served.url, *arguments]) == 0
+        assert "\ncli.names,view,," in capsys.readouterr().out
+    with connect(served.url, served.admin.key) as lake, lake.branch("cli_exp") as exp:
+        assert ("cli.names" in lake.views(), exp.views()) == (True, [])
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ READS = {
         "table_formats",
         "table_names",
     ),
-    *("tables", "travel", "verify", "ask", "asker", "dbt_project", "drops", "semantics_file", "snapshot_at"),
+    *("tables", "travel", "verify", "ask", "asker", "dbt_project", "drops", "semantics_file", "snapshot_at", "views"),
     *("refs.branches.changes", "refs.branches.diff", "refs.branches.diff_rows", "refs.branches.list"),
     *("refs.branches.tags", "refs.log.lines"),
 }

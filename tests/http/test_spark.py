@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -16,12 +17,15 @@ import pyarrow
 import pytest
 import requests
 import sqlglot
+from tests.conftest import command_for
 from tests.support.servers.service import Client, Served, request_to, serve_app, wait_for
 from tests.support.threads import at_once
 
+from lakehouse.client import connect
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NoSuchTableError
 from lakehouse.core.requests import QueryRequest
+from lakehouse.core.result import RowChanges
 from lakehouse.http.app import create_app, create_service
 from lakehouse.http.execution import Execution
 from lakehouse.http.keys import KeyRequest
@@ -65,6 +69,68 @@ def test_sql_writes_run_on_spark_and_are_read_at_once(on_spark: Served, namespac
     assert len(client.rows(f"select * from {namespace}.t")) == 2
     log = [(line["what"], line["author"]) for line in client.get(f"/log?table={namespace}.t").json()["commits"]]
     assert log == [("rollback", "ann"), ("sql", "ann"), ("sql", "ann"), ("sql", "ann")]
+
+
+#: Statements on a table with the rows 1, 2 and 3, and what they say about the rows that they changed.
+CHANGES: list[tuple[str, dict[str, int], str]] = [
+    ("insert into {} values (1, 1), (2, 2), (3, 3)", {"affected": 3, "inserted": 3}, "3 rows inserted"),
+    ("update {} set n = 9 where id >= 2", {"affected": 2, "updated": 2}, "2 rows updated"),
+    ("update {} set n = 8 where id in (select 3)", {}, ""),
+    ("delete from {} where id = 2", {"affected": 1, "deleted": 1}, "1 row deleted"),
+    ("delete from {} where id = 77", {"affected": 0}, "0 rows affected"),
+    (
+        "merge into {} t using (select explode(array(1, 5, 6)) as id) s on t.id = s.id"
+        " when matched then update set n = 0 when not matched then insert (id, n) values (s.id, 1)",
+        {"inserted": 2},
+        "2 rows inserted, updated rows not counted",
+    ),
+]
+
+
+def test_answers_say_how_many_rows_were_changed(on_spark: Served, namespace: str, tmp_path: Path) -> None:
+    table = f"{namespace}.t"
+    on_spark.admin.post("/query", {"sql": f"create table {table} (id int, n int)"})
+    for sql, counts, text in CHANGES:
+        answer = on_spark.admin.post("/query", {"sql": sql.format(table)}).json()
+        shown = {
+            part: answer[f"rows_{part}"]
+            for part in ("affected", "inserted", "updated", "deleted")
+            if answer.get(f"rows_{part}")
+        }
+        assert shown == {part: count for part, count in counts.items() if count}, answer
+        assert str(RowChanges.from_dict(answer)) == text
+    with connect(on_spark.url, on_spark.admin.key) as lake:
+        result = lake.sql(f"insert into {table} values (9, 9)")
+        assert (result.rows_affected, result.changes.inserted) == (1, 1)
+    asked = on_spark.admin.post("/query", {"sql": f"delete from {table} where id = 9"}, headers={"Accept": "text/csv"})
+    assert asked.headers["X-Lake-Rows-Affected"] == "1"
+    stated = on_spark.admin.post(
+        "/statements", {"statement": f"insert into {table} values (9, 9)", "wait_timeout": "50s"}
+    )
+    assert stated.json()["manifest"]["rows_affected"] == 1
+    (tmp_path / "key").write_text(on_spark.admin.key)
+    run = command_for(tmp_path / "none")
+    remote = ["--url", on_spark.url, "--key-file", str(tmp_path / "key")]
+    printed = run(*remote, "sql", f"delete from {table} where id = 9")
+    assert (printed.stdout, printed.stderr) == ("", "1 row deleted.\n")
+
+
+def test_the_commits_of_both_formats_say_what_they_changed(shared_lake: Lake, namespace: str) -> None:
+    modes = ", ".join(f"'write.{what}.mode' = 'merge-on-read'" for what in ("update", "delete", "merge"))
+    shared_lake.sql(f"create table {namespace}.read (id int, n int) tblproperties ({modes})")
+    shared_lake.sql(f"create table {namespace}.hudi (id int, n int) using hudi tblproperties (primaryKey = 'id')")
+    for table in (f"{namespace}.read", f"{namespace}.hudi"):
+        said = [
+            str(shared_lake.sql(sql).changes)
+            for sql in (
+                f"insert into {table} values (1, 1), (2, 2), (3, 3)",
+                f"update {table} set n = 9 where id in (select 2)",
+                f"merge into {table} t using (select 1 as id, 5 as n union all select 5, 5) s on t.id = s.id"
+                " when matched then update set t.id = s.id, t.n = s.n when not matched then insert *",
+                f"delete from {table} where id <= 2",
+            )
+        ]
+        assert said == ["3 rows inserted", "1 row updated", "1 row inserted, 1 updated", "2 rows deleted"], table
 
 
 def test_statements_that_lose_a_race_are_run_again(on_spark: Served, namespace: str) -> None:

@@ -106,5 +106,6 @@ def test_rows_of_trino_pass_through_page_by_page(served: Served) -> None:
 def test_trinos_writes_name_the_caller(served: Served) -> None:
     answer = served.admin.post("/query", {"sql": "insert into served.people values (4, 'Zoe')", "engine": "trino"})
     assert answer.status_code == 200, answer.text
+    assert answer.json()["rows_affected"] == 1
     newest = served.admin.get("/log?table=served.people").json()["commits"][0]
     assert (newest["what"], newest["author"]) == ("sql", "ann")

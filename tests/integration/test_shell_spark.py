@@ -38,8 +38,8 @@ def _check_files_and_drops(terminal: Terminal, table: str) -> None:
     again = terminal.run(f"insert more.csv leads.csv into {table} key id", seconds=60)
     assert "leads.csv is already in" in again
     # SQL's own INSERT and USE still work.
-    assert "Done · spark" in terminal.run(f"insert into {table} values (9, 'Zoe');", seconds=60)
-    assert "Done" in terminal.run(f"delete from {table} where id = 9;", seconds=60)
+    assert "1 row inserted · spark" in terminal.run(f"insert into {table} values (9, 'Zoe');", seconds=60)
+    assert "1 row deleted · spark" in terminal.run(f"delete from {table} where id = 9;", seconds=60)
     terminal.run(f"drop table {table};", until="[y/N]")
     terminal.run("n")
     assert "3 rows" in terminal.run(f"select * from {table};")

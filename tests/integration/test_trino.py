@@ -71,7 +71,8 @@ def test_time_travel_by_version_by_when_and_in_the_metadata_tables(lake: Lake) -
 def test_trino_writes_into_the_warehouse_and_the_lake_reads_it(lake: Lake, stack: Stack) -> None:
     asked(lake, "create schema lake.by_trino")
     asked(lake, "create table by_trino.t (a bigint, b varchar) with (partitioning = array['b'])")
-    asked(lake, "insert into by_trino.t values (1, 'x'), (2, 'y')")
+    inserted = lake.sql("insert into by_trino.t values (1, 'x'), (2, 'y')", engine="trino")
+    assert str(inserted.changes) == "2 rows inserted"
     assert lake.sql("select a, b from by_trino.t order by a", engine="duckdb").rows() == [(1, "x"), (2, "y")]
     assert lake.sql("select count(*) from by_trino.t", engine="spark").rows() == [(2,)]
     assert lake.describe("by_trino.t").location.startswith(f"{stack.endpoints.warehouse}/by_trino")

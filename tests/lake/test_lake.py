@@ -101,6 +101,7 @@ def test_a_view_is_read_through_spark(shared_lake: Lake, orders: str, namespace:
     shared_lake.sql(f"CREATE VIEW {namespace}.dear AS SELECT id FROM {orders} WHERE price > 3")
     result = shared_lake.sql(f"SELECT * FROM {namespace}.dear")
     assert (result.engine, result.rows()) == ("spark", [(2,)])
+    assert f"{namespace}.dear" in shared_lake.views() and orders not in shared_lake.views()
 
 
 def test_metadata_tables_and_procedures_work(shared_lake: Lake, orders: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
-from lakehouse.core.catalog import BaseCatalog, CatalogCapabilities, CatalogContext, FormatEntries
+from lakehouse.core.catalog import BaseCatalog, CatalogCapabilities, CatalogContext, FormatEntries, ListsViews
 from lakehouse.core.clients import MavenArtifact
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import CatalogBusyError, NotSupportedError, TableExistsError
@@ -93,6 +93,9 @@ class BranchOverlay:
 
     def has_view(self, name: TableName) -> bool:
         return self.base.has_view(name)
+
+    def views(self) -> Sequence[TableName]:
+        return self.base.views() if isinstance(self.base, ListsViews) else ()
 
     def ensure_namespace(self, namespace: str) -> None:
         self.base.ensure_namespace(namespace)

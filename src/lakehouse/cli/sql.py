@@ -66,6 +66,12 @@ def sql(context: Context, query: str, engine: str | None, limit: int | None, exp
     count, cut = _show_table(result, limit) if is_table else (0, False)
     if explain:
         _show_explanation(result.explain)
+    elif changes := str(result.changes):
+        note(
+            f"{changes} · {result.engine} · {time.monotonic() - started:.2f} s"
+            if sys.stderr.isatty()
+            else f"{changes}."
+        )
     elif is_table and sys.stderr.isatty():
         note(_footer(result, count, cut, time.monotonic() - started))
 
@@ -73,6 +79,8 @@ def sql(context: Context, query: str, engine: str | None, limit: int | None, exp
 def _show_table(result: Result, limit: int | None) -> tuple[int, bool]:
     """Print the first rows; returns how many there are, and whether these are not all."""
     rows = result.rows()
+    if not result.names and str(result.changes):
+        return 0, False
     cut = limit is None and len(rows) > _TABLE_ROWS
     show_rows(result.names, rows[:_TABLE_ROWS] if cut else rows, "table")
     if cut:

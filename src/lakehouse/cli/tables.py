@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -15,14 +16,14 @@ from lakehouse.core.files import size_text
 @command("lake tables\nlake tables --dropped")
 @click.option("--dropped", is_flag=True, help="List the tables that undrop can restore instead.")
 def tables(context: Context, dropped: bool) -> None:
-    """List the tables of the lake."""
+    """List the tables of the lake, and its views (format: view)."""
     if dropped:
         drops = [(str(drop.table), drop.id, drop.at) for drop in context.lake.drops()]
         show_rows(["table", "id", "dropped_at"], drops, context.output)
         return
     tables = context.lake.tables()
     names = ["table", "format", "rows", "files", "bytes", "partitioned_by", "key", "changed_at"]
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for info in tables:
         now = info.current
         stored = now.bytes_total if now else 0
@@ -38,7 +39,8 @@ def tables(context: Context, dropped: bool) -> None:
                 now.at if now else None,
             )
         )
-    show_rows(names, rows, context.output)
+    rows += [(view, "view", *[None] * 6) for view in context.lake.views()]
+    show_rows(names, sorted(rows, key=lambda row: row[0]), context.output)
     for info in tables:
         if info.problem:
             note(f"{info.name}: {info.problem}")

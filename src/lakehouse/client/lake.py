@@ -97,6 +97,12 @@ class RemoteLake(LakeInterface):
         tables = self._service.pages(request_for(operation, {}, self._branch), operation.key)
         return [table["name"] for table in tables]
 
+    def views(self) -> list[str]:
+        """The names of all views that the key may see."""
+        first_page = request_for(BY_NAME["tables"], {"page_size": "1"}, self._branch)
+        views: list[str] = self._service.json(first_page)["views"]
+        return views
+
     def table(self, name: str) -> Table:
         """A handle on one table; NoSuchTableError suggests similar names."""
         return Table(self, self.describe(name).name)

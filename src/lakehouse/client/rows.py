@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.client.messages import Response
 from lakehouse.core.encoding import COLUMNS_KEY, SUMMARY_KEY
 from lakehouse.core.errors import LakeError, NotInstalledError, ResultTruncatedError, ServiceUnreachableError
-from lakehouse.core.result import Explain, Result, Row
+from lakehouse.core.result import Explain, Result, Row, RowChanges
 from lakehouse.core.tables import Column
 
 if TYPE_CHECKING:
@@ -78,6 +78,11 @@ class StreamedRows:
         """Which engine ran the statement, and how if that was requested; empty before the end of the stream."""
         summary = self.summary or {}
         return Explain(**summary["explain"]) if "explain" in summary else Explain(summary.get("engine", ""), "")
+
+    @property
+    def changes(self) -> RowChanges:
+        """How many rows the statement changed; empty before the end of the stream."""
+        return RowChanges.from_dict(self.summary or {})
 
     def _hold(self) -> None:
         """Read the first rows, or all of a small result."""
@@ -158,3 +163,12 @@ class StreamedResult(Result):
     @explain.setter
     def explain(self, value: Explain) -> None:
         """Set by the constructor only: what counts is in the last batch."""
+
+    @property
+    def changes(self) -> RowChanges:
+        """How many rows the statement changed, as far as it is known."""
+        return self.source.changes
+
+    @changes.setter
+    def changes(self, value: RowChanges) -> None:
+        """Set by the constructor only, as `explain`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from lakehouse.core.clients import MavenArtifact
 from lakehouse.core.dataclass import dataclass
@@ -165,6 +165,14 @@ class TableCatalog(Protocol):
 
     def drops(self) -> Sequence[Drop]:
         """Return all that `undrop` can restore, with the ids and times of the drops."""
+
+
+@runtime_checkable
+class ListsViews(Protocol):
+    """A catalog that can list its views; what a catalog may also be able to do."""
+
+    def views(self) -> Sequence[TableName]:
+        """Return every view, sorted by name."""
 
 
 class NoClients:

@@ -6,17 +6,18 @@ What only Spark needs is in `SparkTables`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.names import TableName
+from lakehouse.core.result import RowChanges
 from lakehouse.core.tables import Drop, FileSlice, Scan, SchemaCopy, Snapshot, TableInfo
 
 
@@ -140,6 +141,19 @@ class TableFormat(Protocol):
 
     def drops(self) -> Sequence[Drop]:
         """Return all that `undrop` can restore, with the ids and times of the drops."""
+
+
+@runtime_checkable
+class CountsChanges(Protocol):
+    """A format whose commits state how many rows they changed; what a format may also be able to do."""
+
+    def changes_since(self, table: TableName, snapshot: str, effects: Set[str]) -> RowChanges:
+        """Return how many rows the only commit since a snapshot changed, as far as that is certain; nothing if there are several.
+
+        Args:
+            snapshot: empty if the table had none.
+            effects: what the statement may do to rows: `insert`, `update`, `delete`; also `overwrite`.
+        """
 
 
 class TableDirectory(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -37,6 +37,45 @@ class Explain:
     plan: str = ""
 
 
+@dataclass(frozen=True)
+class RowChanges:
+    """How many rows a statement changed. None where that is not known for certain."""
+
+    total: int | None = None
+    inserted: int | None = None
+    updated: int | None = None
+    deleted: int | None = None
+
+    def as_dict(self) -> dict[str, int]:
+        """What is known, under the names of the service's answers."""
+        counts = {
+            "rows_affected": self.total,
+            "rows_inserted": self.inserted,
+            "rows_updated": self.updated,
+            "rows_deleted": self.deleted,
+        }
+        return {name: count for name, count in counts.items() if count is not None}
+
+    @classmethod
+    def from_dict(cls, answer: Mapping[str, Any]) -> RowChanges:
+        """The opposite of `as_dict`."""
+        parts = ("affected", "inserted", "updated", "deleted")
+        return cls(*(answer.get(f"rows_{part}") for part in parts))
+
+    def __str__(self) -> str:
+        """For people: `2 rows inserted, 1 updated`; empty if nothing is known."""
+        counts = {"inserted": self.inserted, "updated": self.updated, "deleted": self.deleted}
+        parts = [f"{count} {what}" for what, count in counts.items() if count]
+        if self.total is not None and (not parts or None in counts.values()):
+            parts = [f"{self.total} affected"]
+        elif self.total is None and parts:
+            parts += [f"{what} rows not counted" for what, count in counts.items() if count is None]
+        if not parts:
+            return ""
+        number, _, rest = parts[0].partition(" ")
+        return ", ".join([f"{number} row{'s' * (number != '1')} {rest}", *parts[1:]])
+
+
 @dataclass
 class Result:
     """The result of a statement, as Arrow or as Python rows.
@@ -53,12 +92,19 @@ class Result:
     columns: tuple[Column, ...]
     source: Rows
     explain: Explain
+    changes: RowChanges = RowChanges()
+    """How many rows INSERT, UPDATE, DELETE or MERGE changed."""
     _rows: list[Row] | None = field(default=None, repr=False)
 
     @property
     def engine(self) -> str:
         """The engine that ran the statement."""
         return self.explain.engine
+
+    @property
+    def rows_affected(self) -> int | None:
+        """How many rows INSERT, UPDATE, DELETE or MERGE changed; None if that is not known for certain."""
+        return self.changes.total
 
     @property
     def names(self) -> list[str]:

@@ -128,6 +128,11 @@ class Execution:
         }
 
     @property
+    def changes(self) -> dict[str, int]:
+        """How many rows it changed, as far as that is known."""
+        return {} if self._result is None else self._result.changes.as_dict()
+
+    @property
     def columns(self) -> tuple[Column, ...]:
         assert self._result is not None
         return self._result.columns
@@ -227,6 +232,7 @@ class Execution:
             "row_count": min(seen, self._limit),
             "truncated": seen > self._limit,
             "engine": result.engine,
+            **result.changes.as_dict(),
         }
         if self._request.explain:
             self.summary["explain"] = plain(result.explain)

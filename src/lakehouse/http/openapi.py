@@ -134,7 +134,9 @@ _ANSWERS: dict[str, Any] = {
     "queries": _shape({"queries": _items(_QUERY)}),
     "cancel_query": _shape({"id": _TEXT, "canceled": _FLAG}),
     "cancel_statement": _shape({"statement_id": _TEXT, "status": _STATE}),
-    "tables": _shape({"tables": _items(_shape({"name": _TEXT, "format": _TEXT}))}, next_page_token={}),
+    "tables": _shape(
+        {"tables": _items(_shape({"name": _TEXT, "format": _TEXT}))}, views=_items(_TEXT), next_page_token={}
+    ),
     "dropped": _shape({"tables": _items(_TEXT), "drops": _items(_shape({"table": _TEXT, "id": _TEXT, "at": _TEXT}))}),
     "schema": _shape(
         {"table": _TEXT, "columns": _items(_COLUMN), **dict.fromkeys(("partitioning", "sorting", "key"), _items(_TEXT))}

@@ -89,6 +89,7 @@ class StoredStatement:
             "total_row_count": self.execution.summary.get("row_count", 0),
             "total_byte_count": sum(self.chunks),
             "truncated": self.execution.summary.get("truncated", False),
+            **self.execution.changes,
         }
 
 

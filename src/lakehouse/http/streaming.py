@@ -50,6 +50,9 @@ RESULT_CONTENT: Any = {
                         "row_count": {"type": "integer"},
                         "truncated": {"type": "boolean"},
                         "engine": {"type": "string"},
+                        **dict.fromkeys(
+                            ("rows_affected", "rows_inserted", "rows_updated", "rows_deleted"), {"type": "integer"}
+                        ),
                     },
                     "required": ["columns", "rows", "row_count", "truncated"],
                 }
@@ -146,6 +149,8 @@ def _headers(execution: Execution, is_complete: bool) -> dict[str, str]:
     columns = json.dumps([{"name": column.name, "type": column.type} for column in execution.columns])
     if len(columns) < _LONGEST_HEADER and columns.isascii():
         headers["X-Lake-Columns"] = columns
+    if (affected := execution.changes.get("rows_affected")) is not None:
+        headers["X-Lake-Rows-Affected"] = str(affected)
     if is_complete:
         summary = execution.summary
         headers["X-Lake-Truncated"] = str(summary.get("truncated", False)).lower()

@@ -255,6 +255,14 @@ class Lake(LakeInterface):
         """
         return {str(name): table_format.name for name, table_format in self._tables().all()}
 
+    def views(self) -> list[str]:
+        """The names of all views, sorted. Spark creates and reads them; a branch has none.
+
+        >>> lake.views()
+        []
+        """
+        return [str(name) for name in self._tables().views()]
+
     def table(self, name: str) -> Table:
         """A handle on one table; NoSuchTableError suggests similar names.
 

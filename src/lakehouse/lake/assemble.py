@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from lakehouse.agent.semantics import FILE_NAME
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
+from lakehouse.core.catalog import ListsViews
 from lakehouse.core.engine import Engine
 from lakehouse.core.errors import BadSettingError
 from lakehouse.core.files import RemoteFiles
@@ -102,7 +103,8 @@ class Assembly:
         self.iceberg = self.backend.formats["iceberg"]
         formats = list(self.backend.formats.values())
         protected = self.settings.branches.protected
-        self.tables = Tables(formats, self.catalog.has_view, self.catalog.branches, protected)
+        views = self.catalog.views if isinstance(self.catalog, ListsViews) else tuple
+        self.tables = Tables(formats, self.catalog.has_view, self.catalog.branches, protected, views=views)
         self.memory_limit = _bytes("query.memory_limit", self.settings.query.memory_limit)
         self.duckdb = DuckDB(self.memory_limit, self.home.run / "spill", self.backend.duckdb_access)
         self.session = LocalSession(

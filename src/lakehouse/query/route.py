@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.engine import Engine, Query
@@ -14,6 +15,7 @@ from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.statement import Statement, TableUse, Translation
 from lakehouse.core.tables import Column, Scan
+from lakehouse.query.affected import with_changes
 from lakehouse.query.conflicts import CHANGES_OF_ROWS, ConflictRetries
 from lakehouse.query.fallback import with_fallback
 from lakehouse.query.hudi_calls import maintenance_call
@@ -128,7 +130,19 @@ class QueryRouter:
             return engine.run(Query(request, reason, checked.statement, translation=translation))
         scans = resolve_scans(checked.statement, tables, request.as_of) if engine.capabilities.scans else {}
         query = Query(request, reason, checked.statement, scans, views=checked.views)
-        return self._retries.run(checked.statement, request, lambda: engine.run(query))
+        return self._retries.run(checked.statement, request, lambda: self._run_once(engine, query, tables))
+
+    def _run_once(self, engine: Engine, query: Query, tables: Tables) -> Result:
+        """Run a statement, and count the rows that it changes; an ingest counts its own."""
+        request = query.request
+        if query.statement.kind != "write" or request.ingest_into or request.maintains:
+            return engine.run(query)
+
+        def count(sql: str) -> int:
+            counting = self.check(replace(request, sql=sql, limit=None, explain=False, stream=False), engine.name)
+            return int(self._run_on(engine, counting, tables, "counts changed rows").rows()[0][0])
+
+        return with_changes(query.statement, tables, lambda: engine.run(query), count)
 
     def choose(self, checked: CheckedStatement, tables: Tables) -> tuple[str, str, Translation | None]:
         """The engine for a statement, the reason, and the translation if it is DuckDB."""

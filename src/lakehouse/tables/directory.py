@@ -27,15 +27,18 @@ class Tables:
         branches: Callable[[], Sequence[str]] = tuple,
         protected: Sequence[str] = (),
         branch: str = MAIN,
+        views: Callable[[], Sequence[TableName]] = tuple,
     ) -> None:
         """
         Args:
             branches: lists the branch names.
             protected: branches that only checked runs may change.
             branch: the branch of these tables.
+            views: lists the views of main.
         """
         self.formats: Mapping[str, TableFormat] = {table_format.name: table_format for table_format in formats}
         self.is_view, self.branches, self.protected, self.branch = is_view, branches, protected, branch
+        self._views = views
 
     def on(self, branch: str) -> Tables:
         """The tables of a branch, without checking that it exists."""
@@ -53,7 +56,7 @@ class Tables:
         return self._with(formats, self.branch)
 
     def _with(self, formats: Sequence[TableFormat], branch: str) -> Tables:
-        return Tables(formats, self.is_view, self.branches, self.protected, branch)
+        return Tables(formats, self.is_view, self.branches, self.protected, branch, self._views)
 
     def check_writable(self) -> None:
         """Raise BranchProtectedError if only checked runs may change this branch."""
@@ -74,6 +77,10 @@ class Tables:
         """Every table with its format, sorted by name."""
         tables = [(name, table_format) for table_format in self.formats.values() for name in table_format.tables()]
         return sorted(tables, key=lambda entry: entry[0])
+
+    def views(self) -> Sequence[TableName]:
+        """Every view, sorted by name; none on a branch, where a view would read main's tables."""
+        return self._views() if self.branch == MAIN else ()
 
     def find(self, name: TableName) -> TableFormat | None:
         """The format of a table; None if there is no such table."""

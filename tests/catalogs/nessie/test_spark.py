@@ -135,6 +135,7 @@ def test_a_view_of_sparks_is_no_table(
     view = TableName(leads.namespace, "seen")
     sql(f"CREATE VIEW lake.{view} AS SELECT id FROM lake.{leads}")
     assert catalog.has_view(view)
+    assert view in catalog.views() and leads not in catalog.views()
     assert view not in catalog.tables()
     assert catalog.pointer(view) is None
     assert not catalog.drop(view, "2026-01-01")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow
@@ -75,6 +77,15 @@ def test_tables_and_pointers_are_the_servers(catalog: RestCatalog, served: Serve
     assert catalog.pointers([LEADS, DEALS]) == {LEADS: served.catalog.pointer(LEADS), DEALS: None}
     assert catalog.state_hash() != state
     assert not catalog.has_view(LEADS)
+
+
+def test_the_views_of_the_server_are_listed(catalog: RestCatalog, tmp_path: Path) -> None:
+    assert list(catalog.views()) == []
+    with closing(sqlite3.connect(tmp_path / "catalog.db")) as db, db:
+        db.execute("UPDATE iceberg_tables SET iceberg_type = 'VIEW'")
+    assert (list(catalog.views()), list(catalog.tables())) == ([LEADS], [])
+    with_branches = BranchOverlay(catalog, SqlCatalog(open_database(tmp_path / "branches.db"), f"file://{tmp_path}"))
+    assert list(with_branches.views()) == [LEADS]
 
 
 def test_gzipped_metadata_becomes_the_servers(catalog: RestCatalog) -> None:

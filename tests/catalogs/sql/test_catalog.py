@@ -111,7 +111,7 @@ def test_a_view_is_no_table(catalog: SqlCatalog, pyiceberg: PyIceberg) -> None:
     db.commit()
     db.close()
     assert catalog.has_view(LEADS)
-    assert list(catalog.tables()) == []
+    assert (list(catalog.tables()), list(catalog.views())) == ([], [LEADS])
     assert catalog.pointer(LEADS) is None
     assert not catalog.drop(LEADS, "2026-01-01")
 

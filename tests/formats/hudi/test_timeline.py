@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lakehouse.core.tables import REPLACE
-from lakehouse.formats.hudi.timeline import Instant, avro_type, columns_of, files_with_rows, snapshots
+from lakehouse.formats.hudi.timeline import Instant, avro_type, changes_since, columns_of, files_with_rows, snapshots
 
 
 def stat(file: str, rows: int, inserts: int = 0, updates: int = 0, deletes: int = 0) -> dict[str, Any]:
@@ -85,3 +85,21 @@ def test_avro_types_are_written_as_spark_writes_them(avro: Any, spark: str) -> N
 def test_hudis_own_columns_are_left_out() -> None:
     fields = [{"name": "_hoodie_commit_time", "type": "string"}, {"name": "id", "type": ["null", "long"]}]
     assert [(column.name, column.required) for column in columns_of(json.dumps({"fields": fields}))] == [("id", False)]
+
+
+@pytest.mark.parametrize(
+    ("commits", "effects", "text"),
+    [
+        pytest.param(1, "insert", "5 rows inserted", id="the first"),
+        pytest.param(2, "insert update", "1 row inserted, 1 updated", id="an upsert"),
+        pytest.param(3, "delete", "2 rows deleted", id="a delete"),
+        pytest.param(5, "insert overwrite", "1 row inserted, deleted rows not counted", id="an overwrite"),
+    ],
+)
+def test_a_commit_says_how_many_rows_it_changed(commits: int, effects: str, text: str) -> None:
+    before = TIMELINE[commits - 2].id if commits > 1 else ""
+    assert str(changes_since(TIMELINE[:commits], before, set(effects.split()))) == text
+
+
+def test_several_commits_say_nothing() -> None:
+    assert str(changes_since(TIMELINE, TIMELINE[2].id, {"insert"})) == ""

@@ -27,7 +27,7 @@ from pyiceberg.types import (
 )
 
 from lakehouse.core.errors import TableError
-from lakehouse.formats.iceberg.metadata import Metadata, read_metadata, spark_type
+from lakehouse.formats.iceberg.metadata import Metadata, read_metadata, row_changes, spark_type
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=True),
@@ -143,3 +143,41 @@ def test_types_are_written_as_spark_writes_them(kind: Any, expected: str) -> Non
 def test_a_missing_file_says_what_points_at_it(tmp_path: Path) -> None:
     with pytest.raises(TableError, match=r"00001\.metadata\.json, which cannot be read"):
         read_metadata(f"file://{tmp_path}/00001.metadata.json")
+
+
+@pytest.mark.parametrize(
+    ("effects", "added", "removed", "marked", "text"),
+    [
+        pytest.param("insert", 3, 0, 0, "3 rows inserted", id="an append"),
+        pytest.param("insert overwrite", 3, 5, 0, "3 rows inserted, 5 deleted", id="an overwrite"),
+        pytest.param("delete", 0, 5, 0, "5 rows deleted", id="whole files"),
+        pytest.param("delete", 999, 1000, 0, "1 row deleted", id="a delete that copies rows"),
+        pytest.param("delete", 0, 0, 2, "2 rows deleted", id="a delete that marks rows"),
+        pytest.param("update", 1000, 1000, 0, "", id="an update among copies"),
+        pytest.param("update", 2, 0, 2, "2 rows updated", id="an update that marks rows"),
+        pytest.param("insert update", 5, 3, 0, "2 rows inserted, updated rows not counted", id="a merge among copies"),
+        pytest.param("insert update", 5, 0, 3, "2 rows inserted, 3 updated", id="a merge that marks rows"),
+        pytest.param("insert delete", 5, 0, 3, "5 rows inserted, 3 deleted", id="a merge that marks deleted rows"),
+        pytest.param("insert delete", 5, 3, 0, "", id="copies, new and deleted rows"),
+        pytest.param("insert update delete", 5, 0, 3, "", id="a merge that does everything"),
+        pytest.param("update", 0, 0, 0, "0 rows affected", id="nothing"),
+    ],
+)
+def test_rows_are_counted_only_where_the_summary_tells(
+    effects: str, added: int, removed: int, marked: int, text: str
+) -> None:
+    assert str(row_changes(frozenset(effects.split()), added, removed, marked)) == text
+
+
+def test_a_commit_after_others_is_not_counted(catalog: SqlCatalog) -> None:
+    table = catalog.create_table("n.counted", SCHEMA)
+    rows = pyarrow.Table.from_pylist([{"id": 1, "at": None, "city": "Rome"}], schema=table.schema().as_arrow())
+    before = [""]
+    for _ in range(2):
+        table.append(rows)
+        before.append(str(table.current_snapshot().snapshot_id))  # type: ignore[union-attr]
+    metadata = metadata_of(table)
+    said = [str(metadata.changes_since(snapshot, {"insert"})) for snapshot in before]
+    assert said == ["", "1 row inserted", "0 rows affected"]
+    table.delete("id = 1")  # whole files
+    assert str(metadata_of(table).changes_since(before[-1], {"delete"})) == "2 rows deleted"

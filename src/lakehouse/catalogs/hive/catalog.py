@@ -23,6 +23,7 @@ from lakehouse.core.tables import Drop
 
 _POINTER = "metadata_location"
 _ICEBERG = "iceberg"
+_VIEW = "VIRTUAL_VIEW"
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,10 @@ class HiveCatalog(NoClients):
 
     def has_view(self, name: TableName) -> bool:
         entry = self.metastore.entry(name)
-        return entry is not None and entry.tableType == "VIRTUAL_VIEW"
+        return entry is not None and entry.tableType == _VIEW
+
+    def views(self) -> Sequence[TableName]:
+        return sorted(name for name, entry in self.metastore.entries() if entry.tableType == _VIEW)
 
     def ensure_namespace(self, namespace: str) -> None:
         self.metastore.ensure_database(namespace, f"{self.warehouse.rstrip('/')}/{namespace}.db")

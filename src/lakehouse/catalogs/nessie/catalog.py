@@ -144,6 +144,9 @@ class NessieCatalog(NoClients):
         content = self._content(name)[0]
         return content is not None and content["type"] == VIEW
 
+    def views(self) -> Sequence[TableName]:
+        return sorted(name_of(key) for key, content in self.api.entries(self.branch) if content["type"] == VIEW)
+
     def ensure_namespace(self, namespace: str) -> None:
         levels = namespace.split(".")
         keys = [tuple(levels[: count + 1]) for count in range(len(levels))]

@@ -136,6 +136,14 @@ class RestCatalog(NoClients):
         with self._connected() as client:
             return bool(client.view_exists((name.namespace, name.table)))
 
+    def views(self) -> Sequence[TableName]:
+        """Return every view; none if the server has no views."""
+        with self._connected() as client:
+            spaces = filter(lambda space: not space.startswith(_DROPPED), map(".".join, client.list_namespaces()))
+            return sorted(
+                TableName(space, identifier[-1]) for space in spaces for identifier in client.list_views(space)
+            )
+
     def ensure_namespace(self, namespace: str) -> None:
         with self._connected() as client:
             client.create_namespace_if_not_exists(namespace)

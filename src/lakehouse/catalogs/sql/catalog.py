@@ -98,6 +98,10 @@ class SqlCatalog(NoClients):
         with self.database.reading() as db:
             return rows.pointer(db, self.name, name, VIEW) is not None
 
+    def views(self) -> Sequence[TableName]:
+        with self.database.reading() as db:
+            return sorted(rows.pointers(db, self.name, VIEW))
+
     def ensure_namespace(self, namespace: str) -> None:
         self.database.write(lambda db: namespaces.ensure(db, self.name, namespace))
 

@@ -12,6 +12,7 @@ from lakehouse.cli.show import relative_paths, snapshot_row
 from lakehouse.core.errors import TableError
 from lakehouse.core.files import size_text
 from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.result import Row
 from lakehouse.core.tables import TableInfo
 
 _MANY = 1_000
@@ -29,7 +30,7 @@ def tables(session: Session, arguments: tuple[str, ...]) -> None:
         session.display.note(f"{len(names)} tables; tables PATTERN describes up to {_MOST_DESCRIBED} of them.")
         return
     tables = [_describe(session, name) for name in names] if arguments else lake.tables()
-    rows = [
+    rows: list[Row] = [
         (
             str(info.name),
             info.format,
@@ -40,7 +41,10 @@ def tables(session: Session, arguments: tuple[str, ...]) -> None:
         )
         for info in tables
     ]
-    session.display.rows(["table", "format", "rows", "bytes", "key", "changed_at"], rows)
+    rows += [(view, "view", *[None] * 4) for view in lake.views() if fnmatch(view, pattern)]
+    session.display.rows(
+        ["table", "format", "rows", "bytes", "key", "changed_at"], sorted(rows, key=lambda row: row[0])
+    )
     for info in tables:
         if info.problem:
             session.display.note(f"{info.name}: {info.problem}")

@@ -93,7 +93,9 @@ class Session:
         cut = limit is not None and len(rows) > limit
         if cut:
             self.display.note(f"Only the first {limit} rows are shown; \\set limit N shows more, 0 shows all.")
-        if self.display.interactive and result.names:
+        if changes := str(result.changes):
+            self.display.note(f"{changes} · {result.engine}{self._time(seconds)}")
+        elif self.display.interactive and result.names:
             count = f"{limit}+ rows" if cut else f"{len(rows)} row{'s' * (len(rows) != 1)}"
             self.display.note(f"{count} · {result.engine}{self._time(seconds)}")
         elif self.display.interactive:

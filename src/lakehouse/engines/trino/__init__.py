@@ -24,7 +24,7 @@ from lakehouse.core.errors import (
 )
 from lakehouse.core.masking import mask
 from lakehouse.core.names import CATALOG
-from lakehouse.core.result import BatchedRows, Explain, ListedRows, Result, Row, first_rows
+from lakehouse.core.result import BatchedRows, Explain, ListedRows, Result, Row, RowChanges, first_rows
 from lakehouse.core.tables import Column, split_arguments
 from lakehouse.engines.trino.settings import TrinoSettings
 
@@ -70,8 +70,8 @@ class Trino:
             rows = _execute(cursor, sql, limit, progress)
             if limit is not None:  # Trino need not compute rows that nobody fetches
                 _cancel(cursor)
-        columns = _columns(cursor)
-        return Result(columns, ListedRows([column.name for column in columns], rows), self._explain(cursor, reason))
+        columns, explain = _columns(cursor), self._explain(cursor, reason)
+        return Result(columns, ListedRows([column.name for column in columns], rows), explain, _changes(cursor))
 
     def stream(self, sql: str, reason: str, limit: int | None = None, progress: Progress | None = None) -> Result:
         """The same, with all but the first rows read from Trino when they are needed."""
@@ -134,6 +134,19 @@ class _Pages:
 
 def _columns(cursor: Any) -> tuple[Column, ...]:
     return tuple(Column(described[0], spark_type(described[1])) for described in cursor.description or ())
+
+
+_CHANGES = {"INSERT": "inserted", "UPDATE": "updated", "DELETE": "deleted"}
+
+
+def _changes(cursor: Any) -> RowChanges:
+    """How many rows Trino says that a statement changed."""
+    if cursor.update_type is None or cursor.rowcount < 0:
+        return RowChanges()
+    part = _CHANGES.get(cursor.update_type)
+    return RowChanges(
+        cursor.rowcount, **({**dict.fromkeys(_CHANGES.values(), 0), part: cursor.rowcount} if part else {})
+    )
 
 
 def _execute(cursor: Any, sql: str, limit: int | None, progress: Progress | None) -> list[Row]:

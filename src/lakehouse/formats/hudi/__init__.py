@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from lakehouse.core.errors import NoSuchTableError, NotSupportedError, TableError, WhenError
 from lakehouse.core.format import FormatCapabilities, FormatContext
 from lakehouse.core.names import TableName
+from lakehouse.core.result import RowChanges
 from lakehouse.core.tables import Drop, FileSlice, Scan, Snapshot, TableInfo
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.hudi import timeline
@@ -78,6 +79,9 @@ class HudiTables:
 
     def history(self, table: TableName) -> Sequence[Snapshot]:
         return timeline.snapshots(read_metadata(self._locations, table).instants)
+
+    def changes_since(self, table: TableName, snapshot: str, effects: Set[str]) -> RowChanges:
+        return timeline.changes_since(read_metadata(self._locations, table).instants, snapshot, effects)
 
     def file_slices(self, table: TableName) -> Sequence[FileSlice]:
         return file_slices(read_metadata(self._locations, table).instants)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotInstalledError, NotSupportedError, TableError
+from lakehouse.core.result import RowChanges
 from lakehouse.core.tables import REPLACE, Column, Snapshot
 
 #: The prefix of our own keys in the commit metadata.
@@ -124,6 +125,20 @@ def snapshots(timeline: list[Instant]) -> list[Snapshot]:
     if history:
         history[-1] = replace(history[-1], is_current=True)
     return history
+
+
+def changes_since(timeline: list[Instant], instant_id: str, effects: Set[str]) -> RowChanges:
+    """The rows that the only commit since an instant changed (`CountsChanges`): Hudi counts those of each file."""
+    later = [instant for instant in timeline if instant.id > instant_id]
+    if len(later) > 1:
+        return RowChanges()
+    stats = [stat for instant in later for stat in instant.stats()]
+    inserted, updated, deleted = (
+        sum(stat[name] for stat in stats) for name in ("numInserts", "numUpdateWrites", "numDeletes")
+    )
+    if "overwrite" in effects:
+        return RowChanges(inserted=inserted, updated=updated)
+    return RowChanges(inserted + updated + deleted, inserted, updated, deleted)
 
 
 def files_with_rows(timeline: list[Instant]) -> int:

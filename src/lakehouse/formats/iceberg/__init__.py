@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import UTC, datetime
 
 from lakehouse.core.catalog import Catalog
@@ -10,6 +10,7 @@ from lakehouse.core.errors import NoSuchTableError, NotSupportedError, WhenError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.format import FormatCapabilities, FormatContext
 from lakehouse.core.names import TableName
+from lakehouse.core.result import RowChanges
 from lakehouse.core.tables import Drop, FileSlice, Scan, Snapshot, TableInfo
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.iceberg.metadata import Metadata, read_metadata
@@ -71,6 +72,9 @@ class IcebergTables:
 
     def history(self, table: TableName) -> Sequence[Snapshot]:
         return self._metadata(table).snapshots()
+
+    def changes_since(self, table: TableName, snapshot: str, effects: Set[str]) -> RowChanges:
+        return self._metadata(table).changes_since(snapshot, effects)
 
     def resolve(self, table: TableName, when: str, now: datetime) -> str:
         metadata = self._metadata(table)

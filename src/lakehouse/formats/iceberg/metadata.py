@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import Any
@@ -10,6 +11,7 @@ from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import TableError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.metadata_file import load_metadata
+from lakehouse.core.result import RowChanges
 from lakehouse.core.tables import Column, Snapshot
 
 #: The prefix of our own entries in a snapshot's summary.
@@ -55,6 +57,22 @@ class Metadata:
         """One snapshot; None if it does not exist. A table may have thousands, so the others are not read."""
         entry = self._entries.get(snapshot_id)
         return None if entry is None else self._snapshot(entry, self._names.get(snapshot_id, ()))
+
+    def changes_since(self, snapshot_id: str, effects: Set[str]) -> RowChanges:
+        """The rows that the only commit since a snapshot changed (`CountsChanges`)."""
+        entry = self._entries.get(self.current_id)
+        if self.current_id == snapshot_id:
+            return row_changes(effects, 0, 0, 0)
+        if entry is None or str(entry.get("parent-snapshot-id") or "") != snapshot_id:
+            return RowChanges()
+        summary, before = entry.get("summary", {}), self._entries.get(snapshot_id, {}).get("summary", {})
+        removed = _count(summary, "deleted-records") or 0
+        # Rows of removed files may have been deleted before, and nobody counts what equality deletes delete.
+        is_unclear = removed and _count(before, "total-position-deletes")
+        if is_unclear or any(_count(known, "total-equality-deletes") for known in (before, summary)):
+            return RowChanges()
+        marked = (_count(summary, "added-position-deletes") or 0) - (_count(summary, "removed-position-deletes") or 0)
+        return row_changes(effects, _count(summary, "added-records") or 0, removed, marked)
 
     def snapshot_ids(self) -> list[str]:
         """The ids of the snapshots that exist."""
@@ -166,6 +184,35 @@ def read_metadata(uri: str, files: Files = LOCAL) -> Metadata:
             f"The catalog points at {uri}, which cannot be read: {exc.strerror or 'there is no such file'}.",
             "The warehouse was moved or damaged: restore it, or drop the table with: lake drop",
         ) from exc
+
+
+def row_changes(effects: Set[str], added: int, removed: int, marked: int) -> RowChanges:
+    """What a statement with these effects did to rows.
+
+    Copy-on-write replaces whole files, so that most of the rows that it adds and removes are copies; merge-on-read adds an updated
+    row and marks the old one as deleted.
+
+    Args:
+        added: rows in new files.
+        removed: rows in files that the table no longer has.
+        marked: rows that are now marked as deleted in files that stay.
+    """
+    gone, is_merged_on_read = removed + marked, not removed
+    if "overwrite" in effects:  # no row is copied
+        return RowChanges(added + gone, added, 0, gone)
+    inserted = updated = deleted = None
+    if "delete" not in effects:
+        inserted, deleted = added - gone, 0
+    elif "insert" not in effects:
+        inserted, deleted = 0, gone - added
+    elif is_merged_on_read and "update" not in effects:
+        inserted, deleted = added, gone
+    if "update" not in effects:
+        updated = 0
+    elif is_merged_on_read and inserted is not None:
+        updated = added - inserted
+    parts = [count for count in (inserted, updated, deleted) if count is not None]
+    return RowChanges(sum(parts) if len(parts) == 3 else None, inserted, updated, deleted)
 
 
 def spark_type(kind: str | dict[str, Any]) -> str:

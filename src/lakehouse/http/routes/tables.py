@@ -52,13 +52,17 @@ def tables(
     page_size: PageSize = 0,
     page_token: PageToken = "",
 ) -> dict[str, Any]:
-    """List the tables that the caller may see: name and format, without reading them. `details` describes those of the page."""
+    """List the tables that the caller may see: name and format, without reading them. `details` describes those of the page.
+
+    The first page also has the names of the views.
+    """
     lake = call.lake(branch)
     names = [{"name": name, "format": kind} for name, kind in lake.table_formats().items() if call.sees(name)]
+    views = {} if page_token else {"views": [name for name in lake.views() if call.sees(name)]}
     if not details:
-        return page("tables", names, page_size, page_token)
+        return {**page("tables", names, page_size, page_token), **views}
     listed = page("tables", names, min(page_size or DESCRIBED_PAGE, DESCRIBED_PAGE), page_token)
-    return {**listed, "tables": plain(lake.tables([table["name"] for table in listed["tables"]]))}
+    return {**listed, **views, "tables": plain(lake.tables([table["name"] for table in listed["tables"]]))}
 
 
 @routes.operation()
