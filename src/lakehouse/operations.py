@@ -95,6 +95,7 @@ OPERATIONS: tuple[Operation, ...] = (
     # ---- the console --------------------------------------------------------------------------------------------
     _get("ui_home", "/ui"),
     _get("ui_table", "/ui/t/{table}"),
+    _get("ui_sql", "/ui/sql"),
     _get("ui_sign_in", "/ui/sign-in", PUBLIC),
     _post("ui_open_session", "/ui/sign-in", PUBLIC, once=False),
     _get("ui_link", "/ui/link", PUBLIC),

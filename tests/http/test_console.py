@@ -13,6 +13,7 @@ from lakehouse.operations import OPERATIONS, PUBLIC
 #: The address of each page of the lake that `crm` makes.
 ADDRESSES = {
     "ui_home": "/ui",
+    "ui_sql": "/ui/sql?q=select+1",
     "ui_table": "/ui/t/pages.leads",
 }
 
@@ -163,3 +164,32 @@ def test_values_of_a_table_are_escaped_in_its_page(crm: Client) -> None:
     started = facts(crm, "/ui/t/pages.marked")["timeline"]["snapshots"][0]["id"]
     text = crm.get(f"/ui/t/pages.marked?tab=diff&vs={started}").text
     assert "&lt;/script&gt;&lt;img src=x&gt;" in text and "<img" not in text
+
+
+# ---- SQL --------------------------------------------------------------------------------------------------------
+
+
+def test_the_address_of_the_sql_page_holds_its_statement_and_options(crm: Client) -> None:
+    path = "/ui/sql?q=select+%3Cb%3E&branch=pages_exp&at=yesterday&engine=duckdb&chart=bar,a,b"
+    shown = facts(crm, path)
+    assert (shown["q"], shown["branch"], shown["at"], shown["engine"]) == (
+        "select <b>",
+        "pages_exp",
+        "yesterday",
+        "duckdb",
+    )
+    text = crm.get(path).text
+    assert "select &lt;b&gt;</textarea>" in text
+    assert shown["chart"] == "bar,a,b"
+
+
+def test_a_statement_of_a_page_runs_and_is_canceled_by_the_routes_with_its_session(served: Served, crm: Client) -> None:
+    cookie = {served.service.sessions.cookie: served.service.sessions.of_link()}
+    token = {"X-CSRF-Token": served.service.sessions.csrf(next(iter(cookie.values())))}
+    body = {"statement": "select count(*) as n from pages.leads", "wait_timeout": "10s"}
+    page = Client(crm.url)
+    assert page.post("/statements", body, cookies=cookie).status_code == 403
+    answer = page.post("/statements", body, cookies=cookie, headers=token).json()
+    assert answer["result"]["data_array"] == [[2]]
+    cancel = page.post(f"/statements/{answer['statement_id']}/cancel", {}, cookies=cookie, headers=token)
+    assert cancel.json()["status"]["state"] == "SUCCEEDED"

@@ -29,6 +29,7 @@ REFUSED, NOT_THERE, FILTERED = 403, 404, 200
 OUTCOMES: dict[str, tuple[int, int]] = {
     "ui_home": (FILTERED, REFUSED),
     "ui_table": (REFUSED, REFUSED),
+    "ui_sql": (FILTERED, REFUSED),
     "ui_sign_out": (204, 204),
     "metrics": (FILTERED, FILTERED),
     "whoami": (FILTERED, FILTERED),

@@ -9,7 +9,7 @@ Facts = Mapping[str, Any]
 TABS = ("rows", "schema", "history", "diff")
 #: Snapshots on the timeline, the newest; a page stays small however many there are.
 MOST_SNAPSHOTS = 200
-_CHART_HEIGHT, _CHART_WIDTH = 56, 1000
+_CHART_HEIGHT, _CHART_WIDTH, _WIDEST_BAR = 56, 1000, 16
 
 
 def timeline(snapshots: Sequence[Facts], at: str) -> dict[str, Any]:
@@ -28,15 +28,15 @@ def timeline(snapshots: Sequence[Facts], at: str) -> dict[str, Any]:
 
 
 def bars(values: Sequence[int]) -> list[dict[str, float]]:
-    """The rectangles of a bar chart in a box of 1000 by 56."""
+    """The rectangles of a bar chart in a box of 1000 by 56, each in the middle above its place on the slider."""
     if not values:
         return []
-    step, most = _CHART_WIDTH / len(values), max(max(values), 1)
-    gap = min(step * 0.2, 3)
+    step, most = _CHART_WIDTH / max(len(values) - 1, 1), max(max(values), 1)
+    width = max(min(step * 0.8, _WIDEST_BAR), 1.0)
     return [
         {
-            "x": round(number * step + gap / 2, 2),
-            "width": round(min(step - gap, 60), 2),
+            "x": round(min(max(number * step - width / 2, 0), _CHART_WIDTH - width), 2),
+            "width": round(width, 2),
             "y": round(_CHART_HEIGHT - _height(value, most), 2),
             "height": round(_height(value, most), 2),
         }

@@ -159,6 +159,34 @@ def ui_table(  # noqa: PLR0913 - one parameter per part of the address
     return page_response(call, request, "table.html", data)
 
 
+# ---- SQL --------------------------------------------------------------------------------------------------------
+
+
+@routes.operation(**_HIDDEN)
+def ui_sql(  # noqa: PLR0913 - one parameter per part of the address
+    call: CallContext,
+    request: Request,
+    q: Annotated[str, Query(max_length=100_000)] = "",
+    branch: Branch = "",
+    at: When = "",
+    engine: Annotated[str, Query(max_length=40)] = "",
+    chart: Annotated[str, Query(max_length=600)] = "",
+) -> Response:
+    """The editor; its statement, options and chart are in the address. The statement runs by POST /statements."""
+    call.check_when(at)
+    names = [name for name in call.lake(branch).table_names() if call.sees(name)]
+    data = {
+        "q": q,
+        "branch": branch.lower() or MAIN,
+        "branches": _branch_names(call),
+        "at": at,
+        "engine": engine,
+        "chart": chart,
+        "example": names[0] if names else "shop.orders",
+    }
+    return page_response(call, request, "sql.html", data)
+
+
 def _health(call: Call, names: list[str]) -> dict[str, Any]:
     """The health of tables of main by name; nothing for a caller who may not use main."""
     if not names or not call.principal.uses(MAIN):

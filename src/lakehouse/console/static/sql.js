@@ -1,0 +1,405 @@
+// The SQL page: one statement at a time runs on the server; the address holds it, its options and its chart.
+import { api, failed, toast } from "./console.js";
+import { message, rowsTable } from "./rows.js";
+
+const field = document.getElementById("statement");
+const options = document.getElementById("options");
+const state = document.getElementById("state");
+const problem = document.getElementById("problem");
+const user = document.querySelector(".who span")?.textContent ?? "";
+const DRAFT = `lake-sql-draft:${user}`;
+const RECENT = `lake-sql-recent:${user}`;
+const MOST_RECENT = 30;
+const MOST_IN_MEMORY = 20000;
+
+// ---- the editor: the text field, until CodeMirror is there -----------------------------------------------------------
+let editor = null;
+const text = () => (editor ? editor.state.doc.toString() : field.value);
+function selected() {
+  if (editor) {
+    const { from, to } = editor.state.selection.main;
+    return editor.state.sliceDoc(from, to);
+  }
+  return field.value.slice(field.selectionStart, field.selectionEnd);
+}
+function setText(value) {
+  if (editor) editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } });
+  else field.value = value;
+  localStorage.setItem(DRAFT, value);
+}
+const keepDraft = () => localStorage.setItem(DRAFT, text());
+
+if (!field.value) field.value = localStorage.getItem(DRAFT) ?? "";
+field.addEventListener("input", keepDraft);
+field.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    run();
+  }
+});
+
+async function openEditor() {
+  const [cm, schema] = await Promise.all([import("./vendor/editor.js"), tablesForCompletion()]);
+  const { EditorView, basicSetup, EditorState, Prec, keymap, placeholder, sql, SQLDialect, StandardSQL, HighlightStyle, syntaxHighlighting, tags } = cm;
+  const spark = SQLDialect.define({ ...StandardSQL.spec, identifierQuotes: "`", doubleQuotedStrings: true });
+  const colours = HighlightStyle.define([
+    { tag: [tags.keyword, tags.operatorKeyword], class: "tok-keyword" },
+    { tag: [tags.string, tags.special(tags.string)], class: "tok-string" },
+    { tag: [tags.number, tags.bool, tags.null], class: "tok-number" },
+    { tag: [tags.lineComment, tags.blockComment], class: "tok-comment" },
+    { tag: [tags.typeName, tags.standard(tags.name)], class: "tok-type" },
+  ]);
+  const wasFocused = document.activeElement === field;
+  const extensions = [
+    Prec.highest(
+      keymap.of([
+        { key: "Mod-Enter", run: () => (run(), true) },
+        { key: "Escape", run: () => (current ? (cancel(), true) : false) },
+      ]),
+    ),
+    EditorView.cspNonce.of(document.querySelector('meta[name="style-nonce"]').content),
+    basicSetup,
+    syntaxHighlighting(colours),
+    sql({ dialect: spark, schema, upperCaseKeywords: false }),
+    placeholder(field.placeholder),
+    EditorView.lineWrapping,
+    EditorView.contentAttributes.of({ "aria-label": "Statement" }),
+    EditorView.updateListener.of((update) => update.docChanged && keepDraft()),
+  ];
+  editor = new EditorView({ state: EditorState.create({ doc: field.value, extensions }), parent: field.parentElement });
+  field.hidden = true;
+  if (wasFocused || !field.value) editor.focus();
+}
+
+async function tablesForCompletion() {
+  const branch = options.elements.branch.value;
+  const query = new URLSearchParams({ details: "true", ...(branch && { branch }) });
+  try {
+    const listed = await (await api("GET", `/tables?${query}`)).json();
+    return Object.fromEntries(listed.tables.map((table) => [table.name, table.columns.map((column) => column.name)]));
+  } catch {
+    return {};
+  }
+}
+
+// ---- running ---------------------------------------------------------------------------------------------------------
+let current = null; // the statement that runs: {id, isCanceled}
+let shown = null; // what the grid shows: {sql, id, columns, total, chunkRows, chunks, isTruncated}
+
+function chosen() {
+  const { branch, at, engine } = options.elements;
+  return { branch: branch.value, as_of: at.value.trim(), engine: engine.value };
+}
+
+function updateAddress(sql) {
+  const { branch, as_of, engine } = chosen();
+  const address = new URL(location.href);
+  for (const [name, value] of Object.entries({ q: sql, branch, at: as_of, engine, chart: chartText() })) {
+    if (value) address.searchParams.set(name, value);
+    else address.searchParams.delete(name);
+  }
+  history.replaceState(null, "", address);
+}
+
+function busy(isBusy) {
+  document.getElementById("cancel").hidden = !isBusy;
+}
+
+async function cancel() {
+  const statement = current;
+  if (!statement) return;
+  statement.isCanceled = true;
+  current = null;
+  busy(false);
+  state.textContent = "Canceled.";
+  if (statement.id) await api("POST", `/statements/${statement.id}/cancel`, { body: {} }).catch(() => {});
+}
+
+async function run() {
+  const sql = (selected().trim() || text().trim()).replace(/;\s*$/, "");
+  if (!sql) return;
+  if (current) await cancel();
+  const statement = { id: "", isCanceled: false };
+  current = statement;
+  busy(true);
+  problem.replaceChildren();
+  state.textContent = "Running…";
+  updateAddress(text().trim());
+  remember(sql);
+  const begun = performance.now();
+  try {
+    let answer = await (await api("POST", "/statements", { body: { statement: sql, wait_timeout: "0s", ...chosen() } })).json();
+    statement.id = answer.statement_id;
+    if (statement.isCanceled) return void api("POST", `/statements/${statement.id}/cancel`, { body: {} }).catch(() => {});
+    for (let pause = 30; ["PENDING", "RUNNING"].includes(answer.status.state); pause = Math.min(pause * 1.5, 1000)) {
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      if (statement.isCanceled) return;
+      state.textContent = `Running… ${((performance.now() - begun) / 1000).toFixed(1)} s`;
+      answer = await (await api("GET", `/statements/${statement.id}`)).json();
+    }
+    if (statement.isCanceled) return;
+    if (answer.status.state !== "SUCCEEDED") throw Object.assign(new Error(answer.status.error?.message ?? "The statement was canceled."), answer.status.error);
+    state.textContent = `${((performance.now() - begun) / 1000).toFixed(2)} s`;
+    await show(sql, answer);
+  } catch (error) {
+    if (statement.isCanceled) return;
+    state.textContent = "";
+    problem.replaceChildren(message(`${error.message}\n${error.hint ?? ""}`, "error"));
+  } finally {
+    if (current === statement) {
+      current = null;
+      busy(false);
+    }
+  }
+}
+
+async function show(sql, answer) {
+  const { manifest, result } = answer;
+  shown = {
+    sql,
+    id: answer.statement_id,
+    columns: manifest.schema.columns.map((column) => ({ name: column.name, type: column.type_text })),
+    total: manifest.total_row_count,
+    count: manifest.total_chunk_count,
+    chunkRows: result?.row_count ?? 0,
+    chunks: new Map(result ? [[0, result.data_array]] : []),
+    isTruncated: manifest.truncated,
+  };
+  document.getElementById("none").hidden = true;
+  document.getElementById("result").hidden = false;
+  const rows = `${shown.total.toLocaleString("en")} row${shown.total === 1 ? "" : "s"}`;
+  document.getElementById("facts").textContent = `${rows} · ${shown.columns.length} columns${shown.isTruncated ? " · cut at the limit of the service" : ""}`;
+  fillChartOptions();
+  await showGrid();
+  await showChart();
+}
+
+async function chunk(number) {
+  if (!shown.chunks.has(number)) {
+    const { id, chunks } = shown;
+    const answer = await (await api("GET", `/statements/${id}/result/chunks/${number}`)).json();
+    if (chunks.size > 24) chunks.delete([...chunks.keys()].find((key) => key !== 0));
+    chunks.set(number, answer.data_array);
+  }
+  return shown.chunks.get(number);
+}
+
+/** Rows of the result; chunks are of one size, but for the last. */
+async function rowsBetween(from, to) {
+  const rows = [];
+  for (let row = from; row < Math.min(to, shown.total); ) {
+    const part = await chunk(Math.floor(row / shown.chunkRows));
+    const start = row % shown.chunkRows;
+    const taken = part.slice(start, start + to - row);
+    if (!taken.length) break;
+    for (const entry of taken) rows.push(entry);
+    row += taken.length;
+  }
+  return rows;
+}
+
+// ---- the grid --------------------------------------------------------------------------------------------------------
+let grid = null;
+let gridLibrary = null;
+async function showGrid() {
+  const place = document.getElementById("grid");
+  grid?.destroy();
+  grid = null;
+  if (!shown.columns.length || !shown.total) {
+    place.replaceChildren(message(shown.columns.length ? "No rows." : "Done."));
+    place.className = "";
+    return;
+  }
+  try {
+    gridLibrary ??= await import("./vendor/grid.js");
+  } catch {
+    place.replaceChildren(rowsTable(shown.columns, await rowsBetween(0, 500), "First rows of the result"));
+    return;
+  }
+  const isSmall = shown.total <= MOST_IN_MEMORY;
+  place.replaceChildren();
+  place.className = shown.total < 12 ? "grid short" : "grid";
+  const isNumeric = (type) => /^(tinyint|smallint|int|bigint|float|double|decimal.*)$/.test(type);
+  const columnDefs = shown.columns.map((column, position) => ({
+    colId: String(position),
+    headerName: column.name,
+    valueGetter: (cell) => cell.data?.[position],
+    valueFormatter: (cell) => (cell.data === undefined ? "…" : cell.value === null ? "null" : typeof cell.value === "object" ? JSON.stringify(cell.value) : String(cell.value)),
+    comparator: isNumeric(column.type) ? (left, right) => Number(left) - Number(right) : undefined,
+    filter: isSmall ? (isNumeric(column.type) ? "agNumberColumnFilter" : "agTextColumnFilter") : false,
+    sortable: isSmall,
+    cellClass: isNumeric(column.type) ? "num" : "",
+    headerClass: isNumeric(column.type) ? "ag-right-aligned-header" : "",
+  }));
+  const { createGrid, themeQuartz, colorSchemeDark, colorSchemeLight } = gridLibrary;
+  const isDark = getComputedStyle(document.documentElement).colorScheme === "dark";
+  const style = getComputedStyle(document.documentElement);
+  const theme = themeQuartz.withPart(isDark ? colorSchemeDark : colorSchemeLight).withParams({
+    backgroundColor: style.getPropertyValue("--surface").trim(),
+    foregroundColor: style.getPropertyValue("--text").trim(),
+    accentColor: style.getPropertyValue("--accent").trim(),
+    borderColor: style.getPropertyValue("--line").trim(),
+    fontFamily: style.getPropertyValue("--mono").trim(),
+    fontSize: 12.5,
+    headerFontFamily: style.getPropertyValue("--sans").trim(),
+    spacing: 5,
+  });
+  const common = { theme, columnDefs, styleNonce: document.querySelector('meta[name="style-nonce"]').content, defaultColDef: { resizable: true, minWidth: 90 }, autoSizeStrategy: { type: "fitCellContents" }, suppressFieldDotNotation: true };
+  if (isSmall) {
+    grid = createGrid(place, { ...common, rowData: await rowsBetween(0, shown.total) });
+    return;
+  }
+  const result = shown;
+  grid = createGrid(place, {
+    ...common,
+    rowModelType: "infinite",
+    cacheBlockSize: 200,
+    maxBlocksInCache: 20,
+    infiniteInitialRowCount: shown.total,
+    datasource: {
+      rowCount: shown.total,
+      getRows: (block) => {
+        if (result !== shown) return block.failCallback();
+        rowsBetween(block.startRow, block.endRow).then((rows) => block.successCallback(rows, result.total), block.failCallback);
+      },
+    },
+  });
+  document.getElementById("facts").textContent += " · sort and filter a large result in its statement";
+}
+
+// ---- charts ----------------------------------------------------------------------------------------------------------
+const chartOptions = Object.fromEntries([...document.querySelectorAll("#chart-options select")].map((select) => [select.name, select]));
+let wantedChart = new URLSearchParams(location.search).get("chart") ?? "";
+const chartText = () => (chartOptions.kind.value ? [chartOptions.kind.value, chartOptions.x.value, chartOptions.y.value, chartOptions.by.value].join(",").replace(/,+$/, "") : "");
+
+function fillChartOptions() {
+  const names = shown.columns.map((column) => column.name);
+  const numeric = shown.columns.filter((column) => /^(tinyint|smallint|int|bigint|float|double|decimal.*)$/.test(column.type)).map((column) => column.name);
+  const [kind, x, y, by] = (wantedChart || chartText()).split(",");
+  const fill = (select, values, value, first) => {
+    select.replaceChildren(...(first === undefined ? [] : [new Option(first, "")]), ...values.map((name) => new Option(name, name)));
+    if (values.includes(value)) select.value = value;
+  };
+  chartOptions.kind.value = [...chartOptions.kind.options].some((option) => option.value === kind) ? kind : "";
+  fill(chartOptions.x, names, x ?? names[0]);
+  fill(chartOptions.y, numeric.length ? numeric : names, y ?? numeric.find((name) => name !== chartOptions.x.value));
+  if (!y && numeric.length) chartOptions.y.value = numeric.find((name) => name !== chartOptions.x.value) ?? numeric[0];
+  fill(chartOptions.by, names, by, "nothing");
+  wantedChart = "";
+}
+
+let chart = null;
+async function showChart() {
+  const place = document.getElementById("chart");
+  const kind = chartOptions.kind.value;
+  for (const label of document.querySelectorAll("[data-for-chart]")) label.hidden = !kind || ("series" in label.dataset && kind === "histogram");
+  place.hidden = !kind || !shown?.total;
+  chart?.dispose();
+  chart = null;
+  if (place.hidden) return;
+  const [{ option }, library] = await Promise.all([import("./chart.js"), import("./vendor/charts.js")]);
+  const rows = await rowsBetween(0, MOST_IN_MEMORY);
+  const index = (name) => shown.columns.findIndex((column) => column.name === name);
+  chart = library.init(place, null, { renderer: "canvas" });
+  chart.setOption(option({ kind, x: index(chartOptions.x.value), y: index(chartOptions.y.value), by: index(chartOptions.by.value) }, shown.columns, rows));
+  place.setAttribute("aria-label", `${kind} chart of ${chartOptions.y.value} by ${chartOptions.x.value}`);
+}
+for (const select of Object.values(chartOptions)) {
+  select.addEventListener("change", () => {
+    updateAddress(text().trim());
+    showChart().catch(failed);
+  });
+}
+new ResizeObserver(() => chart?.resize()).observe(document.getElementById("chart"));
+document.addEventListener("themechange", () => shown && (showGrid().catch(failed), showChart().catch(failed)));
+
+// ---- export, copy, explain, recent -----------------------------------------------------------------------------------
+const TYPES = { csv: "text/csv", parquet: "application/vnd.apache.parquet", arrow: "application/vnd.apache.arrow.stream" };
+for (const button of document.querySelectorAll("[data-export]")) {
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    try {
+      const answer = await api("POST", "/query", { body: { sql: shown.sql, ...chosen() }, headers: { Accept: TYPES[button.dataset.export] } });
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(await answer.blob());
+      link.download = `result.${button.dataset.export}`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    } catch (error) {
+      failed(error);
+    } finally {
+      button.disabled = false;
+    }
+  });
+}
+document.getElementById("copy").addEventListener("click", async () => {
+  try {
+    const rows = await rowsBetween(0, 10000);
+    const cell = (value) => (value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value)).replace(/[\t\n]/g, " ");
+    const lines = [shown.columns.map((column) => column.name), ...rows].map((row) => row.map(cell).join("\t"));
+    await navigator.clipboard.writeText(lines.join("\n"));
+    toast(`Copied ${rows.length.toLocaleString("en")} rows.`);
+  } catch (error) {
+    failed(error);
+  }
+});
+document.getElementById("explain").addEventListener("click", async () => {
+  const sql = (selected().trim() || text().trim()).replace(/;\s*$/, "");
+  if (!sql) return;
+  problem.replaceChildren();
+  try {
+    const answer = await (await api("POST", "/query", { body: { sql, explain: true, limit: 1, ...chosen() } })).json();
+    const explain = answer.explain ?? {};
+    const lines = [`Engine: ${explain.engine ?? answer.engine}. ${explain.reason ?? ""}`];
+    if (explain.files_total != null) lines.push(`Files: ${explain.files_read ?? "?"} of ${explain.files_total} read.`);
+    for (const [name, value] of Object.entries(explain)) {
+      if (!["engine", "reason", "files_read", "files_total"].includes(name) && value !== null && value !== "" && !(Array.isArray(value) && !value.length)) lines.push(`${name.replaceAll("_", " ")}: ${typeof value === "object" ? JSON.stringify(value) : value}`);
+    }
+    problem.replaceChildren(message(lines.join("\n"), "note"));
+  } catch (error) {
+    problem.replaceChildren(message(`${error.message}\n${error.hint ?? ""}`, "error"));
+  }
+});
+
+const stored = () => JSON.parse(localStorage.getItem(RECENT) ?? "[]");
+function remember(sql, name = "") {
+  const others = stored().filter((entry) => entry.sql !== sql || (entry.name && !name));
+  const kept = others.some((entry) => entry.sql === sql) ? others : [{ sql, name }, ...others];
+  localStorage.setItem(RECENT, JSON.stringify([...kept.filter((entry) => entry.name), ...kept.filter((entry) => !entry.name).slice(0, MOST_RECENT)]));
+  showRecent();
+}
+function showRecent() {
+  const select = document.getElementById("recent");
+  const entries = stored();
+  const group = (title, list) => {
+    if (!list.length) return [];
+    const element = document.createElement("optgroup");
+    element.label = title;
+    element.append(...list.map((entry) => new Option(entry.name || entry.sql.replace(/\s+/g, " ").slice(0, 70), entry.sql)));
+    return [element];
+  };
+  select.replaceChildren(new Option("Recent…", ""), ...group("Saved", entries.filter((entry) => entry.name)), ...group("Recent", entries.filter((entry) => !entry.name)));
+}
+document.getElementById("recent").addEventListener("change", (event) => {
+  if (event.target.value) setText(event.target.value);
+  event.target.value = "";
+});
+document.getElementById("save").addEventListener("click", () => {
+  const sql = text().trim();
+  const name = sql && prompt("Save this statement in this browser as");
+  if (name) {
+    remember(sql, name);
+    toast(`Saved as ${name}.`);
+  }
+});
+
+document.getElementById("run").addEventListener("click", run);
+document.getElementById("cancel").addEventListener("click", cancel);
+document.addEventListener("keydown", (event) => event.key === "Escape" && !document.querySelector("dialog[open]") && current && cancel());
+options.addEventListener("change", () => updateAddress(new URLSearchParams(location.search).get("q") ?? ""));
+options.addEventListener("submit", (event) => event.preventDefault());
+
+showRecent();
+openEditor().catch(failed);
+// A shared address shows what it describes; only reads run by themselves.
+if (/^\s*(select|with|show|describe|values|explain)\b/i.test(new URLSearchParams(location.search).get("q") ?? "")) run();
