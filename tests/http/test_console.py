@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from tests.support.servers.service import Client, Served
+from tests.support.servers.service import Client, Served, ServedPipelines
 
 from lakehouse.operations import OPERATIONS, PUBLIC
 
@@ -14,6 +14,11 @@ from lakehouse.operations import OPERATIONS, PUBLIC
 ADDRESSES = {
     "ui_home": "/ui",
     "ui_sql": "/ui/sql?q=select+1",
+    "ui_branches": "/ui/b",
+    "ui_branch": "/ui/b/pages_exp?table=pages.leads",
+    "ui_runs": "/ui/runs",
+    "ui_run": "/ui/runs/{run}",
+    "ui_lineage": "/ui/lineage?focus=bronze.minute_aggs",
     "ui_table": "/ui/t/pages.leads",
 }
 
@@ -27,6 +32,20 @@ def crm(served: Served) -> Client:
     admin.post("/branches", {"name": "pages_exp"})
     admin.insert("pages.leads?key=id&branch=pages_exp", [{"id": 3, "name": "Cy"}])
     return admin
+
+
+@pytest.fixture(scope="module")
+def run(pipelined: ServedPipelines) -> str:
+    """A run that failed, on the service with a pipeline of its own; its id."""
+    return str(pipelined.run(pipelined.admin, fails=True)["request"]["id"])
+
+
+def visited(page: str, crm: Client, request: pytest.FixtureRequest) -> tuple[Client, str]:
+    """Who visits a page, and its address."""
+    if "{run}" not in ADDRESSES[page]:
+        return crm, ADDRESSES[page]
+    pipelined: ServedPipelines = request.getfixturevalue("pipelined")
+    return pipelined.admin, ADDRESSES[page].format(run=request.getfixturevalue("run"))
 
 
 def facts(client: Client, path: str) -> Any:
@@ -47,8 +66,11 @@ def test_every_page_is_tested_here() -> None:
 
 
 @pytest.mark.parametrize("page", ADDRESSES)
-def test_a_page_is_html_with_a_strict_policy_and_loads_only_files_of_the_console(crm: Client, page: str) -> None:
-    answer = crm.get(ADDRESSES[page])
+def test_a_page_is_html_with_a_strict_policy_and_loads_only_files_of_the_console(
+    crm: Client, page: str, request: pytest.FixtureRequest
+) -> None:
+    client, address = visited(page, crm, request)
+    answer = client.get(address)
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     policy = answer.headers["content-security-policy"]
@@ -61,13 +83,16 @@ def test_a_page_is_html_with_a_strict_policy_and_loads_only_files_of_the_console
 
 
 @pytest.mark.parametrize("page", ADDRESSES)
-def test_a_page_answers_as_json(crm: Client, page: str) -> None:
-    assert isinstance(facts(crm, ADDRESSES[page]), dict)
+def test_a_page_answers_as_json(crm: Client, page: str, request: pytest.FixtureRequest) -> None:
+    assert isinstance(facts(*visited(page, crm, request)), dict)
 
 
 @pytest.mark.parametrize("page", ADDRESSES)
-def test_every_file_that_a_page_loads_is_there_and_may_be_kept(crm: Client, page: str) -> None:
-    names = re.findall(r'(?:src|href)="(/ui/static/[^"]+)"', crm.get(ADDRESSES[page]).text)
+def test_every_file_that_a_page_loads_is_there_and_may_be_kept(
+    crm: Client, page: str, request: pytest.FixtureRequest
+) -> None:
+    client, address = visited(page, crm, request)
+    names = re.findall(r'(?:src|href)="(/ui/static/[^"]+)"', client.get(address).text)
     assert names
     for name in names:
         file = Client(crm.url).get(name)
@@ -193,3 +218,62 @@ def test_a_statement_of_a_page_runs_and_is_canceled_by_the_routes_with_its_sessi
     assert answer["result"]["data_array"] == [[2]]
     cancel = page.post(f"/statements/{answer['statement_id']}/cancel", {}, cookies=cookie, headers=token)
     assert cancel.json()["status"]["state"] == "SUCCEEDED"
+
+
+# ---- branches ---------------------------------------------------------------------------------------------------
+
+
+def test_a_branch_is_reviewed_as_a_pull_request(served: Served, crm: Client) -> None:
+    review = facts(crm, "/ui/b/pages_exp?table=pages.leads")
+    assert [(change["table"], change["rows_before"], change["rows_after"]) for change in review["changes"]] == [
+        ("pages.leads", 2, 3)
+    ]
+    assert [row["change"] for row in review["rows"]["rows"]] == ["added"]
+    assert "pages_exp" in [branch["name"] for branch in facts(crm, "/ui/b")["branches"]]
+    publish = 'data-send="POST /branches/pages_exp/merge"'
+    drop = 'data-send="DELETE /branches/pages_exp"'
+    offered = {
+        scope: tuple(button in served.client(scope).get("/ui/b/pages_exp").text for button in (publish, drop))
+        for scope in ("reader", "writer", "agent")
+    }
+    assert offered == {"reader": (False, False), "writer": (True, True), "agent": (False, True)}
+
+
+def test_a_branch_says_which_tables_main_has_changed_since(crm: Client) -> None:
+    crm.insert("pages.both", [{"id": 1}])
+    crm.post("/branches", {"name": "pages_conflict"})
+    crm.insert("pages.both?branch=pages_conflict", [{"id": 2}])
+    assert facts(crm, "/ui/b/pages_conflict")["conflicts"] == []
+    crm.insert("pages.both", [{"id": 3}])
+    assert "main has changed pages.both since, too." in crm.get("/ui/b/pages_conflict").text
+    refused = crm.post("/branches/pages_conflict/merge", {})
+    assert (refused.status_code, refused.json()["error"]) == (409, "branch_conflict")
+    assert crm.ask("DELETE", "/branches/pages_conflict").status_code == 200
+
+
+# ---- runs and lineage -------------------------------------------------------------------------------------------
+
+
+def test_a_failed_run_is_shown_with_its_error_and_can_be_resumed_by_who_may(
+    pipelined: ServedPipelines, run: str
+) -> None:
+    text = pipelined.admin.get(f"/ui/runs/{run}").text
+    assert "the source is gone" in text and f"POST /runs/{run}/resume" in text
+    reader = pipelined.client("reader").get(f"/ui/runs/{run}").text
+    assert "the source is gone" in reader and "data-send" not in reader
+    listed = facts(pipelined.admin, "/ui/runs?pipeline=steps")
+    assert run in [record["id"] for record in listed["runs"]] and listed["may_start"]
+    home = facts(pipelined.admin, "/ui")
+    assert [item["kind"] for item in home["attention"]] == ["failed"]
+
+
+def test_lineage_is_of_one_table_and_its_neighbours(crm: Client) -> None:
+    whole = facts(crm, "/ui/lineage")["graph"]
+    near = facts(crm, "/ui/lineage?focus=silver.minute_aggs&depth=1")["graph"]
+    assert {"raw.minute_aggs", "gold.daily_bars"} <= {node["name"] for node in whole["nodes"]}
+    assert {node["name"] for node in near["nodes"]} == {
+        "silver.minute_aggs",
+        "bronze.minute_aggs",
+        "gold.daily_bars",
+        "gold.volatility",
+    }

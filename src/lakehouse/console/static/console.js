@@ -205,3 +205,33 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "[") document.querySelector("[data-earlier]")?.click();
   else if (event.key === "]") document.querySelector("[data-later]")?.click();
 });
+
+// ---- forms that are requests: <form data-json="POST /path" data-next="/ui/b/{name}"> ---------------------------------
+for (const form of document.querySelectorAll("form[data-json]")) {
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const button = event.submitter;
+    const [method, path] = (button?.dataset.as ?? form.dataset.json).split(" ");
+    const body = {};
+    for (const field of form.elements) {
+      if (!field.name) continue;
+      if (field.type === "checkbox") body[field.name] = field.checked;
+      else if ("list" in field.dataset) body[field.name] = field.value.split(",").map((part) => part.trim()).filter(Boolean);
+      else if (field.value) body[field.name] = field.value;
+    }
+    if (button) button.disabled = true;
+    try {
+      const facts = await (await api(method, path, { body })).json();
+      const next = (button?.dataset.next ?? form.dataset.next).replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(facts[name]));
+      location.assign(next);
+    } catch (error) {
+      failed(error);
+      if (button) button.disabled = false;
+    }
+  });
+}
+document.addEventListener("click", (event) => {
+  const opener = event.target.closest("[data-dialog]");
+  if (opener) document.getElementById(opener.dataset.dialog).showModal();
+  if (event.target.closest("[data-close]")) event.target.closest("dialog").close();
+});

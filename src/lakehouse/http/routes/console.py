@@ -8,11 +8,12 @@ from fastapi import Form, Path, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from lakehouse.console import home
+from lakehouse.console import home, lineage
 from lakehouse.console.render import asset
 from lakehouse.console.table import in_words, timeline
 from lakehouse.core.errors import BadRequestError, ForbiddenError, UnauthorizedError
 from lakehouse.core.names import MAIN
+from lakehouse.core.refs import InternalBranch
 from lakehouse.http.answers import plain
 from lakehouse.http.authentication import is_of_another_site
 from lakehouse.http.pages import PREFIX, page_response, safe_next
@@ -24,7 +25,7 @@ from lakehouse.http.streaming import accepts_gzip
 routes = Routes("console")
 Next = Annotated[str, Query(description="Where to go afterwards.", max_length=8000)]
 _HIDDEN: Any = {"include_in_schema": False, "response_class": Response}
-_YEAR_S, _RECENT = 31_536_000, 8
+_YEAR_S, _RECENT, _COMMITS, _RUNS = 31_536_000, 8, 50, 50
 
 
 # ---- sign-in ----------------------------------------------------------------------------------------------------
@@ -185,6 +186,103 @@ def ui_sql(  # noqa: PLR0913 - one parameter per part of the address
         "example": names[0] if names else "shop.orders",
     }
     return page_response(call, request, "sql.html", data)
+
+
+# ---- branches ---------------------------------------------------------------------------------------------------
+
+
+@routes.operation(**_HIDDEN)
+def ui_branches(call: CallContext, request: Request) -> Response:
+    """The branches, tags and commits."""
+    data = {
+        "branches": refs.branches(call)["branches"],
+        "tags": [tag for tag in refs.tags(call)["tags"] if not InternalBranch.parse(tag["name"])],
+        "commits": refs.log(call, limit=_COMMITS)["commits"] if call.principal.uses(MAIN) else [],
+        "is_protected": MAIN in call.service.settings.branches.protected,
+    }
+    return page_response(call, request, "branches.html", data)
+
+
+@routes.operation(**_HIDDEN)
+def ui_branch(
+    call: CallContext,
+    request: Request,
+    name: refs.Name,
+    table: Annotated[str, Query(max_length=300)] = "",
+) -> Response:
+    """A branch as a pull request: what a merge would change, its checks, publish or drop."""
+    changes = refs.diff_branch(call, name)["changes"]
+    run = next((run for run in runs.runs(call)["runs"] if run["branch"] == name.lower()), None)
+    listed = {branch["name"]: branch for branch in refs.branches(call)["branches"]}
+    is_protected = MAIN in call.service.settings.branches.protected and run is None
+    data = {
+        "name": name.lower(),
+        "branch": listed.get(name.lower()),
+        "changes": changes,
+        "conflicts": [change["table"] for change in changes if change["conflict"]],
+        "run": run,
+        "table": table,
+        "rows": refs.diff_branch(call, name, table) if table else None,
+        "is_protected": is_protected,
+        "may_merge": call.principal.may_change(MAIN) and not is_protected,
+        "may_drop": call.principal.may_change(name.lower()),
+    }
+    return page_response(call, request, "branch.html", data)
+
+
+# ---- runs -------------------------------------------------------------------------------------------------------
+
+
+@routes.operation(**_HIDDEN)
+def ui_runs(
+    call: CallContext,
+    request: Request,
+    pipeline: Annotated[str, Query(max_length=128)] = "",
+    page_token: PageToken = "",
+) -> Response:
+    """The pipelines, to start them, and their runs, newest first."""
+    listed = runs.runs(call, 0 if pipeline else _RUNS, page_token)
+    shown = [run for run in listed["runs"] if not pipeline or run["pipeline"] == pipeline]
+    known = runs.pipelines(call)
+    data = {
+        "pipeline": pipeline,
+        "pipelines": known["pipelines"],
+        "problems": known["problems"],
+        "runs": shown,
+        "next_page_token": listed["next_page_token"],
+        "running": home.running([], jobs.jobs(call, _RUNS)["jobs"], []),
+        "may_start": call.principal.may_change(MAIN) and not call.principal.branches,
+    }
+    return page_response(call, request, "runs.html", data)
+
+
+@routes.operation(**_HIDDEN)
+def ui_run(call: CallContext, request: Request, run: runs.RunId) -> Response:
+    """One run: its tables, rules, rejected rows and error; resume, publish or drop it."""
+    record = runs.run_record(call, run)
+    of_run = [job for job in jobs.jobs(call)["jobs"] if job["request"].get("id") == record["id"]]
+    data = {
+        "run": record,
+        "job": of_run[0] if of_run else None,
+        "rows": sum(table["rows"] for table in record["tables"]),
+        "rejected": sum(table["rejected"] for table in record["tables"]),
+        "has_branch": record["branch"] in _branch_names(call),
+        "may_change": call.principal.may_change(MAIN),
+    }
+    return page_response(call, request, "run.html", data)
+
+
+@routes.operation(**_HIDDEN)
+def ui_lineage(
+    call: CallContext,
+    request: Request,
+    focus: Annotated[str, Query(max_length=300)] = "",
+    depth: Annotated[int, Query(ge=1, le=lineage.DEEPEST)] = 2,
+) -> Response:
+    """The tables of the pipelines from source to gold, around one of them."""
+    states = lineage.last_states(runs.runs(call, 200)["runs"])
+    drawn = lineage.graph(runs.pipelines(call)["pipelines"], states, focus.lower(), depth)
+    return page_response(call, request, "lineage.html", {"focus": focus.lower(), "depth": depth, "graph": drawn})
 
 
 def _health(call: Call, names: list[str]) -> dict[str, Any]:
