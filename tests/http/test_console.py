@@ -19,6 +19,9 @@ ADDRESSES = {
     "ui_runs": "/ui/runs",
     "ui_run": "/ui/runs/{run}",
     "ui_lineage": "/ui/lineage?focus=bronze.minute_aggs",
+    "ui_health": "/ui/health",
+    "ui_ingest": "/ui/ingest",
+    "ui_ask": "/ui/ask?q=how+many+leads",
     "ui_table": "/ui/t/pages.leads",
 }
 
@@ -277,3 +280,44 @@ def test_lineage_is_of_one_table_and_its_neighbours(crm: Client) -> None:
         "gold.daily_bars",
         "gold.volatility",
     }
+
+
+# ---- health, ingest, ask ----------------------------------------------------------------------------------------
+
+
+def test_health_has_scores_in_words_and_offers_maintenance_to_who_may(served: Served, crm: Client) -> None:
+    scored = {table["table"]: table["word"] for table in facts(crm, "/ui/health")["tables"]}
+    assert scored["pages.leads"] == "good"
+    offered = {
+        name: "data-plan" in client.get("/ui/health").text
+        for name, client in (
+            ("reader", served.client("reader")),
+            ("writer", served.client("writer")),
+            ("of a namespace", served.client("writer", namespaces=["pages"])),
+        )
+    }
+    assert offered == {"reader": False, "writer": True, "of a namespace": False}
+
+
+def test_a_dropped_file_goes_to_a_branch_is_reviewed_and_published(served: Served, crm: Client) -> None:
+    """The requests that the page sends, with the session of a browser."""
+    assert 'id="ingest"' in crm.get("/ui/ingest").text
+    assert 'id="ingest"' not in served.client("reader").get("/ui/ingest").text
+    sessions = served.service.sessions
+    cookie = {sessions.cookie: sessions.of_link()}
+    options: Any = {"cookies": cookie, "headers": {"X-CSRF-Token": sessions.csrf(cookie[sessions.cookie])}}
+    page = Client(crm.url)
+    assert page.post("/branches", {"name": "upload_pages"}, **options).status_code == 201
+    sent = {**options, "headers": {**options["headers"], "Content-Type": "text/csv"}}
+    report = page.ask("POST", "/ingest/pages.dropped?branch=upload_pages&key=id", data=b"Id,Full Name\n1,Ann\n", **sent)
+    assert [column["name"] for column in report.json()["columns"]] == ["id", "full_name"]
+    review = facts(crm, "/ui/b/upload_pages?table=pages.dropped")
+    assert [(change["table"], change["change"]) for change in review["changes"]] == [("pages.dropped", "added")]
+    assert [row["full_name"] for row in review["rows"]["rows"]] == ["Ann"]
+    assert page.post("/branches/upload_pages/merge", {}, **options).status_code == 200
+    assert crm.rows("select full_name from pages.dropped") == [{"full_name": "Ann"}]
+
+
+def test_a_question_stands_in_the_address(crm: Client) -> None:
+    assert facts(crm, "/ui/ask?q=how+many+leads")["q"] == "how many leads"
+    assert 'value="how many &#34;leads&#34;"' in crm.get('/ui/ask?q=how+many+"leads"').text

@@ -8,8 +8,8 @@ from typing import Any
 Facts = Mapping[str, Any]
 #: The layers in the order of the flow; other namespaces follow by name.
 _LAYERS = ("bronze", "silver", "gold")
-#: A table below this score is worth a look.
-_POOR = 70
+#: A table below the second score is worth a look.
+_GOOD, _POOR = 90, 70
 _BAD_RUNS = ("failed", "blocked", "killed")
 _NEWEST_JOBS = 10
 
@@ -118,6 +118,13 @@ def running(runs: Sequence[Facts], jobs: Sequence[Facts], queries: Sequence[Fact
     return work
 
 
+def health_word(health: Facts) -> str:
+    """A score in a word, because a colour alone says nothing to some."""
+    if health["problem"]:
+        return "broken"
+    return "good" if health["score"] >= _GOOD else "fair" if health["score"] >= _POOR else "poor"
+
+
 def _row(table: Facts) -> dict[str, Any]:
     current = table["current"] or {}
     return {
@@ -132,11 +139,7 @@ def _row(table: Facts) -> dict[str, Any]:
 
 
 def _score(health: Facts | None) -> dict[str, Any] | None:
-    if health is None:
-        return None
-    score = health["score"]
-    word = "broken" if health["problem"] else "good" if score >= 90 else "fair" if score >= _POOR else "poor"
-    return {"score": score, "word": word}
+    return None if health is None else {"score": health["score"], "word": health_word(health)}
 
 
 def _last_runs(runs: Sequence[Facts]) -> dict[str, dict[str, Any]]:

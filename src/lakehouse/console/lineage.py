@@ -8,7 +8,7 @@ from typing import Any
 Facts = Mapping[str, Any]
 #: Deeper or larger graphs cannot be read; the page says what it leaves out.
 DEEPEST, MOST_NODES = 6, 80
-_WIDTH, _HEIGHT, _ACROSS, _DOWN, _MARGIN = 208, 42, 268, 58, 12
+_WIDTH, _HEIGHT, _ACROSS, _DOWN, _MARGIN = 206, 42, 246, 58, 12
 
 
 def graph(pipelines: Sequence[Facts], states: Mapping[str, Facts], focus: str, depth: int) -> dict[str, Any]:

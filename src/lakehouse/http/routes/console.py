@@ -21,6 +21,7 @@ from lakehouse.http.registry import Branch, PageToken, Routes, Table, When
 from lakehouse.http.routes import jobs, maintenance, query, refs, runs, tables
 from lakehouse.http.service import Call, CallContext
 from lakehouse.http.streaming import accepts_gzip
+from lakehouse.operations import WRITE
 
 routes = Routes("console")
 Next = Annotated[str, Query(description="Where to go afterwards.", max_length=8000)]
@@ -283,6 +284,40 @@ def ui_lineage(
     states = lineage.last_states(runs.runs(call, 200)["runs"])
     drawn = lineage.graph(runs.pipelines(call)["pipelines"], states, focus.lower(), depth)
     return page_response(call, request, "lineage.html", {"focus": focus.lower(), "depth": depth, "graph": drawn})
+
+
+# ---- health, ingest, ask ----------------------------------------------------------------------------------------
+
+
+@routes.operation(**_HIDDEN)
+def ui_health(call: CallContext, request: Request) -> Response:
+    """The score of each table, the worst first, with reasons and what maintenance would gain."""
+    scored = maintenance.health(call)["tables"]
+    may_maintain = call.principal.may_change(MAIN) and not call.principal.is_limited
+    data = {"tables": [{**table, "word": home.health_word(table)} for table in scored], "may_maintain": may_maintain}
+    return page_response(call, request, "health.html", data)
+
+
+@routes.operation(**_HIDDEN)
+def ui_ingest(call: CallContext, request: Request, branch: Branch = "") -> Response:
+    """Files are dropped here: they are ingested on a branch of their own, which is reviewed and published."""
+    data = {
+        "branch": branch.lower() or MAIN,
+        "branches": _branch_names(call),
+        "tables": [name for name in call.lake(branch).table_names() if call.sees(name)],
+        "may_write": call.principal.may(WRITE) and not call.principal.branches,
+    }
+    return page_response(call, request, "ingest.html", data)
+
+
+@routes.operation(**_HIDDEN)
+def ui_ask(
+    call: CallContext, request: Request, q: Annotated[str, Query(max_length=1000)] = "", branch: Branch = ""
+) -> Response:
+    """A question in plain words; POST /ask answers it."""
+    call.lake(branch)
+    data = {"q": q, "branch": branch.lower() or MAIN, "branches": _branch_names(call)}
+    return page_response(call, request, "ask.html", data)
 
 
 def _health(call: Call, names: list[str]) -> dict[str, Any]:
