@@ -35,6 +35,7 @@ PARTS = (
     Part("start", "Start: a cold query, help, the first Spark statement", "bench.start", (), 10,
          ("--rows", "10000", "--rounds", "3", "--spark-rounds", "1")),
     Part("small_runs", "Small runs: 11,000 rows, four tables", "bench.small_runs", ("--stack",), 40, _ONE),
+    Part("models", "dbt: ten small models in a warm lake", "bench.models", (), 10, _ONE),
     Part("query_sf1", "TPC-H, scale factor 1", "bench.query", ("1",), 20, ("0.01", *_ONE), "query_sf0.01"),
     Part("query_sf10", "TPC-H, scale factor 10", "bench.query", ("10",), 90),
     Part("ingest", "Ingest: 10 million CSV rows into a table partitioned by day", "bench.ingest", ("10000000",), 60,

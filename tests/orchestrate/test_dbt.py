@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -99,7 +100,6 @@ version: "1.0"
 config-version: 2
 profile: lakehouse
 model-paths: [models]
-flags: {send_anonymous_usage_stats: false}
 models: {small: {+schema: dbt_small, +materialized: table, +file_format: iceberg}}
 """
 SOURCES = """\
@@ -151,6 +151,38 @@ def test_models_are_listed_without_spark(
         assert capsys.readouterr().out.split() == ["small.ids", "source:small.crm.visits"]
         with pytest.raises(DbtError, match="dbt ls failed: .*nonsense"):
             read_with_dbt(lake, small_project, ["ls", "--nonsense"])
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_build_asks_spark_for_its_models_alone(
+    local_lake: Lake, small_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dbt.flags import get_flags
+    from pyspark.sql import SparkSession
+
+    local_lake.sql("CREATE OR REPLACE TABLE dbt_small_source.visits AS SELECT 7 AS id, current_timestamp() AS at")
+    for number in range(3):
+        (small_project / "models" / f"more_{number}.sql").write_text("select id + 1 as id from {{ ref('ids') }}")
+    statements: list[str] = []
+    run_statement = SparkSession.sql
+
+    def recorded(session: SparkSession, statement: str, *more: Any, **options: Any) -> Any:
+        if '"app": "dbt"' in statement:
+            statements.append(" ".join(statement.rpartition("*/")[2].split()[:4]))
+        return run_statement(session, statement, *more, **options)
+
+    monkeypatch.setattr(SparkSession, "sql", recorded)
+    run_dbt(local_lake, small_project, ["build"], lambda text: None)
+    assert "create schema if not" in statements
+    statements.clear()
+    run_dbt(local_lake, small_project, ["build"], lambda text: None)
+    assert statements == ["create or replace table"] * 4
+    assert local_lake.sql("select id from dbt_small.more_2").rows() == [(8,)]
+    assert get_flags().SEND_ANONYMOUS_USAGE_STATS is False
+    for table in ("ids", "more_0", "more_1", "more_2"):
+        local_lake.drop(f"dbt_small.{table}")
+    local_lake.drop("dbt_small_source.visits")
 
 
 @pytest.mark.spark
