@@ -49,6 +49,9 @@ COMMANDS = [
     ["health", "cli.leads", "--deep"],
     ["health", "cli.lead"],
     ["maintain", "--dry-run"],
+    ["keys"],
+    ["keys", "list", "-o", "table"],
+    ["keys", "revoke", "nope"],
     ["maintain", "cli.leads", "--only", "expire", "-o", "table"],
     ["maintain", "cli.lead"],
     ["verify", "cli.leads", "-o", "csv"],
@@ -139,7 +142,7 @@ def test_views_are_listed_beside_tables(
 
 @pytest.mark.parametrize(
     "arguments",
-    [["serve"], ["up"], ["down"], ["demo"], ["doctor"], ["keys"], ["export", "a.b", "x.csv"], ["dagster"], ["setup"]],
+    [["serve"], ["up"], ["down"], ["demo"], ["doctor"], ["export", "a.b", "x.csv"], ["dagster"], ["setup"]],
     ids=" ".join,
 )
 def test_a_command_that_needs_a_lake_of_this_machine_says_so(
@@ -163,7 +166,7 @@ def test_the_hint_names_where_the_address_is_set(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lake.toml").write_text(f'url = "{served.url}"\n')
-    assert run(["keys"]) == 2
+    assert run(["export", "a.b", "x.csv"]) == 2
     assert f"without `url` in {tmp_path / 'lake.toml'}." in capsys.readouterr().err
 
 
@@ -178,6 +181,29 @@ def test_a_key_is_read_from_a_file_and_never_printed(
     assert served.admin.key not in capsys.readouterr().out
     assert run(["--url", served.url, "--key-file", "nope", "tables"]) == 2
     assert "nope cannot be read" in capsys.readouterr().err
+
+
+def test_keys_are_created_rotated_and_revoked_on_the_service(
+    served: Served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKE_URL", served.url)
+    monkeypatch.setenv("LAKE_KEY", served.admin.key)
+    assert run(["keys", "create", "--scope", "writer", "--namespace", "cli", "--days", "7", "--name", "from afar"]) == 0
+    first = capsys.readouterr().out.strip()
+    created = served.service.keys.get(first)
+    assert (created.scope, created.namespaces, created.name) == ("writer", ("cli",), "from afar")
+    assert served.service.keys.verify(first).id == created.id
+    assert run(["keys", "rotate", first]) == 0
+    second = capsys.readouterr().out.strip()
+    assert (served.service.keys.get(first).state, served.service.keys.verify(second).scope) == ("revoked", "writer")
+    assert run(["keys", "revoke", second]) == 0
+    said, identifier = capsys.readouterr().err, served.service.keys.get(second).id
+    assert (said, served.service.keys.get(second).state) == (f"Revoked {identifier}.\n", "revoked")
+    for text in (first, second):
+        assert text not in (served.service.lake.folder / "logs" / "audit" / "audit.jsonl").read_text()
+    monkeypatch.setenv("LAKE_KEY", served.client("writer").key)
+    assert run(["keys"]) == 2
+    assert "--scope admin" in capsys.readouterr().err
 
 
 def test_changes_through_the_command_line_reach_the_lake(
@@ -237,8 +263,7 @@ def test_a_timeout_says_what_timed_out_and_which_setting_changes_it(
 
 #: Commands that concern the machine where the lake is, and say so.
 OF_THIS_MACHINE = {
-    *"backup clone connect dagster dbt demo doctor down export logs migrate plan restore serve setup status up".split(),
-    *(f"keys {action}" for action in ("list", "create", "revoke", "rotate")),
+    *"backup clone connect dagster dbt demo doctor down export logs migrate plan restore serve setup status ui up".split(),
     *(f"stack {action}" for action in ("list", "fetch", "rotate-token", "serve")),
     "cache prune",
     "semantics check",
@@ -248,6 +273,8 @@ OF_THIS_MACHINE = {
 WITH_A_REASON = {
     *"ask cherry-pick diff ingest revert rollback run sql travel".split(),
     *(f"branch {action}" for action in ("create", "drop", "merge", "diff")),
+    "keys revoke",
+    "keys rotate",
     "new pipeline",
     "runs show",
     "tag create",

@@ -316,6 +316,19 @@ def test_files_are_ingested_once(lake: AnyLake, leads: str, tmp_path: Path) -> N
     assert (len(again.skipped), again.rows_read, again.dry_run) == (1, 0, True)
 
 
+def test_files_are_read_as_the_options_say(lake: AnyLake, namespace: str, tmp_path: Path) -> None:
+    table = f"{namespace}.prices"
+    lake.ingest_rows([{"id": 1, "price": 0.5}], table, key=["id"])
+    (tmp_path / "prices.csv").write_text('id;price\n2;"1.234,50"\n')
+    (tmp_path / "prices.json").write_text('{"id": 3, "price": 2.5, "shop": {"city": "Rome"}}\n')
+    lake.ingest(tmp_path / "prices.csv", into=table, read=ReadOptions(delimiter=";", decimal=",", thousands="."))
+    lake.ingest(tmp_path / "prices.json", into=table, read=ReadOptions(flatten=True))
+    rows = lake.sql(f"select id, cast(price as double) as price, shop_city from {table} order by id").rows()
+    assert rows == [(1, 0.5, None), (2, 1234.5, None), (3, 2.5, "Rome")]
+    with pytest.raises(LakeError, match="cannot separate thousands"):
+        lake.ingest(tmp_path / "prices.csv", into=table, read=ReadOptions(thousands="."))
+
+
 def test_a_contract_is_kept(lake: AnyLake, leads: str, tmp_path: Path) -> None:
     file = tmp_path / "more.csv"
     file.write_text("id,name,extra\n6,Flo,x\n")

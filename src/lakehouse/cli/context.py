@@ -54,6 +54,11 @@ class Context:
         return self._lake
 
     @property
+    def remote_lake(self) -> RemoteLake:
+        """The lake behind the service that the settings name."""
+        return _connect(self.all_settings())
+
+    @property
     def local_lake(self) -> Lake:
         """The lake of this machine, for commands that a service cannot run; NotSupportedError if there is a service."""
         from lakehouse.lake import Lake

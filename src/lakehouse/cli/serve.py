@@ -11,10 +11,12 @@ import click
 
 from lakehouse.cli.app import Context, command, group
 from lakehouse.cli.show import note, show_download, show_rows, show_status
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import LakeError, ServiceError
 
 if TYPE_CHECKING:
-    from lakehouse.http.keys import ApiKey, KeyStore
+    from lakehouse.client.keys import KeyFacts, RemoteKeys
+    from lakehouse.http.keys import KeyStore
 
 
 @command("lake serve\nlake serve --port 8601\nLAKE_AUTH=off lake serve")
@@ -91,7 +93,7 @@ def keys() -> None:
 @command("lake keys list\nlake keys -o json", keys)
 def list_(context: Context) -> None:
     """List the keys: id, scope, limits and state."""
-    rows = [tuple(key.shown()[name] for name in _COLUMNS) for key in _store(context).all()]
+    rows = [tuple(key[name] for name in _COLUMNS) for key in _keys(context).all()]
     if context.output == "json":
         rows = [tuple(list(value) if isinstance(value, tuple) else value for value in row) for row in rows]
     show_rows(_COLUMNS, rows, context.output)
@@ -117,42 +119,65 @@ def list_(context: Context) -> None:
     help="Limit it to a branch; may be repeated (default: all).",
 )
 @click.option("--days", type=click.FloatRange(min=0), metavar="N", help="Days until it expires (default: never).")
-def create(context: Context, days: float | None, **options: Any) -> None:
+def create(context: Context, **options: Any) -> None:
     """Create a key and print it, once, to standard output."""
-    from lakehouse.http.keys import KeyRequest
-
-    expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
-    _show_new(context, *_store(context).create(KeyRequest(**options, expires_at=expires)))
+    _show_new(context, _keys(context).create(**options))
 
 
 @command("lake keys revoke 3f9a01c2de", keys)
 @click.argument("key")
 def revoke(context: Context, key: str) -> None:
     """Revoke a key, named by its id: the service refuses it from now on."""
-    note(f"Revoked {_store(context).revoke(key).id}.")
+    note(f"Revoked {_keys(context).revoke(key)['id']}.")
 
 
 @command("lake keys rotate 3f9a01c2de", keys)
 @click.argument("key")
 def rotate(context: Context, key: str) -> None:
     """Revoke a key and print a new one with the same rights."""
-    _show_new(context, *_store(context).rotate(key))
+    _show_new(context, _keys(context).rotate(key))
 
 
-def _store(context: Context) -> KeyStore:
+@dataclass(frozen=True)
+class _LocalKeys:
+    """The keys of a lake of this machine, with the methods of `RemoteKeys`."""
+
+    store: KeyStore
+
+    def all(self) -> list[KeyFacts]:
+        return [key.shown() for key in self.store.all()]
+
+    def create(self, days: float | None, **options: Any) -> KeyFacts:
+        from lakehouse.http.keys import KeyRequest
+
+        expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
+        key, text = self.store.create(KeyRequest(**options, expires_at=expires))
+        return {**key.shown(), "key": text}
+
+    def revoke(self, key: str) -> KeyFacts:
+        return self.store.revoke(key).shown()
+
+    def rotate(self, key: str) -> KeyFacts:
+        new, text = self.store.rotate(key)
+        return {**new.shown(), "key": text}
+
+
+def _keys(context: Context) -> _LocalKeys | RemoteKeys:
     from lakehouse.http.keys import KeyStore
     from lakehouse.storage.local import LocalHome
 
-    settings = context.settings()
-    return KeyStore(LocalHome(settings.home, settings.shared).ready().folder)
+    settings = context.all_settings()
+    if settings.url:
+        return context.remote_lake.keys
+    return _LocalKeys(KeyStore(LocalHome(settings.home, settings.shared).ready().folder))
 
 
-def _show_new(context: Context, key: ApiKey, text: str) -> None:
+def _show_new(context: Context, key: KeyFacts) -> None:
     """Print a new key: alone where the output goes to a file or a program, so that `> FILE` is a --key-file."""
     if context.output == "table" and not sys.stdout.isatty():
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(key["key"] + "\n")
     else:
-        show_rows(["id", "scope", "key"], [(key.id, key.scope, text)], context.output)
+        show_rows(["id", "scope", "key"], [(key["id"], key["scope"], key["key"])], context.output)
     note("The key is not stored and cannot be shown again.")
 
 

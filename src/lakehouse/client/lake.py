@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakehouse.client.calls import remote, request_for, send
 from lakehouse.client.decode import decode
+from lakehouse.client.keys import RemoteKeys
 from lakehouse.client.messages import Request, as_json
 from lakehouse.client.pipelines import RemotePipeline
 from lakehouse.client.rows import ARROW, StreamedResult
@@ -125,6 +126,11 @@ class RemoteLake(LakeInterface):
         """All that `undrop` can restore: table, id and time of each drop."""
         shown = self._service.json(request_for(BY_NAME["dropped"], {}, self._branch))["drops"]
         return [decode(Drop, drop) for drop in shown]
+
+    @property
+    def keys(self) -> RemoteKeys:
+        """The API keys of the service, for its admins."""
+        return RemoteKeys(self._service)
 
     # ---- files --------------------------------------------------------------------------------------------------
 

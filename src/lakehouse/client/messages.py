@@ -45,6 +45,8 @@ class Request:
     accept: str = "application/json"
     repeatable: bool = True
     """Whether it may be sent again without a key."""
+    once: bool = False
+    """Whether it is sent once, because the service does not take a key for it."""
     key: str = ""
     """The Idempotency-Key of the work, where it is the same for other requests (default: a new one if it needs one)."""
 

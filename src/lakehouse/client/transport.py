@@ -107,7 +107,7 @@ class Transport:
     def send(self, request: Request) -> Response:
         """Send a request, again if an attempt fails and may be repeated; raises the error that the service reports."""
         headers = self._headers(request)
-        for pause in (*_PAUSES_S, None):
+        for pause in (None,) if request.once else (*_PAUSES_S, None):
             try:
                 response = self._attempt(request, headers)
             except FAILURES as exc:
@@ -170,7 +170,7 @@ class Transport:
             headers |= {"Content-Type": request.content.type, "Content-Length": str(request.content.length)}
         elif request.method == "POST":
             headers["Content-Length"] = "0"
-        if request.key or not request.repeatable:
+        if request.key or not (request.repeatable or request.once):
             headers["Idempotency-Key"] = request.key or str(uuid.uuid4())
         return headers
 

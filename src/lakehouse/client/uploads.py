@@ -75,7 +75,7 @@ def _quoted(text: str) -> str:
 
 
 #: The options of `ReadOptions` that the service takes.
-_READ = ("delimiter", "encoding", "header")
+_READ = ("delimiter", "encoding", "header", "decimal", "thousands", "sheet", "flatten")
 
 
 def ingest_content(request: IngestRequest, branch: str) -> Content:
@@ -110,11 +110,11 @@ def _options(request: IngestRequest, branch: str) -> dict[str, Any]:
         "dry_run": request.dry_run,
         "branch": branch,
     }
-    read = {name: getattr(request.read, name) for name in _READ if getattr(request.read, name) is not None}
-    known = ReadOptions(**read)
-    if request.read != known:
+    given_read, default = {name: getattr(request.read, name) for name in _READ}, ReadOptions()
+    read = {name: value for name, value in given_read.items() if value != getattr(default, name)}
+    if request.read != ReadOptions(**read):
         raise NotSupportedError(
-            "A service reads files with the options delimiter, encoding and header only.",
+            f"A service reads files with the options {', '.join(_READ[:-1])} and {_READ[-1]} only.",
             "Leave out the others, or ingest with open_lake() where the lake is.",
         )
     return {name: value for name, value in given.items() if value not in ("", False)} | read

@@ -64,7 +64,8 @@ def _do(lake: Lake, kind: str, request: dict[str, Any], progress: Any) -> Any:
 def ingest_request(request: dict[str, Any]) -> IngestRequest:
     """The typed request of an ingest."""
     given = request["options"]
-    read = {name: given[name] for name in ("delimiter", "encoding", "header") if given.get(name) is not None}
+    options = ("delimiter", "encoding", "header", "decimal", "thousands", "sheet", "flatten")
+    read = {name: given[name] for name in options if given.get(name) is not None}
     named = {
         name: given[name]
         for name in (

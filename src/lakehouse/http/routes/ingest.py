@@ -42,6 +42,10 @@ class IngestOptions(BaseModel):
     delimiter: str | None = Field(None, max_length=1)
     encoding: str | None = Field(None, max_length=40)
     header: bool | None = None
+    decimal: Literal[".", ","] = Field(".", description="Decimal separator of a CSV.")
+    thousands: str = Field("", max_length=1, description="Separator of thousands in a CSV.")
+    sheet: str = Field("", max_length=300, description="Sheet of a workbook (default: the first).")
+    flatten: bool = Field(False, description="Unpack structs: a.b becomes the column a_b.")
     force: bool = Field(False, description="Ingest content again that was ingested before.")
     dry_run: bool = False
     branch: str = Field("", max_length=128)
