@@ -46,6 +46,9 @@ class Operation:
     uploads: bool = False
     """Its body is a file, not JSON."""
 
+    is_unlimited: bool = False
+    """It takes no slot of its caller's limits: its calls are requests of their own, with the same key."""
+
     @property
     def route(self) -> tuple[str, str]:
         """Method and path."""
@@ -91,7 +94,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _post("create_key", "/keys", ADMIN, once=False),
     _delete("revoke_key", "/keys/{key_id}", ADMIN),
     _post("rotate_key", "/keys/{key_id}/rotate", ADMIN, once=False),
-    _post("mcp", "/mcp", READ, once=False),
+    _post("mcp", "/mcp", READ, once=False, is_unlimited=True),
     # ---- the console --------------------------------------------------------------------------------------------
     _get("ui_home", "/ui"),
     _get("ui_table", "/ui/t/{table}"),

@@ -65,7 +65,12 @@ def lake_serve(home: Path, folder: Path) -> Iterator[RunningService]:
     process = subprocess.Popen(
         [LAKE, "serve", "--port", str(port)],
         cwd=folder,
-        env={**environment, **SMALL_JAVA, "LAKE_HOME": str(home), "PYTHONPATH": str(ROOT)},  # MODULE imports from tests
+        env={
+            **environment,
+            **SMALL_JAVA,
+            "LAKE_HOME": str(home),
+            "PYTHONPATH": f"{ROOT}/src:{ROOT}",
+        },  # MODULE imports from tests
         stderr=subprocess.PIPE,
         text=True,
     )

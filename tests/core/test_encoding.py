@@ -99,6 +99,22 @@ def test_any_text_reads_back(values: list[str | None]) -> None:
     assert rows == [["a", "b"], *([value or "", value or ""] for value in values)]
 
 
+@pytest.mark.parametrize("values", [['"', "a", "b", ","], ["a", '"', "\n", "b"], ["x", "", "", "y"]], ids=repr)
+def test_only_the_texts_of_a_slice_decide_how_it_is_written(values: list[str]) -> None:
+    part = pyarrow.array(values).slice(1, 2)
+    assert json_column(part).to_pylist() == [json.dumps(value) for value in values[1:3]]
+    assert csv_column(part).to_pylist() == [csv_field(value) for value in values[1:3]]
+    assert json_column(part.slice(0, 0)).to_pylist() == csv_column(part.slice(2)).to_pylist() == []
+
+
+@pytest.mark.parametrize("largest", [0.0, -0.0, 999_999.0, 1e6, 1e9, 1e15, 1e16, 1e22, -1e300])
+def test_whole_floats_are_written_as_floats(largest: float) -> None:
+    texts = json_column(pyarrow.array([1.0, None, largest])).to_pylist()
+    assert texts[:2] == ["1.0", "null"]
+    assert "." in texts[2] or "e" in texts[2]
+    assert float(texts[2]) == largest
+
+
 def encoded(format: str, batch: Any, **summary: Any) -> bytes:
     encode = encoder(format)
     columns = [Column(name, "string") for name in batch.schema.names]

@@ -12,8 +12,11 @@ from lakehouse.core.jsonable import jsonable
 if TYPE_CHECKING:
     import pyarrow
 
-_IN_NEED_OF_ESCAPES = r'[\x00-\x1f"\\]'
+#: Characters for which a text is escaped in JSON, and quoted in CSV (as is an empty text).
+_ESCAPED, _QUOTED = bytes(range(32)) + b'"\\', b'",\r\n'
 _IN_NEED_OF_QUOTES = r'^$|[",\r\n]'
+#: Arrow writes smaller whole numbers without an exponent.
+_PLAIN_FLOATS = 1e6
 #: Replaced by Arrow; rows with other control characters are escaped one by one.
 _ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
 
@@ -80,6 +83,8 @@ def csv_column(column: pyarrow.Array) -> pyarrow.Array:
         texts = column if types.is_string(kind) else _scalar_texts(column)
     if types.is_primitive(kind):
         return texts  # numbers and times, which need no quotes
+    if not _has_any(texts, _QUOTED) and pc.min(pc.binary_length(texts)).as_py():
+        return texts
     need_quotes = pc.match_substring_regex(texts, _IN_NEED_OF_QUOTES)
     if not pc.any(need_quotes).as_py():
         return texts
@@ -181,9 +186,11 @@ def _float_texts(column: pyarrow.Array) -> pyarrow.Array:
     import pyarrow
     import pyarrow.compute as pc
 
-    texts = column.cast(pyarrow.string())
-    if not pc.any(pc.equal(pc.floor(column), column)).as_py():
+    texts, is_whole = column.cast(pyarrow.string()), pc.equal(pc.floor(column), column)
+    if not pc.any(is_whole).as_py():
         return texts
+    if pc.all(is_whole).as_py() and pc.max(pc.abs(column)).as_py() < _PLAIN_FLOATS:
+        return _wrapped(texts, "", ".0")
     lacks_point = pc.match_substring_regex(texts, r"^-?[0-9]+$")
     return pc.if_else(lacks_point, _wrapped(texts, "", ".0"), texts)
 
@@ -206,7 +213,7 @@ def _escaped(column: pyarrow.Array) -> pyarrow.Array:
     import pyarrow
     import pyarrow.compute as pc
 
-    if pc.any(pc.match_substring_regex(column, _IN_NEED_OF_ESCAPES)).as_py():
+    if _has_any(column, _ESCAPED):
         rare = pc.fill_null(pc.match_substring_regex(column, r"[\x00-\x08\x0b\x0c\x0e-\x1f]"), False)
         escaped = [json.dumps(text, ensure_ascii=False)[1:-1] for text in column.filter(rare).to_pylist()]
         for character, escape in _ESCAPES:
@@ -214,6 +221,16 @@ def _escaped(column: pyarrow.Array) -> pyarrow.Array:
         if escaped:
             column = pc.replace_with_mask(column, rare, pyarrow.array(escaped, pyarrow.string()))
     return column
+
+
+def _has_any(column: pyarrow.Array, characters: bytes) -> bool:
+    """Whether some of these ASCII characters may be in a text: all texts are searched as one, which is many times faster."""
+    offsets, data = column.buffers()[1:]
+    if data is None or not len(column):
+        return False
+    places = memoryview(offsets).cast("i")
+    content = bytes(memoryview(data)[places[column.offset] : places[column.offset + len(column)]])
+    return len(content.translate(None, characters)) < len(content)
 
 
 def _list_texts(column: pyarrow.Array, values: pyarrow.Array, brackets: str) -> pyarrow.Array:

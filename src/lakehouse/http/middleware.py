@@ -86,7 +86,7 @@ class Gate:
         entry.principal = await self._identify(scope, operation)
         body = Body(receive, scope, operation, self._service)
         with ExitStack() as slot, acting_for(entry.principal.author):
-            if operation.name != "mcp":  # its calls are requests of their own, with the same key
+            if not operation.is_unlimited:
                 slot.enter_context(self._limited(entry.principal))
             # Before the client has the whole answer: it may send its next request at once.
             answer.before_last = slot.close
