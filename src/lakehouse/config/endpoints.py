@@ -67,6 +67,7 @@ class StackEndpoints:
     rest_uri: str
     """Our own Iceberg REST catalog."""
     rest_token: str = field(repr=False)
+    rest_read_token: str = field(repr=False)
     hive_uri: str
     trino_url: str
     connect_url: str
@@ -116,6 +117,7 @@ def endpoints_of(settings: Settings, secrets: Secrets | None = None) -> StackEnd
         nessie_iceberg_uri=f"http://{at('nessie')}:{stack.nessie_port}/iceberg",
         rest_uri=f"http://{at('rest')}:{stack.rest_port}",
         rest_token=secrets.rest_token,
+        rest_read_token=secrets.rest_read_token,
         hive_uri=f"thrift://{at('hive')}:{stack.hive_port}",
         trino_url=f"http://{at('trino')}:{stack.trino_port}",
         connect_url=f"sc://{at('connect')}:{stack.connect_port}",

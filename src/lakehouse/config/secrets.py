@@ -28,6 +28,9 @@ class Secrets:
     nessie_password: str = field(repr=False)
     oltp_password: str = field(repr=False)
     rest_token: str = field(repr=False)
+    rest_read_token: str = field(repr=False)
+    superset_secret_key: str = field(repr=False)
+    superset_admin_password: str = field(repr=False)
 
 
 def secrets_of(settings: Settings) -> Secrets:

@@ -70,7 +70,7 @@ class StackSettings:
     connect_port: int = _port(15002, "Spark Connect")
     connect_ui_port: int = _port(4040, "Spark Connect's web UI")
     trino_port: int = _port(8085, "Trino")
-    superset_port: int = _port(8088, "Superset (containers only)")
+    superset_port: int = _port(8088, "Superset")
     dagster_port: int = _port(3000, "Dagster (containers only)")
 
     storage_memory: str = _heap("256m", "s3proxy; for MinIO, the memory limit of its garbage collector")
@@ -92,6 +92,9 @@ class StackSettings:
     nessie_password: str = _password("Password of the user and database nessie")
     oltp_password: str = _password("Password of the user and database oltp")
     rest_token: str = _password("Bearer token of our Iceberg REST catalog; its holder has the owner's rights")
+    rest_read_token: str = _password("Bearer token of our Iceberg REST catalog; its holder reads every table")
+    superset_secret_key: str = _password("Key with which Superset signs sessions and encrypts passwords of its connections")
+    superset_admin_password: str = _password("Password of Superset's user admin")
 
     def external_services(self) -> set[str]:
         """The services that run on a host that the user named, and that `lake up` does not start."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from lakehouse.core.dataclass import dataclass
+from lakehouse.core.errors import ForbiddenError
 from lakehouse.core.names import CATALOG, MAIN
 
 #: The key of an ASGI scope under which an application that mounts the catalog states who sends the request.
@@ -70,6 +71,21 @@ class Owner:
 
     def check_namespace(self, namespace: str) -> None:
         """Refuse nothing."""
+
+
+@dataclass(frozen=True)
+class Reader(Owner):
+    """The holder of the token for reading, who may read every table."""
+
+    id: str = "reader"
+    is_owner: bool = False
+
+    def may_change(self, branch: str) -> bool:
+        return False
+
+    def check_change(self, branch: str) -> None:
+        """Refuse every change."""
+        raise ForbiddenError("This token of the REST catalog only reads.", "Use the token of its owner to write.")
 
 
 def branch_name(branch: str) -> str:

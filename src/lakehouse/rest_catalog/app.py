@@ -25,7 +25,7 @@ from lakehouse.core.errors import BadSettingError, CatalogBusyError, LakeError
 from lakehouse.core.errors import ForbiddenError as CallerForbiddenError
 from lakehouse.core.idempotency import LIFETIME_S, MAX_KEY, IdempotencyStore, KeyedRequest, store_answer
 from lakehouse.core.names import CATALOG, MAIN
-from lakehouse.rest_catalog.access import CALLER, Caller, Owner, branch_name
+from lakehouse.rest_catalog.access import CALLER, Caller, branch_name
 from lakehouse.rest_catalog.backend import CatalogBackend
 from lakehouse.rest_catalog.errors import (
     CommitFailedError,
@@ -53,14 +53,12 @@ _LOG = logging.getLogger(__name__)
 _WAIT_S, _PAUSE_S = 30.0, 0.05
 #: A request that has not ended after this time died with its server; several servers may share a database.
 _ABANDONED_S = 600
-#: The caller where nobody else authenticates: whoever has one of the tokens.
-_OWNER = Owner()
 
 
 def create_app(
     catalog: SqlCatalog,
     files: Mapping[str, str],
-    tokens: Sequence[str],
+    tokens: Mapping[str, Caller],
     vend: bool = True,
     protected: Sequence[str] = (),
     allow_file_deletion: bool = False,
@@ -70,7 +68,7 @@ def create_app(
     Args:
         catalog: the SQL catalog of `main`.
         files: PyIceberg's FileIO properties for metadata files.
-        tokens: bearer tokens of which every request needs one.
+        tokens: bearer tokens of which every request needs one, and who their holders are.
         vend: whether clients that request them get keys of the storage.
         protected: branches that clients may read but not change.
         allow_file_deletion: whether clients may set the properties with which engines delete files.
@@ -88,19 +86,20 @@ def create_app(
 class _Authenticator:
     """Accepts requests with one of the bearer tokens."""
 
-    def __init__(self, tokens: Sequence[str]) -> None:
-        self._tokens = [token.encode() for token in tokens if token]
+    def __init__(self, tokens: Mapping[str, Caller]) -> None:
+        self._tokens = {token.encode(): caller for token, caller in tokens.items() if token}
         if not self._tokens:
             raise BadSettingError("The REST catalog has no token.", "Set at least one: without any, nobody has access.")
 
-    def check(self, headers: Mapping[str, str]) -> None:
-        """Refuse a request without a valid token; the comparison takes the same time for every token."""
+    def check(self, headers: Mapping[str, str]) -> Caller:
+        """Return the holder of the token; refuse a request without a valid one. The comparison takes the same time for every token."""
         kind, _, token = headers.get("authorization", "").partition(" ")
         sent = token.strip().encode()
         # Every token is compared, so that the time does not depend on which one matches.
-        matches = [hmac.compare_digest(sent, known) for known in self._tokens]
-        if kind.lower() != "bearer" or not any(matches):
+        holders = [caller for known, caller in self._tokens.items() if hmac.compare_digest(sent, known)]
+        if kind.lower() != "bearer" or not holders:
             raise UnauthorizedError("The token is missing or invalid.")
+        return holders[0]
 
 
 class _Server:
@@ -119,7 +118,8 @@ class _Server:
     async def respond(self, request: Request) -> Response:
         """Handle any request."""
         try:
-            self._authenticator.check(request.headers)  # before the body is read
+            # Before the body is read. An application that mounts the catalog states the caller itself.
+            request.scope.setdefault(CALLER, self._authenticator.check(request.headers))
             body = await read_body(request)
         except RestError as exc:
             # The rest of the body is not read, so the connection cannot be used again.
@@ -153,7 +153,7 @@ class _Server:
         if matched is None:
             raise UnsupportedError(f"{request.method} {request.url.path} is not supported.", status=404)
         route, names, prefix = matched
-        caller: Caller = request.scope.get(CALLER, _OWNER)
+        caller: Caller = request.scope[CALLER]
         # Before anything is looked up: whether a branch exists that the caller may not use is no answer of ours.
         (caller.check_change if route.is_change else caller.check_branch)(_name_of(prefix))
         parsed = CatalogRequest(
@@ -226,7 +226,7 @@ class _Server:
         warehouse = request.query_params.get("warehouse", "")
         branch = warehouse.rpartition("@")[2] if "@" in warehouse else ""
         if branch:
-            request.scope.get(CALLER, _OWNER).check_branch(_name_of(branch))
+            request.scope[CALLER].check_branch(_name_of(branch))
         overrides = {"prefix": branch} if branch and self._branch(branch) else {}
         return {
             "defaults": {"namespace-separator": "%1F", **self._vending.defaults},

@@ -38,6 +38,8 @@ class RestOptions:
     """PyIceberg's FileIO properties (`s3.endpoint`, `s3.access-key-id`, …)."""
     tokens: tuple[str, ...] = field(default=(), repr=False)
     """Bearer tokens of which every request needs one; the server does not start without one."""
+    read_tokens: tuple[str, ...] = field(default=(), repr=False)
+    """Bearer tokens whose holders only read."""
     vend: bool = True
     """Whether clients that request them get keys of the storage."""
     protected: tuple[str, ...] = ()
@@ -58,21 +60,23 @@ class RestOptions:
     def from_json(cls, text: str) -> RestOptions:
         """Parse what `to_json` returned."""
         data = json.loads(text)
-        return cls(**{**data, **{name: tuple(data.get(name, ())) for name in ("tokens", "protected")}})
+        return cls(**{**data, **{name: tuple(data.get(name, ())) for name in ("tokens", "read_tokens", "protected")}})
 
 
 def serve(options: RestOptions) -> None:
     """Serve until SIGTERM or SIGINT."""
     import uvicorn
 
+    from lakehouse.rest_catalog.access import Owner, Reader
     from lakehouse.rest_catalog.app import create_app
 
     if not any(options.tokens):
         raise BadSettingError("The REST catalog has no token.", "Set at least one: every request needs one.")
     where = options.catalog if "://" in options.catalog else Path(options.catalog)
     catalog = SqlCatalog(open_database(where), options.warehouse, io=options.files, author=options.author)
+    tokens = {**dict.fromkeys(options.read_tokens, Reader()), **dict.fromkeys(options.tokens, Owner())}
     app = create_app(
-        catalog, options.files, options.tokens, options.vend, options.protected, options.allow_file_deletion
+        catalog, options.files, tokens, options.vend, options.protected, options.allow_file_deletion
     )
     listener = _listen(options)
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=_SHUTDOWN_S)

@@ -31,6 +31,7 @@ SECRETS = {
     "POSTGRES_PASSWORD": "postgres_password",
     **{f"{name.upper()}_PASSWORD": f"{name}_password" for name in DATABASES},
     "REST_TOKEN": "rest_token",
+    "REST_READ_TOKEN": "rest_read_token",
     "SUPERSET_SECRET_KEY": "superset_secret_key",
     "SUPERSET_ADMIN_PASSWORD": "superset_admin_password",
 }

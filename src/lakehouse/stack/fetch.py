@@ -1,12 +1,16 @@
-"""Downloads what the services run on into the cache: jars, archives of servers, wheels. Each file is verified when it is downloaded."""
+"""Downloads what the services run on into the cache: jars, archives of servers, wheels, Python environments. Each file is verified when it is downloaded."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
+import venv
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -16,9 +20,11 @@ from lakehouse.core.errors import JarError
 from lakehouse.engines.spark.jars import check_disk_space, ensure_jars
 from lakehouse.lake.spark import DownloadReporter
 from lakehouse.process.files import locked
-from lakehouse.stack.model import Artifact, ServerArchive, Wheel
+from lakehouse.stack.model import Artifact, PythonEnvironment, ServerArchive, Wheel
 
 _WHEEL_TIMEOUT_S = 1800
+_ENVIRONMENT_TIMEOUT_S = 3600
+_PROGRESS_INTERVAL_S = 0.2
 
 
 def artifact_path(settings: Settings, artifact: Artifact) -> Path:
@@ -30,6 +36,9 @@ def artifact_path(settings: Settings, artifact: Artifact) -> Path:
             return settings.cache / "dist" / f"{archive.name}-{archive.version}"
         case Wheel(name=name, version=version):
             return settings.cache / "dist" / f"{name}-{version}"
+        case PythonEnvironment(name=name, version=version, requirements=requirements):
+            packages = hashlib.sha256(requirements.read_bytes()).hexdigest()[:8]
+            return settings.cache / "dist" / f"{name}-{version}-{packages}"
 
 
 def fetch(settings: Settings, artifacts: Iterable[Artifact], download: DownloadReporter) -> None:
@@ -39,7 +48,7 @@ def fetch(settings: Settings, artifacts: Iterable[Artifact], download: DownloadR
     _fetch_jars(settings, jars, "Downloading jars", download)
     settings.cache.mkdir(parents=True, exist_ok=True)
     for artifact in artifacts:
-        if isinstance(artifact, ServerArchive | Wheel) and not artifact_path(settings, artifact).is_dir():
+        if not isinstance(artifact, MavenArtifact) and not artifact_path(settings, artifact).is_dir():
             _install(settings, artifact, download)
 
 
@@ -48,7 +57,7 @@ def _fetch_jars(settings: Settings, jars: list[MavenArtifact], text: str, downlo
         ensure_jars(settings.cache, settings.maven_repo, progress, jars=jars)
 
 
-def _install(settings: Settings, artifact: ServerArchive | Wheel, download: DownloadReporter) -> None:
+def _install(settings: Settings, artifact: ServerArchive | Wheel | PythonEnvironment, download: DownloadReporter) -> None:
     match artifact:
         case ServerArchive(archive=archive, size=size, keep=keep):
             check_disk_space(settings.cache, size + 2 * archive.size, archive.name)
@@ -60,6 +69,11 @@ def _install(settings: Settings, artifact: ServerArchive | Wheel, download: Down
             check_disk_space(settings.cache, 2 * wheel.size, wheel.name)
             with download(f"Downloading {wheel.name} {wheel.version}"):
                 _create_folder(artifact_path(settings, wheel), lambda folder: _install_wheel(wheel, folder))
+        case PythonEnvironment() as environment:
+            check_disk_space(settings.cache, 2 * environment.size, environment.name)
+            with download(f"Installing {environment.name} {environment.version}") as progress:
+                target = artifact_path(settings, environment)
+                _create_folder(target, lambda folder: _install_environment(environment, folder, progress))
 
 
 def _create_folder(target: Path, fill: Callable[[Path], None]) -> None:
@@ -124,24 +138,57 @@ def _install_wheel(wheel: Wheel, folder: Path) -> None:
             requirements.name,
         ]
         done = subprocess.run(
-            [*_installer(), "install", "--quiet", *options], capture_output=True, text=True, timeout=_WHEEL_TIMEOUT_S
+            [*_installer(), "--quiet", *options], capture_output=True, text=True, timeout=_WHEEL_TIMEOUT_S
         )
     if done.returncode != 0:
-        causes = [line for line in done.stderr.splitlines() if "hash" in line.lower() or "error" in line.lower()]
-        reason = causes[0].strip() if causes else "the installer failed"
-        raise JarError(
-            f"{wheel.name} {wheel.version} could not be downloaded: {reason}",
-            "Check the network and pip's own settings, then try again.",
-        )
+        raise _not_downloaded(wheel, done.stderr)
 
 
-def _installer() -> list[str]:
-    """pip where this Python has it, else uv."""
+def _install_environment(
+    environment: PythonEnvironment, folder: Path, progress: Callable[[int, int], None] | None
+) -> None:
+    """Create a virtual environment with the packages. It works wherever it is moved to: its programs are run as modules."""
+    venv.create(folder, symlinks=True)
+    total = len(re.findall(r"^[\w.-]+(?:\[[\w,-]+\])?==", environment.requirements.read_text(), re.MULTILINE))
+    options = ["--no-deps", "--require-hashes", "-r", str(environment.requirements)]
+    command = [*_installer(folder / "bin" / "python"), "--quiet", *options]
+    with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=errors
+    ) as process:
+        try:
+            deadline = time.monotonic() + _ENVIRONMENT_TIMEOUT_S
+            while process.poll() is None:
+                if time.monotonic() > deadline:
+                    raise JarError(f"Installing {environment.name} took too long.", "Check the network, then try again.")
+                if progress is not None:
+                    installed = sum(1 for _ in folder.glob("lib/python*/site-packages/*.dist-info"))
+                    progress(environment.size * installed // total, environment.size)
+                time.sleep(_PROGRESS_INTERVAL_S)
+        except BaseException:  # also when the user interrupts: the installer would go on in a folder that is deleted
+            process.kill()
+            raise
+        if process.returncode != 0:
+            errors.seek(0)
+            raise _not_downloaded(environment, errors.read())
+
+
+def _not_downloaded(artifact: Wheel | PythonEnvironment, output: str) -> JarError:
+    causes = [line for line in output.splitlines() if "hash" in line.lower() or "error" in line.lower()]
+    reason = causes[0].strip() if causes else "the installer failed"
+    return JarError(
+        f"{artifact.name} {artifact.version} could not be downloaded: {reason}",
+        "Check the network and pip's own settings, then try again.",
+    )
+
+
+def _installer(python: Path | None = None) -> list[str]:
+    """The command to install packages for a Python (default: this one): pip where this Python has it, else uv."""
     from importlib.metadata import distributions
 
     # Importing pip would make setuptools replace Python's distutils with its own.
     if next(iter(distributions(name="pip")), None) is not None:
-        return [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+        other = ["--python", str(python)] if python else []
+        return [sys.executable, "-m", "pip", "--disable-pip-version-check", *other, "install"]
     if uv := shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent)):
-        return [uv, "pip"]
+        return [uv, "pip", "install", *(["--python", str(python)] if python else [])]
     raise JarError("There is neither pip nor uv to fetch a wheel with.", f"{sys.executable} -m ensurepip")

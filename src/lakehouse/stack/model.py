@@ -41,7 +41,19 @@ class ServerArchive:
     """The paths in it to unpack (default: all)."""
 
 
-Artifact = MavenArtifact | Wheel | ServerArchive
+@dataclass(frozen=True)
+class PythonEnvironment:
+    """A server in Python, installed with all its packages into a virtual environment of its own."""
+
+    name: str
+    version: str
+    requirements: Path
+    """The file with every package, its version and its hashes."""
+    size: int
+    """About how many bytes it takes."""
+
+
+Artifact = MavenArtifact | Wheel | ServerArchive | PythonEnvironment
 
 #: Files of a supervisor in its run folder: its socket, the servers that it monitors, the lock that it holds.
 SOCKET, STATE, LOCK = "supervisor.sock", "state.json", "supervisor.lock"

@@ -110,6 +110,7 @@ def _container_endpoints() -> StackEndpoints:
         nessie_iceberg_uri="http://nessie:19120/iceberg",
         rest_uri="http://rest:8181",
         rest_token="${ENV:REST_TOKEN}",
+        rest_read_token="${ENV:REST_READ_TOKEN}",
         hive_uri="thrift://hive:9083",
         trino_url="http://trino:8080",
         connect_url="sc://connect:15002",

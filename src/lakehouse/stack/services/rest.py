@@ -21,6 +21,7 @@ def _process(context: StackContext) -> ProcessSpec:
     options = {
         **(_embedded(context) if settings.profile == EMBEDDED else _stack(context)),
         "tokens": [context.secrets.rest_token],
+        "read_tokens": [context.secrets.rest_read_token],
         "protected": list(settings.branches.protected),
         "host": settings.stack.host,
         "port": settings.stack.rest_port,
@@ -60,7 +61,7 @@ def _healthy(context: StackContext) -> bool:
     return answers(f"http://{context.endpoints.host}:{context.settings.stack.rest_port}/v1/config", 401)
 
 
-_CONTAINER = own_container(("stack", "serve", "rest"), 8181, "512m", LAKE_STACK__REST_TOKEN="${REST_TOKEN}")
+_CONTAINER = own_container(("stack", "serve", "rest"), 8181, "512m", LAKE_STACK__REST_TOKEN="${REST_TOKEN}", LAKE_STACK__REST_READ_TOKEN="${REST_READ_TOKEN}")
 
 SERVICE = Service(
     name="rest",
