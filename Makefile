@@ -3,7 +3,7 @@ BIN := .venv/bin
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo test test-fast test-faults eval-agent conformance-record timings test-rck matrix lint fmt lock bench bench-all bench-peers clean
+.PHONY: help setup demo test test-fast test-faults test-all eval-agent conformance-record timings test-rck matrix lint fmt lock bench bench-all bench-peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
@@ -35,6 +35,10 @@ test-fast: .venv/ready ## the tests that start no JVM and no server: about a min
 test-faults: setup ## the tests of kills, races and random input (marked faults) with their full counts of repetitions
 	@TEST_REPEAT=full $(BIN)/python -m tools.suite.lanes -m faults $(PYTEST_ARGS)
 
+test-all: setup lint ## make test, and what it leaves out where it is not installed: Superset (1 GB) in a browser
+	$(BIN)/uv pip install --quiet --python $(BIN)/python "playwright==1.65.0"
+	@TEST_SUPERSET=1 $(BIN)/python -m tools.suite.lanes $(PYTEST_ARGS)
+
 eval-agent: setup ## score `lake ask` on the questions of tests/agent/questions, on the lake of `lake demo`
 	home=$$(mktemp -d) && LAKE_HOME=$$home $(BIN)/lake demo > /dev/null && $(BIN)/python -m tests.support.agent_eval $$home; \
 	code=$$?; LAKE_HOME=$$home $(BIN)/lake down > /dev/null; rm -rf $$home; exit $$code
@@ -61,9 +65,11 @@ fmt: .venv/ready ## format and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-lock: ## write requirements/*.txt anew from pyproject.toml (hashes, no addresses)
+lock: ## write requirements/*.txt and those of Superset anew (hashes, no addresses)
 	echo uv | $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate - -o requirements/bootstrap.txt
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra all --extra dev pyproject.toml -o requirements/lock.txt
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate src/lakehouse/stack/superset/requirements.in -o src/lakehouse/stack/superset/requirements.txt
+	$(BIN)/lake stack render
 
 bench: setup ## measure start-up and query times as ratios; writes bench/results/
 	$(BIN)/python -m bench.start

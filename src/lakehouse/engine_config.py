@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from lakehouse.catalogs.rest import RestCatalog
 from lakehouse.config.endpoints import endpoints_of
 from lakehouse.config.profiles import EMBEDDED
+from lakehouse.config.secrets import secrets_of
 from lakehouse.config.settings import Settings
 from lakehouse.config.show import origins_of_secrets, redact
 from lakehouse.core.catalog import TableCatalog
@@ -218,11 +219,25 @@ lakehouse:
 
 
 def _superset(parts: Backend) -> str:
-    host, port = _trino_address(parts)
-    return f"""\
-# Superset: Settings > Database connections > Trino (pip install trino where Superset runs)
-trino://{parts.settings.trino.user}@{host}:{port}/{parts.settings.trino.catalog or CATALOG}
+    from lakehouse.stack.superset.assets import DUCKDB_URI
+    from lakehouse.stack.superset.connections import config_for_others, duckdb_packages, trino_address
+    from lakehouse.stack.superset.provision import ADMIN
+
+    stack, secrets = parts.settings.stack, secrets_of(parts.settings)
+    config = config_for_others(parts, endpoints_of(parts.settings, secrets))
+    duckdb = f"""\
+#
+# A Superset of your own, on this machine, with DuckDB (lake up rest): pip install {" ".join(duckdb_packages())}
+# Add to its superset_config.py what follows, then Settings > Database connections > + Database > Other: {DUCKDB_URI}
+# Datasets are virtual: SELECT * FROM {CATALOG}.namespace.table
 """
+    return f"""\
+# The Superset of `lake up superset`: http://{stack.host_of()}:{stack.superset_port} user {ADMIN} password {secrets.superset_admin_password}
+#
+# A Superset of your own with Trino (lake up trino): pip install "trino[sqlalchemy]", then the database
+#   {trino_address(parts.settings)}
+{duckdb if config else ""}
+{config}"""
 
 
 def _trino_address(parts: Backend) -> tuple[str, int]:

@@ -14,6 +14,7 @@ from tests.support.servers.application import running
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.errors import BadSettingError, EngineUnreachableError
+from lakehouse.rest_catalog.access import Owner
 from lakehouse.rest_catalog.app import create_app
 from lakehouse.rest_catalog.process import RestOptions, serve, start
 
@@ -61,16 +62,20 @@ def test_the_catalog_does_not_start_without_a_token(tmp_path: Path) -> None:
 
 def test_options_survive_the_handover_and_hide_what_is_secret(tmp_path: Path) -> None:
     told = options(
-        tmp_path, catalog="postgresql://me:hush@h/db", tokens=("t1", "t2"), files={"s3.secret-access-key": "k"}
+        tmp_path,
+        catalog="postgresql://me:hush@h/db",
+        tokens=("t1", "t2"),
+        read_tokens=("r1",),
+        files={"s3.secret-access-key": "k"},
     )
     assert RestOptions.from_json(told.to_json()) == told
-    assert not any(secret in repr(told) for secret in ("hush", "t1", "secret-access-key"))
+    assert not any(secret in repr(told) for secret in ("hush", "t1", "r1", "secret-access-key"))
 
 
 def test_the_application_can_stand_below_a_path_of_another(tmp_path: Path) -> None:
     whole = FastAPI()
     catalog = SqlCatalog(open_database(tmp_path / "catalog.db"), f"file://{tmp_path}/warehouse")
-    whole.mount("/iceberg", create_app(catalog, {}, ["t"]))
+    whole.mount("/iceberg", create_app(catalog, {}, {"t": Owner()}))
     headers = {"Authorization": "Bearer t"}
     with running(whole) as url:
         made = requests.post(f"{url}/iceberg/v1/namespaces", json={"namespace": ["a/b"]}, headers=headers, timeout=10)

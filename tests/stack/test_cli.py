@@ -149,7 +149,8 @@ def test_the_services_are_listed(lake: Lake) -> None:
     listed = {row["service"]: row for row in json.loads(lake("stack", "list", "-o", "json").stdout)}
     assert listed["trino"]["version"] == "476"
     assert listed["trino"]["needs"] == "storage, postgres, rest"
-    assert listed["superset"]["runs"] == "compose"
+    assert listed["superset"]["runs"] == "natively, compose"
+    assert listed["dagster"]["runs"] == "compose"
 
 
 def test_logs_of_what_never_ran_are_no_error(lake: Lake) -> None:

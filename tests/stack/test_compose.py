@@ -90,12 +90,21 @@ def test_every_profile_holds_all_that_its_members_need(compose: dict[str, Any]) 
             assert set(entry["profiles"]) <= set(other["profiles"]), f"{name} needs {needed}"
             wanted = "service_completed_successfully" if other["restart"] == "no" else "service_healthy"
             assert how["condition"] == wanted, f"{name} needs {needed}"
-        assert "all" in entry["profiles"]
+        assert "all" in entry["profiles"] or entry["profiles"] == [name]
 
 
 def test_there_is_a_profile_for_every_service(compose: dict[str, Any]) -> None:
     found = {profile for entry in entries(compose).values() for profile in entry["profiles"]}
-    assert found == {"all"} | {each.name for each in services()}
+    on_request = {name for each in services() for name, job in each.jobs.items() if job.on_request}
+    assert found == {"all"} | {each.name for each in services()} | on_request
+
+
+def test_a_job_on_request_is_started_with_nothing_else(compose: dict[str, Any]) -> None:
+    """`docker compose up --wait` takes a job that has ended, and that nothing waits for, for a failure."""
+    awaited = {needed for entry in entries(compose).values() for needed in entry.get("depends_on", {})}
+    for name, entry in entries(compose).items():
+        ends = entry["restart"] == "no"
+        assert not ends or name in awaited or entry["profiles"] == [name], name
 
 
 def test_ports_are_open_on_loopback_unless_the_user_says_otherwise(compose: dict[str, Any]) -> None:

@@ -70,6 +70,19 @@ def test_the_token_is_generated_required_and_replaced(settings: Settings) -> Non
         rotate_secret(replace(settings, stack=replace(settings.stack, rest_token="own")), "rest_token")
 
 
+def test_the_token_for_reading_changes_nothing(settings: Settings) -> None:
+    native.up(settings, ["rest"])
+    endpoints = endpoints_of(settings)
+    reader = {"Authorization": f"Bearer {endpoints.rest_read_token}"}
+    owner = {"Authorization": f"Bearer {endpoints.rest_token}"}
+    url, body = f"{endpoints.rest_uri}/v1/namespaces", {"namespace": ["crm"]}
+    refused = requests.post(url, json=body, headers=reader, timeout=30)
+    assert (refused.status_code, refused.json()["error"]["type"]) == (403, "ForbiddenException")
+    assert requests.get(url, headers=reader, timeout=30).json()["namespaces"] == []
+    assert requests.post(url, json=body, headers=owner, timeout=30).status_code == 200
+    assert requests.get(url, headers=reader, timeout=30).json()["namespaces"] == [["crm"]]
+
+
 def test_protected_branches_are_protected_at_the_rest_catalog(settings: Settings) -> None:
     guarded = replace(settings, branches=BranchSettings(("main",)))
     native.up(guarded, ["rest"])
@@ -85,4 +98,4 @@ def test_the_command_replaces_the_token(tmp_path: Path) -> None:
     first = json.loads((tmp_path / "lake" / "secrets.json").read_text())
     assert run(["--home", home, "stack", "rotate-token"]) == 0
     second = json.loads((tmp_path / "lake" / "secrets.json").read_text())
-    assert {name for name in first if first[name] != second[name]} == {"rest_token"}
+    assert {name for name in first if first[name] != second[name]} == {"rest_token", "rest_read_token"}

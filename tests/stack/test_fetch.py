@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import subprocess
 import tarfile
 import threading
 import zipfile
@@ -21,7 +22,7 @@ from lakehouse.config.settings import Settings
 from lakehouse.core.clients import MavenArtifact
 from lakehouse.core.errors import DiskFullError, JarError
 from lakehouse.stack.fetch import artifact_path, fetch
-from lakehouse.stack.model import Artifact, ServerArchive, Wheel
+from lakehouse.stack.model import Artifact, PythonEnvironment, ServerArchive, Wheel
 
 pytestmark = pytest.mark.slow
 
@@ -166,3 +167,49 @@ def test_a_wheel_that_is_not_the_pinned_one_is_refused(tmp_path: Path, wheel: Pa
     with pytest.raises(JarError, match="tiny-server 1.0 could not be downloaded"):
         bring(own, pinned)
     assert not artifact_path(own, pinned).exists()
+
+
+# ---- Python environments ----------------------------------------------------------------------------------------
+
+
+def environment(tmp_path: Path, wheel: Path, digest: str = "") -> PythonEnvironment:
+    requirements = tmp_path / "requirements.txt"
+    digest = digest or hashlib.sha256(wheel.read_bytes()).hexdigest()
+    requirements.write_text(f"tiny-server==1.0 \\\n    --hash=sha256:{digest}\n")
+    return PythonEnvironment("tiny", "1.0", requirements, 1000)
+
+
+def test_an_environment_has_its_packages_and_not_ours(tmp_path: Path, wheel: Path) -> None:
+    folder = bring(settings(tmp_path), environment(tmp_path, wheel))
+    code = "import tiny_server, importlib.util as u; print([u.find_spec(name) is None for name in ('click', 'pip')])"
+    done = subprocess.run([folder / "bin" / "python", "-c", code], capture_output=True, text=True, env={})
+    assert (done.stdout.strip(), done.stderr) == ("[True, True]", "")
+
+
+def test_progress_of_an_environment_is_reported(tmp_path: Path, wheel: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    fetch(settings(tmp_path), [environment(tmp_path, wheel)], lambda text: nullcontext(lambda *of: seen.append(of)))
+    assert seen and all(0 <= done <= total == 1000 for done, total in seen)
+
+
+def test_an_environment_whose_installation_was_killed_is_installed_again(tmp_path: Path, wheel: Path) -> None:
+    own, wanted = settings(tmp_path), environment(tmp_path, wheel)
+    target = artifact_path(own, wanted)
+    leftover = target.parent / f"{target.name}.part-killed" / "complete" / "bin"
+    leftover.mkdir(parents=True)
+    assert (bring(own, wanted) / "bin" / "python").exists()
+    assert not leftover.exists()
+
+
+def test_other_packages_are_another_environment(tmp_path: Path, wheel: Path) -> None:
+    own, wanted = settings(tmp_path), environment(tmp_path, wheel)
+    first = artifact_path(own, wanted)
+    assert artifact_path(own, environment(tmp_path, wheel, "0" * 64)) != first
+
+
+def test_an_environment_with_a_file_that_is_not_the_pinned_one_is_refused(tmp_path: Path, wheel: Path) -> None:
+    own, wanted = settings(tmp_path), environment(tmp_path, wheel, "0" * 64)
+    with pytest.raises(JarError, match=r"tiny 1\.0 could not be downloaded"):
+        bring(own, wanted)
+    assert not artifact_path(own, wanted).exists()
+    assert not list(artifact_path(own, wanted).parent.glob("*.part-*"))

@@ -244,8 +244,8 @@ def test_a_host_that_is_not_this_machine_is_an_error(make: Callable[..., Setting
 
 
 def test_a_service_that_runs_only_in_a_container_is_named(make: Callable[..., Settings]) -> None:
-    with pytest.raises(NotSupportedError, match="superset runs in a container only"):
-        native.up(make(), ["superset"])
+    with pytest.raises(NotSupportedError, match="dagster runs in a container only"):
+        native.up(make(), ["dagster"])
 
 
 def test_a_server_that_cannot_start_says_why_and_the_others_run(make: Callable[..., Settings]) -> None:

@@ -84,21 +84,23 @@ def render(context: Context, folder: Path, check: bool) -> None:
 
 @command("lake stack rotate-token", stack)
 def rotate_token(context: Context) -> None:
-    """Replace the token of the REST catalog.
+    """Replace the tokens of the REST catalog: the owner's, and the one that only reads.
 
     The servers that use it are restarted.
 
-    Clients need the new token, which `lake connect` prints.
+    Clients need the new ones, which `lake connect` prints.
     """
     from lakehouse.config.secrets import rotate_secret
     from lakehouse.stack import native
 
     settings = context.settings()
-    rotate_secret(settings, "rest_token")
-    running = [status.service for status in native.status(settings) if status.service in ("rest", "trino")]
+    for name in ("rest_token", "rest_read_token"):
+        rotate_secret(settings, name)
+    users = ("rest", "trino", "superset")
+    running = [status.service for status in native.status(settings) if status.service in users]
     if running:
         native.up(settings, running, progress=note)
-    note("The REST catalog has a new token.")
+    note("The REST catalog has new tokens.")
 
 
 @command("lake stack serve connect", stack)

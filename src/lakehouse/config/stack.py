@@ -78,6 +78,7 @@ class StackSettings:
     hive_memory: str = _heap("256m", "the Hive Metastore")
     connect_memory: str = _heap("1g", "Spark Connect")
     trino_memory: str = _heap("1g", "Trino")
+    superset_memory: str = setting("1GB", "Memory limit of DuckDB in Superset.")
 
     trino_ownership: bool = setting(
         False,
@@ -93,7 +94,9 @@ class StackSettings:
     oltp_password: str = _password("Password of the user and database oltp")
     rest_token: str = _password("Bearer token of our Iceberg REST catalog; its holder has the owner's rights")
     rest_read_token: str = _password("Bearer token of our Iceberg REST catalog; its holder reads every table")
-    superset_secret_key: str = _password("Key with which Superset signs sessions and encrypts passwords of its connections")
+    superset_secret_key: str = _password(
+        "Key with which Superset signs sessions and encrypts passwords of its connections"
+    )
     superset_admin_password: str = _password("Password of Superset's user admin")
 
     def external_services(self) -> set[str]:

@@ -39,7 +39,9 @@ class CatalogMount:
         remote = is_remote(warehouse_access(settings)[0])
         self._inner_token, self._own_token = secrets.token_hex(32), secrets_of(settings).rest_token
         files = access.for_pyiceberg(resolved.s3) if remote else {}
-        self._app: ASGIApp = create_app(catalog, files, {self._inner_token: Owner()}, protected=settings.branches.protected)
+        self._app: ASGIApp = create_app(
+            catalog, files, {self._inner_token: Owner()}, protected=settings.branches.protected
+        )
 
     def token_holder(self, scope: Scope) -> Principal | None:
         """The caller, if the request has the catalog's own token."""

@@ -75,9 +75,7 @@ def serve(options: RestOptions) -> None:
     where = options.catalog if "://" in options.catalog else Path(options.catalog)
     catalog = SqlCatalog(open_database(where), options.warehouse, io=options.files, author=options.author)
     tokens = {**dict.fromkeys(options.read_tokens, Reader()), **dict.fromkeys(options.tokens, Owner())}
-    app = create_app(
-        catalog, options.files, tokens, options.vend, options.protected, options.allow_file_deletion
-    )
+    app = create_app(catalog, options.files, tokens, options.vend, options.protected, options.allow_file_deletion)
     listener = _listen(options)
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=_SHUTDOWN_S)
     _announce(address(options.host, listener.getsockname()[1]))

@@ -108,9 +108,11 @@ def _containers() -> Iterator[tuple[str, tuple[Service, ContainerSpec]]]:
 
 def _profiles(containers: Mapping[str, tuple[Service, ContainerSpec]]) -> dict[str, list[str]]:
     """A container is in its own profile and in those of its dependents, so that each profile is complete."""
-    profiles_of: dict[str, set[str]] = {name: {ALL} for name in containers}
-    for name, (owner, _) in containers.items():
-        for needed in _with_needs(name, containers):
+    profiles_of: dict[str, set[str]] = {
+        name: {name} if container.on_request else {ALL} for name, (_, container) in containers.items()
+    }
+    for name, (owner, container) in containers.items():
+        for needed in () if container.on_request else _with_needs(name, containers):
             profiles_of[needed].add(owner.name)
     return {name: sorted(profiles) for name, profiles in profiles_of.items()}
 

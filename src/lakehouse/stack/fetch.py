@@ -57,7 +57,9 @@ def _fetch_jars(settings: Settings, jars: list[MavenArtifact], text: str, downlo
         ensure_jars(settings.cache, settings.maven_repo, progress, jars=jars)
 
 
-def _install(settings: Settings, artifact: ServerArchive | Wheel | PythonEnvironment, download: DownloadReporter) -> None:
+def _install(
+    settings: Settings, artifact: ServerArchive | Wheel | PythonEnvironment, download: DownloadReporter
+) -> None:
     match artifact:
         case ServerArchive(archive=archive, size=size, keep=keep):
             check_disk_space(settings.cache, size + 2 * archive.size, archive.name)
@@ -152,14 +154,17 @@ def _install_environment(
     total = len(re.findall(r"^[\w.-]+(?:\[[\w,-]+\])?==", environment.requirements.read_text(), re.MULTILINE))
     options = ["--no-deps", "--require-hashes", "-r", str(environment.requirements)]
     command = [*_installer(folder / "bin" / "python"), "--quiet", *options]
-    with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=errors
-    ) as process:
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors) as process,
+    ):
         try:
             deadline = time.monotonic() + _ENVIRONMENT_TIMEOUT_S
             while process.poll() is None:
                 if time.monotonic() > deadline:
-                    raise JarError(f"Installing {environment.name} took too long.", "Check the network, then try again.")
+                    raise JarError(
+                        f"Installing {environment.name} took too long.", "Check the network, then try again."
+                    )
                 if progress is not None:
                     installed = sum(1 for _ in folder.glob("lib/python*/site-packages/*.dist-info"))
                     progress(environment.size * installed // total, environment.size)

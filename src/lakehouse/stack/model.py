@@ -184,6 +184,8 @@ class ContainerSpec:
     """The folder beside compose.yaml that the image is built from."""
     once: bool = False
     """It is a job that ends, not a server."""
+    on_request: bool = False
+    """It is run by hand only, with `docker compose run`, and in a profile of its own name."""
     memory: str = ""
 
 
@@ -215,7 +217,11 @@ class Service:
     healthy: Callable[[StackContext], bool] = lambda context: True
     ready: Callable[[StackContext], None] = _nothing
     """Called once it answers, before its dependents start: creates a bucket or databases."""
+    provision: Callable[[StackContext, Callable[[str], object]], None] = lambda context, progress: None
+    """Called by every `lake up` while it runs: adds what depends on the lake and on other servers. Reports progress."""
     start_timeout_s: float = 120.0
+    in_all: bool = True
+    """Whether `all` includes it."""
     container: ContainerSpec | None = None
     jobs: Mapping[str, ContainerSpec] = field(default_factory=dict)
     """Its one-shot containers."""

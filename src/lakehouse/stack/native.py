@@ -60,7 +60,9 @@ def startable(settings: Settings, names: Iterable[str]) -> list[Service]:
     requested, external = list(names), settings.stack.external_services()
     if ALL in requested:
         requested = [
-            service.name for service in services() if service.process is not None and service.name not in external
+            service.name
+            for service in services()
+            if service.process and service.in_all and service.name not in external
         ]
     chosen = in_order(requested, external, settings.profile)
     for service in chosen:
@@ -95,7 +97,17 @@ def up(
         _ensure_supervisor(settings)
         start = {"do": "start", "settings": dump_settings(settings), "services": chosen_names}
         _reported(_request(settings, start))
-    return _wait_until_running(settings, chosen_names, status_reporter, progress)
+    reports = _wait_until_running(settings, chosen_names, status_reporter, progress)
+    _provision(context, status_reporter, progress)
+    return reports
+
+
+def _provision(context: StackContext, status_reporter: StatusReporter, progress: Callable[[str], object]) -> None:
+    """Let every server that runs add what it lacks: one that was started now may be what another waited for."""
+    for report in status(context.settings):
+        if report.state == "running":
+            with status_reporter(f"Preparing {report.service}"):
+                find_service(report.service).provision(context, progress)
 
 
 def install(

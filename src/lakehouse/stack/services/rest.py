@@ -61,7 +61,13 @@ def _healthy(context: StackContext) -> bool:
     return answers(f"http://{context.endpoints.host}:{context.settings.stack.rest_port}/v1/config", 401)
 
 
-_CONTAINER = own_container(("stack", "serve", "rest"), 8181, "512m", LAKE_STACK__REST_TOKEN="${REST_TOKEN}", LAKE_STACK__REST_READ_TOKEN="${REST_READ_TOKEN}")
+_CONTAINER = own_container(
+    ("stack", "serve", "rest"),
+    8181,
+    "512m",
+    LAKE_STACK__REST_TOKEN="${REST_TOKEN}",
+    LAKE_STACK__REST_READ_TOKEN="${REST_READ_TOKEN}",
+)
 
 SERVICE = Service(
     name="rest",

@@ -21,8 +21,9 @@ from lakehouse.stack.model import (
     listening,
 )
 from lakehouse.stack.process import run_once
-from lakehouse.stack.superset.connections import duckdb_attach
+from lakehouse.stack.superset.connections import container_statements, duckdb_statements
 from lakehouse.stack.superset.provision import provision_stack
+from lakehouse.storage.s3 import S3Settings
 
 _FILES = Path(__file__).parents[1] / "superset"
 PACKAGES = PythonEnvironment("superset", "6.1.0", _FILES / "requirements.txt", size=1_000_000_000)
@@ -46,7 +47,7 @@ def _environment(context: StackContext) -> dict[str, str]:
         "SUPERSET_CONFIG_PATH": str(context.config("superset") / _CONFIG),
         "SUPERSET_HOME": str(context.folder("superset")),
         "SUPERSET_SECRET_KEY": context.secrets.superset_secret_key,
-        "LAKE_DUCKDB_ATTACH": duckdb_attach(context),
+        "LAKE_DUCKDB_STATEMENTS": duckdb_statements(context),
         "SCARF_ANALYTICS": "false",
     }
 
@@ -99,3 +100,73 @@ def _healthy(context: StackContext) -> bool:
     return answers(f"http://{context.endpoints.host}:{context.settings.stack.superset_port}/health", containing="OK")
 
 
+_IMAGE = f"lakehouse-superset:{PACKAGES.version}"
+_FOLDER = "superset"
+_CONTAINER_ENVIRONMENT = {
+    "SUPERSET_SECRET_KEY": "${SUPERSET_SECRET_KEY}",
+    "LAKE_DUCKDB_STATEMENTS": container_statements(
+        rest_uri="http://rest:8181",
+        token="${REST_READ_TOKEN}",
+        s3=S3Settings("http://storage:9000", "${S3_REGION}", "${S3_ACCESS_KEY}", "${S3_SECRET_KEY}"),
+        warehouse="s3://${BUCKET}/warehouse",
+    ),
+}
+_VOLUMES = {"superset": "/superset"}
+
+_CONTAINER = ContainerSpec(
+    image=_IMAGE,
+    environment=_CONTAINER_ENVIRONMENT,
+    volumes=_VOLUMES,
+    health=listening(8088),
+    needs={"rest": "service_healthy", "superset-init": "service_completed_successfully"},
+    build_folder=_FOLDER,
+    memory="2g",
+)
+
+_INIT_JOB = ContainerSpec(
+    image=_IMAGE,
+    entrypoint=("python", "/etc/superset/prepare_database.py"),
+    environment={**_CONTAINER_ENVIRONMENT, "SUPERSET_ADMIN_PASSWORD": "${SUPERSET_ADMIN_PASSWORD}"},
+    volumes=_VOLUMES,
+    build_folder=_FOLDER,
+    once=True,
+    memory="1g",
+)
+
+# Not with the others: it needs tables, and `docker compose up --wait` takes a job that has ended for a failure.
+_PROVISION_JOB = ContainerSpec(
+    image="",
+    build=True,
+    entrypoint=(
+        "python",
+        "-m",
+        "lakehouse.stack.superset.provision",
+        "http://superset:8088",
+        "http://trino:8080",
+    ),
+    environment={**ENVIRONMENT, "LAKE_STACK__SUPERSET_ADMIN_PASSWORD": "${SUPERSET_ADMIN_PASSWORD}"},
+    volumes={"lake": "/lake"},
+    once=True,
+    on_request=True,
+    memory="512m",
+)
+
+SERVICE = Service(
+    name="superset",
+    about="Superset: dashboards over the lake's tables",
+    version=PACKAGES.version,
+    licence="Apache-2.0",
+    memory_mb=300,
+    needs=("rest",),
+    in_all=False,
+    ports=(Port("superset_port", "http://{host}:{port}", 8088),),
+    artifacts=lambda context: (PACKAGES,),
+    build=_announce,
+    prepare=_prepare,
+    process=_process,
+    healthy=_healthy,
+    provision=provision_stack,
+    start_timeout_s=300,
+    container=_CONTAINER,
+    jobs={"superset-init": _INIT_JOB, "superset-provision": _PROVISION_JOB},
+)

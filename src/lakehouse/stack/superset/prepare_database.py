@@ -1,5 +1,6 @@
 """Run by Superset's Python before its first start: creates or migrates its database, its roles and the user admin."""
 
+# mypy: disable-error-code="import-not-found,import-untyped"
 from __future__ import annotations
 
 import os

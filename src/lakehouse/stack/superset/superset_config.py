@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import threading
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import event
-from sqlalchemy.engine import Engine
+from sqlalchemy import create_engine
 
 SECRET_KEY = os.environ["SUPERSET_SECRET_KEY"]
 SQLALCHEMY_DATABASE_URI = f"sqlite:///{os.environ['SUPERSET_HOME']}/superset.db?check_same_thread=false"
@@ -40,6 +40,9 @@ SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_NAME = "lakehouse_superset"  # other programs on this host have sessions too
 PERMANENT_SESSION_LIFETIME = timedelta(hours=12)
 WTF_CSRF_ENABLED = True
+RATELIMIT_ENABLED = True  # five attempts to sign in per second
+RATELIMIT_APPLICATION = "500 per second"
+GUEST_TOKEN_JWT_SECRET = GLOBAL_ASYNC_QUERIES_JWT_SECRET = SECRET_KEY  # Superset has public defaults for both
 PUBLIC_ROLE_LIKE = None
 AUTH_USER_REGISTRATION = False
 
@@ -51,24 +54,39 @@ SQLLAB_TIMEOUT = 110
 ROW_LIMIT = 10_000
 SQL_MAX_ROW = 100_000
 PREVENT_UNSAFE_DB_CONNECTIONS = True
-ALLOWED_USER_CSV_SCHEMA_FUNC = lambda database, user: []  # noqa: E731 - files are added with `lake ingest`, which checks them
 #: A chart shows what the table holds now. Superset would otherwise keep results for a day where a cache is configured.
 CACHE_DEFAULT_TIMEOUT = 60
 FEATURE_FLAGS = {"DASHBOARD_RBAC": True, "ENABLE_TEMPLATE_PROCESSING": False}
 
 
-@event.listens_for(Engine, "connect")  # type: ignore[untyped-decorator]
-def attach_lake(connection: Any, record: Any) -> None:
-    """Attach the lake to every new in-memory DuckDB, and then close it to everything else: files, the network, other settings."""
-    if not type(connection).__module__.startswith("duckdb"):
-        return
+# ---- the lake: also printed by `lake connect superset` -----------------------------------------------------------
+
+_STATEMENTS = os.environ["LAKE_DUCKDB_STATEMENTS"].split(";\n")
+#: The DuckDB that all connections to this address share.
+_LAKE = ":memory:lakehouse"
+_OPENING = threading.Lock()
+_opened: list[Any] = []
+
+
+def DB_CONNECTION_MUTATOR(uri: Any, params: dict[str, Any], *context: Any) -> tuple[Any, dict[str, Any]]:
+    """Attach the lake to its DuckDB before the first connection is made.
+
+    Loading the extensions takes far longer than most queries, so that this DuckDB is shared and stays open.
+    """
+    if uri.database == _LAKE:
+        with _OPENING:
+            if not _opened:
+                connection = create_engine(uri, **params).raw_connection()
+                _prepare(connection.cursor())
+                _opened.append(connection)
+    return uri, params
+
+
+def _prepare(cursor: Any) -> None:
     import duckdb
 
-    cursor = connection.cursor()
-    if cursor.execute("SELECT current_database()").fetchone()[0] != "memory":
-        return  # a file that an administrator connected
     for name in ("avro", "httpfs", "iceberg"):  # from the wheels, so that it works offline; avro first
         (folder,) = importlib.util.find_spec(f"duckdb_extension_{name}").submodule_search_locations  # type: ignore[union-attr, misc]
         cursor.execute(f"LOAD '{folder}/extensions/v{duckdb.__version__}/{name}.duckdb_extension'")
-    for statement in os.environ["LAKE_DUCKDB_ATTACH"].split(";\n"):
+    for statement in _STATEMENTS:
         cursor.execute(statement)
