@@ -35,7 +35,7 @@ def up(context: Context, services: tuple[str, ...]) -> None:
     """Start services and their dependencies, and wait until they answer. Running services are not restarted.
 
     Without a SERVICE: the services of the profile. For the embedded profile that is the background Spark; the first
-    statement then does not wait for its start. `all` means every server that runs without Docker.
+    statement then does not wait for its start. `all` means every server that runs without Docker, except superset.
     """
     from lakehouse.config.profiles import profile_of
 

@@ -84,9 +84,9 @@ def render(context: Context, folder: Path, check: bool) -> None:
 
 @command("lake stack rotate-token", stack)
 def rotate_token(context: Context) -> None:
-    """Replace the tokens of the REST catalog: the owner's, and the one that only reads.
+    """Replace the tokens of the REST catalog.
 
-    The servers that use it are restarted.
+    Both are replaced: the owner's, and the one that only reads. The servers that use them are restarted.
 
     Clients need the new ones, which `lake connect` prints.
     """

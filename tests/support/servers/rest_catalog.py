@@ -15,6 +15,7 @@ from tests.support.servers.application import running
 from tests.support.servers.postgres import Postgres
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
+from lakehouse.rest_catalog.access import Owner
 from lakehouse.rest_catalog.app import create_app
 
 #: The token of a catalog whose test is not about tokens.
@@ -48,7 +49,7 @@ def serving(
     catalog: SqlCatalog, files: Mapping[str, str] | None = None, tokens: Sequence[str] = (TOKEN,), **options: Any
 ) -> Iterator[Served]:
     """A catalog behind a server until the block ends."""
-    with running(create_app(catalog, files or {}, tokens, **options)) as url:
+    with running(create_app(catalog, files or {}, dict.fromkeys(tokens, Owner()), **options)) as url:
         yield Served(url, catalog, tokens[0])
 
 
