@@ -20,7 +20,6 @@ from tests.support.small_lake import SmallLake, opened
 
 from lakehouse.config.load import load_settings
 from lakehouse.copies.backup_store import BackupError, BackupStore
-from lakehouse.copies.content import FileVanishedError
 from lakehouse.core.errors import HomeError, TableExistsError
 from lakehouse.lake.copies import list_backups, restore_lake
 from lakehouse.storage.local import RESTORING, restoration
@@ -158,12 +157,20 @@ def _backups(dest: Path) -> list[str]:
     return sorted(file.name.removesuffix(".json.gz") for file in (dest / "backups").iterdir())
 
 
-def test_a_backup_of_a_damaged_lake_fails_and_names_the_file(small: SmallLake, dest: Path) -> None:
+def test_a_backup_of_a_damaged_lake_has_the_other_tables_and_names_the_file(
+    small: SmallLake, dest: Path, tmp_path: Path
+) -> None:
     data = next((small.home / "warehouse" / "shop" / "orders" / "data").rglob("*.parquet"))
     data.unlink()
-    with pytest.raises(FileVanishedError, match=data.name):
-        small.lake.backup(dest)
-    assert not list(dest.glob("backups/*"))
+    items = small.ids("shop.items")
+    report = small.lake.backup(dest)
+    assert all(line.startswith("shop.orders (") and data.name in line for line in report.left_out)
+    assert report.left_out
+    restore_lake(load_settings({"home": tmp_path / "own"}, folder=tmp_path, environ={}), dest)
+    with opened(tmp_path / "own") as own:
+        assert [str(info.name) for info in own.lake.tables()] == ["shop.items"]
+        assert own.ids("shop.items") == items
+        assert not own.lake.verify(deep=True).damage
 
 
 # ---- refusals ---------------------------------------------------------------------------------------------------

@@ -99,3 +99,9 @@ def test_otherwise_the_type_of_the_table_takes_precedence_over_the_recorded_one(
     assert merge_recorded(RecordedColumn("at", "timestamp"), "timestamp_ntz").type == "timestamp_ntz"
     other = PlannedColumn("at", "At", "timestamp_ntz", recorded="timestamp")
     assert kind_of(plan_schema_changes([other], [Column("at", "timestamp")], "evolve")) == "rewritten"
+
+
+def test_a_nested_column_that_meets_text_becomes_text() -> None:
+    planned = [PlannedColumn("c", "c", "string", recorded="struct<a:int>")]
+    changes = plan_schema_changes(planned, [Column("c", "struct<a:int>")], "evolve")
+    assert (changes.rewritten, changes.widened) == (tuple(planned), ())

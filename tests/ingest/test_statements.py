@@ -55,10 +55,18 @@ def test_how_files_are_read_survives_serialization() -> None:
 
 
 def test_existing_rows_come_in_the_new_types_without_those_that_are_replaced() -> None:
-    sql = statements.rows_with_existing(LEADS, COLUMNS, ["id"], ["id", "name"], ["id"])
+    sql = statements.rows_with_existing(LEADS, COLUMNS, COLUMNS[:1], ["id", "name"], ["id"])
     assert sql == (
         "SELECT CAST(`id` AS bigint) AS `id`, CAST(NULL AS string) AS `name` FROM `crm`.`leads` t"
         " LEFT ANTI JOIN lake_staged s ON CAST(t.`id` AS bigint) = s.`id`"
         " UNION ALL SELECT CAST(`id` AS bigint) AS `id`, CAST(`name` AS string) AS `name` FROM lake_staged"
     )
-    assert "JOIN" not in statements.rows_with_existing(LEADS, COLUMNS, ["id"], ["id"], [])
+    assert "JOIN" not in statements.rows_with_existing(LEADS, COLUMNS, COLUMNS[:1], ["id"], [])
+
+
+def test_existing_structs_get_new_fields_inside_of_lists_and_maps() -> None:
+    old, new = "array<map<string,struct<a:int>>>", "array<map<string,struct<a:bigint,b:date>>>"
+    sql = statements.rows_with_existing(LEADS, [Column("x", new)], [Column("x", old)], ["x"], [])
+    struct = "IF(v1 IS NULL, NULL, named_struct('a', CAST(v1.`a` AS bigint), 'b', CAST(NULL AS date)))"
+    assert f"(k1, v1) -> {struct})) AS `x` FROM `crm`.`leads`" in sql
+    assert sqlglot.parse_one(sql, dialect="spark")

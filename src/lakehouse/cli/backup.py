@@ -19,7 +19,8 @@ from lakehouse.core.files import size_text
 def backup(context: Context, dest: str, full: bool, listing: bool) -> None:
     """Back the lake up to DEST, a folder or s3://bucket/prefix, while writers work.
 
-    The first backup copies everything. Each further one in the same DEST copies only what is new.
+    The first backup copies everything. Each further one in the same DEST copies only what is new. A damaged table is left
+    out, and the command exits with 1.
     """
     if listing:
         _list(context, dest)
@@ -32,6 +33,9 @@ def backup(context: Context, dest: str, full: bool, listing: bool) -> None:
     note(
         f"Backup {done.id}: {done.files} files, {size_text(done.copied_bytes)} new. Restore it: lake restore {dest} --home DIR"
     )
+    if done.left_out:
+        note(f"{len(done.left_out)} damaged tables are not in it: lake verify lists what is missing (docs/backup.md).")
+        raise click.exceptions.Exit(1)
 
 
 def _list(context: Context, dest: str) -> None:

@@ -40,12 +40,14 @@ class BackupReport:
     copied_files: int
     copied_bytes: int
     notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Damaged tables that it does not hold, and why; also among the notes."""
 
 
 def back_up(
     parts: LakeParts, store: BackupStore, full: bool = False, progress: Progress = lambda _: None
 ) -> BackupReport:
-    """Copy everything that the lake holds and that the store has not.
+    """Copy everything that the lake holds and that the store has not; a damaged table is left out, and the report says so.
 
     Args:
         full: read every file again, also those that an earlier backup has under the same name, size and time.
@@ -56,12 +58,12 @@ def back_up(
     for attempt in range(1, _ATTEMPTS + 1):
         progress("Reading the catalog")
         try:
-            content = take_content(parts)
+            # Maintenance may have removed what the catalog referred to a moment ago; a file that was missing before stays so.
+            content = take_content(parts, leave_out=attempt == _ATTEMPTS)
             copier = _Copier(parts, store, known, progress)
             stored = copier.copy_all(content)
             break
         except FileVanishedError:
-            # Maintenance may have removed what the catalog referred to a moment ago; a file that was missing before stays so.
             if attempt == _ATTEMPTS:
                 raise
     made_at = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -75,6 +77,7 @@ def back_up(
         len(copier.copied),
         sum(file.size for file in copier.copied),
         content.notes,
+        content.left_out,
     )
 
 

@@ -9,7 +9,7 @@ from itertools import chain
 from lakehouse.copies.lake_parts import HOME, RAW, WAREHOUSE, LakeParts
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import LakeError, TableError
-from lakehouse.core.state import CatalogState
+from lakehouse.core.state import CatalogState, TableEntry
 from lakehouse.formats.iceberg.references import ReferenceReader
 from lakehouse.storage.tree import UNFINISHED, FileStat, LocalTree, Tree
 
@@ -45,6 +45,8 @@ class Content:
     """The folders of Hudi tables in the warehouse."""
     notes: tuple[str, ...] = field(default=())
     """What is missing, and why."""
+    left_out: tuple[str, ...] = field(default=())
+    """The damaged tables that are not in the state, and the file that each lacks."""
 
 
 class FileVanishedError(TableError):
@@ -53,18 +55,23 @@ class FileVanishedError(TableError):
     code = "file_missing"
 
 
-def take_content(parts: LakeParts) -> Content:
+def take_content(parts: LakeParts, leave_out: bool = False) -> Content:
     """Read the catalog in one transaction, then list the files that it needs.
 
     The files are immutable and new ones get new names, so that writers need not wait. FileVanishedError if one is missing.
+
+    Args:
+        leave_out: leave a table out of which a file is missing or cannot be read, instead of raising.
     """
     state = parts.catalog.dump_state()
     stats = {stat.name: stat for stat in parts.warehouse.list() if not _is_scratch(stat.name)}
-    listing = _Listing(parts, stats, ReferenceReader(parts.files))
+    listing = _Listing(parts, stats, ReferenceReader(parts.files), leave_out)
     listing.add_tables(state)
     hudi = listing.add_hudi()
     listing.add_raw_and_home()
-    return Content(state, listing.files, hudi, (*state.missing, *listing.notes))
+    left_out = tuple(dict.fromkeys(listing.left_out.values()))
+    notes = (*state.missing, *listing.notes, *left_out)
+    return Content(state.without(listing.left_out), listing.files, hudi, notes, left_out)
 
 
 def hudi_folders(names: Iterable[str]) -> tuple[str, ...]:
@@ -98,6 +105,9 @@ class _Listing:
     parts: LakeParts
     stats: Mapping[str, FileStat]
     references: ReferenceReader
+    leave_out: bool = False
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Why tables are left out, by pointer."""
     files: dict[str, ContentFile] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -109,11 +119,8 @@ class _Listing:
                 done.add(entry.pointer)
                 try:
                     self._add_table(entry.pointer)
-                except FileNotFoundError as exc:
-                    raise FileVanishedError(
-                        f"A file of {entry.table} ({by}) is missing: {exc.filename or entry.pointer}.",
-                        "Find out what is damaged: lake verify. Then restore or drop the table.",
-                    ) from exc
+                except (LakeError, FileNotFoundError) as exc:
+                    self._leave_out(by, entry, exc)
         expired = 0
         for logged in state.logged():
             if logged.pointer not in done:
@@ -124,6 +131,21 @@ class _Listing:
                     expired += 1
         if expired:
             self.notes.append(f"{expired} states in the log have expired; their entries are kept without files")
+
+    def _leave_out(self, by: str, entry: TableEntry, exc: LakeError | FileNotFoundError) -> None:
+        """Note a table of which a file cannot be read, or raise."""
+        if isinstance(exc, LakeError):
+            if not self.leave_out:
+                raise exc
+            self.left_out[entry.pointer] = f"{entry.table} ({by}): {exc.message.rstrip('.')}"
+            return
+        file = exc.filename or entry.pointer
+        if not self.leave_out:
+            raise FileVanishedError(
+                f"A file of {entry.table} ({by}) is missing: {file}.",
+                "Find out what is damaged: lake verify. Then restore or drop the table.",
+            ) from exc
+        self.left_out[entry.pointer] = f"{entry.table} ({by}): its file {file} is missing"
 
     def _add_table(self, pointer: str) -> None:
         # A list first, so that a state with a missing file adds nothing.

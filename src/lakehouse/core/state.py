@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import asdict, field, replace
 from typing import Any
 
@@ -107,6 +107,19 @@ class CatalogState:
             ),
         )
 
+    def without(self, pointers: Container[str]) -> CatalogState:
+        """Return the state without the tables that have one of these pointers; the log stays."""
+        return replace(
+            self,
+            main=_without(self.main, pointers),
+            branches=tuple(
+                replace(branch, tables=_without(branch.tables, pointers), base=_without(branch.base, pointers))
+                for branch in self.branches
+            ),
+            tags=tuple(replace(tag, tables=_without(tag.tables, pointers)) for tag in self.tags),
+            dropped=tuple(table for table in self.dropped if table.entry.pointer not in pointers),
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Return the state for JSON."""
         return asdict(self)
@@ -147,6 +160,10 @@ def _entry(data: Mapping[str, Any]) -> TableEntry:
 
 def _moved(entries: tuple[TableEntry, ...], move: Move) -> tuple[TableEntry, ...]:
     return tuple(replace(entry, pointer=move(entry.pointer)) for entry in entries)
+
+
+def _without(entries: tuple[TableEntry, ...], pointers: Container[str]) -> tuple[TableEntry, ...]:
+    return tuple(entry for entry in entries if entry.pointer not in pointers)
 
 
 def _moved_change(change: Change, move: Move) -> Change:

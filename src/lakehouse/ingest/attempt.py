@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from lakehouse.core.errors import NoRowsError, NoSuchColumnError, TableError
+from lakehouse.core.errors import NoRowsError, NoSuchColumnError, NotSupportedError, TableError
 from lakehouse.core.requests import IngestRequest
 from lakehouse.core.tables import TableInfo
 from lakehouse.ingest import layout, statements
@@ -51,6 +52,8 @@ class IngestAttempt:
         if self.info and request.format and request.format != self.info.format:
             kind = _FORMAT_NAMES.get(self.info.format, f"of format {self.info.format}, not a {request.format}")
             raise TableError(f"{request.table} is {kind} table.", "Omit --format, or choose another table name.")
+        if self.info:
+            _check_types(self.info)
         self.format = self.info.format if self.info else request.format or "iceberg"
 
     # ---- planning -----------------------------------------------------------------------------------------------
@@ -237,6 +240,16 @@ class IngestAttempt:
             "columns": statements.dump_recorded_columns(staged.plan.columns),
             **({"objects": ",".join(fingerprints)} if fingerprints else {}),
         }
+
+
+def _check_types(info: TableInfo) -> None:
+    """Refuse a table with a type that only other programs write."""
+    for column in info.columns:
+        if re.search(r"\btime\b", column.type):
+            raise NotSupportedError(
+                f"{info.name} has the column {column.name} of the type {column.type}, and neither Spark nor an ingest writes a time.",
+                "Write to it with the program that created it, or ingest into another table, where a time is text.",
+            )
 
 
 def _resolve_column(name: str, columns: Sequence[PlannedColumn], purpose: str) -> str:

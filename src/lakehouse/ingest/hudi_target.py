@@ -120,8 +120,7 @@ class HudiTarget:
             operation = "insert_overwrite_table"
         elif self._changes.types:
             # Files keep the type they were written with, and not every reader converts it: rewrite all rows.
-            existing = [column.name for column in info.columns]
-            sql = statements.rows_with_existing(self._table, columns, existing, rows.provided, rows.key)
+            sql = statements.rows_with_existing(self._table, columns, info.columns, rows.provided, rows.key)
             operation = "insert_overwrite_table"
         write = write_to(info, columns, operation, notes, self._format.capabilities.sync)
         return QueryRequest(sql, arrow=False, files={STAGED: str(rows.folder)}, write=write)

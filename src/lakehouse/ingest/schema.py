@@ -110,8 +110,10 @@ def nested_changes(old: str, new: str, path: tuple[str, ...]) -> list[tuple[tupl
     """
     if old == new:
         return []
-    if not (is_nested(old) and old.partition("<")[0] == new.partition("<")[0]):
+    if not is_nested(old):
         return [(path, new, False)] if _can_promote(old, new) else None
+    if old.partition("<")[0] != new.partition("<")[0]:
+        return None
     changes, before = [], fields_of(old)
     for name, kind in fields_of(new).items():
         inner = (

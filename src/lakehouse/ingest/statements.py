@@ -9,7 +9,7 @@ from lakehouse.core.names import TableName
 from lakehouse.core.quoting import spark_name, spark_type
 from lakehouse.core.quoting import spark_text as text
 from lakehouse.core.tables import Column
-from lakehouse.ingest.files import PlannedColumn, RecordedColumn, is_nested
+from lakehouse.ingest.files import PlannedColumn, RecordedColumn, fields_of, is_nested
 from lakehouse.ingest.schema import SchemaChanges, nested_changes
 from lakehouse.tables.spark import STAGED
 
@@ -63,29 +63,51 @@ def evolve(table: TableName, changes: SchemaChanges, order: Sequence[str], keep_
 
 def rows(columns: Sequence[Column], provided: Sequence[str]) -> str:
     """SELECT the staged rows in the types of the table; columns that they lack are NULL."""
-    return f"SELECT {_select_list(columns, provided)} FROM {STAGED}"
+    return f"SELECT {_select_list(columns, {c.name: c.type for c in columns if c.name in provided})} FROM {STAGED}"
 
 
 def rows_with_existing(
-    table: TableName, columns: Sequence[Column], existing: Sequence[str], provided: Sequence[str], key: Sequence[str]
+    table: TableName, columns: Sequence[Column], existing: Sequence[Column], provided: Sequence[str], key: Sequence[str]
 ) -> str:
     """SELECT the staged rows and, in the new types, the rows of the table that they do not replace."""
+    before = {column.name: column.type for column in existing}
     types = {column.name: column.type for column in columns}
     same_key = " AND ".join(f"CAST(t.`{name}` AS {types[name]}) = s.`{name}`" for name in key)
     anti_join = f" LEFT ANTI JOIN {STAGED} s ON {same_key}" if key else ""
-    return (
-        f"SELECT {_select_list(columns, existing)} FROM {table.spark} t{anti_join} UNION ALL {rows(columns, provided)}"
-    )
+    return f"SELECT {_select_list(columns, before)} FROM {table.spark} t{anti_join} UNION ALL {rows(columns, provided)}"
 
 
-def _cast(value: str, old: str, new: str) -> str:
-    """A value in another type; a nested one becomes JSON, because Spark's cast to a string leaves out the names of fields."""
-    return f"to_json({value})" if is_nested(old) and new == "string" else f"CAST({value} AS {spark_type(new)})"
+def _cast(value: str, old: str, new: str, depth: int = 0) -> str:
+    """A value in another type. Spark cannot add a field to a struct, and its cast of one to a string leaves out the names.
+
+    Args:
+        depth: of the lambdas around it, each of which has variables of its own.
+    """
+    if old == new or not is_nested(old):
+        return f"CAST({value} AS {spark_type(new)})"
+    if new == "string":
+        return f"to_json({value})"
+    before, after = fields_of(old), fields_of(new)
+    if old.startswith("struct<"):
+        parts = (f"{text(name)}, {_field(value, name, before, kind, depth)}" for name, kind in after.items())
+        return f"IF({value} IS NULL, NULL, named_struct({', '.join(parts)}))"
+    if old.startswith("array<"):
+        return f"transform({value}, e{depth} -> {_cast(f'e{depth}', before['element'], after['element'], depth + 1)})"
+    key, item = (_cast(f"{part[0]}{depth}", before[part], after[part], depth + 1) for part in ("key", "value"))
+    return f"transform_values(transform_keys({value}, (k{depth}, v{depth}) -> {key}), (k{depth}, v{depth}) -> {item})"
 
 
-def _select_list(columns: Sequence[Column], provided: Sequence[str]) -> str:
+def _field(value: str, name: str, before: Mapping[str, str], kind: str, depth: int) -> str:
+    """A field of a struct in another type; NULL if the struct does not have it."""
+    inner = f"{value}.{spark_name(name)}"
+    return _cast(inner, before[name], kind, depth) if name in before else f"CAST(NULL AS {spark_type(kind)})"
+
+
+def _select_list(columns: Sequence[Column], types: Mapping[str, str]) -> str:
+    """The columns, of rows that have these types; columns that they lack are NULL."""
     return ", ".join(
-        f"CAST({f'`{column.name}`' if column.name in provided else 'NULL'} AS {spark_type(column.type)}) AS `{column.name}`"
+        _cast(f"`{column.name}`" if column.name in types else "NULL", types.get(column.name, column.type), column.type)
+        + f" AS `{column.name}`"
         for column in columns
     )
 

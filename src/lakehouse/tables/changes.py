@@ -15,6 +15,7 @@ from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text
 from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb import DuckDB, duckdb_type
+from lakehouse.engines.duckdb.types import with_sorted_maps
 
 #: The column of changed rows that is true for inserts and false for updates.
 IS_NEW = "_lake_new"
@@ -103,16 +104,22 @@ def _changed_rows(newest_rows: str, upsert: UpsertInput) -> str:
     # The table may have a key twice, if these columns were not always its key; write the incoming row once.
     distinct_key = ", ".join(f"s.{_name(name)}" for name in upsert.key)
     compared = [column for column in upsert.table if column.name in provided and column.name not in upsert.key]
-    differs = " OR ".join(
-        f"s.{_name(column.name)} IS DISTINCT FROM "
-        + (f"CAST(t.{_name(column.name)} AS {duckdb_type(column.type)})" if column.name in existing else "NULL")
-        for column in compared
-    )
+    differs = " OR ".join(_differs(column, column.name in existing) for column in compared)
     missing = f"t.{_name(upsert.key[0])} IS NULL"
     return (
         f"SELECT DISTINCT ON ({distinct_key}) {select_list}, {missing} AS {IS_NEW} FROM ({newest_rows}) s LEFT JOIN target t ON {same_key}"
         f" WHERE {missing} OR {differs or 'false'}"
     )
+
+
+def _differs(column: Column, exists: bool) -> str:
+    """SQL for whether a column of the incoming row differs from that of the table."""
+    before = f"CAST(t.{_name(column.name)} AS {duckdb_type(column.type)})" if exists else "NULL"
+    sides = [
+        with_sorted_maps(f"s.{_name(column.name)}", column.type),
+        with_sorted_maps(before, column.type) if exists else before,
+    ]
+    return " IS DISTINCT FROM ".join(sides)
 
 
 def _cast_or_null(column: Column, side: str, available: set[str]) -> str:

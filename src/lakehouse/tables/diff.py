@@ -12,6 +12,7 @@ from lakehouse.core.requests import DiffRequest
 from lakehouse.core.result import Result
 from lakehouse.core.tables import Column, Scan
 from lakehouse.engines.duckdb import DuckDB
+from lakehouse.engines.duckdb.types import with_sorted_maps
 from lakehouse.tables.directory import Tables
 
 
@@ -163,12 +164,13 @@ class _Comparison:
 
     def _side(self, view: str, scan: Scan) -> str:
         """The rows of one side with the columns of both."""
-        present = {column.name.lower() for column in scan.columns}
+        types = {column.name.lower(): column.type for column in scan.columns}
 
         def value(name: str) -> str:
-            if name.lower() not in present:
+            if name.lower() not in types:
                 return "NULL"
-            return f"CAST({_name(name)} AS VARCHAR)" if name.lower() in self._as_text else _name(name)
+            comparable = with_sorted_maps(_name(name), types[name.lower()])
+            return f"CAST({comparable} AS VARCHAR)" if name.lower() in self._as_text else comparable
 
         return f"SELECT {', '.join(f'{value(name)} AS {_name(name)}' for name in self._names)} FROM {view}"
 

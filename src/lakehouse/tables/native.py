@@ -136,6 +136,8 @@ class NativeWriter:
             if table is None:
                 catalog = stack.enter_context(load_catalog(self._catalog, **self._properties))
                 table = catalog.load_table((self._name.namespace, self._name.table))
+            if kind := _unwritten_type(table.schema()):
+                raise needs_spark(f"Writing to {self._name}, which has a {kind},")
             if not table.sort_order().is_unsorted:  # it may use any transform
                 raise needs_spark(f"Writing to {self._name}, which has a sort order,")
             yield table
@@ -255,6 +257,14 @@ def _field_id(name: str, field: Any) -> str:
         return f"{_name(name)}: {field.field_id}"
     parts = ", ".join(_field_id(part.name, part) for part in inner)
     return f"{_name(name)}: {{__duckdb_field_id: {field.field_id}, {parts}}}"
+
+
+def _unwritten_type(schema: Any) -> str:
+    """A type in the schema that Spark has as text or bytes, so that DuckDB would write another one; empty if there is none."""
+    from pyiceberg.types import FixedType, UUIDType
+
+    kinds = (schema.find_type(name) for name in schema.column_names)
+    return next((str(kind) for kind in kinds if isinstance(kind, FixedType | UUIDType)), "")
 
 
 def _merge_query(rows: StagedRows, affected: Sequence[str], columns: Sequence[Column], key: Sequence[str]) -> str:

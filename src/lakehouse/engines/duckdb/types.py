@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lakehouse.core import quoting
 from lakehouse.core.tables import split_arguments
 
 _TO_DUCKDB = {
@@ -47,6 +48,40 @@ def duckdb_type(spark_type: str) -> str:
     return _TO_DUCKDB.get(kind) or (kind if kind[:1].isupper() else kind.upper())
 
 
+def with_sorted_maps(value: str, spark_type: str, depth: int = 0) -> str:
+    """SQL for a value whose maps have their entries in the order of their keys.
+
+    A map has no order, but DuckDB compares maps entry by entry, and Hudi does not keep the order of a file.
+
+    Args:
+        depth: of the lambdas around it, each of which has a variable of its own.
+    """
+    if "map<" not in spark_type:
+        return value
+    kind, _, inside = spark_type.partition("<")
+    parts, entry = split_arguments(inside.removesuffix(">")), f"m{depth}"
+    match kind:
+        case "map":
+            key, item = (
+                with_sorted_maps(f"{entry}.{name}", part, depth + 1)
+                for name, part in zip(("key", "value"), parts, strict=True)
+            )
+            pairs = f"list_transform(map_entries({value}), lambda {entry}: struct_pack(key := {key}, value := {item}))"
+            return f"map_from_entries(list_sort({pairs}))"
+        case "array":
+            return f"list_transform({value}, lambda {entry}: {with_sorted_maps(entry, parts[0], depth + 1)})"
+    fields = [
+        f"{name} := {with_sorted_maps(f'({value}).{name}', part, depth)}" for name, part in map(_split_field, parts)
+    ]
+    return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({', '.join(fields)}) END"
+
+
 def _field(part: str) -> str:
+    name, kind = _split_field(part)
+    return f"{name} {duckdb_type(kind)}"
+
+
+def _split_field(part: str) -> tuple[str, str]:
+    """The quoted name and the type of a field of a struct."""
     name, _, kind = part.partition(":")
-    return '"' + name.strip().strip("`").replace('"', '""') + f'" {duckdb_type(kind.strip())}'
+    return quoting.name(name.strip().strip("`")), kind.strip()

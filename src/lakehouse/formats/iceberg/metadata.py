@@ -218,6 +218,8 @@ def row_changes(effects: Set[str], added: int, removed: int, marked: int) -> Row
 def spark_type(kind: str | dict[str, Any]) -> str:
     """Return an Iceberg type as a Spark type."""
     if isinstance(kind, str):
+        if kind.startswith("fixed["):
+            return "binary"
         return _SPARK_TYPES.get(kind, kind.replace(" ", "") if kind.startswith("decimal") else kind)
     if kind["type"] == "struct":
         return "struct<" + ",".join(f"{field['name']}:{spark_type(field['type'])}" for field in kind["fields"]) + ">"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+from lakehouse.core import quoting
 from lakehouse.core.dataclass import dataclass
 from lakehouse.engines.duckdb.types import duckdb_type
 from lakehouse.ingest.files import column_stats
 from lakehouse.ingest.files.model import PlannedColumn
-from lakehouse.ingest.files.nested import TypeTree, converted, is_nested, merged_type, preserved
+from lakehouse.ingest.files.nested import TypeTree, converted, fields_of, is_nested, merged_type, preserved
 
 #: The error message of a query in which a value does not match its type.
 MISMATCH = "lake type mismatch"
@@ -33,13 +35,43 @@ def cast_of(column: PlannedColumn, raw: str, text: str) -> Cast | None:
     if column.type == "string":
         return None
     if is_nested(column.type):
-        value = f"TRY(CAST(CAST({raw} AS JSON) AS {duckdb_type(column.type)}))"
-        return Cast(f"({value} IS NOT NULL)", value)
+        parsed = f"TRY_CAST({raw} AS JSON)"
+        value = f"TRY_CAST({parsed} AS {duckdb_type(column.type)})"
+        return Cast(f"({value} IS NOT NULL AND {_holds_all(column, parsed)})", value)
     if column.format:
         return _local_datetime(column, text)
     if column.type in ("date", "timestamp", "timestamp_ntz"):
         return _iso_datetime(column, text)
     return _plain(column, raw)
+
+
+def _holds_all(column: PlannedColumn, value: str, depth: int = 0) -> str:
+    """SQL for whether a nested column takes everything in a JSON value: DuckDB's cast leaves out keys and rounds numbers."""
+    if not is_nested(column.type):
+        text = f"({value} ->> '$')"
+        cast = cast_of(replace(column, format=""), text, text)
+        return f"({text} IS NULL OR coalesce({cast.matches_type}, false))" if cast else "true"
+    entry, fields, is_list = f"j{depth}", fields_of(column.type), column.type.startswith("array<")
+    is_kind = f"json_type({value}) = '{'ARRAY' if is_list else 'OBJECT'}'"
+    keys = f"json_keys({value})"
+    if column.type.startswith("struct<"):
+        known = f"list_has_all([{', '.join(map(quoting.text, fields))}], {keys}) AND len({keys}) = list_unique({keys})"
+        parts = (
+            _holds_all(replace(column, type=kind), f"({value} -> {quoting.text(_json_path(name))})", depth)
+            for name, kind in fields.items()
+        )
+        inside = " AND ".join((known, *parts))
+    else:
+        entries = f"CAST({value} AS JSON[])" if is_list else f"map_values(CAST({value} AS MAP(VARCHAR, JSON)))"
+        element = replace(column, type=fields["element" if is_list else "value"])
+        inside = f"coalesce(list_bool_and(list_transform({entries}, lambda {entry}: {_holds_all(element, entry, depth + 1)})), true)"
+    return (
+        f"CASE WHEN coalesce(json_type({value}), 'NULL') = 'NULL' THEN true WHEN {is_kind} THEN {inside} ELSE false END"
+    )
+
+
+def _json_path(key: str) -> str:
+    return '$."' + key.replace('"', '\\"') + '"'
 
 
 def cast_from(tree: TypeTree, column: PlannedColumn, value: str) -> Cast:

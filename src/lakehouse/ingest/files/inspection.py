@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
+from lakehouse.core import quoting
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import EmptyFileError, JsonArrayError, NotSupportedError
 from lakehouse.ingest.files import duckdb_scan
@@ -21,6 +22,8 @@ from lakehouse.ingest.files.workspace import RowQuery, Workspace
 
 #: Bytes to read from the start of a file; a larger size is tried if the first has fewer than three rows.
 _HEAD_SIZES = (1 << 20, 16 << 20, 192 << 20)
+#: The digits of the largest decimal.
+_MAX_DIGITS = 38
 
 
 @dataclass(frozen=True)
@@ -164,10 +167,10 @@ def _inspect_parquet(
         raise NotSupportedError(
             f"{file.name} is Parquet inside {compression}.", "Decompress it; Parquet compresses its own data."
         )
+    path = duckdb_scan.literal_path(file.path, space.folder)
     with duckdb_scan.translate_errors(file):
-        scanned = space.connection.sql(
-            f"SELECT * FROM {duckdb_scan.parquet(duckdb_scan.literal_path(file.path, space.folder))}"
-        )
+        scanned = space.connection.sql(f"SELECT * FROM {duckdb_scan.parquet(path)}")
+        _check_digits(space, file, path)
     trees = {name: tree_of(kind) for name, kind in zip(scanned.columns, scanned.types, strict=True)}
     inspection = _with_columns(space, FilePlan(file, "parquet", "", Dialect(), (), ()), trees, known)
     plan = inspection.plan
@@ -177,6 +180,16 @@ def _inspect_parquet(
         if tree and (tree.kind == "TIMESTAMP_NS" or (tree.spark == "string" and tree.kind != "VARCHAR"))
     ]
     return replace(inspection, notes=tuple(notes))
+
+
+def _check_digits(space: Workspace, file: SourceFile, path: str) -> None:
+    """Refuse decimals of more digits than any engine has: DuckDB would read them as doubles."""
+    wide = f"SELECT name, precision, scale FROM parquet_schema({quoting.text(path)}) WHERE precision > {_MAX_DIGITS}"
+    for name, precision, scale in space.connection.execute(wide).fetchall():
+        raise NotSupportedError(
+            f"{file.name}: {name} is a decimal({precision},{scale}), and a table has at most {_MAX_DIGITS} digits.",
+            f"Write it to the file as decimal({_MAX_DIGITS},{scale}), double or text.",
+        )
 
 
 def _recorded_names(headers: Sequence[str], known: Sequence[RecordedColumn]) -> list[str]:
