@@ -58,3 +58,17 @@ def test_the_client_returns_the_same_answer(served: Served) -> None:
         assert answer.answered
         assert sorted(answer.rows) == [("Oslo", 2), ("Rome", 1)]
         assert not lake.ask("how many unicorns").answered
+
+
+def test_a_change_needs_a_key_that_may_write_and_starts_from_main(served: Served) -> None:
+    _fill(served)
+    body = {"question": "delete visitors with id over 2", "write": True}
+    assert served.client("reader").post("/ask", body).status_code == 403
+    assert served.client("agent", branches=("main",)).post("/ask", body).status_code == 403
+    other = served.client("agent", namespaces=("kept",)).post("/ask", body).json()
+    assert not other["answered"] and "visitors" in other["reason"]
+    shown = served.client("agent").post("/ask", {**body, "run": False}).json()
+    assert shown["sql"] == "DELETE FROM asked.visitors\nWHERE id > 2"
+    assert served.admin.post("/branches", {"name": "asked_from"}).status_code == 201
+    assert served.admin.post("/ask?branch=asked_from", body).status_code == 400
+    assert served.admin.ask("DELETE", "/branches/asked_from").status_code == 200

@@ -288,3 +288,21 @@ def test_a_statement_is_parsed_once(
     answer = on_spark.admin.post("/query", {"sql": statement, "engine": engine})
     assert answer.status_code == 200, answer.text
     assert parses == [statement]
+
+
+def test_an_agent_changes_a_branch_of_its_own_by_a_question_and_does_not_merge_it(
+    on_spark: Served, namespace: str
+) -> None:
+    table = f"{namespace}.askedrooms"
+    on_spark.admin.insert(f"{table}?key=id", [{"id": 1, "beds": 2}, {"id": 2, "beds": 7}])
+    agent = on_spark.client("agent")
+    answer = agent.post("/ask", {"question": "set beds to 3 for askedrooms with beds over 5", "write": True}).json()
+    assert answer["answered"], answer["reason"]
+    _, merge, drop = answer["choices"]
+    branch = drop.split()[-1]
+    rows = agent.post(f"/query?branch={branch}", {"sql": f"select beds from {table} order by id", "branch": branch})
+    assert [row["beds"] for row in rows.json()["rows"]] == [2, 3]
+    assert on_spark.admin.rows(f"select beds from {table} where id = 2") == [{"beds": 7}]
+    assert merge == f"lake branch merge {branch}"
+    assert agent.post(f"/branches/{branch}/merge", {}).status_code == 403
+    assert agent.ask("DELETE", f"/branches/{branch}").status_code == 200

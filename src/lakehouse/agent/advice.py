@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from lakehouse.agent import AgentSettings
 from lakehouse.agent.answer import Answer, suggest_chart
 from lakehouse.agent.ask import Asker, Clock, LakeReader
+from lakehouse.agent.change import LakeWriter
 from lakehouse.agent.plan import Proposal, to_reading
 from lakehouse.agent.prompt import describe, message, relevant
 from lakehouse.agent.reading import AGGREGATES
@@ -43,11 +44,14 @@ class Model(Protocol):
     def name(self) -> str:
         """As the settings have it."""
 
-    def propose(self, prompt: str, check: Callable[[Proposal], CheckedProposal]) -> CheckedProposal:
+    def propose(
+        self, prompt: str, check: Callable[[Proposal], CheckedProposal], writes: bool = False
+    ) -> CheckedProposal:
         """Ask for a proposal until one passes the check, at most three times; raises ModelFailure.
 
         Args:
             check: raises Refusal or LakeError with what is wrong, which the model is told.
+            writes: a change is asked for.
         """
 
 
@@ -71,6 +75,29 @@ class AdvisedAsker(Asker):
             return planned  # a statement is only compared by its rows
         try:
             proposed = self._proposed(question, conversation, run)
+        except ModelFailure as failure:
+            return self._said(planned, f"The model {self._model.name} {failure.reason}")
+        return self._compared(planned, proposed)
+
+    def change(self, request: str, writer: LakeWriter, run: bool = True) -> Answer:
+        """Make a change on a branch: that of the planner if it understands it, else that of the model."""
+        planned = super().change(request, writer, run)
+        if planned.answered:
+            return planned
+
+        def made(proposal: Proposal) -> CheckedProposal:
+            """Run the statement on a branch, which is its dry run, too: a branch is left only if that works."""
+            if proposal.refusal.strip() and not proposal.sql.strip():
+                return CheckedProposal(Answer(False, reason=_sentence(proposal.refusal)))
+            if not proposal.sql.strip():
+                raise Refusal("Give sql: one DELETE, UPDATE, INSERT or MERGE; or a refusal.")
+            sql, sentence = proposal.sql.strip().rstrip(";").rstrip(), self._reading_of(proposal)
+            if not run:
+                return CheckedProposal(Answer(True, sentence, sql))
+            return CheckedProposal(writer.change(sql, sentence).answer(sentence, sql))
+
+        try:
+            proposed = self._model.propose(self._prompt(request, ()), made, writes=True).answer
         except ModelFailure as failure:
             return self._said(planned, f"The model {self._model.name} {failure.reason}")
         return self._compared(planned, proposed)
@@ -134,8 +161,10 @@ class AdvisedAsker(Asker):
             if pin:
                 pinned = f"{pinned[: use.start]}{table} VERSION AS OF {pin}{pinned[use.end :]}"
                 snapshots[f"{table} as of {use.as_of}" if use.as_of else table] = pin
-        reading = f"The model's reading: {_sentence(proposal.reading) or 'not given.'}"
-        return CheckedProposal(Answer(True, reading, sql, snapshots=snapshots), pinned, 1)
+        return CheckedProposal(Answer(True, self._reading_of(proposal), sql, snapshots=snapshots), pinned, 1)
+
+    def _reading_of(self, proposal: Proposal) -> str:
+        return f"The model's reading: {_sentence(proposal.reading) or 'not given.'}"
 
     def _with_rows(self, checked: CheckedProposal) -> Answer:
         most = self._settings.max_rows

@@ -1,4 +1,4 @@
-"""Answers questions: reads them with the semantic layer, writes the statement, has it run. It never writes to the lake."""
+"""Answers questions: reads them with the semantic layer, writes the statement, has it run. Changes are made on branches only, by whoever is passed for it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from lakehouse.agent.answer import Answer, suggest_chart
+from lakehouse.agent.change import Change, LakeWriter, read_change
 from lakehouse.agent.draft import draft, shipped
 from lakehouse.agent.elements import Element, Scanner, value_spans
 from lakehouse.agent.finish import Finisher, merge
@@ -108,6 +109,24 @@ class Asker:
             return Answer(False, reason=refusal.reason, choices=refusal.choices[:_MOST_CHOICES])
         except (WhenError, BranchError) as exc:
             return Answer(False, reason=exc.message)
+
+    def change(self, request: str, writer: LakeWriter, run: bool = True) -> Answer:
+        """Make a change on a branch of its own; nobody merges it but a person.
+
+        Args:
+            run: False only reads the request and writes the statement.
+        """
+        try:
+            change = self._read_change(request)
+            if not run:
+                return Answer(True, change.sentence, change.sql)
+            return writer.change(change.sql, change.sentence).answer(change.sentence, change.sql)
+        except Refusal as refusal:
+            return Answer(False, reason=refusal.reason, choices=refusal.choices[:_MOST_CHOICES])
+
+    def _read_change(self, request: str) -> Change:
+        self._tokens(request)
+        return read_change(request, lambda text: self._read(text, None), self._clock.zone)
 
     def _in_conversation(self, question: str, conversation: Sequence[str]) -> Reading:
         previous = None

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from lakehouse.agent import AgentSettings
 from lakehouse.agent.advice import CheckedProposal
 from lakehouse.agent.plan import Proposal
-from lakehouse.agent.prompt import INSTRUCTIONS
+from lakehouse.agent.prompt import CHANGE_INSTRUCTIONS, INSTRUCTIONS
 from lakehouse.agent.refusal import ModelFailure, Refusal
 from lakehouse.core.errors import BadSettingError, LakeError, NotInstalledError
 
@@ -56,7 +56,9 @@ class RemoteModel:
     def name(self) -> str:
         return self._settings.model
 
-    def propose(self, prompt: str, check: Callable[[Proposal], CheckedProposal]) -> CheckedProposal:
+    def propose(
+        self, prompt: str, check: Callable[[Proposal], CheckedProposal], writes: bool = False
+    ) -> CheckedProposal:
         """Ask for a proposal until one passes the check, with up to two repairs; raises ModelFailure."""
         try:
             from pydantic_ai.usage import RunUsage
@@ -66,7 +68,7 @@ class RemoteModel:
         usage, started = RunUsage(), time.monotonic()
         outcome = "failed"
         try:
-            checked = asyncio.run(self._run(prompt, check, usage))
+            checked = asyncio.run(self._run(prompt, check, usage, CHANGE_INSTRUCTIONS if writes else INSTRUCTIONS))
             outcome = "proposed" if checked.answer.answered else "refused"
             return checked
         except ModelFailure as failure:
@@ -78,7 +80,9 @@ class RemoteModel:
                 self.name, outcome, requests=usage.requests, **facts, seconds=round(time.monotonic() - started, 3)
             )
 
-    async def _run(self, prompt: str, check: Callable[[Proposal], CheckedProposal], usage: Any) -> CheckedProposal:
+    async def _run(
+        self, prompt: str, check: Callable[[Proposal], CheckedProposal], usage: Any, instructions: str
+    ) -> CheckedProposal:
         from pydantic_ai import Agent, ModelRetry
         from pydantic_ai.exceptions import AgentRunError
         from pydantic_ai.usage import UsageLimits
@@ -100,7 +104,7 @@ class RemoteModel:
             agent = Agent(
                 self._model(client),
                 output_type=Proposal,
-                instructions=INSTRUCTIONS,
+                instructions=instructions,
                 retries=_REPAIRS,
                 model_settings=settings,
             )

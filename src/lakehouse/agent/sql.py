@@ -41,6 +41,11 @@ class SqlWriter:
             return self._with_ties(reading)
         return self._aggregates(reading)
 
+    @classmethod
+    def condition_of(cls, reading: Reading, zone: str) -> str:
+        """What rows of the reading's own table must meet."""
+        return " AND ".join(cls(Semantics(), zone=zone)._conditions(reading))
+
     # ---- shapes --------------------------------------------------------------------------------------------------
 
     def _aggregates(self, reading: Reading) -> str:
@@ -144,11 +149,15 @@ class SqlWriter:
     def _from_where(self, reading: Reading) -> list[str]:
         fields = [*reading.groups, *(condition.field for condition in (*reading.conditions, *reading.part))]
         lines = [f"FROM {self._table(reading.entity.table, reading.when)}", *self._joins(fields, reading.when)]
+        conditions = self._conditions(reading)
+        return lines + ([f"WHERE {' AND '.join(conditions)}"] if conditions else [])
+
+    def _conditions(self, reading: Reading) -> list[str]:
         conditions = [self._condition(condition) for condition in reading.conditions]
         conditions += [f"({metric.filter})" for metric in _filtered(reading)]
         if reading.period and reading.time:
             conditions += self._within(reading.time, reading.period)
-        return lines + ([f"WHERE {' AND '.join(conditions)}"] if conditions else [])
+        return conditions
 
     def _table(self, table: str, when: str) -> str:
         pin = self._pins.get((table, when), "")

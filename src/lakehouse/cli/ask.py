@@ -15,7 +15,8 @@ _REFUSED = 3
 
 @command("""lake ask "revenue by payment type in January 2026"
 lake ask "top 5 tickers by volume" --sql
-lake ask "and by month?" --after "revenue by payment type" -o json""")
+lake ask "and by month?" --after "revenue by payment type" -o json
+lake ask "delete the leads in London" --write""")
 @click.argument("question")
 @click.option(
     "--after",
@@ -25,15 +26,19 @@ lake ask "and by month?" --after "revenue by payment type" -o json""")
 )
 @click.option("--sql", "only_sql", is_flag=True, help="Print the statement, and do not run it.")
 @click.option("--explain", is_flag=True, help="Also show the statement and the snapshots that were read.")
-def ask(context: Context, question: str, after: tuple[str, ...], only_sql: bool, explain: bool) -> None:
+@click.option("--write", is_flag=True, help="QUESTION asks for a change: make it on a new branch, and show its diff.")
+def ask(  # noqa: PLR0913 - one argument per option
+    context: Context, question: str, after: tuple[str, ...], only_sql: bool, explain: bool, write: bool
+) -> None:
     """Answer a question in plain words, or say why it cannot be answered.
 
     QUESTION is about the names in the semantic layer (`lake semantics`), in English. Every word must be understood; what has
-    several meanings brings back the choices. Exit code 3 means refused.
+    several meanings brings back the choices. Exit code 3 means refused. Without --write nothing is ever changed; with it, only a
+    new branch, which you merge or drop.
     """
     from lakehouse.agent.answer import bar_lines, refusal_lines
 
-    answer = context.lake.ask(question, after, run=not only_sql)
+    answer = context.lake.ask(question, after, run=not only_sql, write=write)
     if context.output == "json":
         sys.stdout.write(json.dumps(answer.as_dict(), ensure_ascii=False) + "\n")
     elif not answer.answered:
@@ -47,6 +52,8 @@ def ask(context: Context, question: str, after: tuple[str, ...], only_sql: bool,
             note("\n".join([answer.sql, *(f"{table}: snapshot {pin}" for table, pin in answer.snapshots.items())]))
         if context.output == "table" and (lines := bar_lines(answer)):
             note("\n".join(lines))
+        if answer.choices:
+            note("\n".join(answer.choices))
     if not answer.answered:
         raise click.exceptions.Exit(_REFUSED)
 

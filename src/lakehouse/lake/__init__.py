@@ -173,20 +173,27 @@ class Lake(LakeInterface):
 
     # ---- questions ----------------------------------------------------------------------------------------------
 
-    def ask(self, question: str, conversation: Sequence[str] = (), run: bool = True) -> Answer:
-        """Answer a question in plain words, or say why it cannot be answered; nothing is guessed and nothing is written.
+    def ask(self, question: str, conversation: Sequence[str] = (), run: bool = True, write: bool = False) -> Answer:
+        """Answer a question in plain words, or say why it cannot be answered; nothing is guessed and main is never changed.
 
         Args:
             question: as one types it, such as "revenue by payment type in January 2026".
             conversation: the questions before it, which it may refer to: "and by month?", "only cash".
             run: False reads the question and writes the statement, without running it.
+            write: it asks for a change, such as "delete the leads in London", which is made on a new branch. The answer has the
+                changed rows, and in `choices` the commands that merge or drop the branch.
 
         >>> lake.ask("how many leads").rows
         ((3,),)
         >>> lake.ask("how many unicorns").reason
         'I do not know the word "unicorns".'
         """
-        return self.asker().ask(question, conversation, run)
+        if not write:
+            return self.asker().ask(question, conversation, run)
+        from lakehouse.lake.questions import check_may_change, local_writer
+
+        check_may_change(self._branch)
+        return self.asker().change(question, local_writer(self), run)
 
     def asker(self, reader: LakeReader | None = None, now: datetime | None = None) -> Asker:
         """What answers questions.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +13,8 @@ from zoneinfo import ZoneInfo
 
 from lakehouse.agent import AgentSettings
 from lakehouse.agent.ask import Asker, Clock, LakeReader
+from lakehouse.agent.change import BranchDiff
+from lakehouse.agent.refusal import Refusal
 from lakehouse.agent.semantics import Entity, Semantics, parse, quoted
 from lakehouse.core.cancel import CancelScope
 from lakehouse.core.errors import (
@@ -22,6 +26,7 @@ from lakehouse.core.errors import (
     StatementTimeoutError,
     TableError,
 )
+from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.core.statement import TableUse
@@ -29,8 +34,11 @@ from lakehouse.core.tables import TableInfo
 
 if TYPE_CHECKING:
     from lakehouse.agent.model import UsageLog
+    from lakehouse.lake import Lake
     from lakehouse.pipelines import Pipeline
     from lakehouse.query.route import CheckedStatement
+    from lakehouse.versioning.branches import Branches
+    from lakehouse.versioning.diff import TableChange
 
 
 class AskedLake(Protocol):
@@ -112,6 +120,88 @@ class LocalReader:
     def snapshot(self, table: str, when: str) -> str:
         """The id of a table's snapshot at a WHEN."""
         return self._lake.snapshot_at(table, when)
+
+
+class BranchWriter:
+    """Makes a change on a branch of its own."""
+
+    def __init__(
+        self,
+        branches: Branches,
+        check: Callable[[str, str], CheckedStatement],
+        run: Callable[[str, str], None],
+        snapshot: Callable[[str, str], str],
+    ) -> None:
+        """
+        Args:
+            check: checks a statement for a branch that does not exist yet, within the rights of the caller.
+            run: runs a statement on a branch.
+            snapshot: the id of a table's current snapshot on a branch.
+        """
+        self._branches, self._check, self._run, self._snapshot = branches, check, run, snapshot
+
+    def change(self, sql: str, message: str) -> BranchDiff:
+        """Run a statement that changes rows of one table on a new branch, and leave the branch."""
+        branch = f"ask_{secrets.token_hex(4)}"
+        table = _changed_table(self._check(sql, branch))
+        self._branches.create(branch, message=message)
+        try:
+            self._run(sql, branch)
+            changed = self._branches.diff(branch)
+            # Spark commits a delete of no row, too.
+            if not any(change.rows_added or change.rows_removed or change.rows_changed for change in changed):
+                raise Refusal(f"No row of {table} is like that, so nothing was changed.")
+            return self._diff(branch, table, changed)
+        except BaseException:
+            self._branches.drop(branch)
+            raise
+
+    def _diff(self, branch: str, table: TableName, changed: Sequence[TableChange]) -> BranchDiff:
+        counts = [
+            f"{change.table}: {change.rows_added} rows added, {change.rows_removed} removed, {change.rows_changed} changed."
+            for change in changed
+        ]
+        rows = self._branches.diff_rows(branch, table)
+        snapshots = {f"{change.table} on {branch}": self._snapshot(change.table, branch) for change in changed}
+        shown = tuple(tuple(row) for row in rows.rows())
+        return BranchDiff(branch, " ".join(counts), tuple(rows.names), shown, snapshots)
+
+
+def local_writer(lake: Lake) -> BranchWriter:
+    """Changes a lake of this machine."""
+
+    def run(sql: str, branch: str) -> None:
+        lake.query(QueryRequest(sql, branch=branch)).rows()
+
+    return BranchWriter(
+        lake.refs.branches,
+        lambda sql, _: lake.check(QueryRequest(sql)),
+        run,
+        lambda table, branch: lake.branch(branch).history(table)[-1].id,
+    )
+
+
+def check_may_change(branch: str) -> None:
+    """Refuse a change that would start from a branch: merging it would publish the branch as well."""
+    if branch and branch != MAIN:
+        raise NotSupportedError(
+            f"A change is made on a branch of its own from main, not from {branch}.", "Leave the branch out."
+        )
+
+
+def _changed_table(checked: CheckedStatement) -> TableName:
+    """The one table whose rows a statement changes; any other statement is refused."""
+    statement = checked.statement
+    targets = {use.name for use in statement.uses if use.is_target}
+    is_plain = not (statement.creates or statement.renames or statement.truncates)
+    if checked.kind != "write" or not is_plain or len(targets) != 1 or not _ROW_CHANGE.match(statement.text):
+        raise StatementRefusedError(
+            "A change is one DELETE, UPDATE, INSERT or MERGE of one table.", "Anything else: `lake sql`."
+        )
+    return targets.pop()
+
+
+_ROW_CHANGE = re.compile(r"\s*(?:DELETE\s+FROM|UPDATE|INSERT\s+INTO|MERGE\s+INTO)\b", re.IGNORECASE)
 
 
 @contextmanager

@@ -252,8 +252,3 @@ def _short(value: Any) -> Any:
 
 def _is_short(value: Any) -> bool:
     return isinstance(value, str) and len(value) == _LONGEST_TEXT + 1 and value.endswith("…")
-
-
-def next_steps(branch: str) -> list[str]:
-    """What a person does with an agent's branch."""
-    return [f"lake branch diff {branch}", f"lake branch merge {branch}", f"lake branch drop {branch}"]

@@ -15,6 +15,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
+from lakehouse.agent.change import next_steps
 from lakehouse.core import __version__
 from lakehouse.core.cancel import CancelScope
 from lakehouse.core.errors import ForbiddenError, LakeError
@@ -183,7 +184,7 @@ class _Tools:
         """Show what merging a branch would change, by table."""
         changes = await self._run(context, lambda lake: lake.refs.branches.diff(branch))
         tables = [answers.ChangedTable.of(change) for change in changes]
-        return answers.BranchChanges(branch=branch, tables=tables, next_steps=answers.next_steps(branch))
+        return answers.BranchChanges(branch=branch, tables=tables, next_steps=list(next_steps(branch)))
 
     # ---- changes, on a branch only -------------------------------------------------------------------------------
 
@@ -194,7 +195,7 @@ class _Tools:
     ) -> answers.BranchFacts:
         """Create a branch of the whole lake to work on. Nothing is copied, and main is not changed."""
         await self._run(context, lambda lake: lake.refs.branches.create(name))
-        return answers.BranchFacts(branch=name, next_steps=answers.next_steps(name))
+        return answers.BranchFacts(branch=name, next_steps=list(next_steps(name)))
 
     async def run_pipeline(
         self,
@@ -226,7 +227,7 @@ class _Tools:
             inserted=report.inserted,
             updated=report.updated,
             rejected=report.rejected,
-            next_steps=answers.next_steps(branch),
+            next_steps=list(next_steps(branch)),
         )
 
     # ---- one call ------------------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from lakehouse.http.execution import Execution, check_depth, check_rights
 from lakehouse.http.registry import Branch, Routes
 from lakehouse.http.service import Call, CallContext
 from lakehouse.http.streaming import in_thread
+from lakehouse.lake.questions import BranchWriter, check_may_change
+from lakehouse.query.route import CheckedStatement
 
 routes = Routes("ask")
 _MOST_QUESTIONS = 50
@@ -29,19 +31,48 @@ class AskBody(BaseModel):
         default_factory=list, description="The questions before it, which it may refer to.", max_length=_MOST_QUESTIONS
     )
     run: bool = Field(True, description="False reads the question and writes the statement, without running it.")
+    write: bool = Field(
+        False, description="The question asks for a change, which is made on a new branch and never merged here."
+    )
 
     model_config = {"extra": "forbid", "json_schema_extra": {"example": {"question": "how many leads by city"}}}
 
 
 @routes.operation()
 async def ask(call: CallContext, body: AskBody, branch: Branch = "") -> dict[str, Any]:
-    """Answer a question, or say why it cannot be answered: `answered` is false, with a reason and choices."""
+    """Answer a question, or say why it cannot be answered: `answered` is false, with a reason and choices. With `write` it is a
+    change, on a branch of its own: a person merges or drops it."""
 
     def answer() -> dict[str, Any]:
         asker = call.lake(branch).asker(CallReader(call, branch))
+        if body.write:
+            check_may_change(branch.lower())
+            return asker.change(body.question, _writer(call), body.run).as_dict()
         return asker.ask(body.question, body.conversation, body.run).as_dict()
 
     return await in_thread(call.service.queries, answer)
+
+
+def _writer(call: Call) -> BranchWriter:
+    """Makes changes within the rights of the caller, as POST /query does on the new branch."""
+
+    def check(sql: str, branch: str) -> CheckedStatement:
+        check_depth(sql)
+        call.principal.check_change(branch)
+        checked = call.lake().check(QueryRequest(sql))
+        call.principal.check_tables(checked.tables)
+        return checked
+
+    def run(sql: str, branch: str) -> None:
+        execution = Execution(call.service.queries, call, QueryRequest(sql, branch=branch), "", "arrow")
+        execution.start()
+        for _ in execution.pieces():
+            pass
+
+    def snapshot(table: str, branch: str) -> str:
+        return call.lake(branch).history(table)[-1].id
+
+    return BranchWriter(call.refs.branches, check, run, snapshot)
 
 
 class CallReader:
