@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
+from tests.support.repetitions import repetitions
 
 from lakehouse import open_lake
 from lakehouse.cli.app import run
@@ -54,3 +63,33 @@ def test_a_written_draft_is_checked_and_used(home: Path, capsys: pytest.CaptureF
     file.write_text("[entities.guests]\ntabel = 'x'\n")
     assert run(["ask", "how many guests"]) == 2
     assert "entities.guests.tabel is not known" in capsys.readouterr().err
+
+
+@pytest.mark.faults
+def test_one_of_many_wide_tables_is_found_within_two_seconds_of_processor_time(tmp_path: Path) -> None:
+    count, home = repetitions(20, 500), tmp_path / "lake"
+    with open_lake(home=home) as lake:
+        lake.ingest_rows([{"id": 1}], "wide.first")
+    columns = [("id", LongType()), ("amount", DoubleType()), ("city", StringType()), ("at", TimestamptzType())]
+    columns += [(f"attribute_{n}", StringType()) for n in range(36)]
+    schema = Schema(*(NestedField(n, name, kind) for n, (name, kind) in enumerate(columns, 1)))
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}/warehouse")
+    for n in range(count):
+        catalog.create_table(f"wide.thing{n}_rows", schema)
+
+    def asked(question: str) -> tuple[dict[str, Any], float]:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = [sys.executable, "-m", "lakehouse", "ask", question, "-o", "json"]
+        done = subprocess.run(
+            command, env={**os.environ, "LAKE_HOME": str(home)}, capture_output=True, text=True, check=False
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return json.loads(done.stdout), seconds
+
+    named, seconds = asked("total amount of wide.thing7_rows by city")
+    assert named["answered"] and "FROM wide.thing7_rows" in named["sql"]
+    assert seconds < 2
+    unclear, seconds = asked("total amount by city of thing7")
+    assert any("thing7_rows" in choice for choice in unclear["choices"])
+    assert seconds < 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from typing import Protocol
+from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 from lakehouse.agent.answer import Answer, suggest_chart
@@ -50,6 +50,9 @@ class LakeReader(Protocol):
     def snapshot(self, table: str, when: str) -> str:
         """The id of a table's snapshot at a WHEN; raises WhenError or BranchError."""
 
+    def on(self, branch: str) -> LakeReader:
+        """A reader of another branch; raises BranchError."""
+
 
 @dataclass(frozen=True)
 class Clock:
@@ -90,7 +93,7 @@ class Asker:
     """Answers questions about the tables of one reader."""
 
     def __init__(self, reader: LakeReader, written: Semantics | None = None, clock: Clock | None = None) -> None:
-        self._reader, self._clock = reader, clock or Clock()
+        self._reader, self._clock, self._written = reader, clock or Clock(), written
         self._tables = {str(info.name): info for info in reader.tables()}
         self._layer = layer_for(list(self._tables.values()), written)
         self._vocabulary = Vocabulary(self._layer)
@@ -305,6 +308,8 @@ class Asker:
     # ---- answering -----------------------------------------------------------------------------------------------
 
     def _answer(self, reading: Reading, run: bool) -> Answer:
+        if reading.comparison and reading.comparison.branch:
+            return self._of_branches(reading, reading.comparison.branch, run)
         pins = dict(self._pins(reading))
         sql = SqlWriter(self._layer, zone=self._clock.zone).statement(reading)
         shown = Answer(True, reading.sentence(), sql, snapshots=_snapshots(pins))
@@ -320,6 +325,19 @@ class Asker:
             shown, columns=columns, rows=rows, chart=suggest_chart(columns, rows, groups, reading.sentence())
         )
 
+    def _of_branches(self, reading: Reading, branch: str, run: bool) -> Answer:
+        """One statement on both branches, side by side: no statement reads two."""
+        other = Asker(self._reader.on(branch), self._written, self._clock)
+        alone = replace(reading, comparison=None, descending=None, limit=0)
+        here, there = (asker._answer(alone, run) for asker in (self, other))
+        snapshots = {**here.snapshots, **{f"{table} on {branch}": pin for table, pin in there.snapshots.items()}}
+        sentence = f"{reading.sentence()} The statement runs on both branches."
+        shown = Answer(True, sentence, here.sql, snapshots=snapshots)
+        if not run:
+            return shown
+        columns, rows = side_by_side(reading, here.rows, there.rows)
+        return replace(shown, columns=columns, rows=rows[: reading.limit or MAX_ROWS])
+
     def _pins(self, reading: Reading) -> Iterator[tuple[tuple[str, str], str]]:
         """The snapshot of each table at each moment that the reading is about."""
         fields = _fields(reading)
@@ -332,6 +350,30 @@ class Asker:
                 pin = self._reader.snapshot(table, when) if when else current.id if current else ""
                 if pin:
                     yield (table, when), pin
+
+
+def side_by_side(
+    reading: Reading, here: Sequence[Sequence[Any]], there: Sequence[Sequence[Any]]
+) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
+    """The groups of two branches with the number of each and the difference; groups that one branch lacks stay."""
+    assert reading.comparison is not None
+    metric, groups = reading.metrics[0], len(reading.groups)
+    absent = 0 if metric.aggregate == "count" else None
+    numbers: dict[tuple[Any, ...], list[Any]] = {}
+    for side, rows in enumerate((here, there)):
+        for row in rows:
+            numbers.setdefault(tuple(row[:groups]), [absent, absent])[side] = row[groups]
+    joined = [
+        (*group, own, other, None if own is None or other is None else own - other)
+        for group, (own, other) in numbers.items()
+    ]
+    if reading.descending is not None:
+        sign = -1 if reading.descending else 1
+        joined.sort(key=lambda row: (row[groups] is None, sign * (row[groups] or 0)))
+    else:
+        joined.sort(key=lambda row: [(value is None, value) for value in row[:groups]])
+    names = [*(group.name for group in reading.groups), metric.column]
+    return (*names, f"{metric.column}_{reading.comparison.branch}", "change"), tuple(joined)
 
 
 def _nearest(readings: list[Reading], stems: set[str]) -> list[Reading]:

@@ -119,7 +119,9 @@ class Scanner:
         return Element("number", token.number, place, place + 1) if token.kind == "number" else None
 
     def _when(self, place: int) -> Element | None:
-        """`as of yesterday`, `on branch exp`, `at snapshot 123`: a WHEN."""
+        """`as of yesterday`, `on branch exp`, `at snapshot 123`, `now`: a WHEN."""
+        if self._stems[place] == "now":
+            return Element("when", "now", place, place + 1)
         for lead in _REF_LEADS:
             after = place + len(lead)
             if tuple(self._stems[place:after]) != lead:

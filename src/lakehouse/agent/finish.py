@@ -124,6 +124,10 @@ class Finisher:
             raise Refusal("I compare one number at a time.", self._metric_names())
         if draft.compared.kind == "when":
             return replace(reading, period=period, comparison=Comparison(when=draft.compared.detail))
+        if draft.compared.kind == "branch":
+            if reading.when:
+                raise Refusal("A branch is compared as it is now.", ["… compared with branch …"])
+            return replace(reading, period=period, comparison=Comparison(branch=draft.compared.detail.lower()))
         period, other = self._periods(period, draft.compared)
         return replace(reading, period=period, comparison=Comparison(period=other))
 

@@ -324,9 +324,7 @@ class Parser:
         self.draft.share = element.detail
 
     def _compare(self, element: Element) -> None:
-        if branch := self._take("branch"):
-            self._branch(branch)
-        compared = self._take("period", "when")
+        compared = self._take("period", "when", "branch")
         if compared is None or self.draft.compared:
             raise Refusal("I compare with a period, a branch or a snapshot.", ["compared with the previous month"])
         self.draft.compared = compared
@@ -343,7 +341,10 @@ class Parser:
 
     def _branch(self, element: Element) -> None:
         name = element.detail
-        raise Refusal("A question is about one branch at a time.", [f"lake ask --branch {name} …"])
+        raise Refusal(
+            "A question is about one branch, or compares it with another.",
+            [f"lake ask --branch {name} …", f"… compared with branch {name}"],
+        )
 
     def _when(self, element: Element) -> None:
         if self.draft.when:

@@ -68,14 +68,15 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the answer is compared with: another period, or the table at a WHEN."""
+    """What the answer is compared with: another period, or the tables at a WHEN or on a branch."""
 
     period: Period | None = None
     when: str = ""
+    branch: str = ""
 
     @property
     def label(self) -> str:
-        return self.period.label if self.period else self.when
+        return self.period.label if self.period else f"branch {self.branch}" if self.branch else self.when
 
 
 @dataclass(frozen=True)

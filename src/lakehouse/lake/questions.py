@@ -30,14 +30,13 @@ from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.core.statement import TableUse
-from lakehouse.core.tables import TableInfo
+from lakehouse.core.tables import Snapshot, TableInfo
 
 if TYPE_CHECKING:
     from lakehouse.agent.model import UsageLog
-    from lakehouse.lake import Lake
     from lakehouse.pipelines import Pipeline
     from lakehouse.query.route import CheckedStatement
-    from lakehouse.versioning.branches import Branches
+    from lakehouse.versioning.branches import Branches, Refs
     from lakehouse.versioning.diff import TableChange
 
 
@@ -48,6 +47,11 @@ class AskedLake(Protocol):
     def check(self, request: QueryRequest) -> CheckedStatement: ...
     def run_checked(self, checked: CheckedStatement) -> Result: ...
     def snapshot_at(self, name: str, when: str) -> str: ...
+    def branch(self, name: str) -> AskedLake: ...
+    def query(self, request: QueryRequest) -> Result: ...
+    def history(self, name: str) -> Sequence[Snapshot]: ...
+    @property
+    def refs(self) -> Refs: ...
     def pipelines(self) -> Mapping[str, Pipeline]: ...
     @property
     def semantics_file(self) -> Path: ...
@@ -121,6 +125,10 @@ class LocalReader:
         """The id of a table's snapshot at a WHEN."""
         return self._lake.snapshot_at(table, when)
 
+    def on(self, branch: str) -> LocalReader:
+        """A reader of another branch."""
+        return LocalReader(self._lake.branch(branch))
+
 
 class BranchWriter:
     """Makes a change on a branch of its own."""
@@ -167,7 +175,7 @@ class BranchWriter:
         return BranchDiff(branch, " ".join(counts), tuple(rows.names), shown, snapshots)
 
 
-def local_writer(lake: Lake) -> BranchWriter:
+def local_writer(lake: AskedLake) -> BranchWriter:
     """Changes a lake of this machine."""
 
     def run(sql: str, branch: str) -> None:

@@ -112,3 +112,7 @@ class CallReader:
         """The id of a table's snapshot at a WHEN that the caller may use."""
         self._call.check_when(when)
         return self._lake.snapshot_at(self._call.table(table), when)
+
+    def on(self, branch: str) -> CallReader:
+        """A reader of another branch that the caller may use."""
+        return CallReader(self._call, branch)
