@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 import time
@@ -195,12 +196,17 @@ def test_a_canceled_call_stops_its_statement(lake_home: Path) -> None:
         assert asyncio.run(use()) < 5
 
 
-def test_schemas_are_resources_and_prompts_lead_in(lake_home: Path) -> None:
+def test_schemas_metrics_and_docs_are_resources_and_prompts_lead_in(lake_home: Path) -> None:
     with _open(lake_home) as lake:
 
         async def use() -> tuple[str, set[str], str]:
             async with Client(build_server(lambda context: nullcontext(lake), writes=False)) as client:
                 schema = await client.read_resource("lake://tables/crm.leads/schema")
+                metrics = json.loads((await client.read_resource("lake://tables/crm.leads/metrics")).contents[0].text)
+                assert (metrics["entity"], metrics["metrics"]["leads"]) == ("leads", "count(*)")
+                assert metrics["dimensions"]["score"] == "number"
+                for topic in ("sql", "questions", "branches"):
+                    assert (await client.read_resource(f"lake://docs/{topic}")).contents[0].text
                 prompts = {prompt.name for prompt in (await client.list_prompts()).prompts}
                 prompt = await client.get_prompt("explain_change", {"table": "crm.leads"})
                 return str(schema.contents[0].text), prompts, str(prompt.messages[0].content.text)

@@ -98,6 +98,11 @@ class Asker:
         self._layer = layer_for(list(self._tables.values()), written)
         self._vocabulary = Vocabulary(self._layer)
 
+    @property
+    def layer(self) -> Semantics:
+        """The semantic layer with which questions are read."""
+        return self._layer
+
     def ask(self, question: str, conversation: Sequence[str] = (), run: bool = True) -> Answer:
         """Answer a question.
 

@@ -13,6 +13,7 @@ from lakehouse.core.tables import Snapshot, TableInfo
 
 if TYPE_CHECKING:
     from lakehouse.agent.answer import Answer
+    from lakehouse.agent.semantics import Entity
     from lakehouse.maintenance.health import TableHealth
     from lakehouse.runs.model import RunRecord
     from lakehouse.tables.diff import Diff
@@ -96,6 +97,28 @@ class Answered(BaseModel):
     @classmethod
     def of(cls, answer: Answer) -> Answered:
         return cls(**{name: value for name, value in answer.as_dict().items() if name in cls.model_fields})
+
+
+class Metrics(BaseModel):
+    entity: str = Field(description="What one row of the table is called in questions")
+    table: str
+    description: str = ""
+    synonyms: list[str] = []
+    time: str = Field("", description="The dimension that periods are about")
+    metrics: dict[str, str] = Field(description="SQL of each metric")
+    dimensions: dict[str, str] = Field(description="Kind of each dimension: text, number, key, time or boolean")
+
+    @classmethod
+    def of(cls, entity: Entity) -> Metrics:
+        return cls(
+            entity=entity.name,
+            table=entity.table,
+            description=entity.description[:_LONGEST_TEXT],
+            synonyms=list(entity.synonyms),
+            time=entity.time,
+            metrics={metric.name: metric.expression for metric in (entity.count, *entity.metrics.values())},
+            dimensions={dimension.name: dimension.kind for dimension in entity.dimensions.values()},
+        )
 
 
 class SnapshotFacts(BaseModel):

@@ -18,12 +18,13 @@ from pydantic import Field
 from lakehouse.agent.change import next_steps
 from lakehouse.core import __version__
 from lakehouse.core.cancel import CancelScope
-from lakehouse.core.errors import ForbiddenError, LakeError
+from lakehouse.core.errors import ForbiddenError, LakeError, NotSupportedError
 from lakehouse.core.names import MAIN
 from lakehouse.mcp import answers
 from lakehouse.query.sql.parser import parse
 
 if TYPE_CHECKING:
+    from lakehouse.agent.semantics import Entity
     from lakehouse.client import RemoteLake
     from lakehouse.lake import Lake
 
@@ -77,6 +78,8 @@ def build_server(open_lake: OpenLake, writes: bool) -> MCPServer[Any]:
     for name in _WRITING if writes else ():
         server.add_tool(getattr(tools, name), annotations=_WRITES)
     server.resource("lake://tables/{table}/schema", mime_type="application/json")(tools.schema)
+    server.resource("lake://tables/{table}/metrics", mime_type="application/json")(tools.metrics)
+    server.resource("lake://docs/{topic}", mime_type="text/plain")(docs)
     server.prompt()(explore)
     server.prompt()(explain_change)
     return server
@@ -104,6 +107,13 @@ class _Tools:
     async def schema(self, table: str, context: Context[Any, Any]) -> str:
         """The schema of a table as JSON."""
         return (await self.describe_table(table, context)).model_dump_json()
+
+    async def metrics(self, table: str, context: Context[Any, Any]) -> str:
+        """What the semantic layer says of a table, as JSON: metrics, dimensions, synonyms. `ask` understands these words."""
+        entities = await self._run(context, _entities)
+        if table not in entities:
+            raise ValueError(f"The semantic layer has nothing about {table}.")
+        return answers.Metrics.of(entities[table]).model_dump_json()
 
     async def query(
         self,
@@ -253,6 +263,15 @@ class _Tools:
         return result
 
 
+def _entities(lake: AnyLake) -> dict[str, Entity]:
+    """What the semantic layer says of each table."""
+    from lakehouse.lake import Lake
+
+    if not isinstance(lake, Lake):
+        raise NotSupportedError("The semantic layer of a lake behind a service is not a resource.", "Use ask.")
+    return {entity.table: entity for entity in lake.asker().layer.entities.values()}
+
+
 def _check_branch(branch: str) -> None:
     if not branch or branch == MAIN:
         raise ToolError("An agent changes a branch, never main. Make one with create_branch and name it.")
@@ -282,6 +301,24 @@ async def _report_time(context: Context[Any, Any]) -> None:
 def _explained(error: BaseException) -> BaseException:
     """An error that reaches the model with its next step; others would reach it as "Error executing tool"."""
     return ToolError(f"{error.message} {error.hint}".rstrip()) if isinstance(error, LakeError) else error
+
+
+_DOCS = {
+    "sql": "query takes one SELECT in Spark SQL. Name tables as namespace.table. Read the past with `t VERSION AS OF <snapshot id>`"
+    " or `t TIMESTAMP AS OF '<time>'`. Every engine gives the same answer.",
+    "questions": "ask takes a question in English: a number (how many, total, average), groups (by city, per month), periods (in"
+    " January 2026, last week), conditions, ranks (top 5) and comparisons (compared with the previous month, with branch exp)."
+    " lake://tables/{table}/metrics has the words that it knows. What it does not understand it refuses, with choices.",
+    "branches": "Changes are made on a branch: create_branch, then ingest or run_pipeline with that branch, then diff_branch. A"
+    " person merges it with `lake branch merge` or drops it with `lake branch drop`; no tool does.",
+}
+
+
+def docs(topic: str) -> str:
+    """How to use this lake; the topics are sql, questions and branches."""
+    if topic not in _DOCS:
+        raise ValueError(f"There is no topic {topic}. Choose from: {', '.join(_DOCS)}.")
+    return _DOCS[topic]
 
 
 def explore() -> str:

@@ -155,3 +155,11 @@ def test_statements_of_the_command_line(run: Command) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("one\n1\ntable,") and done.stdout.endswith("two\n2\n")
     assert run("shell", "-c", "select 1", "-f", "x.sql").returncode == 2
+
+
+def test_a_question_is_answered_and_the_next_one_refers_to_it(run: Command) -> None:
+    done = run("shell", "-o", "csv", input='ask "shop.orders by item"\nask only tea\nask how many unicorns\n')
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-2:] == ["item,orders", "tea,1"], "the last answer is about tea only"
+    assert "of shop.orders by item where item is tea" in done.stderr + done.stdout
+    assert 'I do not know the word "unicorns".' in done.stderr + done.stdout
