@@ -21,4 +21,5 @@ def test_dagster_gets_the_home_and_the_profile_of_the_command(
     assert "http://127.0.0.1:3999" in done.err
     assert (given["LAKE_HOME"], given["LAKE_PROFILE"]) == (str(home), profile)
     assert given["DAGSTER_HOME"] == str(home / "dagster")
-    assert "enabled: false" in (home / "dagster" / "dagster.yaml").read_text(), "no telemetry"
+    instance = (home / "dagster" / "dagster.yaml").read_text()
+    assert instance == "telemetry:\n  enabled: false\nnux:\n  enabled: false\n", "nothing is sent or asked for"

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -243,6 +243,22 @@ class Assets:
         question = f'{{ runOrError(runId: "{answer["run"]["runId"]}") {{ ... on Run {{ status }} }} }}'
         return self._ended(question, "runOrError")
 
+    def backfill(self, *partitions: str, tables: Sequence[str]) -> str:
+        """Build partitions of some assets, new ones too, as one backfill; returns how it ended."""
+        for partition in partitions:
+            names = f'partitionsDefName: "{self.pipeline}", partitionKey: "{partition}"'
+            added = f"addDynamicPartition(repositorySelector: {{{_REPOSITORY}}}, {names}) {{ __typename }}"
+            self.server.ask(f"mutation {{ {added} }}")
+        selected = ", ".join(self.key(table) for table in tables)
+        parameters = f"{{assetSelection: [{selected}], partitionNames: {json.dumps(partitions)}}}"
+        launched = "__typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message }"
+        answer = self.server.ask(
+            f"mutation {{ launchPartitionBackfill(backfillParams: {parameters}) {{ {launched} }} }}"
+        )["launchPartitionBackfill"]
+        assert answer["__typename"] == "LaunchBackfillSuccess", answer
+        backfill = f'partitionBackfillOrError(backfillId: "{answer["backfillId"]}")'
+        return self._ended(f"{{ {backfill} {{ ... on PartitionBackfill {{ status }} }} }}", "partitionBackfillOrError")
+
     def _ended(self, question: str, field: str) -> str:
         states: list[str] = []
 
@@ -255,7 +271,7 @@ class Assets:
 
 
 @pytest.mark.spark
-def test_a_single_asset_of_any_partitions_is_materialized_and_runs_made_outside_show(
+def test_assets_of_any_partitions_are_materialized_and_backfilled_and_runs_made_outside_show(
     shared_lake: Lake, shared_settings: Settings, namespace: str, tmp_path: Path
 ) -> None:
     shared_lake.sql("select 1", engine="spark")
@@ -268,4 +284,10 @@ def test_a_single_asset_of_any_partitions_is_materialized_and_runs_made_outside_
         assets = Assets(server, name)
         assert wait_for(lambda: assets.built("gold") == {"north"}, _EVENTS_S), "the run made outside"
         assert assets.materialize("gold", "north") == "SUCCESS"
-    assert [report.table for report in shared_lake.runs()[0].tables] == [f"{name}.gold"]
+        assert [report.table for report in shared_lake.runs()[0].tables] == [f"{name}.gold"]
+        runs = len(shared_lake.runs())
+        assert assets.backfill("east", "south", tables=("bronze", "gold")) == "COMPLETED_SUCCESS"
+        assert assets.built("bronze") == assets.built("gold") == {"north", "east", "south"}
+        rows = shared_lake.sql(f"select shop, n from {name}.gold order by shop").rows()
+        assert rows == [("east", 2), ("north", 2), ("south", 2)]
+        assert len(shared_lake.runs()) == runs + 1, "a backfill is one transaction"

@@ -153,17 +153,23 @@ def test_runs_made_outside_are_reported_once(shop_of: Any, instance: Any) -> Non
     from lakehouse.config.load import load_settings
     from lakehouse.orchestrate.outside_runs import runs_sensor
 
-    lake, pipeline, folder = shop_of({MONDAY: "1,tea,10,1\n"})
+    lake, pipeline, folder = shop_of({MONDAY: "1,tea,10,1\n,tea,2,1\n"})
     sensor = runs_sensor(load_settings({"home": lake.folder, "spark.master": "local[2]"}, environ={}), [pipeline])
 
     def reported(cursor: str | None) -> tuple[list[tuple[str, str | None]], str | None]:
         with dg.build_sensor_context(instance=instance, cursor=cursor) as context:
             result = sensor.evaluate_tick(context)
-        return [(event.asset_key.path[-1], event.partition) for event in result.asset_events], result.cursor
+        checked.update(
+            {event.check_name: event.passed for event in result.asset_events if hasattr(event, "check_name")}
+        )
+        built = [event for event in result.asset_events if isinstance(event, dg.AssetMaterialization)]
+        return [(event.asset_key.path[-1], event.partition) for event in built], result.cursor
 
+    checked: dict[str, bool] = {}
     run_pipeline(lake, pipeline, RunRequest())
     events, cursor = reported(None)
-    assert set(events) == {(name, MONDAY) for name in ("bronze", "silver", "gold", "growth")}
+    assert set(events) == {(name, MONDAY) for name in ("sales", "bronze", "silver", "gold", "growth")}
+    assert checked["id_not_null"] is False and checked["unique_id"] is True, "rules and checks show, too"
     assert reported(cursor)[0] == []
     (folder / f"{TUESDAY}.csv").write_text("2,tea,4,1\n")
     run_pipeline(lake, pipeline, RunRequest())

@@ -30,7 +30,8 @@ def dagster(context: Context, port: int, host: str) -> None:
     home.mkdir(exist_ok=True)
     settings = home / "dagster.yaml"
     if not settings.exists():
-        settings.write_text("telemetry:\n  enabled: false\n")
+        # Nothing leaves the machine; `nux` is a window that asks for an e-mail address.
+        settings.write_text("telemetry:\n  enabled: false\nnux:\n  enabled: false\n")
     # Dagster's processes read the settings themselves, and know nothing of this command's flags.
     flags = {"LAKE_HOME": str(context.local_lake.folder), "LAKE_PROFILE": context.settings().profile}
     environment = {**os.environ, "DAGSTER_HOME": str(home), **flags}

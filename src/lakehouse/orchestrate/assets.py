@@ -272,16 +272,21 @@ def _markdown(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 def _check_results(
     pipeline: Pipeline, outcomes: Sequence[Outcome], context: dg.AssetExecutionContext
 ) -> Iterator[dg.AssetCheckResult]:
-    """Return one result for each rule and check; the outcomes of partitions that were built one by one are added up."""
+    selected = {(key.asset_key, key.name) for key in context.selected_asset_check_keys}
+    results = check_results(pipeline, outcomes)
+    return (result for result in results if (result.asset_key, result.check_name) in selected)
+
+
+def check_results(pipeline: Pipeline, outcomes: Sequence[Outcome]) -> Iterator[dg.AssetCheckResult]:
+    """Return one result for each rule and check that the pipeline has; the outcomes of partitions that were built one by one are added up."""
     by_check: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         by_check.setdefault((outcome.table, outcome.name), []).append(outcome)
-    selected = {(key.asset_key, key.name) for key in context.selected_asset_check_keys}
-    names = {table.name: check_names(table) for table in pipeline.tables}
+    names = {(table.name, rule): name for table in pipeline.tables for rule, name in check_names(table).items()}
     for (table, rule), same in by_check.items():
-        name = names[table][rule]
-        if (asset_key(table), name) not in selected:
-            continue
+        name = names.get((table, rule))
+        if name is None:
+            continue  # a run of an earlier version of the pipeline
         severity = dg.AssetCheckSeverity.ERROR if same[0].severity == "block" else dg.AssetCheckSeverity.WARN
         yield dg.AssetCheckResult(
             asset_key=asset_key(table),
@@ -301,10 +306,11 @@ def _reported(
         yield from results
         return
     for result in results:
-        context.log_event(_evaluation(result))
+        context.log_event(evaluation(result))
 
 
-def _evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
+def evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
+    """Return the event of a check's result, for where no asset is being materialized."""
     assert result.asset_key is not None and result.check_name is not None
     return dg.AssetCheckEvaluation(
         asset_key=result.asset_key,

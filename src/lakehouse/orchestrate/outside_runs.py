@@ -12,9 +12,9 @@ import dagster as dg
 from lakehouse.config.settings import Settings
 from lakehouse.core.dataclass import dataclass
 from lakehouse.lake.assemble import assemble
-from lakehouse.orchestrate.assets import AUTHOR, add_partitions, partition_events
-from lakehouse.pipelines import Pipeline
-from lakehouse.runs.model import RunRecord
+from lakehouse.orchestrate.assets import AUTHOR, add_partitions, check_results, evaluation, partition_events
+from lakehouse.pipelines import Pipeline, Table
+from lakehouse.runs.model import RunRecord, TableReport
 
 #: Runs that one evaluation of the sensor reports at most.
 _MOST_RUNS = 100
@@ -55,6 +55,16 @@ class Cursor:
         return replace(self, seen=tuple(run for run in self.seen if run in recent))
 
 
+def _source_reports(pipeline: Pipeline, reports: Sequence[TableReport]) -> list[TableReport]:
+    """Return what the sources of tables gave, as if they were tables: Dagster shows a source as an asset, too."""
+    tables = [(report, pipeline.table(report.table)) for report in reports]
+    return [
+        replace(report, table=source.name)
+        for report, table in tables
+        for source in (table.sources if isinstance(table, Table) else ())
+    ]
+
+
 def runs_sensor(settings: Settings, pipelines: Sequence[Pipeline]) -> dg.SensorDefinition:
     """Define the sensor. It starts no run, so it is on by default."""
     by_name = {pipeline.name: pipeline for pipeline in pipelines}
@@ -63,7 +73,7 @@ def runs_sensor(settings: Settings, pipelines: Sequence[Pipeline]) -> dg.SensorD
         name="lake_runs",
         minimum_interval_seconds=10,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Shows what `lake run` and Python built, partition by partition.",
+        description="Shows what `lake run` and Python built, partition by partition, with the results of rules and checks.",
     )
     def report_runs(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         cursor = Cursor(**json.loads(context.cursor)) if context.cursor else Cursor()
@@ -71,7 +81,7 @@ def runs_sensor(settings: Settings, pipelines: Sequence[Pipeline]) -> dg.SensorD
         with assemble(settings) as lake:
             records = lake.runs()
         new = cursor.new(records)
-        events: list[dg.AssetMaterialization] = []
+        events: list[dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation] = []
         for record in new:
             pipeline = by_name.get(record.pipeline)
             if pipeline is None:
@@ -79,7 +89,8 @@ def runs_sensor(settings: Settings, pipelines: Sequence[Pipeline]) -> dg.SensorD
             declared = {table.name for table in pipeline.tables}
             reports = [report for report in record.tables if report.table in declared]
             add_partitions(pipeline, reports, context.instance)
-            events += partition_events(record.id, reports)
+            events += partition_events(record.id, [*reports, *_source_reports(pipeline, reports)])
+            events += [evaluation(result) for result in check_results(pipeline, record.outcomes)]
         cursor = cursor.after(new).without_old(records)
         return dg.SensorResult(asset_events=events, cursor=json.dumps(asdict(cursor)))
 

@@ -185,7 +185,9 @@ class Table:
     @property
     def description(self) -> str:
         """The docstring of `transform`."""
-        return (self.transform.__doc__ or "").strip()
+        from inspect import cleandoc
+
+        return cleandoc(self.transform.__doc__ or "")
 
     @property
     def sources(self) -> list[Source]:

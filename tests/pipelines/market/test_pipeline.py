@@ -59,6 +59,7 @@ def test_the_tables_are_made_in_order_and_in_slices_of_a_day() -> None:
 def test_every_table_has_a_description_that_starts_with_one_sentence() -> None:
     for each in market.tables:
         assert each.description.splitlines()[0].endswith("."), each.name
+        assert not any(line.startswith(" ") for line in each.description.splitlines()), "Markdown shows it as code"
 
 
 @pytest.mark.spark
