@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.support.servers.service import Served
+from pathlib import Path
+
+from tests.support.model_server import KEY, Says, model_server
+from tests.support.servers.service import Served, serving
 
 from lakehouse.client import connect
 
@@ -72,3 +75,26 @@ def test_a_change_needs_a_key_that_may_write_and_starts_from_main(served: Served
     assert served.admin.post("/branches", {"name": "asked_from"}).status_code == 201
     assert served.admin.post("/ask?branch=asked_from", body).status_code == 400
     assert served.admin.ask("DELETE", "/branches/asked_from").status_code == 200
+
+
+def test_a_model_learns_and_reads_no_more_than_the_key_may(tmp_path: Path) -> None:
+    with model_server() as model:
+        flags = {"agent.model": "openai:gpt-test", "agent.url": f"{model.url}/v1", "agent.key": KEY}
+        with serving(tmp_path / "lake", **flags) as served:
+            _fill(served)
+            limited = served.client("reader", namespaces=("asked",))
+            # A model that has heard of another namespace, and one that proposes a change.
+            for sql in ("select employee from kept.salaries", "delete from asked.visitors"):
+                model.script(Says({"reading": "x", "sql": sql}))
+                answer = limited.post("/ask", {"question": "what is the most curious thing about visitors"})
+                assert answer.status_code == 200
+                assert not answer.json()["answered"], sql
+                assert "canary-name" not in answer.text
+                told = str(model.requests)
+                assert "asked.visitors" in told
+                assert "canary-name" not in told and "employee" not in told.replace(sql, "")
+            model.script(Says({"reading": "The first city", "sql": "select min(city) as city from asked.visitors"}))
+            answered = limited.post("/ask", {"question": "what is the most curious thing about visitors"}).json()
+            assert answered["rows"] == [["Oslo"]], answered["reason"]
+            assert list(answered["snapshots"]) == ["asked.visitors"]
+            assert served.admin.rows("select count(*) as n from asked.visitors") == [{"n": 3}]

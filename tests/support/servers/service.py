@@ -83,8 +83,9 @@ def serve_app(app: Any) -> AbstractContextManager[str]:
 
 @contextmanager
 def serving(home: Path, **flags: Any) -> Iterator[Served]:
-    """A service on a lake until the block ends; flags are settings under [serve]."""
-    given = {"home": home, "serve.rate": 0, **{f"serve.{name}": value for name, value in flags.items()}}
+    """A service on a lake until the block ends; flags are settings under [serve], or of another section if they name it."""
+    named = {name if "." in name else f"serve.{name}": value for name, value in flags.items()}
+    given = {"home": home, "serve.rate": 0, **named}
     settings = load_settings(given, folder=home.parent, environ=cache_only())
     with assemble(settings) as lake, closing(create_service(lake, settings)) as service:
         key = service.keys.create(KeyRequest("admin", "tests"))[1]
