@@ -40,6 +40,15 @@ _SUBQUERIES = """
     select o.id, l.n from edge.orders o, lateral (select o.price + 1 as n) l
 """
 _GROUPS = """
+    select upper(item) as i, price > 2 as p, count(*) from edge.orders group by upper(item), rollup(price > 2, id % 2)
+    select item, paid, id % 2 as r, count(*) from edge.orders group by rollup((item, paid), id % 2)
+    select item, paid, count(*), grouping_id() as g from edge.orders group by cube(item, paid)
+    select item, paid, count(*), grouping_id() as g from edge.orders group by grouping sets ((item, paid), (item), ())
+    select item, paid, count(*) from edge.orders group by grouping sets (rollup(item, paid), (paid))
+    select item, paid, count(*) from edge.orders group by rollup(item), cube(paid)
+    select item, paid, count(*) from edge.orders group by item, rollup(item, paid)
+    select item, paid, count(*) from edge.orders group by item, grouping sets ((paid), ())
+    select id, least(cast(price as float), weight) as l, greatest(cast(-0.0D as float), cast(0 as float)) as g from edge.orders
     select item, count(*) from edge.orders group by cube(item) having grouping(item) = 1
     select item, count(*), grouping(item) as g from edge.orders group by cube(item) having g = 1
     select item, count(*) from edge.orders group by cube(item) order by grouping(item), item

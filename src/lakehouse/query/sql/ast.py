@@ -276,6 +276,13 @@ Relation: TypeAlias = Table | Derived | TableFunction | Join | LateralView | Piv
 
 
 @dataclass(frozen=True)
+class GroupingSets:
+    """An element of GROUP BY that stands for several sets of expressions: ROLLUP, CUBE or GROUPING SETS."""
+
+    sets: tuple[tuple[Expression, ...], ...]
+
+
+@dataclass(frozen=True)
 class Grouping:
     """GROUP BY: its expressions, and the grouping sets as positions in them (default: one with all)."""
 

@@ -7,7 +7,8 @@ and the conformance suite (docs/sql.md) compares its answers with Spark's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import itertools
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from lakehouse.query.sql import ast
@@ -228,31 +229,36 @@ class _Parser:
         self._expect("as")
         return name.lower(), self._window_in_parentheses()
 
-    def _group_by(self) -> ast.Grouping:  # noqa: C901 - one branch for each kind of grouping
+    def _group_by(self) -> ast.Grouping:
         if self._at("all") and self._ahead().text in ("", ")", "having", "order", "limit", "union", "window"):
             self._advance()
             return ast.Grouping((), all=True)
-        for kind in ("rollup", "cube"):
-            if self.accept(kind):
-                return _grouping_sets(kind, self._in_parentheses(self.expression))
-        if self.accept("grouping", "sets"):
-            sets = self._in_parentheses(self._grouping_set)
-            expressions = tuple(dict.fromkeys(expression for group in sets for expression in group))
-            return ast.Grouping(expressions, tuple(tuple(map(expressions.index, group)) for group in sets))
-        expressions = self._list(self.expression)
-        if self.accept("with"):
-            kind = self._advance().text
-            if kind not in ("rollup", "cube"):
-                raise NotParsedError("WITH")
-            return _grouping_sets(kind, expressions)
+        elements = self._list(self._grouping_element)
         if self._at("grouping"):
             raise NotParsedError("GROUPING SETS behind expressions")
-        if any(isinstance(item, ast.Call) and item.name in ("rollup", "cube", "(row)") for item in expressions):
-            raise NotParsedError("several kinds of grouping")
-        return ast.Grouping(expressions)
+        if self.accept("with"):
+            plain = [element for element in elements if not isinstance(element, ast.GroupingSets)]
+            if len(plain) < len(elements):
+                raise NotParsedError("several kinds of grouping")
+            elements = (_grouping_sets(self._advance().text, plain),)
+        return _grouping(elements)
 
-    def _grouping_set(self) -> tuple[ast.Expression, ...]:
-        return self._in_parentheses(self.expression) if self._at("(") else (self.expression(),)
+    def _grouping_element(self) -> ast.Expression | ast.GroupingSets:
+        """An element of GROUP BY: an expression, or the sets of ROLLUP, CUBE or GROUPING SETS."""
+        for kind in ("rollup", "cube"):
+            if self._at(kind, "("):
+                self._advance()
+                return _grouping_sets(kind, self._in_parentheses(self.expression))
+        if self.accept("grouping", "sets"):
+            return ast.GroupingSets(tuple(itertools.chain.from_iterable(self._in_parentheses(self._sets_among_sets))))
+        return self.expression()
+
+    def _sets_among_sets(self) -> tuple[tuple[ast.Expression, ...], ...]:
+        """An element of GROUPING SETS: a list of expressions, one expression, or sets again."""
+        if self._at("("):
+            return (self._in_parentheses(self.expression),)
+        element = self._grouping_element()
+        return element.sets if isinstance(element, ast.GroupingSets) else ((element,),)
 
     def _sort_key(self) -> ast.SortKey:
         expression = self.expression()
@@ -854,16 +860,31 @@ def _number(token: Token, sign: str = "") -> ast.Literal:
     return ast.Literal(next((kind for kind, largest in _LARGEST.items() if size <= largest), "decimal"), text)
 
 
-def _grouping_sets(kind: str, expressions: tuple[ast.Expression, ...]) -> ast.Grouping:
-    numbers = range(len(expressions))
-    if any(isinstance(item, ast.Call) and item.name == "(row)" for item in expressions):
-        raise NotParsedError("ROLLUP or CUBE of lists")
+def _grouping_sets(kind: str, elements: Sequence[ast.Expression]) -> ast.GroupingSets:
+    """The sets of ROLLUP or CUBE, whose elements may be lists of expressions."""
+    parts = [item.arguments if isinstance(item, ast.Call) and item.name == "(row)" else (item,) for item in elements]
     if kind == "rollup":
-        sets = tuple(tuple(numbers[:count]) for count in reversed(range(len(numbers) + 1)))
+        chosen = [parts[:count] for count in reversed(range(len(parts) + 1))]
+    elif kind == "cube":
+        masks = itertools.product((True, False), repeat=len(parts))
+        chosen = [list(itertools.compress(parts, mask)) for mask in masks]
     else:
-        masks = reversed(range(2 ** len(numbers)))
-        sets = tuple(tuple(n for n in numbers if mask >> (len(numbers) - 1 - n) & 1) for mask in masks)
-    return ast.Grouping(expressions, sets)
+        raise NotParsedError("WITH")
+    return ast.GroupingSets(tuple(tuple(itertools.chain.from_iterable(group)) for group in chosen))
+
+
+def _grouping(elements: Sequence[ast.Expression | ast.GroupingSets]) -> ast.Grouping:
+    """The grouping by all elements: every combination of their sets."""
+    if any(isinstance(element, ast.Call) and element.name == "(row)" for element in elements):
+        raise NotParsedError("GROUP BY of a list in parentheses")
+    plain = tuple(element for element in elements if not isinstance(element, ast.GroupingSets))
+    if len(plain) == len(elements):
+        return ast.Grouping(plain)
+    sets = [element.sets if isinstance(element, ast.GroupingSets) else ((element,),) for element in elements]
+    combined = [tuple(itertools.chain.from_iterable(group)) for group in itertools.product(*sets)]
+    expressions = tuple(dict.fromkeys(itertools.chain.from_iterable(combined)))
+    places = [dict.fromkeys(map(expressions.index, group)) for group in combined]
+    return ast.Grouping(expressions, tuple(map(tuple, places)))
 
 
 _SPECIAL: dict[str, Callable[[_Parser], ast.Expression | None]] = {

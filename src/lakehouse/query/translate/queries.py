@@ -298,10 +298,11 @@ class Queries:
             keys.append(value.settled().sql)
         if group.sets is None:
             return f"GROUP BY {', '.join(keys)}"
-        if len(set(keys)) < len(keys):
-            raise NotTranslatedError("grouping sets with the same expression twice")
-        sets = ", ".join(f"({', '.join(keys[place] for place in places)})" for places in group.sets)
-        return f"GROUP BY GROUPING SETS ({sets})"
+        sets = [tuple(dict.fromkeys(keys[place] for place in places)) for places in group.sets]
+        if len(set(map(frozenset, sets))) < len(sets):
+            raise NotTranslatedError("the same grouping set twice")
+        listed = ", ".join(f"({', '.join(chosen)})" for chosen in sets)
+        return f"GROUP BY GROUPING SETS ({listed})"
 
     def _grouped_value(self, node: ast.Expression, outputs: Sequence[Value], scope: Scope) -> Value:
         if isinstance(node, ast.Literal) and node.type == "int":

@@ -355,18 +355,18 @@ def _percentile_within(expressions: ExpressionTranslator, node: ast.Call) -> Val
 
 def _grouping(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     """`grouping(a)`: whether a row is a total over a key; `grouping_id()`: the same of all keys, as bits."""
-    keys = [expressions.translate(key) for key in expressions.scope.grouped]
+    keys = list(dict.fromkeys(expressions.translate(key).sql for key in expressions.scope.grouped))
     values = [expressions.translate(argument) for argument in node.arguments]
     if node.over is not None or node.where is not None or not keys:
         raise NotTranslatedError(f"{node.name} in this place")
     name = shown(f"{node.name}({', '.join(['{}'] * len(values))})", *values) if values else f"{node.name}()"
     if node.name == "grouping":
-        if len(values) != 1 or values[0].sql not in [key.sql for key in keys]:
+        if len(values) != 1 or values[0].sql not in keys:
             raise NotTranslatedError("grouping of an expression that is no key")
         return Value(f"CAST(grouping({values[0].sql}) AS TINYINT)", TINYINT, name)
-    if values and [value.sql for value in values] != [key.sql for key in keys]:
+    if values and [value.sql for value in values] != keys:
         raise NotTranslatedError("grouping_id of other expressions than the keys")
-    return Value(f"grouping({', '.join(key.sql for key in keys)})", BIGINT, name)
+    return Value(f"grouping({', '.join(keys)})", BIGINT, name)
 
 
 SPECIAL: dict[str, Special] = {

@@ -75,6 +75,11 @@ def _extreme(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     if len(branches) < 2 or branches[0].type.is_nested or branches[0].type.kind == "void":
         raise NotTranslatedError(f"{node.name} of {branches[0].type}")
     name = shown(f"{node.name}({', '.join(['{}'] * len(values))})", *values)
+    if (
+        branches[0].type.kind == "float"
+    ):  # of FLOAT, DuckDB makes -0.0 to 0.0; of DOUBLE it keeps the first zero, as Spark does
+        doubles = ", ".join(f"CAST({branch.sql} AS DOUBLE)" for branch in branches)
+        return Value(f"CAST({node.name}({doubles}) AS FLOAT)", branches[0].type, name)
     return Value(f"{node.name}({', '.join(branch.sql for branch in branches)})", branches[0].type, name)
 
 
