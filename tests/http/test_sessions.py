@@ -63,6 +63,13 @@ def test_a_wrong_key_opens_no_session_and_a_page_leads_to_the_sign_in(browser: B
     assert (asked.status_code, asked.headers["location"]) == (303, "/ui/sign-in?next=%2Fui%3Fbranch%3Dmain")
 
 
+def test_who_is_signed_in_is_not_asked_again(served: Served, browser: Browser) -> None:
+    assert browser.get("/ui/sign-in", allow_redirects=False).status_code == 200
+    browser.sign_in(served.admin.key)
+    answer = browser.get("/ui/sign-in?next=/ui/sql", allow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/ui/sql")
+
+
 @pytest.mark.parametrize("address", ["https://evil.example/", "//evil.example", "/docs", "/ui\\evil", "/uinverted"])
 def test_the_sign_in_leads_to_pages_of_the_console_only(served: Served, browser: Browser, address: str) -> None:
     assert browser.sign_in(served.admin.key, next=address).headers["location"] == "/ui"

@@ -78,6 +78,13 @@ class Sessions:
             raise UnauthorizedError(f"The key {key.id} of this session is {key.state}.", _SIGN_IN_AGAIN)
         return key.principal
 
+    def is_open(self, headers: Mapping[str, str]) -> bool:
+        """Whether a request comes from a browser that is signed in."""
+        try:
+            return self.identify(self.sent(headers)).scope != ""
+        except UnauthorizedError:
+            return False
+
     def end(self, cookie: str) -> None:
         """Refuse a session from now on."""
         payload = self._verified(cookie)

@@ -118,7 +118,7 @@ document.getElementById("sign-out")?.addEventListener("click", () => api("POST",
 
 // A link from another site arrives without the cookie, which this page, being of this site, has.
 const signIn = document.querySelector("[data-signed-in-check]");
-if (signIn) fetch("/whoami").then((answer) => answer.ok && location.replace(signIn.dataset.next));
+if (signIn) fetch(location.href, { redirect: "manual" }).then((answer) => answer.type === "opaqueredirect" && location.replace(signIn.dataset.next));
 
 // ---- palette ---------------------------------------------------------------------------------------------------------
 const palette = document.getElementById("palette");
@@ -138,7 +138,7 @@ async function openPalette() {
     places.push(...tables.tables.map((table) => ({ name: table.name, kind: "table", href: `/ui/t/${table.name}${query}` })));
     places.push(...branches.branches.map((ref) => ({ name: ref.name, kind: "branch", href: `/ui/b/${ref.name}` })));
   }
-  showPlaces("");
+  showPlaces(input.value);
 }
 function showPlaces(text) {
   const list = document.getElementById("palette-list");

@@ -35,7 +35,8 @@ _YEAR_S, _RECENT, _COMMITS, _RUNS = 31_536_000, 8, 50, 50
 @routes.operation(**_HIDDEN)
 def ui_sign_in(call: CallContext, request: Request, next: Next = "") -> Response:
     """The page that asks for a key."""
-    if call.service.authenticator.is_off:
+    service = call.service
+    if service.authenticator.is_off or service.sessions.is_open(request.headers):
         return RedirectResponse(safe_next(next), 303)
     return page_response(call, request, "sign_in.html", {"next": safe_next(next), "error": None})
 

@@ -1,0 +1,5 @@
+"""The service of the tests of routes, for pages in a browser."""
+
+from tests.support.servers.service import served
+
+__all__ = ["served"]

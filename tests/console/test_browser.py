@@ -1,0 +1,246 @@
+"""The console in a real browser. Where none is installed, tests/http/test_console.py tests the same pages over HTTP."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.servers.service import Served, wait_for
+
+from lakehouse.http.sessions import SignInLinks
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="Playwright is not installed: .venv/bin/pip install playwright==1.65.0"
+)
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="No Chromium is installed: apt-get install chromium")
+#: Set to a file of axe-core to check every page for accessibility (npm install axe-core@4.14.0).
+AXE = os.environ.get("LAKE_TEST_AXE", "")
+PAGES = ("/ui", "/ui/t/shop.orders", "/ui/t/shop.orders?tab=schema", "/ui/t/shop.orders?tab=history", "/ui/sql?q=select+*+from+shop.orders",
+         "/ui/b", "/ui/b/prices?table=shop.orders", "/ui/runs", "/ui/lineage", "/ui/health", "/ui/ingest", "/ui/ask?q=how+many+orders")  # fmt: skip
+_TIMEOUT_MS = 30_000
+SCROLL_TO_END = """[...document.querySelectorAll('#grid *')].filter((part) => part.scrollHeight > part.clientHeight + 1000)
+    .forEach((part) => (part.scrollTop = part.scrollHeight))"""
+
+
+@pytest.fixture(scope="module")
+def shop(served: Served) -> Served:
+    """A table with three snapshots, and a branch that changes it."""
+    admin = served.admin
+    for item in ("tea", "oat milk", "tea, green"):
+        admin.insert("shop.orders?key=id", [{"id": 1, "item": item, "price": 2.5}, {"id": len(item), "item": item}])
+    admin.post("/branches", {"name": "prices"})
+    admin.insert("shop.orders?key=id&branch=prices", [{"id": 1, "item": "tea, green", "price": 3.0}])
+    return served
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Person:
+    """Somebody at a browser of their own, signed in."""
+
+    def __init__(self, chromium: Any, served: Served, key: str = "", **options: Any) -> None:
+        self.served, self.problems, self.is_typing = served, [], False
+        self.context = chromium.new_context(base_url=served.url, **options)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(_TIMEOUT_MS)
+        self.page.on("console", self._note)
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("request", self._check_address)
+        if key:
+            self.page.goto("/ui")
+            self.page.fill("#key", key)
+            self.page.click("button")
+        else:
+            self.page.goto(f"/ui/link?token={SignInLinks(served.service.lake.folder).create()}")
+        self.page.wait_for_url("**/ui")
+
+    def _note(self, line: Any) -> None:
+        # Chromium gives text that replaces a coloured word the style of the word, which the policy blocks.
+        is_own = self.is_typing and line.text.startswith("Applying inline style")
+        if line.type in ("error", "warning") and not is_own:
+            self.problems.append(line.text)
+
+    def _check_address(self, request: Any) -> None:
+        if not request.url.startswith((self.served.url, "blob:", "data:")):
+            self.problems.append(f"a request to {request.url}")
+
+    def run(self, sql: str) -> None:
+        self.page.goto(f"/ui/sql?{'' if not sql else 'q=' + sql.replace(' ', '+')}")
+        self.page.wait_for_selector("#grid .ag-row, #grid .empty, #problem > *")
+
+
+@pytest.fixture
+def ann(chromium: Any, shop: Served) -> Iterator[Person]:
+    person = Person(chromium, shop)
+    yield person
+    assert person.problems == []
+    person.context.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_loads_without_errors_foreign_requests_or_barriers(
+    chromium: Any, shop: Served, theme: str, tmp_path: Path
+) -> None:
+    person = Person(chromium, shop, color_scheme=theme, viewport={"width": 1280, "height": 800})
+    for path in PAGES:
+        person.page.goto(path, wait_until="networkidle")
+        person.page.screenshot(path=tmp_path / f"{theme}{path.replace('/', '-').partition('?')[0]}.png")
+        if AXE:
+            person.page.evaluate(Path(AXE).read_text())
+            found = person.page.evaluate("axe.run().then((result) => result.violations)")
+            serious = [
+                (each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")
+            ]
+            assert serious == [], path
+    assert person.problems == []
+    person.context.close()
+
+
+def test_no_page_is_wider_than_a_phone(chromium: Any, shop: Served) -> None:
+    person = Person(chromium, shop, viewport={"width": 390, "height": 800})
+    for path in PAGES:
+        person.page.goto(path, wait_until="networkidle")
+        assert person.page.evaluate("document.documentElement.scrollWidth") <= 390, path
+    person.context.close()
+
+
+def test_the_slider_shows_a_snapshot_and_the_address_holds_it(ann: Person, chromium: Any) -> None:
+    page = ann.page
+    page.goto("/ui/t/shop.orders")
+    page.wait_for_selector("#rows td")
+    assert page.locator("#rows tbody tr").count() == 4
+    page.keyboard.press("[")
+    page.keyboard.press("[")
+    eventually(page, "document.querySelectorAll('#rows tbody tr').length === 2")
+    assert "at=" in page.url
+    bob = Person(chromium, ann.served)
+    bob.page.goto(page.url)
+    eventually(bob.page, "document.querySelectorAll('#rows tbody tr').length === 2")
+    bob.context.close()
+
+
+def test_a_statement_its_grid_and_its_chart_are_shared_by_their_address(ann: Person, chromium: Any) -> None:
+    ann.run("select item, count(*) as orders from shop.orders group by item order by item")
+    ann.page.select_option("#chart-options select[name=kind]", "bar")
+    ann.page.wait_for_selector("#chart canvas")
+    assert "chart=bar%2Citem%2Corders" in ann.page.url
+    bob = Person(chromium, ann.served, ann.served.client("reader", name="bob").key)
+    bob.page.goto(ann.page.url)
+    bob.page.wait_for_selector("#chart canvas")
+    assert bob.page.locator("#grid .ag-row").count() == 3
+    assert bob.problems == []
+    bob.context.close()
+
+
+def test_a_million_rows_are_scrolled_with_few_of_them_in_the_page(ann: Person) -> None:
+    ann.run("select id, id * 2 as twice from range(1000000)")
+    page = ann.page
+    page.wait_for_selector("#grid .ag-cell")
+    assert "1,000,000 rows" in page.inner_text("#facts")
+    page.evaluate(SCROLL_TO_END)
+    eventually(page, "[...document.querySelectorAll('#grid .ag-cell')].some((cell) => cell.textContent === '999999')")
+    assert page.locator("#grid .ag-row").count() < 200
+
+
+def test_a_new_run_cancels_the_one_before_and_escape_cancels(ann: Person) -> None:
+    page, running = ann.page, ann.served.service.queries.running
+    slow = "select+sum(a.id*b.id)+as+s+from+range(10000000)+a(id),+range(100000)+b(id)"
+    page.goto(f"/ui/sql?q={slow}")
+    page.wait_for_selector("#cancel:not([hidden])")
+    page.wait_for_selector(".cm-content")
+    page.locator(".cm-content").click()
+    ann.is_typing = True
+    page.keyboard.press("Control+a")
+    page.keyboard.type("select 7 as seven")
+    page.keyboard.press("Control+Enter")
+    eventually(page, "document.querySelector('#grid')?.textContent.includes('7')")
+    assert [
+        each.shown()["statement"] for each in running.all(_owner(ann.served)) if "range" in each.shown()["statement"]
+    ] == []
+
+
+def test_unsaved_sql_is_there_again_after_a_reload_and_not_for_others(ann: Person, chromium: Any) -> None:
+    page = ann.page
+    page.goto("/ui/sql")
+    page.wait_for_selector(".cm-content")
+    page.locator(".cm-content").click()
+    page.keyboard.type("select 'unsaved'")
+    page.reload()
+    page.wait_for_selector(".cm-content")
+    assert "unsaved" in page.inner_text(".cm-content")
+    page.click("#sign-out")
+    page.wait_for_url("**/ui/sign-in")
+    page.fill("#key", ann.served.client("reader", name="cy").key)
+    page.click("button")
+    page.wait_for_url("**/ui")
+    page.goto("/ui/sql")
+    page.wait_for_selector(".cm-content")
+    assert "unsaved" not in page.inner_text(".cm-content")
+
+
+def test_a_branch_is_reviewed_and_published_with_the_keyboard_alone(ann: Person) -> None:
+    admin, page = ann.served.admin, ann.page
+    admin.post("/branches", {"name": "keyboard"})
+    admin.insert("shop.orders?key=id&branch=keyboard", [{"id": 77, "item": "cup"}])
+    page.goto("/ui")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("keyboard")
+    eventually(page, "document.querySelectorAll('#palette-list li').length === 1")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ui/b/keyboard")
+    page.locator("button.primary[data-send]").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#confirm[open]")
+    assert "shop.orders" in page.inner_text("#confirm")
+    page.locator("#confirm-yes").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ui")
+    assert admin.rows("select item from shop.orders where id = 77") == [{"item": "cup"}]
+
+
+def test_a_dropped_file_becomes_a_published_table(ann: Person, tmp_path: Path) -> None:
+    file, page = tmp_path / "leads.csv", ann.page
+    file.write_text("Id,Full Name\n1,Ann\n2,Bo\n")
+    page.goto("/ui/ingest")
+    page.set_input_files("#file", file)
+    page.fill("input[name=into]", "shop.dropped")
+    page.fill("input[name=key]", "id")
+    page.click("#start")
+    page.click("text=Review and publish")
+    page.wait_for_selector("tr.added")
+    assert page.locator("tr.added").count() == 2
+    page.click("button.primary[data-send]")
+    page.click("#confirm-yes")
+    page.wait_for_url("**/ui")
+    assert len(ann.served.admin.rows("select full_name from shop.dropped")) == 2
+
+
+def test_a_reader_is_refused_in_the_words_of_the_service(chromium: Any, shop: Served) -> None:
+    person = Person(chromium, shop, shop.client("reader", name="eve").key)
+    person.page.goto("/ui/b/prices")
+    assert person.page.locator("[data-send]").count() == 0
+    answer = person.page.evaluate(
+        "fetch('/branches/prices', {method: 'DELETE', headers: {'X-CSRF-Token': document.querySelector('meta[name=csrf]').content}}).then((answer) => answer.json())"
+    )
+    assert "has the scope reader, and this needs write" in answer["message"]
+    person.context.close()
+
+
+def eventually(page: Any, expression: str) -> None:
+    """Wait until an expression holds; Playwright's own way needs a policy that allows eval."""
+    wait_for(lambda: page.evaluate(expression), _TIMEOUT_MS / 1000)
+
+
+def _owner(served: Served) -> Any:
+    return next(key.principal for key in served.service.keys.all() if key.scope == "admin")
