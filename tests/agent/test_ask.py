@@ -10,6 +10,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from tests.support.agent_eval import NOON, Case, cases, questions, same_rows, score
 from tests.support.agent_lakes import fill_fleet
+from tests.support.repetitions import repetitions
 
 from lakehouse import open_lake
 from lakehouse.agent.ask import Asker
@@ -43,11 +44,12 @@ def test_a_question_without_one_meaning_is_refused_with_a_reason(asker: Asker, q
     assert not answer.rows and not answer.sql
 
 
+@pytest.mark.faults
 def test_a_lake_that_nobody_described_is_answered_right_or_not_at_all(tmp_path: Path) -> None:
     with open_lake(home=tmp_path / "lake") as lake:
         fill_fleet(lake)
         asker = lake.asker(now=NOON)
-        scores = [score(lake, asker, case) for case in cases("fleet.txt")]
+        scores = [score(lake, asker, case) for case in cases("fleet.txt")[:: repetitions(3, 1)]]
     assert [(result.case.question, result.answer.sql) for result in scores if result.outcome == "wrong"] == []
     assert sum(result.outcome == "right" for result in scores) >= 0.6 * len(scores)
 
