@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,9 @@ ELSEWHERE = repetitions(
     smoke=["rows_are_created_appended_upserted_and_replaced", "what_a_branch_wrote_goes_with_it"],
     full=[case.name for case in CASES.values() if not case.needs_spark],
 )
+#: Merges and cherry-picks read commits and old states of a branch, which Nessie keeps in its own way.
+ON_NESSIE = repetitions(smoke=[("nessie", "rows_of_other_keys_are_combined")], full=[])
+PLACES = [*product(("bucket", "postgres", "nessie", "rest"), ELSEWHERE), *ON_NESSIE]
 
 
 @pytest.fixture
@@ -48,8 +52,7 @@ def served_lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake
         yield lake
 
 
-@pytest.mark.parametrize("served_lake", ["bucket", "postgres", "nessie", "rest"], indirect=True)
-@pytest.mark.parametrize("name", ELSEWHERE)
+@pytest.mark.parametrize(("served_lake", "name"), PLACES, indirect=["served_lake"])
 def test_a_write_is_audited_on_every_kind_of_catalog_and_storage(
     served_lake: Lake, namespace: str, tmp_path: Path, name: str
 ) -> None:
