@@ -143,3 +143,21 @@ def test_tls_is_verified_by_the_client(
         pytest.raises(ServiceUnreachableError),
     ):
         plain.sql("select 1")
+
+
+def test_lake_ui_prints_a_link_that_signs_in_once_at_the_running_service(start: Start, home: Path) -> None:
+    process = start()
+    environment = {key: value for key, value in os.environ.items() if key not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    link = subprocess.run(
+        [LAKE, "ui", "--no-browser"],
+        env={**environment, "LAKE_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout.strip()
+    assert link.startswith(f"{process.client.url}/ui/link?token=")
+    with requests.Session() as browser:
+        assert browser.get(link, timeout=30).status_code == 200
+        assert browser.get(f"{process.client.url}/whoami", timeout=30).json()["scope"] == "admin"
+    assert requests.get(link, timeout=30).status_code == 403
