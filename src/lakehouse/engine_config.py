@@ -231,12 +231,14 @@ def _superset(parts: Backend) -> str:
 # Add to its superset_config.py what follows, then Settings > Database connections > + Database > Other: {DUCKDB_URI}
 # Datasets are virtual: SELECT * FROM {CATALOG}.namespace.table
 """
-    return f"""\
-# The Superset of `lake up superset`: http://{stack.host_of()}:{stack.superset_port} user {ADMIN} password {secrets.superset_admin_password}
+    trino = f"""\
 #
 # A Superset of your own with Trino (lake up trino): pip install "trino[sqlalchemy]", then the database
 #   {trino_address(parts.settings)}
-{duckdb if config else ""}
+"""
+    return f"""\
+# The Superset of `lake up superset`: http://{stack.host_of()}:{stack.superset_port} user {ADMIN} password {secrets.superset_admin_password}
+{trino if parts.is_remote else ""}{duckdb if config else ""}
 {config}"""
 
 

@@ -35,7 +35,10 @@ def provision_stack(context: StackContext, progress: Callable[[str], object]) ->
     """Import what this lake has: DuckDB where it has a client for the catalog, Trino if it answers, dashboards whose tables exist."""
     address = f"http://{context.endpoints.host}:{context.settings.stack.superset_port}"
     client = SupersetClient(address, context.secrets.superset_admin_password)
-    trino = trino_address(resolve_profile(context.settings)) if trino_answers(context.endpoints.trino_url) else ""
+    backend = open_backend(context.settings)
+    # Trino reads tables in object stores, and no local files.
+    is_readable = backend.is_remote and trino_answers(context.endpoints.trino_url)
+    trino = trino_address(backend.settings) if is_readable else ""
     provision(client, context.settings, bool(duckdb_statements(context)), trino, progress)
     progress(f"superset  Sign in as {ADMIN}; the password: lake connect superset --show-secrets")
 
