@@ -8,6 +8,7 @@ import click
 
 from lakehouse.cli.app import Context, command
 from lakehouse.cli.options import complete_table, from_option
+from lakehouse.cli.progress import show_progress
 from lakehouse.cli.show import note, show_rows, show_status
 from lakehouse.core.files import size_text
 
@@ -25,7 +26,7 @@ def backup(context: Context, dest: str, full: bool, listing: bool) -> None:
     if listing:
         _list(context, dest)
         return
-    with show_status("Backing up") as update:
+    with show_progress("Backing up") as update:
         done = context.local_lake.backup(dest, full, _progress(update))
     columns = ["backup", "files", "bytes", "copied_files", "copied_bytes"]
     show_rows(columns, [(done.id, done.files, done.bytes, done.copied_files, done.copied_bytes)], context.output)

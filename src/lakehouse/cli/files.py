@@ -10,7 +10,8 @@ import click
 
 from lakehouse.cli.app import Context, command
 from lakehouse.cli.options import complete_table, table_argument
-from lakehouse.cli.show import note, relative_paths, show_rows, show_status
+from lakehouse.cli.progress import show_progress
+from lakehouse.cli.show import note, relative_paths, show_rows
 from lakehouse.core.names import TableName
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def ingest(context: Context, sources: tuple[str, ...], dry_run: bool, **options:
         decimal=options["decimal"] or ".",
         thousands=options["thousands"] or "",
     )
-    with show_status("Inspecting files" if dry_run else "Ingesting"):
+    with show_progress("Inspecting files" if dry_run else "Ingesting"):
         request = IngestRequest(
             sources,
             TableName.parse(options["into"]),
@@ -151,6 +152,6 @@ def export(context: Context, table: str, file: Path, as_of: str) -> None:
 
     The extension of FILE decides: .csv, .jsonl, .parquet, .arrow; .gz and .zst compress CSV and JSON lines.
     """
-    with show_status("Writing"):
+    with show_progress("Exporting"):
         rows = context.local_lake.export(table, file, as_of)
     note(f"{rows} {'row' if rows == 1 else 'rows'} written to {file}.")

@@ -8,7 +8,8 @@ import click
 
 from lakehouse.cli.app import Context, command, group
 from lakehouse.cli.options import complete_table
-from lakehouse.cli.show import note, show_rows, show_status
+from lakehouse.cli.progress import show_progress
+from lakehouse.cli.show import note, show_rows
 from lakehouse.core.files import size_text
 from lakehouse.core.requests import MAINTENANCE_STEPS
 
@@ -72,7 +73,7 @@ def maintain(context: Context, tables: tuple[str, ...], everything: bool, dry_ru
     """
     if bool(tables) == everything and not (dry_run and not tables):
         raise click.UsageError("Name tables, or give --all.")
-    with show_status("Maintaining tables") as status:
+    with show_progress("Maintaining tables") as status:
         report = context.lake.maintain(*tables, dry_run=dry_run, only=only, progress=status or (lambda text: None))
     if context.output == "json":
         fields = report.as_dict()

@@ -13,9 +13,11 @@ import click
 
 from lakehouse.cli.app import Context, command
 from lakehouse.cli.options import complete_pipeline, complete_run, complete_table, message_option
+from lakehouse.cli.progress import AFTER_S, Estimate, amount_text
 from lakehouse.cli.runs import show_record
 from lakehouse.cli.show import note, relative_paths, show_rows
 from lakehouse.core.errors import LakeError, Retryable
+from lakehouse.core.progress import Amount, listening
 from lakehouse.core.requests import RunRequest
 
 if TYPE_CHECKING:
@@ -208,18 +210,28 @@ def _show_progress() -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda text: note(relative_paths(text))
         return
+    from time import monotonic
+
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(finished_text="[green]✓[/]"), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         running: list[TaskID] = []
+        begin, estimate = monotonic(), Estimate()
+        overall = bar.add_task("", total=None, visible=False)
+
+        def show(amount: Amount) -> None:
+            parts = filter(None, (amount_text(amount), estimate.left(amount)))
+            bar.update(overall, description=", ".join(parts), visible=monotonic() - begin > AFTER_S)
 
         def start_step(text: str) -> None:
             if running:
                 bar.update(running[-1], total=1, completed=1)
             running.append(bar.add_task(relative_paths(text), total=None))
 
-        yield start_step
+        with listening(show):
+            yield start_step
+        bar.remove_task(overall)
         if running:
             bar.update(running[-1], total=1, completed=1)

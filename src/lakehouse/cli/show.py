@@ -72,6 +72,12 @@ def show_status(text: str) -> Iterator[Callable[[str], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
+    from lakehouse.cli.progress import described
+
+    with described(text) as change:
+        if change is not None:
+            yield change
+            return
     from rich.console import Console
 
     with Console(stderr=True).status(text + "…") as status:

@@ -20,6 +20,7 @@ from lakehouse.copies.content import (
 )
 from lakehouse.copies.lake_parts import LakeParts
 from lakehouse.core.dataclass import dataclass
+from lakehouse.core.progress import report
 from lakehouse.storage.tree import LocalTree
 
 Progress = Callable[[str], None]
@@ -106,6 +107,8 @@ class _Copier:
     known: Mapping[str, StoredFile]
     progress: Progress
     copied: list[StoredFile] = field(default_factory=list)
+    _done: int = 0
+    _total: int = 0
 
     def __post_init__(self) -> None:
         self._contents = self.store.contents()
@@ -113,6 +116,7 @@ class _Copier:
     def copy_all(self, content: Content) -> dict[str, StoredFile]:
         """Store all files and return them by name."""
         self.progress(f"Copying {len(content.files)} files")
+        self._done, self._total = 0, sum(file.size for file in content.files.values())
         rest = [file for file in content.files.values() if file.kind != "hudi"]
         stored = self._copy(rest)
         for folder in content.hudi:
@@ -121,7 +125,13 @@ class _Copier:
 
     def _copy(self, files: Iterable[ContentFile]) -> dict[str, StoredFile]:
         with ThreadPoolExecutor(_THREADS) as threads:
-            return {file.name: file for file in threads.map(self._store_file, files) if file is not None}
+            stored = {}
+            for file in threads.map(self._store_file, files):
+                if file is not None:
+                    stored[file.name] = file
+                    self._done += file.size
+                    report(min(self._done, self._total), self._total, "bytes")
+            return stored
 
     def _copy_hudi(self, folder: str) -> dict[str, StoredFile]:
         """Copy a Hudi table. Its timeline and index change in place, so a copy counts if neither did meanwhile."""

@@ -19,6 +19,7 @@ from lakehouse.core.files import Files
 from lakehouse.core.format import TableFormat
 from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.progress import report
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.maintenance.compactor import Compactor, RunSpark
 from lakehouse.maintenance.expire import expirable, without_snapshots
@@ -78,7 +79,8 @@ class Maintainer:
         with self._locked(request.dry_run):
             actions: list[Action] = []
             inputs = self._inputs() if request.does("expire") else set()
-            for table in names:
+            for number, table in enumerate(names):
+                report(number, len(names), "tables")
                 progress(f"Maintaining {table}")
                 actions += self._attempt(table, "all", partial(self._table, table, request, inputs))
             sweep = SweepReport()

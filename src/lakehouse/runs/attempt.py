@@ -15,6 +15,7 @@ from lakehouse.core.engine import job_group
 from lakehouse.core.errors import BadSettingError, RunConflictError
 from lakehouse.core.format import spark_tables
 from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.progress import reporter
 from lakehouse.core.refs import Commit
 from lakehouse.core.requests import IngestRequest, RunRequest
 from lakehouse.pipelines.model import FilesTable, Pipeline, SourceContext, Table
@@ -292,6 +293,8 @@ class _Reports:
         self._order = {name: position for position, name in enumerate(order)}
         self._lock = threading.Lock()
         self._reports = {report.table: report for report in attempt.record.tables}
+        self._finished: set[str] = set()
+        self._tell = reporter()
         self.outcomes = [outcome for outcome in attempt.record.outcomes if outcome.table in self._reports]
         """Those of an earlier attempt, and of tables built without Spark."""
 
@@ -299,6 +302,8 @@ class _Reports:
         """Add a table's report. If a resumed run has nothing new for it, the report of the earlier attempt stays."""
         if report.note not in ("nothing new", "code accepted") or report.table not in self._reports:
             self._reports[report.table] = report
+        self._finished.add(report.table)
+        self._tell(len(self._finished), len(self._order), "tables")
 
     def save(self) -> None:
         """Write the record, with tables in their declared order."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lakehouse.core.errors import LakeError, UnknownChoiceError
 from lakehouse.core.names import TableName
+from lakehouse.core.progress import report
 from lakehouse.core.quoting import text
 from lakehouse.core.tables import Scan
 from lakehouse.engines.duckdb import DuckDB, DuckDBRows, read_batches
@@ -48,9 +49,10 @@ def export_scan(duckdb: DuckDB, scan: Scan, file: Path) -> int:
 
 
 def _copy(duckdb: DuckDB, views: dict[TableName | str, Scan], temporary: Path, options: str, compression: str) -> int:
+    size = views["exported"].total_rows or 0
     if compression and "parquet" not in options:
         options += f", COMPRESSION {compression}"
-    rows = duckdb.execute(f"COPY (SELECT * FROM exported) TO {text(str(temporary))} ({options})", views)
+    rows = duckdb.execute(f"COPY (SELECT * FROM exported) TO {text(str(temporary))} ({options})", views, size)
     return int(rows[0][0])
 
 
@@ -64,4 +66,5 @@ def _arrow(duckdb: DuckDB, views: dict[TableName | str, Scan], temporary: Path) 
         for batch in read_batches(reader):
             writer.write_batch(batch)
             count += batch.num_rows
+            report(count, max(views["exported"].total_rows or 0, count), "rows")
     return count

@@ -179,14 +179,15 @@ class NativeWriter:
         self, table: Any, query: str, fields: Sequence[PartitionField], rows: StagedRows, folder: Path
     ) -> list[_WrittenFile]:
         """Write the rows of a query as Parquet files in a local folder."""
-        row_bytes = _row_bytes(rows.folder)
+        row_count, row_bytes = _staged_size(rows.folder)
         buffered_rows = max(self._duckdb.memory_limit // _BUFFER_SHARE // row_bytes, _MIN_ROWS)
         row_group = min(max(_ROW_GROUP_BYTES // row_bytes, _MIN_ROWS), buffered_rows, _MAX_ROWS)
         options = ", ".join(f"{name} {value}" for name, value in _copy_options(table, fields, row_group).items())
         selected = ", ".join(["*", *(f"{field.sql} AS {_name(field.alias)}" for field in fields)])
         copied = self._duckdb.execute(
             f"SET partitioned_write_flush_threshold = {buffered_rows};"
-            f" COPY (SELECT {selected} FROM ({query})) TO {_text(str(folder))} ({options})"
+            f" COPY (SELECT {selected} FROM ({query})) TO {_text(str(folder))} ({options})",
+            size=row_count,
         )
         for path in (row[0] for row in copied if not row[1]):
             Path(path).unlink()  # of a query without rows
@@ -216,15 +217,15 @@ def _select(rows: StagedRows, columns: Sequence[Column]) -> str:
     return f"SELECT {', '.join(values)} FROM {source}"
 
 
-def _row_bytes(folder: Path) -> int:
-    """The approximate size of a row in memory."""
+def _staged_size(folder: Path) -> tuple[int, int]:
+    """The number of rows, and the approximate size of one in memory."""
     from pyarrow import parquet
 
     files = [parquet.read_metadata(file) for file in folder.glob("*.parquet")]
     rows = sum(file.num_rows for file in files)
     size = sum(file.row_group(at).total_byte_size for file in files for at in range(file.num_row_groups))
     # Dictionary encoding stores repeated values once; in memory each takes its own space.
-    return max(size // rows if rows else 0, 100)
+    return rows, max(size // rows if rows else 0, 100)
 
 
 def _copy_options(table: Any, fields: Sequence[PartitionField], row_group: int) -> dict[str, str]:

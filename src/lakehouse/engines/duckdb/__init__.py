@@ -19,6 +19,7 @@ from lakehouse.core.dataclass import dataclass
 from lakehouse.core.engine import EngineCapabilities, Query
 from lakehouse.core.errors import EngineError, LakeError, NeedsSparkError, QueryRejectedError, StatementCanceledError
 from lakehouse.core.names import TableName
+from lakehouse.core.progress import followed
 from lakehouse.core.quoting import name as _name
 from lakehouse.core.quoting import text as _text
 from lakehouse.core.result import Explain, Result, Row
@@ -178,12 +179,15 @@ class DuckDB:
         result.columns = translation.columns
         return result
 
-    def execute(self, sql: str, views: Mapping[TableName | str, Scan] = MappingProxyType({})) -> list[Row]:
+    def execute(
+        self, sql: str, views: Mapping[TableName | str, Scan] = MappingProxyType({}), size: int = 0
+    ) -> list[Row]:
         """Run statements with an effect, such as COPY, exactly once; returns the rows of the last one.
 
         Args:
             sql: in DuckDB's dialect.
             views: the table that each name refers to.
+            size: the number of rows that they write, to report how many are written.
         """
         cursor = self._connected().cursor()
         import duckdb
@@ -191,7 +195,10 @@ class DuckDB:
         try:
             # The catalog is referenced until the end: it holds the views that the statement reads.
             catalog = self._catalogs.use(cursor, tuple(views.items()))
-            rows: list[Row] = interruptible(cursor.interrupt, lambda: cursor.execute(sql).fetchall())
+            if size:
+                cursor.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+            with followed(lambda: cursor.query_progress() / 100, 0, size, size, "rows"):
+                rows: list[Row] = interruptible(cursor.interrupt, lambda: cursor.execute(sql).fetchall())
             del catalog
         except duckdb.Error as exc:
             raise translate(exc, sql) from exc

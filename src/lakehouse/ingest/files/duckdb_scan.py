@@ -32,7 +32,8 @@ def connect(memory_limit: int, threads: int, spill: Path) -> duckdb.DuckDBPyConn
         raise NotInstalledError("duckdb", "duckdb") from exc
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
     connection.execute(
-        f"SET TimeZone = 'UTC'; SET memory_limit = '{memory_limit}B'; SET temp_directory = {text(str(spill))}"
+        f"SET TimeZone = 'UTC'; SET memory_limit = '{memory_limit}B'; SET temp_directory = {text(str(spill))};"
+        " SET enable_progress_bar = true; SET enable_progress_bar_print = false"  # so that it can be asked
     )
     if threads:
         connection.execute(f"SET threads = {threads}")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from lakehouse.core.progress import followed
 from lakehouse.ingest.files import duckdb_scan
 from lakehouse.ingest.files.convert import TypeMismatch, convert_parquet, convert_text
 from lakehouse.ingest.files.inference import confirm_types, confirm_undetermined
@@ -23,7 +24,7 @@ def stage_files(plan: ReadPlan, into: Path, options: StageOptions | None = None)
     with workspace(options or StageOptions(), plan.settings, beside=into) as space:
         while True:
             try:
-                staged = tuple(_stage(space, file, plan, into / f"{at:05}") for at, file in enumerate(plan.files))
+                staged = tuple(_stage_all(space, plan, into))
             except TypeMismatch as mismatch:
                 # A later file may have other mismatches, so with several files all inferred types are checked.
                 single = len(plan.files) == 1
@@ -53,6 +54,15 @@ def _all_rejects(staged: StagedFiles) -> Iterator[Reject]:
             with parquet.ParquetFile(file.rejects_path) as rejects:
                 for batch in rejects.iter_batches(batch_size=1000):
                     yield from (Reject(**row) for row in batch.to_pylist())
+
+
+def _stage_all(space: Workspace, plan: ReadPlan, into: Path) -> Iterator[StagedFile]:
+    """Stage the files, and report their bytes."""
+    done, total = 0, sum(file.file.size for file in plan.files)
+    for at, file in enumerate(plan.files):
+        with followed(space.fraction_done, done, file.file.size, total, "bytes"):
+            yield _stage(space, file, plan, into / f"{at:05}")
+        done += file.file.size
 
 
 def _stage(space: Workspace, file: FilePlan, plan: ReadPlan, stem: Path) -> StagedFile:

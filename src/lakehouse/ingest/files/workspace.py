@@ -84,6 +84,10 @@ class Workspace:
             )
         return self._connection  # type: ignore[no-any-return]  # Any, because duckdb is imported on first use
 
+    def fraction_done(self) -> float:
+        """How much of the running statement is done, from 0 to 1; less than 0 if that is not known."""
+        return -1.0 if self._connection is None else float(self._connection.query_progress()) / 100
+
     def prepare(self, plan: FilePlan) -> ScannableFile:
         """Decompress a file and convert it to UTF-8, once, so that DuckDB can scan it."""
         if plan.file.path not in self._prepared:
