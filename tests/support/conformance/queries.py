@@ -40,6 +40,11 @@ _SUBQUERIES = """
     select o.id, l.n from edge.orders o, lateral (select o.price + 1 as n) l
 """
 _GROUPS = """
+    select customer, weight, count(*) from edge.orders group by 1, 2
+    select weight as w, count(*) from edge.orders group by w
+    select price > 2, count(*) from edge.orders o group by o.price > 2 with rollup having o.price > 2 is not null
+    select item, count(*) from edge.orders o group by o.item with rollup having o.item is not null
+    select id, least(1.5, (price - (cast('12' as int)))) as l, price * cast('3' as int) as p from edge.orders
     select upper(item) as i, price > 2 as p, count(*) from edge.orders group by upper(item), rollup(price > 2, id % 2)
     select item, paid, id % 2 as r, count(*) from edge.orders group by rollup((item, paid), id % 2)
     select item, paid, count(*), grouping_id() as g from edge.orders group by cube(item, paid)

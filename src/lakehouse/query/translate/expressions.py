@@ -171,7 +171,9 @@ class Expressions:
         word = "TRY_CAST" if node.is_try else "CAST"
         name = shown(f"{word}({{}} AS {str(kind).upper()})", operand) if not kind.is_nested else ""
         if not node.is_try and operand.is_literal and isinstance(operand.constant, str):
-            return coerce(operand, kind).named(name)
+            constant = coerce(operand, kind).named(name)
+            # To Spark a cast is no literal, which has as many digits beside a decimal as it needs.
+            return replace(constant, constant=None, is_literal=False) if kind.is_numeric else constant
         return Value(cast_sql(operand.settled().sql, operand.type, kind), kind, name)
 
     def _exists(self, node: ast.Exists) -> Value:

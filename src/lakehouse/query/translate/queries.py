@@ -249,8 +249,7 @@ class Queries:
         where = Expressions(scope, self).condition(node.where, "WHERE").sql if node.where is not None else ""
         scope = replace(scope, parent=parent and parent.close("SELECT, GROUP BY or HAVING"))
         if node.group is not None:
-            scope = replace(_normalized_keys(scope, node.group), takes_correlated=False)
-            scope = replace(scope, grouped=node.group.expressions if node.group.sets is not None else ())
+            scope = _grouped_scope(node, node.group, items, scope)
         outputs = self._items(items, scope)
         if not outputs:
             raise NotTranslatedError("SELECT of nothing")
@@ -580,10 +579,34 @@ def _type_or_none(text: str) -> Type | None:
         return None
 
 
-def _normalized_keys(scope: Scope, group: ast.Grouping) -> Scope:
+def _grouped_scope(node: ast.Select, group: ast.Grouping, items: Sequence[ast.Expression], scope: Scope) -> Scope:
+    """What the expressions of a grouped SELECT see."""
+    keys = [_key(key, items, scope) for key in group.expressions]
+    if node.having is not None and group.sets is not None and not all(isinstance(key, ast.Name) for key in keys):
+        # Spark does not find them there, nor the columns in them.
+        raise NotTranslatedError("HAVING behind grouping sets of expressions")
+    grouped = group.expressions if group.sets is not None else ()
+    return replace(_normalized_keys(scope, keys), takes_correlated=False, grouped=grouped)
+
+
+def _key(key: ast.Expression, items: Sequence[ast.Expression], scope: Scope) -> ast.Expression:
+    """A key of GROUP BY, which may be the position or the alias of an item."""
+    if isinstance(key, ast.Literal) and key.type == "int":
+        if any(isinstance(item, ast.Star) for item in items):
+            raise NotTranslatedError("GROUP BY of a position beside *")
+        place = int(str(key.value)) - 1
+        key = items[place] if 0 <= place < len(items) else key
+        return key.operand if isinstance(key, ast.Alias) else key
+    if not isinstance(key, ast.Name) or len(key.parts) > 1 or scope._column(key.parts) is not None:
+        return key
+    aliases = {item.name.lower(): item.operand for item in items if isinstance(item, ast.Alias)}
+    return aliases.get(key.parts[0].lower(), key)
+
+
+def _normalized_keys(scope: Scope, keys: Sequence[ast.Expression]) -> Scope:
     """Columns of floating-point numbers that are grouped by, with one zero instead of two."""
     grouped = set()
-    for node in group.expressions:
+    for node in keys:
         if isinstance(node, ast.Name):
             column = scope._column(node.parts)
             if column is not None and column.type.is_fraction:
