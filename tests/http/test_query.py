@@ -280,6 +280,24 @@ def test_a_statement_in_the_shape_of_databricks(orders: Client) -> None:
     assert orders.get(f"/statements/{found['statement_id']}").json() == found
 
 
+@pytest.mark.parametrize("format", ["JSON_ARRAY", "ARROW_STREAM"])
+def test_the_manifest_says_where_chunks_of_different_sizes_begin(orders: Client, format: str) -> None:
+    # Long texts make chunks of fewer rows, and a line break within one is no end of a row.
+    sql = "select id, repeat('long\\n', case when id < 1000 then 4000 else 1 end) as t from range(20000) t(id)"
+    found = orders.post("/statements", {"statement": sql, "format": format, "wait_timeout": "30s"}).json()
+    chunks, next_row = found["manifest"]["chunks"], 0
+    assert len({chunk["row_count"] for chunk in chunks}) > 1
+    for chunk in chunks:
+        assert chunk["row_offset"] == next_row
+        answer = orders.get(f"/statements/{found['statement_id']}/result/chunks/{chunk['chunk_index']}")
+        is_json = format == "JSON_ARRAY"
+        rows = answer.json()["data_array"] if is_json else pyarrow.ipc.open_stream(answer.content).read_all()
+        assert (rows[0][0] if is_json else rows["id"][0].as_py()) == next_row
+        next_row += chunk["row_count"]
+        assert len(rows) == chunk["row_count"]
+    assert next_row == found["manifest"]["total_row_count"] == 20_000
+
+
 def test_chunks_as_arrow(orders: Client) -> None:
     body = {"statement": "select id from range(20000) t(id)", "format": "ARROW_STREAM", "wait_timeout": "30s"}
     found = orders.post("/statements", body).json()

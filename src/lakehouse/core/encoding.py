@@ -194,16 +194,21 @@ class ParquetEncoder:
 
 
 class JsonChunks:
-    """Each batch is a JSON array of rows of its own, each row an array."""
+    """Each batch is a JSON array of rows of its own, each row an array on its own line."""
 
     def begin(self, columns: Sequence[Column], schema: pyarrow.Schema) -> bytes:
         return b""
 
     def rows(self, batch: pyarrow.RecordBatch) -> bytes:
-        return b"".join((b"[", joined([*json_arrays(batch.columns), ","])[:-1], b"]"))
+        return b"".join((b"[", joined([*json_arrays(batch.columns), ",\n"])[:-2], b"]"))
 
     def end(self, summary: Mapping[str, Any]) -> bytes:
         return b""
+
+    @staticmethod
+    def count(chunk: bytes) -> int:
+        """The number of rows of a chunk; JSON writes a line break within a text as an escape."""
+        return chunk.count(b"\n") + 1
 
 
 class ArrowChunks:
@@ -222,6 +227,13 @@ class ArrowChunks:
 
     def end(self, summary: Mapping[str, Any]) -> bytes:
         return b""
+
+    @staticmethod
+    def count(chunk: bytes) -> int:
+        """The number of rows of a chunk."""
+        import pyarrow
+
+        return int(pyarrow.ipc.open_stream(chunk).read_next_batch().num_rows)
 
 
 ENCODERS: Mapping[str, Callable[[], Encoder]] = {

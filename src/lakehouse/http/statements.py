@@ -7,9 +7,12 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from lakehouse.core.dataclass import dataclass
+from lakehouse.core.encoding import ArrowChunks, JsonChunks
 from lakehouse.core.errors import LakeError, NotFoundError, StatementCanceledError, TooManyRequestsError
 from lakehouse.http.errors import unexpected
 from lakehouse.http.execution import Execution
@@ -19,6 +22,15 @@ PENDING, RUNNING, SUCCEEDED, FAILED, CANCELED = "PENDING", "RUNNING", "SUCCEEDED
 ENDED = (SUCCEEDED, FAILED, CANCELED)
 #: How long the result of a statement is kept, and how many at most.
 _LIFETIME_S, _MAX_KEPT = 3600.0, 1000
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A part of a result: where it begins, and its size."""
+
+    row_offset: int
+    row_count: int
+    byte_count: int
 
 
 class StoredStatement:
@@ -32,8 +44,7 @@ class StoredStatement:
         self.state = PENDING
         self.error: LakeError | None = None
         self.created, self._canceled = time.monotonic(), False
-        self.chunks: list[int] = []
-        """The number of rows of each chunk."""
+        self.chunks: list[Chunk] = []
         self.ended = threading.Event()
 
     def run(self) -> None:
@@ -44,9 +55,11 @@ class StoredStatement:
                 raise StatementCanceledError("The statement was canceled.")
             self.execution.start()
             self._folder.mkdir(parents=True, mode=0o700)
+            count, offset = (ArrowChunks if self.is_arrow else JsonChunks).count, 0
             for number, piece in enumerate(piece for piece in self.execution.pieces() if piece):
                 (self._folder / str(number)).write_bytes(piece)
-                self.chunks.append(len(piece))
+                self.chunks.append(Chunk(offset, count(piece), len(piece)))
+                offset += self.chunks[-1].row_count
             self.state = SUCCEEDED
         except LakeError as exc:
             self.error, self.state = exc, CANCELED if isinstance(exc, StatementCanceledError) else FAILED
@@ -76,6 +89,10 @@ class StoredStatement:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
+    def is_arrow(self) -> bool:
+        return self.execution.format == "arrow_chunks"
+
+    @property
     def manifest(self) -> dict[str, Any]:
         """The columns and chunks of the result."""
         columns = [
@@ -83,11 +100,12 @@ class StoredStatement:
             for position, column in enumerate(self.execution.columns)
         ]
         return {
-            "format": "ARROW_STREAM" if self.execution.format == "arrow_chunks" else "JSON_ARRAY",
+            "format": "ARROW_STREAM" if self.is_arrow else "JSON_ARRAY",
             "schema": {"column_count": len(columns), "columns": columns},
             "total_chunk_count": len(self.chunks),
             "total_row_count": self.execution.summary.get("row_count", 0),
-            "total_byte_count": sum(self.chunks),
+            "total_byte_count": sum(chunk.byte_count for chunk in self.chunks),
+            "chunks": [{"chunk_index": number, **asdict(chunk)} for number, chunk in enumerate(self.chunks)],
             "truncated": self.execution.summary.get("truncated", False),
             **self.execution.changes,
         }

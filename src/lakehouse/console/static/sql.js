@@ -84,7 +84,7 @@ async function tablesForCompletion() {
 
 // ---- running ---------------------------------------------------------------------------------------------------------
 let current = null; // the statement that runs: {id, isCanceled}
-let shown = null; // what the grid shows: {sql, id, columns, total, chunkRows, chunks, isTruncated}
+let shown = null; // what the grid shows: {sql, id, columns, total, offsets, chunks, isTruncated}
 
 function chosen() {
   const { branch, at, engine } = options.elements;
@@ -161,7 +161,7 @@ async function show(sql, answer) {
     columns: manifest.schema.columns.map((column) => ({ name: column.name, type: column.type_text })),
     total: manifest.total_row_count,
     count: manifest.total_chunk_count,
-    chunkRows: result?.row_count ?? 0,
+    offsets: manifest.chunks.map((part) => part.row_offset),
     chunks: new Map(result ? [[0, result.data_array]] : []),
     isTruncated: manifest.truncated,
   };
@@ -184,12 +184,24 @@ async function chunk(number) {
   return shown.chunks.get(number);
 }
 
-/** Rows of the result; chunks are of one size, but for the last. */
+/** The chunk that holds a row: the last one that does not begin behind it. */
+function chunkOf(row) {
+  let [low, high] = [0, shown.offsets.length - 1];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (shown.offsets[middle] <= row) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+/** Rows of the result, from as many chunks as they lie in. */
 async function rowsBetween(from, to) {
   const rows = [];
   for (let row = from; row < Math.min(to, shown.total); ) {
-    const part = await chunk(Math.floor(row / shown.chunkRows));
-    const start = row % shown.chunkRows;
+    const number = chunkOf(row);
+    const part = await chunk(number);
+    const start = row - shown.offsets[number];
     const taken = part.slice(start, start + to - row);
     if (!taken.length) break;
     for (const entry of taken) rows.push(entry);

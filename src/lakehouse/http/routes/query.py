@@ -143,7 +143,7 @@ def statement_state(call: CallContext, statement_id: StatementId) -> dict[str, A
 def statement_chunk(call: CallContext, statement_id: StatementId, number: int) -> Any:
     """One chunk of a result: an array of rows, or an Arrow stream."""
     statement = call.service.statements.get(statement_id, call.principal)
-    if statement.execution.format == "arrow_chunks":
+    if statement.is_arrow:
         return Response(statement.chunk(number), media_type=ARROW)
     return _chunk(statement, number)
 
@@ -170,7 +170,7 @@ def _answer(statement: StoredStatement) -> dict[str, Any]:
     if statement.state != SUCCEEDED:
         return answer
     answer["manifest"] = statement.manifest
-    if statement.execution.format == "json_chunks" and statement.chunks:
+    if not statement.is_arrow and statement.chunks:
         answer["result"] = _chunk(statement, 0)
     return answer
 
