@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field
 from typing import Any
 
-from lakehouse.config.load import all_settings
+from lakehouse.config.load import NEVER_IN_FILE, all_settings
 from lakehouse.config.show import variable
 
 
@@ -30,6 +30,9 @@ def lake_toml() -> str:
         if head != section:
             section = head
             lines += ["", f"[{section}]"]
+        if name in NEVER_IN_FILE:
+            lines += [f"# {part.metadata['help']} Set {variable(name)}."]
+            continue
         default = _default(part)
         shown = default if isinstance(part.default, int | float) else f'"{default}"'
         shown = json.dumps(part.default) if kind == tuple[str, ...] else shown

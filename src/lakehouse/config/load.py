@@ -30,7 +30,7 @@ _KEY_FILE = "LAKE_KEY_FILE"
 #: `LAKE_S3__SECRET_KEY_FILE` names the file that holds `s3.secret_key`.
 _FILE_SUFFIX = "_file"
 #: Keys of other companies' services, which cost money: they are never stored beside the data.
-_NEVER_IN_FILE = {"agent.key"}
+NEVER_IN_FILE = {"agent.key"}
 
 Flat = dict[str, tuple[Any, str]]
 
@@ -166,7 +166,7 @@ def _from_toml(file: Path) -> Flat:
     except OSError as exc:
         raise BadSettingError(f"{file} cannot be read: {exc.strerror}.", "Check its permissions.") from exc
     given = {name: (value, str(file)) for name, value in _flatten(content)}
-    for name in _NEVER_IN_FILE.intersection(given):
+    for name in NEVER_IN_FILE.intersection(given):
         variable = _PREFIX + name.upper().replace(".", "__")
         raise BadSettingError(
             f"{name} does not belong into {file}, which others read.",
