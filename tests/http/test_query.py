@@ -334,7 +334,8 @@ def test_tables_are_listed_without_reading_them(served: Served) -> None:
     # No metadata is there, which a listing that opened the table would report.
     assert catalog.swap_pointer(TableName.parse("listed.t1"), pointer, "file:///nowhere/1.metadata.json")
     listed = reader.get("/tables").json()
-    assert listed == {"tables": [{"name": name, "format": "iceberg"} for name in names], "next_page_token": None}
+    tables = [{"name": name, "format": "iceberg"} for name in names]
+    assert listed == {"tables": tables, "next_page_token": None, "views": []}
     first = reader.get("/tables", params={"page_size": 2}).json()
     second = reader.get("/tables", params={"page_size": 2, "page_token": first["next_page_token"]}).json()
     assert [each["name"] for page in (first, second) for each in page["tables"]] == names
