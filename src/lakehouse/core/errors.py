@@ -373,6 +373,14 @@ class StatementLostError(Retryable, EngineError):
 
     code = "statement_lost"
 
+    @classmethod
+    def of_commit(cls) -> StatementLostError:
+        """The error for a commit that the catalog may have made without saying so."""
+        return cls(
+            "The catalog did not confirm the commit, so it may or may not have been committed.",
+            "Check with `lake history`, then run it again.",
+        )
+
 
 class SparkInUseError(EngineError):
     """This process already has another Spark; PySpark allows one."""

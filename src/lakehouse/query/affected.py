@@ -21,13 +21,13 @@ _EFFECTS = {"Insert": {"insert"}, "Update": _UPDATE, "Delete": {"delete"}, "Trun
 def with_changes(
     statement: Statement, tables: Tables, run: Callable[[], Result], count: Callable[[str], int]
 ) -> Result:
-    """Run a statement once, and count the rows that it changed.
+    """Run a statement that writes once, and count the rows that it changed.
 
     Args:
         run: runs it. A count that the engine returns is kept.
         count: runs a query for a number on the same engine.
     """
-    effects = effects_of(statement.tree) if statement.kind == "write" else frozenset()
+    effects = effects_of(statement.tree)
     target = next((use.name for use in statement.uses if use.is_target), None)
     table_format = tables.find(target) if effects and target is not None else None
     if target is None or not isinstance(table_format, CountsChanges):

@@ -66,10 +66,7 @@ def _failed(text: str) -> LakeError:
     if "cancelled" in text and "job" in text.lower():
         return EngineError("The statement was cancelled; nothing was committed.")
     if _UNKNOWN_OUTCOME in text:
-        return StatementLostError(
-            "The catalog did not confirm the commit, so it may or may not have been committed.",
-            "Check with `lake history`, then run it again.",
-        )
+        return StatementLostError.of_commit()
     if _CONFLICT.search(text):
         return CommitConflictError(
             "Other writers changed the table while the statement ran.", "Nothing was written. Run it again."

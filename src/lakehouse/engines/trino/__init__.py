@@ -219,10 +219,7 @@ def _failed(exc: Any) -> LakeError:
         return EngineError("The statement was cancelled in Trino.")
     causes = set(_exceptions(exc.failure_info))
     if "CommitStateUnknownException" in causes:
-        return StatementLostError(
-            "The catalog did not confirm the commit, so it may or may not have been committed.",
-            "Check with `lake history`, then run it again.",
-        )
+        return StatementLostError.of_commit()
     if causes & {"CommitFailedException", "ValidationException"}:
         return CommitConflictError(
             "Other writers changed the table while the statement ran on Trino.", "Nothing was written. Run it again."
