@@ -21,7 +21,11 @@ from lakehouse.core.errors import (
 )
 
 #: Classes that are their parent to a program, and a case of their own to the code that catches them.
-INHERITS_ITS_CODE = {"BadSettingError": "ConfigError", "NeedsSparkError": "NotSupportedError"}
+INHERITS_ITS_CODE = {
+    "MissingKeyError": "UnauthorizedError",
+    "BadSettingError": "ConfigError",
+    "NeedsSparkError": "NotSupportedError",
+}
 
 
 def tree(kind: type[LakeError] = LakeError) -> Iterator[type[LakeError]]:

@@ -104,6 +104,8 @@ def test_too_many_requests_say_when_to_come_back(tmp_path: Path) -> None:
         wrong = [Client(served.url, "lake_a_b").get("/whoami").status_code for _ in range(70)]
         assert wrong[0] == 401
         assert wrong[-1] == 429, "keys cannot be tried out quickly"
+        without = [Client(served.url).get("/whoami").status_code for _ in range(70)]
+        assert set(without) == {401}, "a request without a key guesses none"
 
 
 def test_metrics(served: Served) -> None:

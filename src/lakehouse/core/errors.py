@@ -18,7 +18,7 @@ LakeError
 ├── SourceFileError      NoSuchFileError (EmptyGlobError, NoDataFilesError), UnreadableFileError, EmptyFileError, BinaryFileError
 │                        (NulBytesError), DamagedFileError, JsonArrayError, BadRowError
 ├── MaintenanceRunningError
-├── ServiceError         AlreadyServedError, BadRequestError, UnauthorizedError, ForbiddenError, NotFoundError, RequestTooLargeError, MediaTypeError,
+├── ServiceError         AlreadyServedError, BadRequestError, UnauthorizedError (MissingKeyError), ForbiddenError, NotFoundError, RequestTooLargeError, MediaTypeError,
 │                        NotAcceptableError, MethodError, SlowBodyError, TooManyRequestsError, KeyReusedError, OutcomeUnknownError, StatementCanceledError,
 │                        StatementTimeoutError, WorkerDiedError, ServiceUnreachableError, ResultTruncatedError
 └── Retryable            mixed in where a retry may succeed and none was made: EngineUnreachableError,
@@ -505,6 +505,10 @@ class UnauthorizedError(ServiceError):
 
     code = "unauthorized"
     is_user_error = True
+
+
+class MissingKeyError(UnauthorizedError):
+    """The request has neither key nor token: unlike a wrong one, that is no attempt to guess."""
 
 
 class ForbiddenError(ServiceError):

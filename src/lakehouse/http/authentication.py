@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from lakehouse.core.dataclass import dataclass
-from lakehouse.core.errors import ForbiddenError, UnauthorizedError
+from lakehouse.core.errors import ForbiddenError, MissingKeyError
 from lakehouse.http.keys import KeyStore
 from lakehouse.http.oidc import OidcVerifier
 from lakehouse.http.principal import OWNER, Principal
@@ -43,7 +43,7 @@ class Authenticator:
     def verify(self, token: str) -> Principal:
         """The caller whose key or OIDC token this is; raises UnauthorizedError."""
         if not token:
-            raise UnauthorizedError(
+            raise MissingKeyError(
                 "The request has no key.", "Send it as Authorization: Bearer lake_…; create one: lake keys create"
             )
         if self.oidc is not None and _is_oidc(token):
