@@ -153,8 +153,8 @@ def test_a_queued_event_takes_no_time_although_the_receiver_is_silent() -> None:
         started = time.monotonic()
         for number in range(1_000):
             sink.send({"number": number})
-        assert time.monotonic() - started < 1
-        assert sink.flush(5), "what cannot be delivered is given up"
+        assert time.monotonic() - started < 10, "each would take 0.3 s"
+        assert sink.flush(30), "what cannot be delivered is given up"
 
 
 @pytest.mark.parametrize("name", ["url", "webhook", "traces"])

@@ -61,6 +61,6 @@ def _check_ctrl_c(terminal: Terminal) -> None:
     before = len(terminal.text.rstrip())
     started = time.monotonic()
     terminal.send(CTRL_C)
-    terminal.wait("Stopped.", 10, before - 200)
-    assert time.monotonic() - started < 5
+    terminal.wait("Stopped.", 30, before - 200)
+    assert time.monotonic() - started < 30
     assert "1 row · spark" in terminal.run("select 1 as still_here;", seconds=30), "Spark is free again"

@@ -97,4 +97,4 @@ def test_a_canceled_statement_does_not_run_again(tmp_path: Path) -> None:
     with scope.active(), pytest.raises(EngineError, match="nothing was committed"):
         retries.run(parse(UPDATE), QueryRequest(UPDATE), work)
     assert work.runs == 1
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 60, "a pause takes a million seconds"
