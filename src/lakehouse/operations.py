@@ -120,6 +120,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _get("statement_state", "/statements/{statement_id}"),
     _get("statement_chunk", "/statements/{statement_id}/result/chunks/{number}"),
     _post("cancel_statement", "/statements/{statement_id}/cancel", READ, repeatable=True),
+    _post("format_sql", "/format", READ, once=False),
     _post("ask", "/ask", READ, lake="Lake.ask", answer="lakehouse.agent.answer:Answer", on_branch=True, once=False),
     # ---- tables -------------------------------------------------------------------------------------------------
     _get("tables", "/tables", lake="Lake.tables", answer=f"{_INFO}[]", key="tables", on_branch=True, is_paged=True),

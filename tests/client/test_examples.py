@@ -19,6 +19,7 @@ EXPECTED: dict[str, tuple[dict[str, str], int | str]] = {
     "/tables/{table}/rollback": ({"table": "examples.leads"}, "bad_when"),  # the table is younger than the example
     "/pipelines/{pipeline}/runs": ({"pipeline": "nothing"}, "no_such_pipeline"),
     "/tables/{table}/undrop": ({"table": "examples.nothing"}, "not_dropped"),
+    "/format": ({}, 200),
     "/ask": ({}, 200),
     "/maintain": ({}, 202),
     "/verify": ({}, 202),

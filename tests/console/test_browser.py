@@ -75,6 +75,14 @@ class Person:
         if not request.url.startswith((self.served.url, "blob:", "data:")):
             self.problems.append(f"a request to {request.url}")
 
+    def type(self, sql: str) -> None:
+        """Replace the text of the editor."""
+        self.page.wait_for_selector(".cm-content")
+        self.page.locator(".cm-content").click()
+        self.is_typing = True
+        self.page.keyboard.press("Control+a")
+        self.page.keyboard.insert_text(sql)
+
     def run(self, sql: str) -> None:
         self.page.goto(f"/ui/sql?{'' if not sql else 'q=' + sql.replace(' ', '+')}")
         self.page.wait_for_selector("#grid .ag-row, #grid .empty, #problem > *")
@@ -158,16 +166,46 @@ def test_a_new_run_cancels_the_one_before_and_escape_cancels(ann: Person) -> Non
     slow = "select+sum(a.id*b.id)+as+s+from+range(10000000)+a(id),+range(100000)+b(id)"
     page.goto(f"/ui/sql?q={slow}")
     page.wait_for_selector("#cancel:not([hidden])")
-    page.wait_for_selector(".cm-content")
-    page.locator(".cm-content").click()
-    ann.is_typing = True
-    page.keyboard.press("Control+a")
-    page.keyboard.type("select 7 as seven")
+    ann.type("select 7 as seven")
     page.keyboard.press("Control+Enter")
     eventually(page, "document.querySelector('#grid')?.textContent.includes('7')")
     assert [
         each.shown()["statement"] for each in running.all(_owner(ann.served)) if "range" in each.shown()["statement"]
     ] == []
+
+
+def test_statements_are_formatted_explained_saved_and_run_in_part(ann: Person) -> None:
+    page = ann.page
+    page.goto("/ui/sql?q=with+t+as+(select+9+as+id)+insert+into+shop.orders+(id)+select+id+from+t")
+    page.wait_for_selector(".cm-content")
+    page.click("#explain")
+    page.wait_for_selector("#problem .note")
+    assert "it was not run" in page.inner_text("#problem")
+    assert ann.served.admin.rows("select id from shop.orders where id = 9") == []
+    page.goto("/ui/sql")
+    ann.type("select id, item -- both\nfrom shop.orders where id = 1")
+    page.keyboard.press("Shift+Alt+F")
+    eventually(page, "document.querySelectorAll('.cm-line').length === 5")
+    assert "item -- both" in page.inner_text(".cm-content")
+    page.click("#explain")
+    page.wait_for_selector("#problem .note")
+    assert "Files: 1 of 1 read." in page.inner_text("#problem")
+    page.click("#save")
+    page.fill("#save-form input", "first order")
+    page.keyboard.press("Enter")
+    page.click("#saved [data-close]")
+    ann.type("select 'half' as part -- select nothing")
+    page.keyboard.press("Home")
+    for _ in range(len("select 'half'")):
+        page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("Control+Enter")
+    eventually(page, "document.querySelector('#grid')?.textContent.includes('half')")
+    assert "part" not in page.inner_text("#grid")
+    page.select_option("#recent", label="first order")
+    assert "both" in page.inner_text(".cm-content")
+    page.click("#save")
+    page.click("[aria-label='Remove first order']")
+    assert "Nothing is saved yet." in page.inner_text("#saved-list")
 
 
 def test_unsaved_sql_is_there_again_after_a_reload_and_not_for_others(ann: Person, chromium: Any) -> None:

@@ -17,6 +17,7 @@ assert application.create_app  # importing the application declares the routes
 WITHOUT_COMMITS = {
     ("DELETE", "/queries/{query_id}"),
     ("POST", "/ask"),
+    ("POST", "/format"),
     ("POST", "/audit/query"),
     ("DELETE", "/branches/{name}"),
     ("POST", "/jobs/{job_id}/cancel"),

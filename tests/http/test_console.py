@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from tests.support.servers.service import Client, Served, ServedPipelines
@@ -252,6 +253,31 @@ def test_a_branch_says_which_tables_main_has_changed_since(crm: Client) -> None:
     refused = crm.post("/branches/pages_conflict/merge", {})
     assert (refused.status_code, refused.json()["error"]) == (409, "branch_conflict")
     assert crm.ask("DELETE", "/branches/pages_conflict").status_code == 200
+
+
+# ---- SQL --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sql", "runs"),
+    [
+        ("select 1", True),
+        ("show tables", True),
+        ("with t as (select 9 as id) insert into pages.leads select id, 'x' from t", False),
+        ("explain select 1; drop table pages.leads", False),
+        ("", False),
+    ],
+)
+def test_a_shared_address_runs_its_statement_only_if_that_reads(crm: Client, sql: str, runs: bool) -> None:
+    assert facts(crm, f"/ui/sql?q={quote(sql)}")["runs_at_once"] is runs
+    assert ("data-runs-at-once" in crm.get(f"/ui/sql?q={quote(sql)}").text) is runs
+    assert crm.post("/format", {"sql": sql}).json()["reads"] is runs
+
+
+def test_statements_are_set_out_in_lines_and_an_open_quote_is_an_error(crm: Client) -> None:
+    assert crm.post("/format", {"sql": "select a from t"}).json()["sql"] == "select a\nfrom t"
+    refused = crm.post("/format", {"sql": "select 'a"})
+    assert (refused.status_code, refused.json()["error"]) == (400, "bad_sql")
 
 
 # ---- runs and lineage -------------------------------------------------------------------------------------------

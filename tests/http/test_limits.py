@@ -55,6 +55,7 @@ OUTCOMES: dict[str, tuple[int, int]] = {
     "statement_state": (NOT_THERE, NOT_THERE),
     "statement_chunk": (NOT_THERE, NOT_THERE),
     "cancel_statement": (NOT_THERE, NOT_THERE),
+    "format_sql": (FILTERED, FILTERED),  # it reads no table
     "ask": (FILTERED, REFUSED),  # refused in its answer: it knows no such table
     "tables": (FILTERED, REFUSED),
     "dropped": (FILTERED, REFUSED),
@@ -164,6 +165,7 @@ def body_of(operation: Operation, table: str, branch: str) -> Any:
     bodies: dict[str, Any] = {
         "query": {"sql": f"select * from {table}", "branch": branch},
         "create_statement": {"statement": f"select * from {table}", "branch": branch},
+        "format_sql": {"sql": f"select * from {table}"},
         "ask": {"question": f"how many rows in {table}"},
         "query_audit": {"sql": "select * from audit"},
         "mcp": {

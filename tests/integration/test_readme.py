@@ -105,10 +105,11 @@ def test_every_command_prints_what_the_readme_shows(steps: list[Step]) -> None:
         assert bool(step.done.returncode) == fails, f"{step.command}:\n{printed}"
 
 
-def test_the_last_line_of_the_demo_leads_on_with_its_lake(steps: list[Step], terminal: Shell) -> None:
-    last = steps[0].done.stdout.splitlines()[-1]
-    assert last == "Go on with this lake: lake --home .lake-demo tables"
-    listed = terminal.run(last.partition(": ")[2])
+def test_the_last_lines_of_the_demo_lead_on_with_its_lake_and_its_console(steps: list[Step], terminal: Shell) -> None:
+    tables, console = steps[0].done.stdout.splitlines()[-2:]
+    assert tables == "Go on with this lake: lake --home .lake-demo tables"
+    assert console == "Look at it in a browser: lake --home .lake-demo ui"
+    listed = terminal.run(tables.partition(": ")[2])
     assert {"demo.orders", "gold.daily_bars", "crm.leads", "dbt_gold.fct_daily_trips"} <= set(
         re.findall(r"^\S+", listed.stdout, re.MULTILINE)
     )

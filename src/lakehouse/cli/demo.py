@@ -190,16 +190,17 @@ def demo(context: Context) -> None:
         _print(f"\n{number}. {title}", "1")
         for arguments in commands:
             _run(context, [_fill_in(context, argument) for argument in arguments])
-    _print(f"\nGo on with this lake: {_next_command(context)}", "1")
+    _print(f"\nGo on with this lake: {_next_command(context, 'tables')}", "1")
+    _print(f"Look at it in a browser: {_next_command(context, 'ui')}", "1")
 
 
-def _next_command(context: Context) -> str:
-    """The command that lists the tables of this lake, as one types it in the same folder."""
+def _next_command(context: Context, name: str) -> str:
+    """A command on this lake, as one types it in the same folder."""
     program = "lake" if shutil.which("lake") else sys.argv[0]
     settings = context.settings()
     # The shell may have set LAKE_HOME for this one command, as `make demo` does, so the line repeats it.
     given = settings.origins.get("home", "").startswith(("flag", "environment"))
-    words = [program, *(["--home", str(settings.home)] if given else []), "tables"]
+    words = [program, *(["--home", str(settings.home)] if given else []), name]
     return relative_paths(shlex.join(words))
 
 

@@ -27,6 +27,8 @@ function setText(value) {
   else field.value = value;
   localStorage.setItem(DRAFT, value);
 }
+/** What runs: the selected part, or all of it. */
+const wanted = () => (selected().trim() || text().trim()).replace(/;\s*$/, "");
 const keepDraft = () => localStorage.setItem(DRAFT, text());
 
 if (!field.value) field.value = localStorage.getItem(DRAFT) ?? "";
@@ -35,6 +37,9 @@ field.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
     run();
+  } else if (event.code === "KeyF" && event.shiftKey && event.altKey) {
+    event.preventDefault();
+    format();
   }
 });
 
@@ -54,6 +59,7 @@ async function openEditor() {
     Prec.highest(
       keymap.of([
         { key: "Mod-Enter", run: () => (run(), true) },
+        { key: "Shift-Alt-f", run: () => (format(), true) },
         { key: "Escape", run: () => (current ? (cancel(), true) : false) },
       ]),
     ),
@@ -116,7 +122,7 @@ async function cancel() {
 }
 
 async function run() {
-  const sql = (selected().trim() || text().trim()).replace(/;\s*$/, "");
+  const sql = wanted();
   if (!sql) return;
   if (current) await cancel();
   const statement = { id: "", isCanceled: false };
@@ -355,23 +361,46 @@ document.getElementById("copy").addEventListener("click", async () => {
     failed(error);
   }
 });
+/** What the service says of a text: set out in lines, and whether it only reads. */
+const checked = async (sql) => (await api("POST", "/format", { body: { sql } })).json();
+const showProblem = (error) => problem.replaceChildren(message(`${error.message}\n${error.hint ?? ""}`, "error"));
+
+async function format() {
+  const before = text();
+  problem.replaceChildren();
+  try {
+    const { sql } = await checked(before);
+    if (text() === before && sql !== before) setText(sql); // not over what was typed meanwhile
+  } catch (error) {
+    showProblem(error);
+  }
+}
+document.getElementById("format").addEventListener("click", format);
+
 document.getElementById("explain").addEventListener("click", async () => {
-  const sql = (selected().trim() || text().trim()).replace(/;\s*$/, "");
+  const sql = wanted();
   if (!sql) return;
   problem.replaceChildren();
   try {
+    if (!(await checked(sql)).reads) return problem.replaceChildren(message("Explain reads as the query would. This statement would change something, so it was not run.", "note"));
     const answer = await (await api("POST", "/query", { body: { sql, explain: true, limit: 1, ...chosen() } })).json();
-    const explain = answer.explain ?? {};
-    const lines = [`Engine: ${explain.engine ?? answer.engine}. ${explain.reason ?? ""}`];
-    if (explain.files_total != null) lines.push(`Files: ${explain.files_read ?? "?"} of ${explain.files_total} read.`);
-    for (const [name, value] of Object.entries(explain)) {
-      if (!["engine", "reason", "files_read", "files_total"].includes(name) && value !== null && value !== "" && !(Array.isArray(value) && !value.length)) lines.push(`${name.replaceAll("_", " ")}: ${typeof value === "object" ? JSON.stringify(value) : value}`);
-    }
-    problem.replaceChildren(message(lines.join("\n"), "note"));
+    problem.replaceChildren(explained(answer.explain ?? { engine: answer.engine }));
   } catch (error) {
-    problem.replaceChildren(message(`${error.message}\n${error.hint ?? ""}`, "error"));
+    showProblem(error);
   }
 });
+
+function explained({ engine, reason, files_read, files_total, plan }) {
+  const lines = [`Engine: ${engine}. ${reason ?? ""}`];
+  if (files_total != null) lines.push(`Files: ${files_read ?? "?"} of ${files_total} read.`);
+  const note = message(lines.join("\n"), "note");
+  if (plan) {
+    const block = document.createElement("pre");
+    block.textContent = plan;
+    note.append(block);
+  }
+  return note;
+}
 
 const stored = () => JSON.parse(localStorage.getItem(RECENT) ?? "[]");
 function remember(sql, name = "") {
@@ -390,19 +419,48 @@ function showRecent() {
     element.append(...list.map((entry) => new Option(entry.name || entry.sql.replace(/\s+/g, " ").slice(0, 70), entry.sql)));
     return [element];
   };
-  select.replaceChildren(new Option("Recent…", ""), ...group("Saved", entries.filter((entry) => entry.name)), ...group("Recent", entries.filter((entry) => !entry.name)));
+  const saved = entries.filter((entry) => entry.name);
+  document.getElementById("saved-list").replaceChildren(...(saved.length ? saved.map(savedItem) : [message("Nothing is saved yet.")]));
+  select.replaceChildren(new Option("Recent…", ""), ...group("Saved", saved), ...group("Recent", entries.filter((entry) => !entry.name)));
 }
 document.getElementById("recent").addEventListener("change", (event) => {
   if (event.target.value) setText(event.target.value);
   event.target.value = "";
 });
-document.getElementById("save").addEventListener("click", () => {
+/** A statement in the list of saved ones: its name loads it, and it can be removed. */
+function savedItem(entry) {
+  const item = document.createElement("li");
+  item.className = "row";
+  const load = document.createElement("button");
+  load.type = "button";
+  load.className = "quiet";
+  load.textContent = entry.name;
+  load.title = entry.sql;
+  load.addEventListener("click", () => {
+    setText(entry.sql);
+    document.getElementById("saved").close();
+  });
+  const remove = document.createElement("button");
+  remove.type = "button";
+  remove.className = "danger push";
+  remove.textContent = "Remove";
+  remove.setAttribute("aria-label", `Remove ${entry.name}`);
+  remove.addEventListener("click", () => {
+    localStorage.setItem(RECENT, JSON.stringify(stored().filter((other) => other.name !== entry.name)));
+    showRecent();
+  });
+  item.append(load, remove);
+  return item;
+}
+document.getElementById("save-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const field = event.target.elements.name;
   const sql = text().trim();
-  const name = sql && prompt("Save this statement in this browser as");
-  if (name) {
-    remember(sql, name);
-    toast(`Saved as ${name}.`);
-  }
+  if (!sql) return toast("There is no statement to save.", true);
+  localStorage.setItem(RECENT, JSON.stringify(stored().filter((entry) => entry.name !== field.value)));
+  remember(sql, field.value);
+  toast(`Saved as ${field.value}.`);
+  field.value = "";
 });
 
 document.getElementById("run").addEventListener("click", run);
@@ -413,5 +471,5 @@ options.addEventListener("submit", (event) => event.preventDefault());
 
 showRecent();
 openEditor().catch(failed);
-// A shared address shows what it describes; only reads run by themselves.
-if (/^\s*(select|with|show|describe|values|explain)\b/i.test(new URLSearchParams(location.search).get("q") ?? "")) run();
+// A shared address shows what it describes; only what the service knows to read runs by itself.
+if ("runsAtOnce" in document.getElementById("editor").dataset) run();

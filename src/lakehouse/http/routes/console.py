@@ -180,6 +180,7 @@ def ui_sql(  # noqa: PLR0913 - one parameter per part of the address
     names = [name for name in call.lake(branch).table_names() if call.sees(name)]
     data = {
         "q": q,
+        "runs_at_once": query.only_reads(q),
         "branch": branch.lower() or MAIN,
         "branches": _branch_names(call),
         "at": at,

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lakehouse.core.errors import BadRequestError
+from lakehouse.core.errors import BadRequestError, LakeError
 from lakehouse.core.requests import QueryRequest
 from lakehouse.http.errors import shown_to
 from lakehouse.http.execution import Execution
@@ -21,6 +21,8 @@ from lakehouse.http.registry import Routes
 from lakehouse.http.service import CallContext
 from lakehouse.http.statements import FAILED, SUCCEEDED, StoredStatement
 from lakehouse.http.streaming import ARROW, BINARY, RESULT_CONTENT, accepted_format, in_thread, respond
+from lakehouse.query.sql.layout import set_out
+from lakehouse.query.sql.parser import parse
 
 routes = Routes("query")
 _SECONDS = re.compile(r"(\d{1,3})s")
@@ -90,6 +92,14 @@ class StatementBody(Statement):
     model_config = {"extra": "forbid", "json_schema_extra": {"example": {"statement": "select 1 as one"}}}
 
 
+class FormatBody(BaseModel):
+    """The body of POST /format."""
+
+    sql: str = Field(description="Statements of Spark SQL.", max_length=100_000)
+
+    model_config = {"extra": "forbid", "json_schema_extra": {"example": {"sql": "select a from t where b = 1"}}}
+
+
 @routes.operation(responses=RESULT_CONTENT, response_class=Response)
 async def query(call: CallContext, body: QueryBody, request: Request) -> Response:
     """Run one statement and stream its rows: JSON, JSON lines, CSV, an Arrow stream or Parquet, as `Accept` asks.
@@ -100,6 +110,20 @@ async def query(call: CallContext, body: QueryBody, request: Request) -> Respons
     typed = body.request(body.sql, body.limit, body.explain)
     execution = Execution(queries, call, typed, body.engine, format).within(body.timeout)
     return await respond(execution, queries, request)
+
+
+@routes.operation()
+def format_sql(body: FormatBody) -> dict[str, Any]:
+    """Set statements out in lines, where only white space changes, and say whether running them would only read."""
+    return {"sql": set_out(body.sql), "reads": only_reads(body.sql)}
+
+
+def only_reads(sql: str) -> bool:
+    """Whether a text is one statement that changes nothing."""
+    try:
+        return parse(sql).kind in ("read", "other")
+    except LakeError:
+        return False
 
 
 @routes.operation()
