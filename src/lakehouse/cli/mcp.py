@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import click
 
 from lakehouse.cli.app import Context, command
@@ -19,8 +17,7 @@ def mcp(context: Context, write: bool) -> None:
     tools over HTTP at /mcp, with the rights of the key that a request has.
     """
     try:
-        from lakehouse.mcp.server import build_server
+        from lakehouse.mcp.stdio import serve_stdio
     except ImportError as exc:
         raise NotInstalledError(str(exc.name), "mcp") from exc
-    lake = context.lake
-    build_server(lambda call: nullcontext(lake), writes=write).run("stdio")
+    serve_stdio(context.lake, writes=write)
