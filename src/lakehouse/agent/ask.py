@@ -80,7 +80,7 @@ def typed(layer: Semantics, tables: Mapping[str, TableInfo]) -> Semantics:
     for name, entity in layer.entities.items():
         types = {column.name: column.type for column in tables[entity.table].columns}
         dimensions = {
-            key: replace(dimension, type=dimension.type or types.get(dimension.expression or key, ""))
+            key: dimension if dimension.type else replace(dimension, type=types.get(dimension.expression or key, ""))
             for key, dimension in entity.dimensions.items()
             if dimension.expression or key in types
         }

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from lakehouse.agent.semantics import BOOLEAN, KEY, NUMBER, TEXT, TIME, Dimension, Entity, Join, Semantics, parse
 from lakehouse.agent.words import phrase
 from lakehouse.core.names import REJECTED_SUFFIX
-from lakehouse.core.tables import Column, TableInfo
+from lakehouse.core.tables import TableInfo
 
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
@@ -79,38 +80,39 @@ def _short_name(info: TableInfo) -> str:
 
 
 def _entity(info: TableInfo, name: str, short: str, description: str) -> Entity:
-    dimensions = {column.name: _dimension(column, info.key) for column in info.columns if _kind(column, info.key)}
+    drafted = [_dimension(column.name, column.type, column.comment, column.name in info.key) for column in info.columns]
+    dimensions = {dimension.name: dimension for dimension in drafted if dimension.kind}
     synonyms = tuple(dict.fromkeys(other for other in (short, info.name.table) if other != name))
     return Entity(
         name, str(info.name), synonyms, description, _time(info, dimensions), info.key, {}, dimensions, is_draft=True
     )
 
 
-def _dimension(column: Column, key: Sequence[str]) -> Dimension:
-    words = phrase(column.name)
-    comment = () if phrase(column.comment) == words or len(column.comment) > 30 else (column.comment,)
-    kind = _kind(column, key)
+@lru_cache(maxsize=5_000)  # tables of one lake have columns in common
+def _dimension(name: str, type_: str, comment: str, is_key: bool) -> Dimension:
+    words, kind = phrase(name), _kind(name, type_, is_key)
+    synonyms = () if phrase(comment) == words or len(comment) > 30 else (comment,)
     aggregate = "sum" if kind == NUMBER and words and words[-1] in _ADDITIVE and "avg" not in words else ""
     return Dimension(
-        column.name,
+        name,
         kind=kind,
-        synonyms=tuple(text for text in comment if text.replace(" ", "").isalpha()),
-        description=column.comment,
+        synonyms=tuple(text for text in synonyms if text.replace(" ", "").isalpha()),
+        description=comment,
         aggregate=aggregate,
-        type=column.type,
+        type=type_,
     )
 
 
-def _kind(column: Column, key: Sequence[str]) -> str:
+def _kind(name: str, type_: str, is_key: bool) -> str:
     """What a column holds; empty for nested ones, about which questions cannot be asked."""
-    base = column.type.partition("(")[0]
+    base = type_.partition("(")[0]
     if base in ("date", "timestamp", "timestamp_ntz"):
         return TIME
     if base == "boolean":
         return BOOLEAN
     if base in _NUMBERS:
-        is_key = column.name == "id" or column.name.endswith(_KEY_ENDS) or column.name in key
-        return KEY if is_key and base in _INTEGERS else NUMBER
+        refers = name == "id" or name.endswith(_KEY_ENDS) or is_key
+        return KEY if refers and base in _INTEGERS else NUMBER
     return TEXT if base in ("string", "varchar", "char") else ""
 
 

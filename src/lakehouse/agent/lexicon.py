@@ -266,8 +266,13 @@ class Vocabulary:
     def __init__(self, semantics: Semantics) -> None:
         self._own: dict[str, frozenset[str]] = {}
         self._semantics = semantics
+        stems: dict[int, frozenset[str]] = {}  # by identity: drafted tables with the same column share its dimension
         for name, entity in semantics.entities.items():
-            self._own[name] = frozenset(_entity_stems(entity))
+            for dimension in entity.dimensions.values():
+                if id(dimension) not in stems:
+                    stems[id(dimension)] = frozenset(_dimension_stems(dimension))
+            own = (stems[id(dimension)] for dimension in entity.dimensions.values())
+            self._own[name] = frozenset(_entity_stems(entity)).union(*own)
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -286,9 +291,11 @@ def _entity_stems(entity: Entity) -> Iterator[str]:
     for metric in entity.metrics.values():
         for text in (metric.name, *metric.synonyms):
             yield from phrase(text)
-    for dimension in entity.dimensions.values():
-        for words in dimension_phrases(dimension):
-            yield from words
-        yield from phrase(dimension.unit)
-        for text in dimension.values:
-            yield from phrase(text)
+
+
+def _dimension_stems(dimension: Dimension) -> Iterator[str]:
+    for words in dimension_phrases(dimension):
+        yield from words
+    yield from phrase(dimension.unit)
+    for text in dimension.values:
+        yield from phrase(text)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.engine import Engine
+from lakehouse.core.errors import TableError
 from lakehouse.core.format import spark_tables
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import Commit
@@ -240,11 +242,11 @@ class Lake(LakeInterface):
         >>> [(str(table.name), table.format, table.key) for table in lake.tables(["crm.leads"])]
         [('crm.leads', 'iceberg', ('id',))]
         """
-        wanted = None if names is None else set(names)
-        listed = [
-            (name, table_format) for name, table_format in self._tables().all() if wanted is None or str(name) in wanted
-        ]
-        return [describe_or_problem(name, table_format) for name, table_format in listed]
+        wanted, tables = None if names is None else set(names), self._tables()
+        listed = [(name, form.name) for name, form in tables.all() if wanted is None or str(name) in wanted]
+        with suppress(TableError):  # one that the catalog cannot read has its own problem below
+            tables = tables.pinned([name for name, _ in listed])
+        return [describe_or_problem(name, tables.formats[form]) for name, form in listed]
 
     def table_names(self) -> list[str]:
         """The names of all tables, sorted, without reading any of them.
