@@ -129,6 +129,8 @@ OPERATIONS: tuple[Operation, ...] = (
         _get("describe", "/tables/{table}", lake="Lake.describe", answer=_INFO),
         _get("schema", "/tables/{table}/schema"),
         _get("history", "/tables/{table}/history", lake="Lake.history", answer=f"{_SNAPSHOT}[]", key="snapshots", is_paged=True),
+        _get("inspect", "/tables/{table}/inspect", lake="Lake.inspect", answer="lakehouse.core.inspection:MetadataNode"),
+        _get("inspect_file", "/tables/{table}/inspect/file", lake="Lake.inspect_file", answer="lakehouse.core.inspection:MetadataFile"),
         _get("travel", "/tables/{table}/travel", lake="LakeInterface.travel"),
         _get("diff", "/tables/{table}/diff", lake="LakeInterface.diff", answer=_DIFF),
         _get("report", "/tables/{table}/report", lake="Lake.report", answer=_REPORT),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
 
-from lakehouse.core.errors import NoSuchTableError, QueryRejectedError, TableExistsError, WhenError
+from lakehouse.core.errors import NoSuchTableError, NotFoundError, QueryRejectedError, TableExistsError, WhenError
 from lakehouse.lake import Lake
 
 pytestmark = pytest.mark.spark
@@ -84,6 +85,28 @@ def test_history_tells_what_each_change_did(shared_lake: Lake, make: Make) -> No
     assert history[0].rows_added == 2 and history[0].rows_removed == 0
     assert [snapshot.is_current for snapshot in history] == [False, False, True]
     assert history[0].at < history[1].at < history[2].at <= datetime.now(UTC)
+
+
+def test_the_metadata_is_a_tree_down_to_the_files_of_each_snapshot(
+    shared_lake: Lake, updated: str, table_format: str
+) -> None:
+    first, last = shared_lake.history(updated)
+    tree = shared_lake.inspect(updated, layer="files")
+    kind = {"iceberg": "snapshot", "hudi": "instant"}[table_format]
+    assert [node.name for node in tree.children if node.kind == kind] == [last.id, first.id]
+    for snapshot in (first, last):
+        nodes = [shared_lake.inspect(updated, snapshot.id, "files")]
+        while children := [child for node in nodes for child in node.children]:
+            nodes = children
+        assert {node.kind for node in nodes} == {{"iceberg": "data", "hudi": "file-slice"}[table_format]}
+        live = [node for node in nodes if node.facts["status"] != "deleted"]
+        assert len(live) == snapshot.files_total
+        for node in live:
+            assert json.loads(shared_lake.inspect_file(updated, node.path, snapshot.id).text)["rows"] > 0
+    text = shared_lake.inspect_file(updated, tree.path).text
+    assert {"iceberg": '"table-uuid"', "hudi": "hoodie.table.name"}[table_format] in text
+    with pytest.raises(NotFoundError):
+        shared_lake.inspect_file(updated, "/etc/passwd")
 
 
 def test_one_travels_by_snapshot_and_by_time(shared_lake: Lake, updated: str, engine: str) -> None:

@@ -21,6 +21,7 @@ from lakehouse.lake.assemble import assemble
 #: What only reads, or only opens something.
 READS = {
     *("branches", "check", "close", "compare", "describe", "diff", "dropped", "folder", "health", "history"),
+    *("inspect", "inspect_file"),
     *(
         "pipelines",
         "plan",

@@ -62,6 +62,8 @@ OUTCOMES: dict[str, tuple[int, int]] = {
     "describe": (REFUSED, REFUSED),
     "schema": (REFUSED, REFUSED),
     "history": (REFUSED, REFUSED),
+    "inspect": (REFUSED, REFUSED),
+    "inspect_file": (REFUSED, REFUSED),
     "travel": (REFUSED, REFUSED),
     "diff": (REFUSED, REFUSED),
     "report": (REFUSED, REFUSED),
@@ -190,7 +192,7 @@ def ask(hidden: Hidden, client: Client, operation: Operation, limit: str, branch
     name = "marked" if operation.path.startswith("/tags/") else "theirs"
     values = {**hidden.ids, "table": table, "name": name}
     parts = [values[part[1:-1]] if part.startswith("{") else part for part in operation.path.split("/")]
-    query = {"when": "now", "start": "now", **({"branch": branch} if branch else {})}
+    query = {"when": "now", "start": "now", "path": "any.avro", **({"branch": branch} if branch else {})}
     body = {} if operation.method == "GET" else {"json": body_of(operation, table, branch)}
     return client.ask(operation.method, "/".join(parts), params=query, **body)
 
@@ -230,7 +232,14 @@ def test_a_statement_that_outlives_its_request_keeps_the_limits(hidden: Hidden) 
 def test_a_tag_of_another_branch_is_not_a_way_around(hidden: Hidden) -> None:
     """A tag has the state of main, which a key for another branch may not read."""
     client = hidden.clients["writer", "branch"]
-    for path in ("travel?when=marked", "travel?when=Marked", "diff?start=marked", "report?start=marked"):
+    for path in (
+        "travel?when=marked",
+        "travel?when=Marked",
+        "inspect?when=marked",
+        "inspect/file?path=a&when=marked",
+        "diff?start=marked",
+        "report?start=marked",
+    ):
         assert client.get(f"/tables/own.t/{path}&branch=mine").status_code == 403
     for body in (
         {"sql": "select * from own.t", "as_of": "marked"},

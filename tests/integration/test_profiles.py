@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,6 +41,11 @@ def test_files_go_into_the_bucket(lake: Lake, leads: Path, stack: Stack, profile
     assert info.location.startswith(stack.endpoints.warehouse + "/")
     store = S3(resolve_profile(replace(stack.settings, profile=profile)).s3)
     assert any(name.endswith(".parquet") for name in store.list(info.location, deep=True))
+    tree = lake.inspect("sales.leads", layer="files")
+    (snapshot,) = [node for node in tree.children if node.kind == "snapshot"]
+    (file,) = snapshot.children[0].children[0].children
+    assert file.path.startswith(info.location) and file.facts["bounds"]["id"] == [1, 3]
+    assert json.loads(lake.inspect_file("sales.leads", file.path).text)["rows"] == 3
 
 
 def test_a_branch_is_isolated_until_it_is_published(lake: Lake, leads: Path) -> None:

@@ -33,6 +33,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "dagster": ("dagster", "open the pipelines in Dagster: lineage, partitions, schedules"),
     },
     "History": {
+        "inspect": (
+            "metadata",
+            "show what a table consists of: snapshots, manifests, files",
+        ),
         "history": ("time", "list the snapshots of a table"),
         "travel": ("time", "show a table as it was"),
         "diff": ("time", "show what changed in a table between two moments"),

@@ -115,6 +115,8 @@ class RemoteLake(LakeInterface):
     _diff = remote(LakeInterface.diff)
     ask = remote(Lake.ask)
     describe = remote(Lake.describe)
+    inspect = remote(Lake.inspect)
+    inspect_file = remote(Lake.inspect_file)
     history = remote(Lake.history, History)
     report = remote(Lake.report)
     rollback = remote(Lake.rollback)

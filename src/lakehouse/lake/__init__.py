@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from lakehouse.copies.clone import CloneReport
     from lakehouse.copies.findings import VerifyReport
     from lakehouse.copies.restore import CopyReport
+    from lakehouse.core.inspection import MetadataFile, MetadataNode
     from lakehouse.engines.duckdb import DuckDB
     from lakehouse.engines.spark.session import LocalSession
     from lakehouse.ingest.report import IngestReport
@@ -297,6 +298,47 @@ class Lake(LakeInterface):
         ['id bigint', 'name string', 'score bigint']
         """
         return self._tables().describe(TableName.parse(name))
+
+    def inspect(
+        self, name: str, when: str = "", layer: str = "manifests", manifest: str = "", limit: int = 20
+    ) -> MetadataNode:
+        """The metadata of a table as a tree: what a commit wrote, file by file.
+
+        Args:
+            when: only the snapshot at this WHEN (default: the newest ones, and below the current one what it consists of).
+            layer: how deep: `snapshots`, `manifests` or `files`. A Hudi table has file slices below its instants.
+            manifest: only this manifest of the snapshot, by its path or the name of its file.
+            limit: the most nodes of each layer; `left_out` of a node says how many are missing.
+
+        >>> tree = lake.inspect("crm.leads", layer="files")
+        >>> tree.kind, [child.kind for child in tree.children]
+        ('metadata', ['schema', 'snapshot', 'snapshot'])
+        >>> manifests = tree.children[1].children[0]
+        >>> [(file.kind, file.facts["rows"]) for file in manifests.children[0].children][:1]
+        [('data', 3)]
+        """
+        from lakehouse.core.inspection import InspectRequest
+        from lakehouse.tables.inspect import inspect_table
+
+        request = InspectRequest(layer, manifest=manifest, limit=limit)
+        return inspect_table(self._tables(), TableName.parse(name), when, request)
+
+    def inspect_file(self, name: str, path: str, when: str = "", manifest: str = "") -> MetadataFile:
+        """The content of one file of a table's metadata as text; of a data file its footer. Other files are refused.
+
+        Args:
+            path: as `inspect` returns it, or the name of the file.
+            when: the snapshot that a manifest or data file belongs to (default: the current one).
+            manifest: the manifest that names a data file, which saves searching all of them.
+
+        >>> file = lake.inspect_file("crm.leads", lake.inspect("crm.leads").path)
+        >>> file.kind, '"table-uuid"' in file.text
+        ('metadata', True)
+        """
+        from lakehouse.core.inspection import InspectRequest
+        from lakehouse.tables.inspect import inspect_file
+
+        return inspect_file(self._tables(), TableName.parse(name), path, when, InspectRequest(manifest=manifest))
 
     # ---- time ---------------------------------------------------------------------------------------------------
 

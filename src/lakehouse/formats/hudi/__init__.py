@@ -9,6 +9,7 @@ from typing import Any
 
 from lakehouse.core.errors import NoSuchTableError, NotSupportedError, TableError, WhenError
 from lakehouse.core.format import FormatCapabilities, FormatContext
+from lakehouse.core.inspection import InspectRequest, MetadataFile, MetadataNode
 from lakehouse.core.names import TableName
 from lakehouse.core.result import RowChanges
 from lakehouse.core.tables import Drop, FileSlice, Scan, Snapshot, TableInfo
@@ -85,6 +86,16 @@ class HudiTables:
 
     def file_slices(self, table: TableName) -> Sequence[FileSlice]:
         return file_slices(read_metadata(self._locations, table).instants)
+
+    def inspect(self, table: TableName, request: InspectRequest) -> MetadataNode:
+        from lakehouse.formats.hudi.inspect import Inspector
+
+        return Inspector(read_metadata(self._locations, table), self._locations).tree(request)
+
+    def metadata_file(self, table: TableName, path: str, request: InspectRequest) -> MetadataFile:
+        from lakehouse.formats.hudi.inspect import Inspector
+
+        return Inspector(read_metadata(self._locations, table), self._locations).file(path, request)
 
     def resolve(self, table: TableName, when: str, now: datetime) -> str:
         instants = read_metadata(self._locations, table).instants

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.errors import NoSuchTableError, NotSupportedError, WhenError
 from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.format import FormatCapabilities, FormatContext
+from lakehouse.core.inspection import InspectRequest, MetadataFile, MetadataNode
 from lakehouse.core.names import TableName
 from lakehouse.core.result import RowChanges
 from lakehouse.core.tables import Drop, FileSlice, Scan, Snapshot, TableInfo
 from lakehouse.core.when import Version, resolve
 from lakehouse.formats.iceberg.metadata import Metadata, read_metadata
 from lakehouse.formats.iceberg.spark import IcebergSpark
+
+if TYPE_CHECKING:
+    from lakehouse.formats.iceberg.inspect import Inspector
 
 Pointers = Mapping[TableName, str | None]
 
@@ -112,6 +117,18 @@ class IcebergTables:
             total_files=read.files_total if read else 0,
             total_bytes=read.bytes_total if read else 0,
         )
+
+    def inspect(self, table: TableName, request: InspectRequest) -> MetadataNode:
+        return self._inspector(table).tree(request)
+
+    def metadata_file(self, table: TableName, path: str, request: InspectRequest) -> MetadataFile:
+        return self._inspector(table).file(path, request)
+
+    def _inspector(self, table: TableName) -> Inspector:
+        from lakehouse.formats.iceberg.inspect import Inspector
+
+        pointer = self._pointer(table)
+        return Inspector(pointer, self._metadata(table), self._files, self._catalog.pyiceberg_properties)
 
     def drop(self, table: TableName) -> None:
         if not self._catalog.drop(table, datetime.now(UTC).isoformat()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Query
 from pydantic import BaseModel, Field
@@ -21,6 +21,8 @@ routes = Routes("tables")
 Details = Annotated[
     bool, Query(description="Also columns, partitioning, key and current snapshot, as GET /tables/{table}.")
 ]
+Layer = Annotated[Literal["snapshots", "manifests", "files"], Query(description="How deep the tree goes.")]
+FilePath = Annotated[str, Query(description="A path of the tree, or the name of the file.", max_length=2000)]
 #: Largest page with details: the metadata of each table is read.
 DESCRIBED_PAGE = 100
 
@@ -97,6 +99,30 @@ def history(
 ) -> dict[str, Any]:
     """List the snapshots of a table, oldest first."""
     return page("snapshots", call.lake(branch).history(call.table(table)), page_size, page_token)
+
+
+@routes.operation()
+def inspect(  # noqa: PLR0913 - one parameter per field of InspectRequest
+    call: CallContext,
+    table: Table,
+    when: When = "",
+    layer: Layer = "manifests",
+    manifest: FilePath = "",
+    limit: Annotated[int, Query(description="Maximum number of entries of each layer.", ge=1, le=1000)] = 20,
+    branch: Branch = "",
+) -> Any:
+    """The metadata of a table as a tree: metadata file, snapshots, manifest lists, manifests, data and delete files."""
+    call.check_when(when)
+    return plain(call.lake(branch).inspect(call.table(table), when, layer, manifest, limit))
+
+
+@routes.operation()
+def inspect_file(
+    call: CallContext, table: Table, path: FilePath, when: When = "", manifest: FilePath = "", branch: Branch = ""
+) -> Any:
+    """The content of one file of a table's metadata, as text; of a data file its footer. A file of no such table is refused."""
+    call.check_when(when)
+    return plain(call.lake(branch).inspect_file(call.table(table), path, when, manifest))
 
 
 @routes.operation(responses=RESULT_CONTENT, response_class=Response)
