@@ -167,6 +167,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _post("create_tag", "/tags", lake="Branches.create_tag", key="name", renames={"from_ref": "from"}),
     _delete("drop_tag", "/tags/{name}", lake="Branches.drop_tag"),
     _get("log", "/log", lake="Log.lines", answer=f"{_LINE}[]", key="commits"),
+    _get("preview_revert", "/log/{commit}/revert", lake="Log.preview_revert", answer="lakehouse.versioning.diff:TableChange[]", key="changes"),
     _post("cherry_pick", "/log/{commit}/cherry-pick", lake="Log.cherry_pick", key="commit"),
     _post("revert", "/log/{commit}/revert", lake="Log.revert", key="commit"),
 )  # fmt: skip

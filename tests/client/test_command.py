@@ -68,6 +68,7 @@ COMMANDS = [
     ["ingest", "nope.csv", "--into", "cli.leads"],
     ["cherry-pick", "9999"],
     ["revert", "9999"],
+    ["revert", "9999", "--dry-run"],
 ]
 
 

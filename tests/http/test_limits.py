@@ -95,6 +95,7 @@ OUTCOMES: dict[str, tuple[int, int]] = {
     "drop_tag": (REFUSED, REFUSED),
     "log": (FILTERED, REFUSED),
     "cherry_pick": (REFUSED, REFUSED),
+    "preview_revert": (REFUSED, REFUSED),
     "revert": (REFUSED, REFUSED),
 }
 LIMITED = [operation for operation in OPERATIONS if operation.needs != PUBLIC]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from pyiceberg.types import StringType
 from tests.support.light_runs import ONE, TWO, names_in, pyiceberg, run, stranger_adds
 
 from lakehouse.core.errors import (
@@ -185,6 +186,87 @@ def test_a_revert_that_would_lose_later_work_is_refused(lake: Lake) -> None:
     assert names_in(lake, ONE) == ["first", "second"]
     with pytest.raises(NoSuchCommitError):
         lake.refs.log.revert("nothing")
+
+
+def test_what_a_revert_would_change_is_shown_before(lake: Lake) -> None:
+    record = run(lake, "second", ONE, TWO, "shop.three")
+    stranger_adds(lake, TWO, "theirs")
+    preview = lake.refs.log.preview_revert(record.commit)
+    assert [
+        (change.table, change.change, change.rows_before, change.rows_after, change.conflict) for change in preview
+    ] == [
+        (ONE, "changed", 2, 1, False),
+        ("shop.three", "removed", 1, 0, False),
+        (TWO, "changed", 2, 1, True),
+    ]
+    assert names_in(lake, ONE) == ["first", "second"]
+    with pytest.raises(NoSuchCommitError):
+        lake.refs.log.preview_revert("nothing")
+
+
+def test_a_snapshot_names_the_commit_that_published_it(lake: Lake) -> None:
+    record = run(lake, "second", ONE)
+    stranger_adds(lake, ONE, "theirs")
+    first, second, theirs = [snapshot.id for snapshot in lake.history(ONE)]
+    log, name = lake.refs.log, TableName.parse(ONE)
+    assert [line.run if (line := log.commit_of(name, snapshot)) else None for snapshot in (first, second, theirs)] == [
+        "first", "second", None,
+    ]  # fmt: skip
+    found = log.commit_of(name, second)
+    assert found is not None and found.commit == record.commit
+    assert log.commit_of(name, "12345") is None
+
+
+# ---- a branch or a tag from a snapshot ------------------------------------------------------------------------------
+
+
+def test_a_branch_starts_with_a_table_as_it_was(lake: Lake) -> None:
+    then = lake.history(ONE)[0].id
+    run(lake, "second", ONE, TWO)
+    stranger_adds(lake, ONE, "theirs")
+    catalog = pyiceberg(lake)
+    with catalog.load_table(ONE).update_schema() as update:
+        update.add_column("extra", StringType())
+    catalog.close()
+    assert "extra" in [column.name for column in lake.describe(ONE).columns]
+    lake.refs.branches.create("back", table=ONE, at=then)
+    assert names_in(lake, ONE, branch="back") == ["first"]
+    assert names_in(lake, TWO, branch="back") == ["first", "second"]
+    with lake.branch("back") as back:
+        assert "extra" not in [column.name for column in back.describe(ONE).columns]
+        assert [snapshot.is_current for snapshot in back.history(ONE)] == [True, False, False]
+    assert [change.table for change in lake.refs.branches.diff("back")] == [ONE]
+    assert names_in(lake, ONE) == ["first", "second", "theirs"]
+    lake.refs.branches.merge("back")
+    assert names_in(lake, ONE) == ["first"] and len(lake.history(ONE)) == 3
+
+
+def test_a_tag_holds_a_table_as_it_was(lake: Lake) -> None:
+    then = lake.history(ONE)[0].id
+    run(lake, "second", ONE, TWO)
+    lake.refs.branches.create_tag("before", table=ONE, at=then)
+    assert (names_in(lake, ONE, as_of="before"), names_in(lake, TWO, as_of="before")) == (
+        ["first"],
+        ["first", "second"],
+    )
+    assert lake.branches() == [] and names_in(lake, ONE) == ["first", "second"]
+    lake.refs.branches.create("again", "before")
+    assert names_in(lake, ONE, branch="again") == ["first"]
+
+
+@pytest.mark.parametrize(
+    ("table", "at", "error"),
+    [(ONE, "12345", WhenError), (ONE, "", WhenError), ("shop.none", "now", NoSuchTableError)],
+    ids=["no-snapshot", "no-moment", "no-table"],
+)
+def test_a_branch_that_cannot_start_there_is_not_left_behind(
+    lake: Lake, table: str, at: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        lake.refs.branches.create("back", table=table, at=at)
+    with pytest.raises(error):
+        lake.refs.branches.create_tag("before", table=table, at=at)
+    assert lake.branches() == [] and not [tag for tag in lake.refs.branches.tags() if tag.name == "before"]
 
 
 # ---- files that branches share --------------------------------------------------------------------------------------

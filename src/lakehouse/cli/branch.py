@@ -9,6 +9,8 @@ import click
 from lakehouse.cli.app import Context, command, group
 from lakehouse.cli.options import (
     all_option,
+    at_option,
+    at_table_option,
     complete_branch,
     from_option,
     limit_option,
@@ -70,9 +72,14 @@ def list_(context: Context, show_all: bool) -> None:
 @click.argument("name")
 @from_option
 @message_option
-def create(context: Context, name: str, from_ref: str, message: str) -> None:
-    """Create a branch from main, another branch or a tag. No data is copied."""
-    created = context.lake.refs.branches.create(name, from_ref, message)
+@at_table_option
+@at_option
+def create(context: Context, name: str, from_ref: str, message: str, table: str, at: str) -> None:
+    """Create a branch from main, another branch or a tag. No data is copied.
+
+    With --table and --at, one table is as it was at that moment, rows and columns; the others are as in REF.
+    """
+    created = context.lake.refs.branches.create(name, from_ref, message, table, at)
     note(f"Created the branch {created}. Use it: lake --branch {name.lower()} sql …")
 
 

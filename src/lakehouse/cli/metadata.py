@@ -27,8 +27,10 @@ from lakehouse.core.jsonable import jsonable
 )  # fmt: skip
 @click.option("--layer", type=click.Choice(LAYERS), default=MANIFESTS, help="How deep to go (default: manifests).")
 @click.option("--files", is_flag=True, help="Go down to data and delete files, with counts and bounds: --layer files.")
-@click.option("--manifest", default="", metavar="PATH", help="Only this manifest of the snapshot.")
-@click.option("--raw", default="", metavar="PATH", help="Print the content of a file of the table as JSON instead.")
+@click.option("--manifest", default="", metavar="PATH", help="Only this manifest of the snapshot (default: all).")
+@click.option(
+    "--raw", default="", metavar="PATH", help="Print the content of this file of the table instead (default: the tree)."
+)
 @limit_option("entries of each layer", 20, minimum=1)
 def inspect(  # noqa: PLR0913 - one parameter per option
     context: Context, table: str, when: str, layer: str, files: bool, manifest: str, raw: str, limit: int

@@ -31,6 +31,15 @@ from_option = click.option(
     shell_complete=complete_ref,
     help="Branch or tag to start from (default: main).",
 )
+at_table_option = click.option(
+    "--table",
+    default="",
+    shell_complete=complete_table,
+    help="A table that is to be as it was at --at (default: none).",
+)
+at_option = click.option(
+    "--at", default="", metavar="WHEN", help="Snapshot of --table: an id, a tag or a time (default: none)."
+)
 all_option = click.option(
     "--all", "show_all", is_flag=True, help="Also list those of runs and of other work of the lake itself."
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from lakehouse.cli.app import Context, command, group
-from lakehouse.cli.options import all_option, complete_tag, from_option, message_option
+from lakehouse.cli.options import all_option, at_option, at_table_option, complete_tag, from_option, message_option
 from lakehouse.cli.show import note, show_rows
 from lakehouse.core.refs import InternalBranch
 
@@ -43,9 +43,14 @@ def list_(context: Context, show_all: bool) -> None:
 @click.argument("name")
 @from_option
 @message_option
-def create(context: Context, name: str, from_ref: str, message: str) -> None:
-    """Create a tag for the current state of all tables."""
-    note(f"Tagged all tables as {context.lake.refs.branches.create_tag(name, from_ref, message)}.")
+@at_table_option
+@at_option
+def create(context: Context, name: str, from_ref: str, message: str, table: str, at: str) -> None:
+    """Create a tag for the current state of all tables.
+
+    With --table and --at, one of them is tagged as it was at that moment.
+    """
+    note(f"Tagged all tables as {context.lake.refs.branches.create_tag(name, from_ref, message, table, at)}.")
 
 
 @command("lake tag drop close_2026_01", tag)

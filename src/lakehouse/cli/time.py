@@ -106,13 +106,21 @@ def cherry_pick(context: Context, commit: str, message: str) -> None:
     note(f"Published to all tables at once: commit {done.entry}." if done.entry else "There was nothing to publish.")
 
 
-@command("lake revert 12\nlake revert run_20260114_091500_ab12cd -m 'the source was wrong'")
+@command("lake revert 12 --dry-run\nlake revert run_20260114_091500_ab12cd -m 'the source was wrong'")
 @click.argument("commit")
 @message_option
-def revert(context: Context, commit: str, message: str) -> None:
+@click.option("--dry-run", is_flag=True, help="Only show what it would change.")
+def revert(context: Context, commit: str, message: str, dry_run: bool) -> None:
     """Undo COMMIT in all of its tables at once. COMMIT is a number of `lake log`, or a run.
 
     A revert is refused if one of the tables has changed since. It is a commit itself and can be reverted.
     """
+    if dry_run:
+        changes = context.lake.refs.log.preview_revert(commit)
+        rows = [
+            (change.table, change.change, change.rows_before, change.rows_after, change.conflict) for change in changes
+        ]
+        show_rows(["table", "change", "rows_before", "rows_after", "conflict"], rows, context.output)
+        return
     done = context.lake.refs.log.revert(commit, message)
     note(f"Reverted {commit} in all of its tables at once: commit {done.entry}.")

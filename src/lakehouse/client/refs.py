@@ -60,6 +60,7 @@ class RemoteLog:
     lines = remote(Log.lines)
     cherry_pick = remote(Log.cherry_pick, _published)
     revert = remote(Log.revert, _published)
+    preview_revert = remote(Log.preview_revert)
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,9 @@ class Assembly:
             self.iceberg, self.duckdb, lambda request: spark.run(request, "merge"), self.home.run / "ingest"
         )
         combiner = Combiner(self.catalog, publisher, replayer, self.backend.files)
-        branches = Branches(self.catalog, publisher, self.iceberg, self.duckdb, runs, combiner, author)
+        branches = Branches(
+            self.catalog, publisher, self.iceberg, self.duckdb, runs, combiner, author, self.backend.files
+        )
         log = Log(self.catalog, self.iceberg, publisher, combiner, author, self.backend.files)
         return Refs(branches, log, publisher, author)
 

@@ -142,6 +142,39 @@ def add_notes(branch: Catalog, table: TableName, notes: Mapping[str, str], files
     _swap(branch, table, pointer, write_next(pointer, {**stored, "snapshots": snapshots, "metadata-log": log}, files))
 
 
+def set_current(branch: Catalog, table: TableName, snapshot: str, files: Files) -> None:
+    """Make a snapshot the current one of a table on a branch, with the columns that it had. No data is copied."""
+    pointer = branch.pointer(table)
+    assert pointer is not None  # the caller has found the snapshot in it
+    stored = load_metadata(pointer, files)
+    entry = next(entry for entry in stored["snapshots"] if str(entry["snapshot-id"]) == snapshot)
+    now = max(stored["last-updated-ms"] + 1, int(datetime.now(UTC).timestamp() * 1000))
+    replaced = {"metadata-file": pointer, "timestamp-ms": stored["last-updated-ms"]}
+    refs = stored.get("refs", {})
+    changed = {
+        "current-snapshot-id": entry["snapshot-id"],
+        "current-schema-id": _schema_of(stored, entry),
+        "refs": {**refs, "main": {"type": "branch", **refs.get("main", {}), "snapshot-id": entry["snapshot-id"]}},
+        "snapshot-log": [*stored.get("snapshot-log", []), {"snapshot-id": entry["snapshot-id"], "timestamp-ms": now}],
+        "metadata-log": [*stored.get("metadata-log", []), replaced],
+        "last-updated-ms": now,
+    }
+    _swap(branch, table, pointer, write_next(pointer, {**stored, **changed}, files))
+
+
+def _schema_of(stored: Mapping[str, Any], entry: Mapping[str, Any]) -> int:
+    """The schema of a snapshot; the current one if today's partitions or sort order need a column that the old one lacks."""
+    current = int(stored["current-schema-id"])
+    old = int(entry.get("schema-id", current))
+    known = {field["id"] for schema in stored["schemas"] if schema["schema-id"] == old for field in schema["fields"]}
+    specs = [spec for spec in stored["partition-specs"] if spec["spec-id"] == stored["default-spec-id"]]
+    orders = [
+        order for order in stored.get("sort-orders", ()) if order["order-id"] == stored.get("default-sort-order-id")
+    ]
+    needed = {field["source-id"] for layout in (*specs, *orders) for field in layout["fields"]}
+    return old if needed <= known else current
+
+
 def _swap(branch: Catalog, table: TableName, expected: str, new: str) -> None:
     if not branch.swap_pointer(table, expected, new):
         raise CommitConflictError(

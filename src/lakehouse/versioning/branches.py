@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Protocol
 
 from lakehouse.core.catalog import Catalog
@@ -15,11 +16,14 @@ from lakehouse.core.errors import (
     RunBlockedError,
     RunConflictError,
 )
+from lakehouse.core.files import LOCAL, Files
 from lakehouse.core.format import TableFormat
 from lakehouse.core.names import MAIN, TableName, check_part, nearest
 from lakehouse.core.refs import Change, Commit, InternalBranch, Published, Ref, acting_author
 from lakehouse.core.result import Result
 from lakehouse.engines.duckdb import DuckDB
+from lakehouse.process.pids import current_process
+from lakehouse.tables.fork import set_current
 from lakehouse.versioning.combine import Combiner
 from lakehouse.versioning.diff import TableChange, changed_rows, count_rows
 from lakehouse.versioning.log import Log
@@ -75,15 +79,37 @@ class Branches:
     runs: BranchRuns
     combiner: Combiner
     author: str = ""
+    files: Files = LOCAL
 
     def list(self) -> Sequence[tuple[Ref, BranchRun | None]]:
         """Every branch except main, with the run that created it, if one did."""
         return [(ref, self.runs.of_branch(ref.name)) for ref in self.catalog.branch_refs()]
 
-    def create(self, name: str, from_ref: str = MAIN, message: str = "") -> str:
-        """Create a branch of all tables from main, another branch or a tag, without copying data; returns its name."""
-        self.catalog.create_branch(_user_name(name, "branch"), from_ref.lower(), self._commit("branch", message))
-        return name.lower()
+    def create(self, name: str, from_ref: str = MAIN, message: str = "", table: str = "", at: str = "") -> str:
+        """Create a branch of all tables from main, another branch or a tag, without copying data; returns its name.
+
+        Args:
+            table: this table starts as it was at another moment, rows and columns; the others are as in `from_ref`.
+            at: the moment: a WHEN of the table.
+        """
+        branch = _user_name(name, "branch")
+        self.catalog.create_branch(branch, from_ref.lower(), self._commit("branch", message))
+        if table:
+            self._set_back(branch, TableName.parse(table), at)
+        return branch
+
+    def _set_back(self, branch: str, table: TableName, at: str) -> None:
+        """Make a table on a new branch what it was at a WHEN; without one, the branch is dropped again."""
+        try:
+            iceberg, catalog = self.iceberg.on(branch), self.catalog.on(branch)
+            if not iceberg.has(table):
+                raise NoSuchTableError(str(table))  # a Hudi table has no branches
+            before, snapshot = catalog.pointer(table), iceberg.resolve(table, at, datetime.now(UTC))
+            set_current(catalog, table, snapshot, self.files)
+            catalog.record_statement(table, before, self._commit("rollback", f"{table} to snapshot {snapshot}"))
+        except BaseException:
+            self.catalog.drop_branch(branch)
+            raise
 
     def drop(self, name: str) -> None:
         """Drop a branch with its unpublished changes; the record of its run stays."""
@@ -161,10 +187,20 @@ class Branches:
         """Every tag."""
         return self.catalog.tags()
 
-    def create_tag(self, name: str, from_ref: str = MAIN, message: str = "") -> str:
-        """Tag the current state of all tables, under a name that WHEN accepts."""
-        self.catalog.create_tag(_user_name(name, "tag"), from_ref.lower(), self._commit("tag", message))
-        return name.lower()
+    def create_tag(self, name: str, from_ref: str = MAIN, message: str = "", table: str = "", at: str = "") -> str:
+        """Tag the current state of all tables, under a name that WHEN accepts; `table` and `at` are those of `create`."""
+        tag, source = _user_name(name, "tag"), from_ref.lower()
+        if not table:
+            self.catalog.create_tag(tag, source, self._commit("tag", message))
+            return tag
+        branch = InternalBranch.new("maintain").name
+        self.catalog.create_branch(branch, source, current_process().sign(self._commit("branch", "")))
+        try:
+            self._set_back(branch, TableName.parse(table), at)
+            self.catalog.create_tag(tag, branch, self._commit("tag", message or f"{table} as of {at}"))
+        finally:
+            self.catalog.drop_branch(branch)
+        return tag
 
     def drop_tag(self, name: str) -> None:
         """Drop a tag."""

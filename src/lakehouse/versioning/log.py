@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from lakehouse.core.catalog import Catalog
@@ -14,10 +15,13 @@ from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import Change, Commit, LogEntry, Published, run_branch
 from lakehouse.core.tables import Snapshot
 from lakehouse.versioning.combine import Combiner
+from lakehouse.versioning.diff import TableChange, describe_changes
 from lakehouse.versioning.publish import Publisher
 
 #: The number of entries that are searched for a commit.
 _SEARCHED_ENTRIES = 10_000
+#: The number of entries near the time of a snapshot that are searched for it.
+_NEAREST_ENTRIES = 20
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,18 @@ class Log:
     author: str = ""
     files: Files = LOCAL
 
-    def lines(self, table: TableName | None = None, limit: int = 20, branch: str = MAIN) -> list[LogLine]:
-        """The changes of all tables or of one, newest first."""
+    def lines(
+        self,
+        table: TableName | None = None,
+        limit: int = 20,
+        branch: str = MAIN,
+        tables: Sequence[TableName] | None = None,
+    ) -> list[LogLine]:
+        """The changes of all tables or of one, newest first.
+
+        Args:
+            tables: search only these for commits of other engines, which means reading the metadata of each (default: all).
+        """
         branch_catalog, iceberg = self.catalog.on(branch), self.iceberg.on(branch)
         entries = list(branch_catalog.log(table, limit))
         if branch != MAIN:  # the branch starts from what was published on main
@@ -66,7 +80,10 @@ class Log:
         lines = [_line(entry) for entry in entries]
         oldest = min((line.at for line in lines), default=None) if len(entries) >= limit else None
         lines += self._direct(
-            iceberg, [table] if table else list(iceberg.tables()), self._logged_snapshots(entries), oldest
+            iceberg,
+            [table] if table else list(iceberg.tables() if tables is None else tables),
+            self._logged_snapshots(entries),
+            oldest,
         )
         return sorted(lines, key=lambda line: line.at, reverse=True)[:limit]
 
@@ -84,6 +101,45 @@ class Log:
                 f"Nothing was reverted. Revert what came later first: lake log {done.conflicts[0]}",
             )
         return done
+
+    def preview_revert(self, commit: str) -> list[TableChange]:
+        """What a revert would change, table by table; one that has changed since is a conflict, and the revert refused.
+
+        >>> report = lake.ingest_rows([{"id": 4, "name": "Di", "score": 20}], into="crm.leads", key=["id"])
+        >>> change = lake.refs.log.preview_revert(lake.refs.log.lines(limit=1)[0].commit)[0]
+        >>> change.table, change.rows_before, change.rows_after
+        ('crm.leads', 4, 3)
+        """
+        entry = self._entry(commit)
+        self._check_there(entry)
+        now = self.catalog.pointers([change.table for change in entry.tables])
+        described = describe_changes(self.iceberg, [change.reversed() for change in entry.tables])
+        return [
+            replace(preview, conflict=now.get(change.table) != change.after)
+            for change, preview in zip(entry.tables, described, strict=True)
+        ]
+
+    def commit_of(self, table: TableName, snapshot: str, branch: str = MAIN) -> LogLine | None:
+        """The entry of the log that published a snapshot of a table; None if another engine committed it.
+
+        >>> report = lake.ingest_rows([{"id": 4, "name": "Di", "score": 20}], into="crm.leads", key=["id"])
+        >>> line = lake.refs.log.commit_of(TableName.parse("crm.leads"), lake.history("crm.leads")[-1].id)
+        >>> line.what
+        'ingest'
+        """
+        iceberg = self.iceberg.on(branch)
+        at = next((known.at for known in _history(iceberg, table) if known.id == snapshot), None)
+        if at is None:
+            return None
+        moment = at
+        entries = self.catalog.on(branch).log(table, _SEARCHED_ENTRIES)
+        # A publish follows its snapshot closely, so that few metadata files are read however long the log is.
+        nearest = sorted(entries, key=lambda entry: abs((_moment(entry.at) - moment).total_seconds()))
+        for entry in nearest[:_NEAREST_ENTRIES]:
+            for change in entry.tables:
+                if change.table == table and snapshot in self._logged_snapshots([replace(entry, tables=(change,))]):
+                    return _line(entry)
+        return None
 
     def cherry_pick(self, commit: str, message: str = "") -> Published:
         """Publish what one commit changed, on any branch, to main: all its tables at once, or none.
@@ -167,7 +223,7 @@ def _line(entry: LogEntry) -> LogLine:
     commit = entry.commit
     return LogLine(
         commit=entry.id,
-        at=datetime.fromisoformat(entry.at).astimezone(UTC),
+        at=_moment(entry.at),
         what=commit.kind,
         author=commit.author,
         run=commit.run,
@@ -191,3 +247,7 @@ def _of_snapshot(table: TableName, snapshot: Snapshot) -> LogLine:
         message=notes.get("message", f"snapshot {snapshot.id}"),
         tables=(str(table),),
     )
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from pydantic import BaseModel, Field
 
-from lakehouse.core.errors import ForbiddenError
+from lakehouse.core.errors import BadRequestError, ForbiddenError
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.http.answers import page, plain
 from lakehouse.http.registry import Branch, Limit, PageSize, PageToken, Routes
@@ -24,6 +24,8 @@ class RefBody(BaseModel):
     name: str = _NAME
     from_ref: str = Field(MAIN, alias="from", description="Branch or tag to start from.", max_length=128)
     message: str = Field("", max_length=1000)
+    table: str = Field("", max_length=300, description="A table that starts as it was at another moment.")
+    at: str = Field("", max_length=200, description="That moment: a snapshot id, a tag, an ISO time, or words.")
 
     model_config = {"extra": "forbid", "json_schema_extra": {"example": {"name": "exp", "from": "main"}}}
 
@@ -49,9 +51,9 @@ def branches(call: CallContext, page_size: PageSize = 0, page_token: PageToken =
 
 @routes.operation(status_code=201)
 def create_branch(call: CallContext, body: RefBody) -> dict[str, Any]:
-    """Create a branch of all tables. No data is copied."""
+    """Create a branch of all tables, one of them as it was at another moment if the body says so. No data is copied."""
     _check_start(call, body)
-    return {"name": call.refs.branches.create(body.name, body.from_ref, body.message)}
+    return {"name": call.refs.branches.create(body.name, body.from_ref, body.message, body.table, body.at)}
 
 
 @routes.operation()
@@ -98,9 +100,9 @@ def tags(call: CallContext, page_size: PageSize = 0, page_token: PageToken = "")
 
 @routes.operation(status_code=201)
 def create_tag(call: CallContext, body: RefBody) -> dict[str, Any]:
-    """Tag the state of all tables."""
+    """Tag the state of all tables, one of them as it was at another moment if the body says so."""
     _check_start(call, body)
-    return {"name": call.refs.branches.create_tag(body.name, body.from_ref, body.message)}
+    return {"name": call.refs.branches.create_tag(body.name, body.from_ref, body.message, body.table, body.at)}
 
 
 @routes.operation()
@@ -118,13 +120,18 @@ def log(
     table: str = "",
     branch: Branch = "",
     limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of commits.")] = 20,
+    snapshot: Annotated[str, Query(description="Only the commit of this snapshot of the table.", max_length=64)] = "",
 ) -> dict[str, Any]:
     """The commits of all tables or of one, newest first."""
     name = TableName.parse(call.table(table)) if table else None
     lake = call.lake(branch)
     if name is not None:
         lake.table(str(name))
-    lines = call.refs.log.lines(name, limit, branch.lower() or MAIN)
+    if name is not None and snapshot:
+        line = call.refs.log.commit_of(name, snapshot, branch.lower() or MAIN)
+        lines = [line] if line else []
+    else:
+        lines = call.refs.log.lines(name, limit, branch.lower() or MAIN)
     return {"commits": plain([line for line in lines if all(call.sees(name) for name in line.tables)])}
 
 
@@ -134,6 +141,14 @@ def cherry_pick(call: CallContext, commit: Name, body: MessageBody) -> dict[str,
     call.principal.check_change(MAIN)
     call.principal.check_everywhere("A cherry-pick")
     return {"picked": commit, "commit": call.refs.log.cherry_pick(commit, body.message).entry}
+
+
+@routes.operation()
+def preview_revert(call: CallContext, commit: Name) -> dict[str, Any]:
+    """What a revert would change, table by table; a table that has changed since is a conflict, and the revert is refused."""
+    call.principal.check_branch(MAIN)
+    call.principal.check_everywhere("A revert")
+    return {"reverts": commit, "changes": plain(call.refs.log.preview_revert(commit))}
 
 
 @routes.operation()
@@ -150,3 +165,8 @@ def _check_start(call: Call, body: RefBody) -> None:
     call.check_when(body.from_ref)
     if body.from_ref.lower() not in {ref.name for ref in call.refs.branches.tags()}:
         call.lake(body.from_ref)
+    if bool(body.table) != bool(body.at):
+        raise BadRequestError("`table` and `at` belong together.", "Give both, or none of them.")
+    if body.table:
+        call.table(body.table)
+        call.check_when(body.at)
