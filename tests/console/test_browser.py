@@ -254,8 +254,13 @@ def test_a_dropped_file_becomes_a_published_table(ann: Person, tmp_path: Path) -
     page.set_input_files("#file", file)
     page.fill("input[name=into]", "shop.dropped")
     page.fill("input[name=key]", "id")
+    page.click("#plan")
+    page.wait_for_selector("#planned:not([hidden])")
+    assert "2 inserted, 0 updated" in page.inner_text("#planned")
+    assert "full_name" in page.inner_text("#planned table")
+    assert ann.served.admin.get("/tables/shop.dropped").status_code == 404
     page.click("#start")
-    page.click("text=Review and publish")
+    page.click("#outcome a")
     page.wait_for_selector("tr.added")
     assert page.locator("tr.added").count() == 2
     page.click("button.primary[data-send]")

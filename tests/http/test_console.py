@@ -335,6 +335,12 @@ def test_a_dropped_file_goes_to_a_branch_is_reviewed_and_published(served: Serve
     page = Client(crm.url)
     assert page.post("/branches", {"name": "upload_pages"}, **options).status_code == 201
     sent = {**options, "headers": {**options["headers"], "Content-Type": "text/csv"}}
+    csv = b"Id,Full Name\n1,Ann\n1,Anna\n,Bo\n"
+    plan = page.ask("POST", "/ingest/pages.dropped?dry_run=true&key=id", data=csv, **sent).json()
+    assert [plan[name] for name in ("rows_read", "inserted", "superseded", "rejected")] == [3, 1, 1, 1]
+    assert plan["dry_run"] and crm.get("/tables/pages.dropped").status_code == 404
+    agent = served.client("agent").ask("POST", "/ingest/pages.leads?dry_run=true", json=[{"id": 9, "score": 1.5}])
+    assert agent.json()["changes"] == ["column added: score double"]
     report = page.ask("POST", "/ingest/pages.dropped?branch=upload_pages&key=id", data=b"Id,Full Name\n1,Ann\n", **sent)
     assert [column["name"] for column in report.json()["columns"]] == ["id", "full_name"]
     review = facts(crm, "/ui/b/upload_pages?table=pages.dropped")

@@ -71,14 +71,19 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(
     result = command("ingest", str(path), "--into", fixture.table, "--key", "Lead ID", "--dry-run")
     assert result.returncode == 0
     assert "Lead ID" in result.stdout and "lead_id" in result.stdout and "double" in result.stdout
-    assert "Nothing was written" in result.stderr
+    assert "Nothing was written. Mode: upsert. Of 2 rows, these would be: 2 inserted, 0 updated" in result.stderr
     assert not fixture.exists()
     fixture.ingest("Lead ID\n1\n", "first.csv", key=("Lead ID",))
+    path = fixture.file("plan.csv", "Lead ID,Größe\n1,1.5\n2,1\n2,2\n,3\n")
     report = fixture.lake.ingest(path, into=fixture.table, dry_run=True)
     assert (report.mode, report.changes, report.snapshot) == ("upsert", ("column added: größe double",), "")
+    planned = (*counts(report), report.superseded)
+    assert planned == (4, 1, 1, 0, 1, 1), "read, inserted, updated, unchanged, rejected, superseded"
     assert fixture.types() == {"lead_id": "bigint"}
     assert len(fixture.lake.history(fixture.table)) == 1
     assert work_folders(shared_settings) == []
+    done = fixture.lake.ingest(path, into=fixture.table)
+    assert (*counts(done), done.superseded) == planned, "the ingest does what the dry run said"
 
 
 # ---- modes ------------------------------------------------------------------------------------------------------

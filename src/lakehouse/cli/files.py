@@ -122,7 +122,9 @@ def _show_report(report: IngestReport, output: str) -> None:
     if report.dry_run and output == "table":
         rows = [(c.header, c.name, c.type, "new" if c.new else "missing" if c.missing else "") for c in report.columns]
         show_rows(["header", "column", "type", ""], rows, output)
-        note(f"Nothing was written. Mode: {report.mode}.")
+        counts = ("inserted", "updated", "unchanged", "rejected", "superseded")
+        would = ", ".join(f"{getattr(report, name):,} {name}" for name in counts)
+        note(f"Nothing was written. Mode: {report.mode}. Of {report.rows_read:,} rows, these would be: {would}.")
         return
     values = asdict(report)
     names = ["table", "mode", "rows_read", "inserted", "updated", "unchanged", "rejected", "snapshot"]

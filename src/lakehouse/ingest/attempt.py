@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from lakehouse.core.errors import NoRowsError, NoSuchColumnError, NotSupportedError, TableError
 from lakehouse.core.requests import IngestRequest
-from lakehouse.core.tables import TableInfo
+from lakehouse.core.tables import Column, Scan, TableInfo
 from lakehouse.ingest import layout, statements
 from lakehouse.ingest.files import (
     PlannedColumn,
@@ -25,7 +26,13 @@ from lakehouse.ingest.files import (
 from lakehouse.ingest.hudi_target import HudiTarget
 from lakehouse.ingest.iceberg_target import iceberg_target
 from lakehouse.ingest.report import IngestReport
-from lakehouse.ingest.schema import SchemaChanges, merge_recorded, plan_schema_changes, with_layout_changes
+from lakehouse.ingest.schema import (
+    SchemaChanges,
+    columns_after,
+    merge_recorded,
+    plan_schema_changes,
+    with_layout_changes,
+)
 from lakehouse.ingest.target import Target, TargetContext
 from lakehouse.tables import native
 from lakehouse.tables.changes import UpsertChanges, UpsertInput, find_changes
@@ -64,7 +71,7 @@ class IngestAttempt:
         key, mode = self._validate(plan.columns)
         self._check_key(plan, key, mode)
         changes = self._schema_changes(plan.columns)
-        return IngestReport(
+        report = IngestReport(
             self.request.table,
             mode,
             files=tuple(file.name for file in self.files),
@@ -73,6 +80,37 @@ class IngestAttempt:
             notes=plan.notes,
             dry_run=True,
         )
+        return self._with_counts(report, plan, key, changes) if any(file.names for file in plan.files) else report
+
+    def _with_counts(
+        self, report: IngestReport, plan: ReadPlan, key: Sequence[str], changes: SchemaChanges
+    ) -> IngestReport:
+        """How many rows would be read, written and rejected: the files are staged and compared with the table."""
+        staged = stage_files(plan, self.work / "staged", self._stage_options())
+        report = replace(
+            report, rows_read=staged.rows + staged.rejected, inserted=staged.rows, rejected=staged.rejected
+        )
+        if report.mode != "upsert" or not staged.rows:
+            return report
+        if self.info is None:
+            after: Sequence[Column] = [Column(column.name, column.type) for column in staged.plan.columns]
+            existing = None
+        else:
+            after = columns_after(self.info.columns, changes)
+            existing = self.context.tables.format_of(self.request.table).scan(self.request.table)
+        upserted = find_changes(self.context.duckdb, self._upsert_input(staged, key, after, existing), self.work)
+        return replace(
+            report,
+            inserted=upserted.inserted,
+            updated=upserted.updated,
+            unchanged=upserted.unchanged,
+            rejected=staged.rejected + upserted.without_key,
+            superseded=upserted.superseded,
+        )
+
+    def _stage_options(self) -> StageOptions:
+        is_frozen = self.request.contract == "freeze"
+        return StageOptions(memory_limit=self.memory_limit, on_bad="fail" if is_frozen else "reject")
 
     def default_mode(self) -> str:
         """The mode as far as it can be known without reading a file."""
@@ -186,11 +224,9 @@ class IngestAttempt:
 
     def _stage(self, plan: ReadPlan) -> StagedFiles:
         self._check_key(plan, *self._validate(plan.columns))  # fail before the files are staged
-        frozen = self.request.contract == "freeze"
-        if frozen:
+        if self.request.contract == "freeze":
             self._schema_changes(plan.columns)
-        options = StageOptions(memory_limit=self.memory_limit, on_bad="fail" if frozen else "reject")
-        staged = stage_files(plan, self.work / "staged", options)
+        staged = stage_files(plan, self.work / "staged", self._stage_options())
         if self.info is None and staged.rejected and not staged.rows:
             rejected = "1 row was" if staged.rejected == 1 else f"{staged.rejected} rows were"
             raise NoRowsError(
@@ -202,7 +238,8 @@ class IngestAttempt:
     def _write(self, target: Target, staged: StagedFiles, mode: str, key: Sequence[str]) -> UpsertChanges | None:
         upserted: UpsertChanges | None = None
         if mode == "upsert":
-            upserted = find_changes(self.context.duckdb, self._upsert_input(target, staged, key), self.work)
+            given = self._upsert_input(staged, key, target.columns(), target.existing_rows())
+            upserted = find_changes(self.context.duckdb, given, self.work)
             target.upsert(upserted, key)
         else:
             provided = [column.name for column in staged.plan.columns if not column.missing]
@@ -217,7 +254,9 @@ class IngestAttempt:
             target.add_rejects(_move(numbered, self.work / "rejects"))
         return upserted
 
-    def _upsert_input(self, target: Target, staged: StagedFiles, key: Sequence[str]) -> UpsertInput:
+    def _upsert_input(
+        self, staged: StagedFiles, key: Sequence[str], after: Sequence[Column], existing: Scan | None
+    ) -> UpsertInput:
         sources = {
             file.path: (file.file.name, 2 if read.kind == "csv" and read.dialect.header else 1)
             for file, read in zip(staged.files, staged.plan.files, strict=True)
@@ -225,7 +264,7 @@ class IngestAttempt:
         columns, order_by = staged.plan.columns, self.request.order_by
         newest = _resolve_column(order_by, columns, "order") if order_by else ""
         provided = [column.name for column in columns if not column.missing]
-        return UpsertInput(sources, provided, target.columns(), target.existing_rows(), key, newest)
+        return UpsertInput(sources, provided, after, existing, key, newest)
 
     def _notes(self, staged: StagedFiles, mode: str) -> dict[str, str]:
         """Provenance that is stored with the snapshot."""

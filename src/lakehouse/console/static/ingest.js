@@ -1,4 +1,5 @@
-// A file goes to a new branch: at once where no Spark is needed, else as a job; the review is the page of the branch.
+// A file is first planned (a dry run), then goes to a new branch: at once where no Spark is needed, else as a job. The review is
+// the page of the branch.
 import { api, followJob } from "./console.js";
 import { message, rowsTable } from "./rows.js";
 
@@ -9,6 +10,8 @@ const drop = document.getElementById("drop");
 const file = document.getElementById("file");
 const state = document.getElementById("state");
 const problem = document.getElementById("problem");
+const planned = document.getElementById("planned");
+const outcome = document.getElementById("outcome");
 const kind = (name) => name.toLowerCase().split(".").pop();
 
 if (form) {
@@ -20,10 +23,32 @@ if (form) {
     chosen();
   });
   file.addEventListener("change", chosen);
+  form.addEventListener("input", forget);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    ingest();
+    whileBusy(document.getElementById("plan"), plan);
   });
+  document.getElementById("start").addEventListener("click", (event) => whileBusy(event.target, ingest));
+}
+
+/** A plan is of the fields as they were. */
+function forget() {
+  planned.hidden = true;
+  problem.replaceChildren();
+  outcome.replaceChildren();
+}
+
+async function whileBusy(button, work) {
+  problem.replaceChildren();
+  button.disabled = true;
+  try {
+    await work();
+  } catch (error) {
+    problem.replaceChildren(message(`${error.message}\n${error.hint ?? ""}`, "error"));
+  } finally {
+    state.textContent = "";
+    button.disabled = false;
+  }
 }
 
 async function chosen() {
@@ -40,52 +65,70 @@ async function chosen() {
   preview.replaceChildren(block);
 }
 
-async function ingest() {
+/** Sends the file with its options and returns the report: at once, or as a job for what needs one. */
+async function send(more) {
   const [given] = file.files;
   const { into, key, mode, contract } = form.elements;
-  const branch = `upload_${new Date().toISOString().replace(/\D/g, "").slice(0, 14)}_${Math.random().toString(36).slice(2, 6)}`;
-  const button = document.getElementById("start");
-  problem.replaceChildren();
-  button.disabled = true;
-  let isCreated = false;
-  try {
-    state.textContent = "Creating a branch…";
-    await api("POST", "/branches", { body: { name: branch, message: `ingest of ${given.name}` } });
-    isCreated = true;
-    state.textContent = "Sending the file…";
-    const type = TYPES[kind(given.name)];
-    if (type) {
-      const query = new URLSearchParams({ branch, contract: contract.value, ...(key.value && { key: key.value }), ...(mode.value && { mode: mode.value }) });
-      const report = await (await api("POST", `/ingest/${into.value}?${query}`, { body: given.slice(0, given.size, type), headers: { "Content-Type": type } })).json();
-      done(branch, report);
-    } else {
-      const body = new FormData();
-      for (const [name, value] of Object.entries({ into: into.value, branch, contract: contract.value, key: key.value, mode: mode.value })) if (value) body.append(name, value);
-      body.append("file", given);
-      const { job } = await (await api("POST", "/ingest", { body })).json();
-      const ended = await followJob(job.id, button, (finished) => done(branch, finished.result ?? {}));
-      if (ended.state !== "succeeded") throw new Error(ended.error?.message ?? "The ingest did not end.");
+  const options = { contract: contract.value, ...(key.value && { key: key.value }), ...(mode.value && { mode: mode.value }), ...more };
+  const type = TYPES[kind(given.name)];
+  if (type) {
+    try {
+      const path = `/ingest/${into.value}?${new URLSearchParams(options)}`;
+      return await (await api("POST", path, { body: given.slice(0, given.size, type), headers: { "Content-Type": type } })).json();
+    } catch (error) {
+      if (error.code !== "not_supported") throw error; // it may need Spark, which a job has
     }
-  } catch (error) {
-    state.textContent = "";
-    problem.replaceChildren(message(`${error.message}\n${error.hint ?? ""}`, "error"));
-    if (isCreated) await api("DELETE", `/branches/${branch}`).catch(() => {});
-  } finally {
-    button.disabled = false;
   }
+  const body = new FormData();
+  for (const [name, value] of Object.entries({ into: into.value, ...options })) body.append(name, value);
+  body.append("file", given);
+  const { job } = await (await api("POST", "/ingest", { body })).json();
+  const ended = await followJob(job.id, state, () => {});
+  if (ended.state !== "succeeded") throw Object.assign(new Error(ended.error?.message ?? "The ingest did not end."), { hint: ended.error?.hint });
+  return ended.result;
+}
+
+async function plan() {
+  state.textContent = "Reading the file…";
+  const branch = form.dataset.branch;
+  const report = await send({ dry_run: true, ...(branch && { branch }) });
+  const key = form.elements.key.value || (report.mode === "upsert" ? "that of the table" : "none");
+  const facts = [`Into ${report.table}, mode ${report.mode}, key: ${key}, contract: ${form.elements.contract.value}.`, `Of ${report.rows_read.toLocaleString("en")} rows: ${counts(report)}.`];
+  const changes = report.changes.length ? report.changes : ["The columns of the table stay as they are, or it is new."];
+  const again = report.skipped.length ? ["This content is already in the table: it would be skipped."] : [];
+  document.getElementById("planned-facts").replaceChildren(message([...facts, ...changes, ...report.notes, ...again].join("\n"), "note"), columnsTable(report));
+  planned.hidden = false;
+  document.getElementById("start").focus();
+}
+
+async function ingest() {
+  const [given] = file.files;
+  const branch = `upload_${new Date().toISOString().replace(/\D/g, "").slice(0, 14)}_${Math.random().toString(36).slice(2, 6)}`;
+  state.textContent = "Creating a branch…";
+  await api("POST", "/branches", { body: { name: branch, from: form.dataset.branch || "main", message: `ingest of ${given.name}` } });
+  try {
+    state.textContent = "Sending the file…";
+    done(branch, await send({ branch }));
+  } catch (error) {
+    await api("DELETE", `/branches/${branch}`).catch(() => {});
+    throw error;
+  }
+}
+
+const counts = (report) => ["inserted", "updated", "unchanged", "rejected", "superseded"].map((name) => `${(report[name] ?? 0).toLocaleString("en")} ${name}`).join(", ");
+
+function columnsTable(report) {
+  const columns = report.columns.map((column) => ({ header: column.header, column: column.name, type: column.type, "": column.new ? "new" : column.missing ? "missing in the file" : "" }));
+  return rowsTable(["header", "column", "type", ""].map((name) => ({ name, type: "" })), columns, "Columns as they would be read");
 }
 
 /** What the file became, and the way to its review. */
 function done(branch, report) {
-  state.textContent = "";
-  const counts = ["rows_read", "inserted", "updated", "unchanged", "rejected"].map((name) => `${(report[name] ?? 0).toLocaleString("en")} ${name.replace("_", " ")}`).join(" · ");
-  const note = message([`${report.table}: ${counts}`, ...(report.changes ?? []), ...(report.notes ?? [])].join("\n"), "note");
+  planned.hidden = true;
   const link = document.createElement("a");
   link.className = "button primary";
   link.href = `/ui/b/${branch}?table=${encodeURIComponent(report.table)}`;
   link.textContent = "Review and publish";
-  const columns = (report.columns ?? []).map((column) => ({ column: column.name, header: column.header, type: column.type }));
-  const shape = ["column", "header", "type"].map((name) => ({ name, type: "string" }));
-  problem.replaceChildren(note, ...(columns.length ? [rowsTable(shape, columns, "Inferred columns")] : []), link);
+  outcome.replaceChildren(message([`${report.table} on the branch ${branch}: ${counts(report)}.`, ...report.changes, ...report.notes].join("\n"), "note"), link);
   link.focus();
 }

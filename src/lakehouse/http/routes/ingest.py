@@ -136,7 +136,8 @@ async def _ingest_upload(call: Call, request: Request) -> dict[str, Any]:
 def _start(call: Call, options: dict[str, Any], sources: list[str], folder: str) -> dict[str, Any]:
     table = TableName.parse(call.table(options["into"]))
     branch = options["branch"].lower()
-    call.principal.check_change(branch)
+    if not options["dry_run"]:
+        call.principal.check_change(branch)
     call.lake(branch)
     request = {
         "options": {**options, "branch": branch},
@@ -159,13 +160,15 @@ async def ingest_rows(  # noqa: PLR0913 - one parameter per option
     mode: Literal["", "append", "upsert"] = "",
     contract: Literal["evolve", "freeze", "quarantine"] = "evolve",
     order_by: Annotated[str, Query(max_length=300)] = "",
+    dry_run: Annotated[bool, Query(description="Report what would be done; write nothing.")] = False,
     branch: Branch = "",
 ) -> Any:
     """Ingest the rows of the body at once, without a JVM; creates the table.
 
     Two requests with equal bodies are two ingests, unless they have the same Idempotency-Key.
     """
-    call.principal.check_change(branch)
+    if not dry_run:
+        call.principal.check_change(branch)
     name, suffix = call.table(table), suffix_of(request.headers.get("content-type", ""))
     lake = call.lake(branch)
     upload = new_upload(call.service.jobs.folder)
@@ -176,6 +179,7 @@ async def ingest_rows(  # noqa: PLR0913 - one parameter per option
         "contract": contract,
         "order_by": order_by,
         "light": True,
+        "dry_run": dry_run,
         "branch": branch.lower(),
         "identity": rows_identity(call.stable_id),
     }
