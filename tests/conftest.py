@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from lakehouse.config.load import load_settings
 from lakehouse.config.settings import Settings
@@ -22,6 +24,10 @@ from tests.support.home_watch import HomeWatch, default_homes
 from tests.support.servers.postgres import postgres, postgres_server
 from tests.support.servers.s3 import s3_server
 from tests.support.servers.stack import STACK, STRETCHES, stack
+
+# How long an example takes says something of the machine, which may be busy, and nothing of the code.
+hypothesis_settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("busy")
 
 __all__ = ["postgres", "postgres_server", "s3_server", "stack"]
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from lakehouse.orchestrate import running_dagster
 
 
 @pytest.mark.parametrize("profile", ["embedded", "sql"])
@@ -21,5 +24,10 @@ def test_dagster_gets_the_home_and_the_profile_of_the_command(
     assert "http://127.0.0.1:3999" in done.err
     assert (given["LAKE_HOME"], given["LAKE_PROFILE"]) == (str(home), profile)
     assert given["DAGSTER_HOME"] == str(home / "dagster")
+    assert running_dagster(home) == "", "noted, but nothing listens there"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        assert call("--profile", profile, "--home", str(home), "dagster", "--port", str(port)).code == 0
+        assert running_dagster(home) == f"http://127.0.0.1:{port}"
     instance = (home / "dagster" / "dagster.yaml").read_text()
     assert instance == "telemetry:\n  enabled: false\nnux:\n  enabled: false\n", "nothing is sent or asked for"

@@ -34,6 +34,17 @@ def test_a_table_stands_right_of_everything_that_it_is_made_from() -> None:
     assert [node["state"] for node in drawn["nodes"] if node["name"] == "b"] == ["failed"]
 
 
+def test_a_table_is_behind_if_an_input_was_published_after_it() -> None:
+    states = {
+        "b": {"state": "published", "at": "2026-01-02"},
+        "c": {"state": "published", "at": "2026-01-01"},
+        "d": {"state": "published", "at": "2026-01-02"},
+        "e": {"state": "failed", "at": "2026-01-03"},
+    }
+    drawn = graph([CHAIN], states, "", 1)
+    assert {node["name"]: node["behind"] for node in drawn["nodes"] if node["behind"]} == {"c": ["b"]}
+
+
 def test_a_table_that_reads_itself_and_a_large_graph_are_drawn() -> None:
     assert names(graph([pipeline(a=["a", "b"])], {}, "a", 2)) == {"a", "b"}
     large = graph([pipeline(**{f"t{number}": ["a"] for number in range(200)})], {}, "", 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from typing import Any
 from urllib.parse import quote
 
@@ -10,6 +11,7 @@ import pytest
 from tests.support.servers.service import Client, Served, ServedPipelines
 
 from lakehouse.operations import OPERATIONS, PUBLIC
+from lakehouse.orchestrate import note_dagster
 
 #: The address of each page of the lake that `crm` makes.
 ADDRESSES = {
@@ -294,6 +296,15 @@ def test_a_failed_run_is_shown_with_its_error_and_can_be_resumed_by_who_may(
     assert run in [record["id"] for record in listed["runs"]] and listed["may_start"]
     home = facts(pipelined.admin, "/ui")
     assert [item["kind"] for item in home["attention"]] == ["failed"]
+
+
+def test_runs_lead_to_the_dagster_of_the_lake_where_it_runs(served: Served) -> None:
+    assert "<code>lake dagster</code>" in served.admin.get("/ui/runs").text
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        note_dagster(served.service.lake.folder, url)
+        assert f'href="{url}"' in served.admin.get("/ui/runs").text
+    assert facts(served.admin, "/ui/runs")["dagster"] == ""
 
 
 def test_lineage_is_of_one_table_and_its_neighbours(crm: Client) -> None:

@@ -12,6 +12,7 @@ from lakehouse.cli.app import Context, command
 from lakehouse.cli.show import note
 from lakehouse.core.errors import NotInstalledError
 from lakehouse.core.requests import RunRequest
+from lakehouse.orchestrate import dagster_home, note_dagster
 
 
 @command("lake dagster\nlake dagster --port 3001")
@@ -26,8 +27,7 @@ def dagster(context: Context, port: int, host: str) -> None:
     """Open the pipelines in Dagster: one lineage from source to gold, with partitions, backfills, checks and schedules."""
     if find_spec("dagster_webserver") is None:
         raise NotInstalledError("Dagster", "orchestrate")
-    home = context.local_lake.folder / "dagster"
-    home.mkdir(exist_ok=True)
+    home = dagster_home(context.local_lake.folder)
     settings = home / "dagster.yaml"
     if not settings.exists():
         # Nothing leaves the machine; `nux` is a window that asks for an e-mail address.
@@ -35,7 +35,9 @@ def dagster(context: Context, port: int, host: str) -> None:
     # Dagster's processes read the settings themselves, and know nothing of this command's flags.
     flags = {"LAKE_HOME": str(context.local_lake.folder), "LAKE_PROFILE": context.settings().profile}
     environment = {**os.environ, "DAGSTER_HOME": str(home), **flags}
-    note(f"Dagster on http://{host}:{port} (Ctrl-C stops it)")
+    url = f"http://{host}:{port}"
+    note_dagster(context.local_lake.folder, url)
+    note(f"Dagster on {url} (Ctrl-C stops it)")
     sys.stderr.flush()
     module = "lakehouse.orchestrate.definitions"
     arguments = [sys.executable, "-m", "dagster", "dev", "-m", module, "-h", host, "-p", str(port)]

@@ -28,6 +28,7 @@ def graph(pipelines: Sequence[Facts], states: Mapping[str, Facts], focus: str, d
             "pipeline": owners.get(name, ""),
             "state": states.get(name, {}).get("state", ""),
             "at": states.get(name, {}).get("at", ""),
+            "behind": _behind(name, inputs.get(name, ()), states),
             "is_table": name in inputs,
             "is_focus": name == focus,
             "x": _MARGIN + place * _ACROSS,
@@ -59,6 +60,16 @@ def last_states(runs: Sequence[Facts]) -> dict[str, dict[str, str]]:
         for table in run["tables"]:
             states.setdefault(table["table"], {"state": run["state"], "at": run["ended_at"]})
     return states
+
+
+def _behind(name: str, sources: Sequence[str], states: Mapping[str, Facts]) -> list[str]:
+    """The inputs of a table that were published after it was last built."""
+    built = states.get(name, {}).get("at", "")
+    return [
+        source
+        for source in sources
+        if built and states.get(source, {}).get("state") == "published" and states[source]["at"] > built
+    ]
 
 
 def _around(inputs: Mapping[str, Sequence[str]], focus: str, depth: int) -> list[str]:

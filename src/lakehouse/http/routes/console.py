@@ -22,6 +22,7 @@ from lakehouse.http.routes import jobs, maintenance, query, refs, runs, tables
 from lakehouse.http.service import Call, CallContext
 from lakehouse.http.streaming import accepts_gzip
 from lakehouse.operations import WRITE
+from lakehouse.orchestrate import running_dagster
 
 routes = Routes("console")
 Next = Annotated[str, Query(description="Where to go afterwards.", max_length=8000)]
@@ -254,6 +255,7 @@ def ui_runs(
         "runs": shown,
         "next_page_token": listed["next_page_token"],
         "running": home.running([], jobs.jobs(call, _RUNS)["jobs"], []),
+        "dagster": running_dagster(call.service.lake.folder),
         "may_start": call.principal.may_change(MAIN) and not call.principal.branches,
     }
     return page_response(call, request, "runs.html", data)
