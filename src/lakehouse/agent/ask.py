@@ -154,14 +154,13 @@ class Asker:
             return self._follow_up(rest, previous)
         try:
             return self._alone(words)
-        except Refusal:
+        except Refusal as alone:
             if previous is None:
                 raise
             try:
                 return self._follow_up(words, previous)
-            except Refusal:
-                pass
-            raise
+            except Refusal as continued:
+                raise min(alone, continued, key=lambda refusal: len(refusal.unknown)) from continued
 
     def _tokens(self, question: str) -> Sequence[Token]:
         if len(question) > MAX_CHARACTERS or not question.isprintable():
@@ -246,10 +245,15 @@ class Asker:
         lexicon = Lexicon(self._layer, entity)
         today = self._clock.today
         read, elements, fixes = self._elements(words, lexicon, today)
-        draft_reading = Parser(elements, read, lexicon, today).parse()
-        if previous is not None:
-            draft_reading = merge(previous, draft_reading)
-        return replace(Finisher(draft_reading, lexicon, today).reading(), corrections=fixes)
+        try:
+            draft_reading = Parser(elements, read, lexicon, today).parse()
+            if previous is not None:
+                draft_reading = merge(previous, draft_reading)
+            return replace(Finisher(draft_reading, lexicon, today).reading(), corrections=fixes)
+        except Refusal as refusal:
+            if refusal.choices:
+                raise
+            raise Refusal(refusal.reason, self._names(entity), refusal.unknown) from refusal
 
     def _elements(
         self, words: Sequence[Token], lexicon: Lexicon, today: date
@@ -291,7 +295,7 @@ class Asker:
         """Look the spans up in the text columns: as they are stored, whatever the case."""
         by_table: dict[str, list[Field]] = {}
         for near in lexicon.text_fields():
-            by_table.setdefault(lexicon.table_of(near), []).append(near)
+            by_table.setdefault(lexicon.entity_of(near).table, []).append(near)
         texts = ", ".join(spark_text(text) for text in dict.fromkeys(spans.values()))
         matches: dict[str, list[tuple[Field, str]]] = {}
         for table, fields in by_table.items():

@@ -13,6 +13,10 @@ from lakehouse.agent.periods import Period, of_unit
 from lakehouse.agent.reading import AGGREGATES, LIST, ROWS, Comparison, Field, Reading
 from lakehouse.agent.refusal import Refusal
 from lakehouse.agent.semantics import Dimension, Metric
+from lakehouse.agent.words import phrase
+
+#: Parts of time that come again: their numbers are of many days.
+_REPEATING = ("hour of day", "day of week")
 
 
 class Finisher:
@@ -26,9 +30,17 @@ class Finisher:
         draft = self._draft
         self._check_heads()
         is_aggregate = draft.metrics or draft.thresholds or draft.of_groups
+        if not is_aggregate and self._counts_rows():
+            is_aggregate = draft.metrics = [self._entity.count]
         reading = self._aggregates() if is_aggregate else self._listed()
         reading = self._compared(self._shared(reading))
         return self._timed(reading)
+
+    def _counts_rows(self) -> bool:
+        """ "orders on 2026-01-14" are counted, as "trips on 2026-01-14" are, which is a metric of that name."""
+        draft = self._draft
+        says_which = draft.conditions or draft.period or draft.groups
+        return bool(draft.mentions and says_which and not draft.subjects and not draft.lists)
 
     def _check_heads(self) -> None:
         draft = self._draft
@@ -73,6 +85,12 @@ class Finisher:
         if of_groups not in ("", "count") and not (draft.per and groups):
             word = AGGREGATE_WORDS[of_groups]
             raise Refusal(f"Of what is the {word} {metric} taken?", [f"{word} daily {metric}", f"{metric} by …"])
+        repeating = [group for group in groups if group.grain in _REPEATING or "hour" in phrase(group.dimension.name)]
+        if of_groups not in ("", "count") and repeating:
+            raise Refusal(
+                f"Over the {metric} of all days in each {repeating[0].name}, or over those of each day?",
+                [f"{metric} by {repeating[0].name}", f"{AGGREGATE_WORDS[of_groups]} daily {metric}"],
+            )
         if of_groups == "count" and draft.metrics:
             raise Refusal("I count one thing at a time.")
 
@@ -109,6 +127,12 @@ class Finisher:
         metrics = reading.metrics
         if len(metrics) != 1 or not metrics[0].adds_up or reading.of_groups or metrics[0].filter:
             raise Refusal("A share is of one number that adds up.", self._metric_names())
+        if reading.groups and reading.conditions:
+            group, number = reading.groups[0].name, metrics[0].name
+            raise Refusal(
+                f"The share within each {group}, or of each {group} in the total?",
+                [f"share of {number} by {group}", f"{number} by {group} and {reading.conditions[0].field.name}"],
+            )
         if reading.groups:
             return replace(reading, share=draft.share)
         if not reading.conditions:

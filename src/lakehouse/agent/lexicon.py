@@ -20,7 +20,7 @@ _GRAMMAR: dict[tuple[str, str], str] = {
     ("aggregate", "median"): "median",
     ("extreme", "desc"): "highest|largest|biggest|greatest|maximum|max|most",
     ("extreme", "asc"): "lowest|smallest|least|fewest|minimum|min",
-    ("common", "desc"): "most common|most frequent",
+    ("common", "desc"): "most common|most frequent|busiest",
     ("common", "asc"): "least common|least frequent|rarest",
     ("top", "desc"): "top",
     ("top", "asc"): "bottom",
@@ -209,8 +209,8 @@ class Lexicon:
                 if dimension.kind == TEXT:
                     yield Field(dimension, path)
 
-    def table_of(self, field: Field) -> str:
-        return self._semantics.entities[field.path[-1].to_entity].table if field.path else self.entity.table
+    def entity_of(self, field: Field) -> Entity:
+        return self._semantics.entities[field.path[-1].to_entity] if field.path else self.entity
 
 
 def grammar_at(stems: Sequence[str], place: int) -> tuple[str, str, int] | None:

@@ -7,17 +7,22 @@ from dataclasses import field, replace
 from datetime import date
 
 from lakehouse.agent.elements import Element
-from lakehouse.agent.lexicon import Lexicon, Name
+from lakehouse.agent.lexicon import Lexicon, Name, entity_phrases
 from lakehouse.agent.periods import Period
 from lakehouse.agent.reading import Condition, Field, Threshold
 from lakehouse.agent.refusal import Refusal
 from lakehouse.agent.semantics import BOOLEAN, KEY, NUMBER, TEXT, TIME, Dimension, Metric
-from lakehouse.agent.words import Token
+from lakehouse.agent.words import Token, phrase
 from lakehouse.core.dataclass import dataclass
 
 #: Stands for the time of the entity until the whole question is parsed, which may name another one.
 THE_TIME = Dimension("time", kind=TIME)
 _SKIPPED = ("filler", "link")
+#: What columns are called in which something begins or ends.
+_DIRECTIONS = {
+    "from": {"origin", "source", "pickup", "departure", "start", "from"},
+    "to": {"destination", "target", "dropoff", "arrival", "end", "to"},
+}
 AGGREGATE_WORDS = {"sum": "total", "avg": "average", "max": "highest", "min": "lowest", "median": "median"}
 
 
@@ -362,16 +367,22 @@ class Parser:
         elif self.draft.aggregate or self.draft.counts or self.draft.extreme:
             self._resolve_head(name, element)
         elif name.metric and (not self.draft.metrics or self._is_listing):
-            if name.is_entity and self.draft.lists:
-                self.draft.mentions = True
-            else:
-                self._add_metric(name.metric)
+            self._name_metric(name.metric, name, element)
         elif name.is_entity and not name.fields:
             self._mention(name, element)
         elif name.metric and name.metric in self.draft.metrics:
             return
         else:
             self._bare(name, element)
+
+    def _name_metric(self, metric: Metric, name: Name, element: Element) -> None:
+        before = self._elements[max(self._elements.index(element) - 1, 0)]
+        # "how many days with trips": a day without any is no group.
+        is_of_groups = self.draft.of_groups == "count" and before.kind == "link"
+        if name.is_entity and (self.draft.lists or is_of_groups):
+            self.draft.mentions = True
+        else:
+            self._add_metric(metric)
 
     def _mention(self, name: Name, element: Element) -> None:
         self._check_compound(element)
@@ -429,11 +440,23 @@ class Parser:
             return
         if self._is_value_before and any(c.field == near for c in draft.conditions):
             return  # "cash payments": the name of the value's column
+        if self._is_owner_of_next(element):
+            return  # "orders of customers in London"
         if draft.metrics and not draft.lists:
             raise Refusal(
                 f'I do not know how "{self._text(element)}" belongs to the question.', [f"by {self._text(element)}"]
             )
         draft.subjects.append(near)
+
+    def _is_owner_of_next(self, element: Element) -> bool:
+        """Whether a name is that of a joined entity, of which a value follows."""
+        following = self._peek()
+        if element.kind != "name" or following is None or following.kind != "value":
+            return False
+        words = phrase(self._text(element))
+        joined = [near for near in element.name.fields if near.path]
+        owners = {near.path for near in joined if words in entity_phrases(self._lexicon.entity_of(near))}
+        return any(option.path in owners for option, _ in following.payload)
 
     # ---- heads meet names -----------------------------------------------------------------------------------------
 
@@ -583,13 +606,34 @@ class Parser:
         options = element.payload
         following = self._peek()
         named = following.name.fields if following is not None and following.kind == "name" else ()
-        fields = {option[0] for option in options}
+        fields = self._towards(element, {option[0] for option in options})
         if len(fields) > 1 and len(narrowed := fields & set(named)) == 1:
             fields = narrowed
         if len(fields) > 1:
             text = self._text(element)
             raise Refusal(f'"{text}" is a value of several columns.', sorted(f"{f.label} {text}" for f in fields))
         self._values(element, fields.pop())
+
+    def _towards(self, element: Element, fields: set[Field]) -> set[Field]:
+        """Of the fields of a value those that "from" or "to" before it may be about: "to Oslo" is no origin, "trips to JFK" no
+        rate code."""
+        place = self._elements.index(element)
+        before, earlier = self._elements[max(place - 1, 0)], self._elements[max(place - 2, 0)]
+        words = _DIRECTIONS.get(self._text(before).lower()) if before.kind == "link" else None
+        if words is None:
+            return fields
+        if directed := {near for near in fields if words & set(phrase(near.dimension.name))}:
+            return directed
+        own = self._lexicon.entity.dimensions
+        has_places = any(words & set(phrase(name)) for words in _DIRECTIONS.values() for name in own)
+        is_of_rows = earlier.kind == "name" and earlier.name.is_entity
+        if self._text(before).lower() == "to" or (is_of_rows and has_places):
+            text, labels = self._text(element), sorted(near.label for near in fields)
+            raise Refusal(
+                f'"{self._text(before)} {text}" may be a place, but {text} is a {labels[0]}.',
+                [f"{label} {text}" for label in labels],
+            )
+        return fields
 
     def _values(self, element: Element, near: Field) -> None:
         draft = self.draft
@@ -615,13 +659,17 @@ class Parser:
         self.draft.negated = True
 
     def _without(self, element: Element) -> None:
-        following = self._take("name", skip=("filler",))
+        following = self._take("name", "value", skip=("filler",))
+        if following is not None and following.kind == "value":
+            self.draft.negated = True
+            return self._value(following)
         if following is None or following.name.field is None or following.name.metric:
             raise Refusal(f'I do not know what "{self._text(element)}" is about.')
         if following.name.field.dimension.kind == NUMBER:
             text = self._text(following)
             raise Refusal(f"Is {text} unknown, or zero?", [f"{text} = 0"])
         self.draft.conditions.append(Condition(following.name.field, "missing"))
+        return None
 
     def _operator(self, element: Element) -> None:
         """`more than 3 passengers`, `over 10 miles`: the name follows."""
@@ -717,6 +765,8 @@ class Parser:
             raise Refusal(f'I do not know what "{self._text(element)}" counts.')
         if following.kind == "suffix":
             return self._or_more(element)
+        if following.kind == "or":
+            return self._any_of(element)
         if following.kind == "grain" or (following.kind == "name" and self._is_subject(following)):
             self._limit(element)
             self.draft.subjects.append(self._subject_at(element.detail))
@@ -725,6 +775,19 @@ class Parser:
             self._take("name", skip=("filler",))
             return self._apply(following.name, following, "=", (element.detail,))
         raise Refusal(f'I do not know what "{self._text(element)}" is about.')
+
+    def _any_of(self, element: Element) -> None:
+        """`2 or 3 passengers`"""
+        numbers = [element.detail]
+        while self._take("or") is not None:
+            more = self._take("number", skip=())
+            if more is None:
+                raise Refusal(f'I do not know what "{self._text(element)} or" is about.')
+            numbers.append(more.detail)
+        following = self._take("name", skip=("filler",))
+        if following is None or following.name.field is None or following.name.metric:
+            raise Refusal(f'I do not know what "{" or ".join(numbers)}" is about.')
+        self._apply(following.name, following, "=", tuple(numbers))
 
     def _or_more(self, element: Element) -> None:
         """`3 or more passengers`"""
