@@ -23,6 +23,8 @@ from lakehouse.core.errors import EngineError, StatementLostError
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 from lakehouse.lake.spark import spark_daemon
+from lakehouse.orchestrate.dbt import PACKAGED_PROJECT
+from lakehouse.process.pids import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -178,11 +180,63 @@ def test_settings_of_one_statement_do_not_leak_into_the_next(lake: Lake) -> None
     assert lake.sql("SET spark.sql.ansi.enabled").rows() == [("spark.sql.ansi.enabled", "false")]
 
 
+DBT_PROJECT = """\
+name: tills
+profile: lakehouse
+model-paths: [models]
+models: {tills: {+tags: ["{{ env_var('TILL', 'none') }}"]}}
+"""
+
+
+def loaded_dbt(home: Path) -> list[psutil.Process]:
+    """The process that has dbt loaded, if there is one."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if {"lakehouse.cli.loaded", str(home / "run")} <= set(process.info["cmdline"] or ())
+    ]
+
+
+def test_dbt_stays_loaded_and_notices_what_changed(
+    command: Command, lake: Lake, warm_home: Path, tmp_path: Path
+) -> None:
+    lake.sql("select 1", engine="spark")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "dbt_project.yml").write_text(DBT_PROJECT)
+    profile = (PACKAGED_PROJECT / "profiles.yml").read_text()
+    (tmp_path / "profiles.yml").write_text(profile)
+    (tmp_path / "models" / "a.sql").write_text("select 1 as id")
+
+    def models(tag: str, till: str) -> list[str]:
+        listed = command("dbt", "ls", "--", "-s", f"tag:{tag}", env={"LAKE_DBT": str(tmp_path), "TILL": till})
+        assert listed.returncode == 0, listed.stderr
+        return listed.stdout.split()
+
+    assert models("north", "north") == ["tills.a"]
+    serves = (warm_home / "run" / "dbt.sock").exists
+    assert wait_until(serves, 120)
+    (loaded,) = loaded_dbt(warm_home)
+    (tmp_path / "models" / "b.sql").write_text("select 2 as id")
+    assert models("south", "south") == ["tills.a", "tills.b"], "the project and the environment are read anew"
+    (tmp_path / "profiles.yml").write_text(profile.replace("lakehouse:", "other:"))
+    failed = command("dbt", "ls", env={"LAKE_DBT": str(tmp_path)})
+    assert failed.returncode == 1
+    assert "dbt ls failed: Could not find profile named 'lakehouse'" in failed.stderr
+    (tmp_path / "profiles.yml").write_text(profile)
+    assert loaded_dbt(warm_home) == [loaded], "it served all of them"
+    loaded.kill()
+    loaded.wait(timeout=60)
+    assert models("north", "north") == ["tills.a", "tills.b"], "without it the command runs by itself"
+    assert loaded_dbt(warm_home), "for the next one"
+
+
 def test_down_stops_it_and_is_safe_twice(command: Command, lake: Lake, warm_home: Path) -> None:
     lake.sql("select 1", engine="spark")
-    daemon = daemon_of(warm_home)
+    daemon, loaded = daemon_of(warm_home), loaded_dbt(warm_home)
     assert "Stopped" in command("down").stderr
     assert not daemon.is_running() or daemon.status() == psutil.STATUS_ZOMBIE
+    psutil.wait_procs(loaded, timeout=60)
+    assert not loaded_dbt(warm_home)
     assert "Nothing was running" in command("down").stderr
     assert json.loads(command("status", "-o", "json").stdout)[0]["state"] == "stopped"
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 import sys
 
 
-def main() -> None:
-    """Run `lake` with the arguments of this process, and exit."""
+def main(is_forked: bool = False) -> None:
+    """Run `lake` with the arguments of this process, and exit.
+
+    Args:
+        is_forked: this process is a child of one that has imported what the command needs (`cli/loaded.py`).
+    """
     try:
-        code = _run(sys.argv[1:])
+        code = _run(sys.argv[1:], is_forked)
     except BaseException as exc:
         if not _is_interrupt(exc):
             raise
@@ -33,7 +37,7 @@ def _is_interrupt(exc: BaseException) -> bool:
     return is_interrupt(exc)
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], is_forked: bool) -> int:
     text = None if _is_completing() else _help_or_version(arguments)
     if text is not None:
         _write(text)
@@ -46,7 +50,7 @@ def _run(arguments: list[str]) -> int:
         preload()
     from lakehouse.cli.app import run
 
-    return run(arguments)
+    return run(arguments, may_hand_over=not is_forked)
 
 
 def _help_or_version(arguments: list[str]) -> str | None:

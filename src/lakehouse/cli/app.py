@@ -174,9 +174,13 @@ def _epilog(example: str) -> str:
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in example.strip().splitlines())
 
 
-def run(arguments: list[str]) -> int:
-    """Run one command and return its exit code: 0 done, 1 failed, 2 usage error. Ctrl-C is a KeyboardInterrupt."""
-    context = Context()
+def run(arguments: list[str], may_hand_over: bool = False) -> int:
+    """Run one command and return its exit code: 0 done, 1 failed, 2 usage error. Ctrl-C is a KeyboardInterrupt.
+
+    Args:
+        may_hand_over: the command is all that this process does, so that another process may do it.
+    """
+    context = Context(may_hand_over=may_hand_over)
     if _wants_json(arguments):
         context.output = "json"  # so that an error in an argument before `-o json` is printed as JSON, too
     try:

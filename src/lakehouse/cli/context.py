@@ -29,6 +29,8 @@ class Context:
     branch: str = ""
     status: Callable[[str], AbstractContextManager[Any]] | None = None
     """Shows what a lake of this machine is busy with (default: a spinner)."""
+    may_hand_over: bool = False
+    """Whether another process may run the command with the arguments of this one."""
     _lake: Lake | RemoteLake | None = None
 
     def all_settings(self) -> Settings:

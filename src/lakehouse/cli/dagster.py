@@ -64,6 +64,22 @@ def dbt(context: Context, arguments: tuple[str, ...], no_publish: bool, engine: 
     The setting `dbt` names the folder of the dbt project (default: dbt/ beside lake.toml, else the taxi models of this
     package). Write -- before options of dbt.
     """
+    settings = context.settings()
+    if not context.may_hand_over:
+        _run_dbt(context, arguments, no_publish, engine)
+        return
+    from lakehouse.cli.loaded import keep_loaded, run_loaded
+
+    code = run_loaded(settings)
+    if code is not None:
+        raise click.exceptions.Exit(code)
+    try:
+        _run_dbt(context, arguments, no_publish, engine)
+    finally:
+        keep_loaded(settings)
+
+
+def _run_dbt(context: Context, arguments: tuple[str, ...], no_publish: bool, engine: str) -> None:
     from lakehouse.cli.show import show_rows, show_status
     from lakehouse.config.profiles import resolve_profile
     from lakehouse.orchestrate.dbt import find_project, is_read, read_with_dbt, run_dbt, run_dbt_on_trino

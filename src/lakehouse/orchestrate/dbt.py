@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -119,6 +120,14 @@ def _import_dbt() -> None:
             gc.enable()
 
 
+def warm_up() -> None:
+    """Import dbt and parse the packaged project once: what dbt makes once per process takes most of a small command."""
+    _import_dbt()
+    with TemporaryDirectory() as folder:
+        # Its static parser starts threads, and a process that is to be forked may have none.
+        _invoke(Path(folder), Path(folder), PACKAGED_PROJECT, ["--no-static-parser", "parse", "--quiet"])
+
+
 def run_dbt_on_trino(lake: Lake, project: Path, arguments: Sequence[str], trino: TrinoSettings) -> Any:
     """Run a dbt command on Trino, which reads and writes main only: each model is published as soon as it is built."""
     if not trino.url:
@@ -145,24 +154,27 @@ def invoke(lake: Lake, project: Path, arguments: Sequence[str], quiet: bool = Tr
     """Run one dbt command in this process; `quiet`: dbt prints errors, and what was asked for, alone."""
     if not (project / _PROJECT_FILE).is_file():
         raise BadSettingError(f"{project} is not a dbt project.", "Set `dbt` in lake.toml, or LAKE_DBT.")
-    paths = ["--project-dir", str(project), "--profiles-dir", str(project)]
     target = _target(lake)
+    target.mkdir(exist_ok=True)
+    (target / _PROJECT_PATH).write_text(str(project))
+    output = ["--quiet"] if quiet else [] if sys.stdout.isatty() else ["--no-use-colors"]
+    return _invoke(target, lake.folder / "logs", project, [*arguments, *output])
+
+
+def _invoke(target: Path, logs: Path, project: Path, arguments: Sequence[str]) -> Any:
     # As variables: not every command has options for them.
     variables = {
         "DBT_TARGET_PATH": str(target),
-        "DBT_LOG_PATH": str(lake.folder / "logs"),
+        "DBT_LOG_PATH": str(logs),
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
     }
-    target.mkdir(exist_ok=True)
-    (target / _PROJECT_PATH).write_text(str(project))
     with warnings.catch_warnings(), _environment(variables):
         warnings.simplefilter("ignore")  # from dbt's own dependencies
         try:
             from dbt.cli.main import dbtRunner
         except ImportError as exc:
             raise NotInstalledError("dbt", "orchestrate") from exc
-        output = ["--quiet"] if quiet else [] if sys.stdout.isatty() else ["--no-use-colors"]
-        return dbtRunner().invoke([*arguments, *paths, *output])
+        return dbtRunner().invoke([*arguments, "--project-dir", str(project), "--profiles-dir", str(project)])
 
 
 def manifest_of(lake: Lake, project: Path) -> Path:
@@ -244,7 +256,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 def _failures(done: Any) -> str:
     if done.exception is not None or not isinstance(getattr(done.result, "results", None), list):
-        return str(done.exception).splitlines()[0] if done.exception else "its output has the reason"
+        return _reason(str(done.exception)) if done.exception else "its output has the reason"
     failed = [
         result for result in done.result if str(result.status) not in ("success", "pass", "skipped", "warn", "no-op")
     ]
