@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ playwright = pytest.importorskip(
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="No Chromium is installed: apt-get install chromium")
 #: Set to a file of axe-core to check every page for accessibility (npm install axe-core@4.14.0).
 AXE = os.environ.get("LAKE_TEST_AXE", "")
-PAGES = ("/ui", "/ui/t/shop.orders", "/ui/t/shop.orders?tab=schema", "/ui/t/shop.orders?tab=history", "/ui/sql?q=select+*+from+shop.orders",
+PAGES = ("/ui", "/ui/t/shop.orders", "/ui/t/shop.orders?tab=schema", "/ui/t/shop.orders?tab=history", "/ui/t/shop.orders?tab=metadata", "/ui/sql?q=select+*+from+shop.orders",
          "/ui/b", "/ui/b/prices?table=shop.orders", "/ui/runs", "/ui/lineage", "/ui/health", "/ui/ingest", "/ui/ask?q=how+many+orders")  # fmt: skip
 _TIMEOUT_MS = 30_000
 SCROLL_TO_END = """[...document.querySelectorAll('#grid *')].filter((part) => part.scrollHeight > part.clientHeight + 1000)
@@ -104,13 +105,7 @@ def test_every_page_loads_without_errors_foreign_requests_or_barriers(
     for path in PAGES:
         person.page.goto(path, wait_until="networkidle")
         person.page.screenshot(path=tmp_path / f"{theme}{path.replace('/', '-').partition('?')[0]}.png")
-        if AXE:
-            person.page.evaluate(Path(AXE).read_text())
-            found = person.page.evaluate("axe.run().then((result) => result.violations)")
-            serious = [
-                (each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")
-            ]
-            assert serious == [], path
+        assert barriers(person.page) == [], path
     assert person.problems == []
     person.context.close()
 
@@ -136,6 +131,67 @@ def test_the_slider_shows_a_snapshot_and_the_address_holds_it(ann: Person, chrom
     bob.page.goto(page.url)
     eventually(bob.page, "document.querySelectorAll('#rows tbody tr').length === 2")
     bob.context.close()
+
+
+def test_each_layer_of_the_metadata_is_one_click_away(ann: Person) -> None:
+    page = ann.page
+    page.goto("/ui/t/shop.orders?tab=metadata")
+    scope = "#tree > details"
+    for kind in ("metadata", "snapshot", "manifest-list", "manifest", "data"):
+        node = page.locator(f"{scope}[data-kind={kind}]").first
+        node.locator("> summary").click()
+        node.locator("> .node > dl").wait_for()
+        if kind != "snapshot":
+            assert "/shop/orders/" in node.locator("> .node > .row code").inner_text()
+            node.locator("> .node > .row button").click()
+            node.locator("> .node > pre:not([hidden])").wait_for()
+        scope = f"{scope}[data-kind={kind}] > .node > details"
+    assert page.locator("details[data-kind=data] table tbody tr", has_text="item").count() == 1
+    assert '"row_groups"' in page.locator("details[data-kind=data] pre").inner_text()
+    assert barriers(page) == []
+
+
+def test_a_branch_and_a_tag_are_made_from_a_snapshot_after_a_look_at_what_they_change(ann: Person) -> None:
+    admin, page = ann.served.admin, ann.page
+    first = admin.get("/tables/shop.orders/history").json()["snapshots"][0]["id"]
+    for action, name in (("branch", "from_first"), ("tag", "first_tag")):
+        page.goto(f"/ui/t/shop.orders?at={first}")
+        page.click(f"[data-act={action}]")
+        page.wait_for_selector("#act[open] .note")
+        assert "rows now, 2 rows then" in page.inner_text("#act-preview")
+        assert barriers(page) == []
+        page.fill("#act input[name=name]", name)
+        page.click("#act-yes")
+        page.wait_for_url("**/ui/b/from_first" if action == "branch" else "**at=first_tag*")
+    count = "select count(*) as n from shop.orders"
+    assert admin.rows(count, branch="from_first") == admin.rows(count, as_of="first_tag") == [{"n": 2}]
+    assert admin.ask("DELETE", "/branches/from_first").status_code == 200
+    assert admin.ask("DELETE", "/tags/first_tag").status_code == 200
+
+
+def test_a_commit_is_reverted_and_a_rollback_previewed_from_the_timeline(ann: Person) -> None:
+    admin, page = ann.served.admin, ann.page
+    for number in (1, 2):
+        admin.insert("shop.undone?key=id", [{"id": number}])
+    page.goto("/ui/t/shop.undone")
+    page.keyboard.press("[")
+    page.click("[data-act=rollback]")
+    page.wait_for_selector("#act[open] .note")
+    assert "2 rows now, 1 rows then" in page.inner_text("#act-preview") and "1 removed" in page.inner_text(
+        "#act-preview"
+    )
+    page.keyboard.press("Escape")
+    page.click("[data-act=revert]")
+    page.wait_for_selector("#act[open] .note")
+    assert "it has changed since" in page.inner_text("#act-preview") and page.locator("#act-yes").is_disabled()
+    page.keyboard.press("Escape")
+    page.keyboard.press("]")
+    page.click("[data-act=revert]")
+    page.wait_for_selector("#act-yes:not([disabled])")
+    assert "2 rows now, 1 rows after" in page.inner_text("#act-preview")
+    page.click("#act-yes")
+    page.locator("[data-fact=rows_total]", has_text=re.compile("^1$")).wait_for()
+    assert admin.rows("select count(*) as n from shop.undone") == [{"n": 1}]
 
 
 def test_a_statement_its_grid_and_its_chart_are_shared_by_their_address(ann: Person, chromium: Any) -> None:
@@ -278,6 +334,19 @@ def test_a_reader_is_refused_in_the_words_of_the_service(chromium: Any, shop: Se
     )
     assert "has the scope reader, and this needs write" in answer["message"]
     person.context.close()
+
+
+def barriers(page: Any) -> list[tuple[str, str]]:
+    """The serious violations of accessibility on a page, each with an example; none without axe-core."""
+    if not AXE:
+        return []
+    page.evaluate(Path(AXE).read_text())
+    violations = page.evaluate("axe.run().then((result) => result.violations)")
+    return [
+        (violation["id"], violation["nodes"][0]["html"])
+        for violation in violations
+        if violation["impact"] in ("serious", "critical")
+    ]
 
 
 def eventually(page: Any, expression: str) -> None:

@@ -179,14 +179,86 @@ def test_a_difference_says_its_direction(crm: Client) -> None:
     assert f"From snapshot <code>{first}</code> to <code>{last}</code>" in shown
 
 
-def test_only_who_may_change_a_branch_is_offered_a_rollback(served: Served, crm: Client) -> None:
+def test_what_is_offered_from_a_snapshot_follows_the_scope_and_the_limits_of_the_key(
+    served: Served, crm: Client
+) -> None:
     first = facts(crm, "/ui/t/pages.leads")["timeline"]["snapshots"][0]["id"]
-    offered = {
-        scope: "data-rollback" in served.client(scope).get(f"/ui/t/pages.leads?at={first}{branch}").text
-        for scope, branch in (("reader", ""), ("writer", ""), ("agent", ""))
-    }
-    assert offered == {"reader": False, "writer": True, "agent": False}
-    assert "data-rollback" in served.client("agent").get(f"/ui/t/pages.leads?at={first}&branch=pages_exp").text
+
+    def offered(client: Client, branch: str = "") -> list[str]:
+        text = client.get(f"/ui/t/pages.leads?at={first}{branch}").text
+        return re.findall(r'data-act="(\w+)"', text)
+
+    assert offered(served.client("reader")) == []
+    assert offered(served.client("writer")) == ["branch", "tag", "rollback", "revert"]
+    assert offered(served.client("agent")) == ["branch", "tag"]
+    assert offered(served.client("agent"), "&branch=pages_exp") == ["branch", "tag", "rollback"]
+    assert offered(served.client("writer", namespaces=["pages"])) == ["branch", "tag", "rollback"]
+    assert offered(served.client("writer", branches=["pages_exp"]), "&branch=pages_exp") == ["rollback"]
+
+
+def test_a_branch_and_a_tag_start_from_a_snapshot_with_the_session_of_a_page(served: Served, crm: Client) -> None:
+    first, last = [snapshot["id"] for snapshot in facts(crm, "/ui/t/pages.leads")["timeline"]["snapshots"]]
+    sessions = served.service.sessions
+    cookie = {sessions.cookie: sessions.of_link()}
+    token = {"X-CSRF-Token": sessions.csrf(cookie[sessions.cookie])}
+    page, start = Client(crm.url), {"from": "main", "table": "pages.leads", "at": first}
+    preview = crm.get("/tables/pages.leads/diff", params={"start": last, "end": first, "limit": 0}).json()
+    assert (preview["added"], preview["removed"], preview["changed"], preview["rows"]) == (0, 0, 1, [])
+    for path, name in (("/branches", "pages_back"), ("/tags", "pages_before")):
+        assert page.post(path, {**start, "name": name}, cookies=cookie).status_code == 403
+        assert page.post(path, {**start, "name": name}, cookies=cookie, headers=token).status_code == 201
+    names = "select name from pages.leads where id = 2"
+    assert crm.rows(names, branch="pages_back") == crm.rows(names, as_of="pages_before") == [{"name": "Bob"}]
+    assert crm.rows(names) == [{"name": "Bo"}]
+    assert [change["table"] for change in facts(crm, "/ui/b/pages_back")["changes"]] == ["pages.leads"]
+    assert crm.post("/branches", {"name": "pages_bad", "table": "pages.leads"}).json()["error"] == "bad_request"
+    of_other = served.client("writer", namespaces=["other"])
+    assert of_other.post("/branches", {**start, "name": "pages_bad"}).status_code == 403
+    for path in ("/branches/pages_back", "/tags/pages_before"):
+        assert crm.ask("DELETE", path).status_code == 200
+
+
+def test_a_snapshot_leads_to_its_commit_and_what_a_revert_would_change(crm: Client) -> None:
+    crm.insert("pages.undone?key=id", [{"id": 1}])
+    crm.insert("pages.undone?key=id", [{"id": 2}])
+    first, last = [snapshot["id"] for snapshot in facts(crm, "/ui/t/pages.undone")["timeline"]["snapshots"]]
+    (commit,) = crm.get("/log", params={"table": "pages.undone", "snapshot": last}).json()["commits"]
+    (change,) = crm.get(f"/log/{commit['commit']}/revert").json()["changes"]
+    assert (change["rows_before"], change["rows_after"], change["conflict"]) == (2, 1, False)
+    (earlier,) = crm.get("/log", params={"table": "pages.undone", "snapshot": first}).json()["commits"]
+    assert crm.get(f"/log/{earlier['commit']}/revert").json()["changes"][0]["conflict"]
+    assert crm.post(f"/log/{commit['commit']}/revert", {}).status_code == 200
+    assert crm.rows("select count(*) as n from pages.undone") == [{"n": 1}]
+
+
+def test_the_metadata_is_opened_layer_by_layer(served: Served, crm: Client) -> None:
+    root = facts(crm, "/ui/t/pages.leads?tab=metadata")["metadata"]
+    snapshot = next(node for node in root["children"] if node["kind"] == "snapshot")
+    assert snapshot["children"] == [] and snapshot["left_out"] == 1
+    path = "/tables/pages.leads/inspect"
+    opened = crm.get(path, params={"when": snapshot["name"]}).json()["children"][0]
+    manifest = opened["children"][0]["children"][0]
+    below = crm.get(path, params={"when": snapshot["name"], "manifest": manifest["path"], "layer": "files"}).json()
+    (file, *_) = below["children"][0]["children"][0]["children"][0]["children"]
+    assert (file["kind"], file["facts"]["bounds"]["id"]) == ("data", [1, 2])
+    reader = served.client("reader")
+    for node in (root, opened["children"][0], manifest, file):
+        shown = reader.get(f"{path}/file", params={"path": node["path"], "when": snapshot["name"]})
+        assert shown.json()["kind"] == node["kind"], shown.text
+    other = reader.get(f"{path}/file", params={"path": "/etc/passwd"})
+    assert (other.status_code, other.json()["error"]) == (404, "not_found")
+    text = crm.get("/ui/t/pages.leads?tab=metadata").text
+    assert 'id="tree"' in text and "<b>Ann" not in text
+
+
+def test_the_schema_has_its_changes_with_the_snapshot_of_each(crm: Client) -> None:
+    crm.insert("pages.evolved?key=id", [{"id": 1}])
+    crm.insert("pages.evolved?key=id", [{"id": 2, "city": "Bonn"}])
+    page = facts(crm, "/ui/t/pages.evolved?tab=schema")
+    newest, first = page["evolution"]
+    assert (newest["words"], first["words"]) == (["+ city string"], [])
+    assert newest["first_snapshot"] == page["timeline"]["snapshots"][-1]["id"]
+    assert "+ city string" in crm.get("/ui/t/pages.evolved?tab=schema").text
 
 
 def test_values_of_a_table_are_escaped_in_its_page(crm: Client) -> None:

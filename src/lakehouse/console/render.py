@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -100,6 +100,7 @@ def _environment() -> Environment:
     )
     environment.globals["asset"] = address_of
     environment.globals["address"] = address
+    environment.globals["shown_snapshots"] = shown_snapshots
     environment.globals["pages"] = PAGES
     environment.globals["page_names"] = {path.removeprefix("/ui/") for path in PAGES}
     environment.filters.update(
@@ -116,6 +117,12 @@ def address(path: str, **query: Any) -> str:
     """An address of the console with those values of the query that are set."""
     given = {name: value for name, value in query.items() if value not in ("", None)}
     return quote(path) + (f"?{urlencode(given)}" if given else "")
+
+
+def shown_snapshots(snapshots: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What the slider of a table needs of its snapshots, of which there may be hundreds."""
+    names = ("id", "at", "operation", "rows_total", "files_total", "bytes_total", "is_current")
+    return [{name: snapshot[name] for name in names} for snapshot in snapshots]
 
 
 def number(value: int | float | None) -> str:

@@ -1,6 +1,7 @@
 // The page of a table: the slider shows a snapshot, and a move cancels the request of the one before.
-import { api, confirmed, failed, toast } from "./console.js";
+import { api, failed } from "./console.js";
 import { message, rowsTable, sizeText } from "./rows.js";
+import { showTree } from "./metadata.js";
 
 const facts = JSON.parse(document.getElementById("facts").textContent);
 const { table, branch, snapshots } = facts;
@@ -43,7 +44,7 @@ function show(place) {
   fact("id", snapshot.id);
   fact("place", `${position + 1} of ${snapshots.length}`);
   document.querySelectorAll(".timeline rect").forEach((bar, index) => bar.classList.toggle("on", index === position));
-  for (const element of document.querySelectorAll("[data-compare], [data-rollback]")) element.hidden = snapshot.is_current;
+  for (const element of document.querySelectorAll('[data-compare], [data-act="rollback"]')) element.hidden = snapshot.is_current;
   const address = new URL(location.href);
   if (snapshot.is_current) address.searchParams.delete("at");
   else address.searchParams.set("at", snapshot.id);
@@ -63,21 +64,121 @@ document.querySelectorAll("[data-earlier], [data-later]").forEach((link) =>
   }),
 );
 
-document.querySelector("[data-rollback]")?.addEventListener("click", async (event) => {
-  const button = event.currentTarget;
-  const snapshot = snapshots[position];
+// ---- changes from a point of the timeline: what each would change is shown before it does -----------------------------
+const dialog = document.getElementById("act");
+const onBranch = branch ? `?${new URLSearchParams({ branch })}` : "";
+const words = (count, word) => `${count.toLocaleString("en")} ${word}`;
+const ACTIONS = {
+  branch: {
+    title: (at) => `A branch with ${table} as of ${at}`,
+    yes: "Create branch", isNamed: true, isNoted: true,
+    text: "The branch has this table as it was then, and all others as they are now. No data is copied, and nothing changes here until the branch is published.",
+    preview: differences,
+    send: (snapshot, fields) => api("POST", "/branches", { body: { ...fields, from: branch || "main", table, at: snapshot.id } }),
+    next: (answer) => `/ui/b/${answer.name}`,
+  },
+  tag: {
+    title: (at) => `A tag of ${table} as of ${at}`,
+    yes: "Create tag", isNamed: true, isNoted: true,
+    text: "The tag names this table as it was then, and all others as they are now. It can be used wherever a moment is asked for.",
+    preview: differences,
+    send: (snapshot, fields) => api("POST", "/tags", { body: { ...fields, from: branch || "main", table, at: snapshot.id } }),
+    next: (answer) => `/ui/t/${table}?${new URLSearchParams({ ...(branch && { branch }), at: answer.name })}`,
+  },
+  rollback: {
+    title: (at) => `Roll back ${table} to ${at}?`,
+    yes: "Roll back",
+    text: "Its history stays, so this can be rolled back, too. Spark does it, which takes some seconds.",
+    preview: differences,
+    send: (snapshot) => api("POST", `/tables/${table}/rollback${onBranch}`, { body: { to: snapshot.id } }),
+    next: () => `/ui/t/${table}${onBranch}`,
+  },
+  revert: {
+    title: (at) => `Revert the commit of ${at}?`,
+    yes: "Revert", isNoted: true,
+    text: "It undoes the commit in all of its tables at once, and is a commit itself.",
+    preview: reverted,
+    send: (snapshot, fields) => api("POST", `/log/${commit}/revert`, { body: { message: fields.message } }),
+    next: () => `/ui/t/${table}`,
+  },
+};
+let commit = "";
+let previewed = new AbortController();
+
+/** What the table would be after a return to a snapshot, beside what it is now. */
+async function differences(snapshot, signal) {
   const now = snapshots.find((entry) => entry.is_current);
-  const text = `${table} goes from ${(now?.rows_total ?? 0).toLocaleString("en")} rows in ${now?.files_total ?? 0} files to ${(snapshot.rows_total ?? 0).toLocaleString("en")} rows in ${snapshot.files_total ?? 0} files, as of ${snapshot.at.slice(0, 19)}. Its history stays, so this can be rolled back, too.`;
-  if (!(await confirmed(`Roll back ${table}?`, text, "Roll back"))) return;
-  button.disabled = true;
+  if (!now || now.id === snapshot.id) return { lines: ["The table is as it is now."], isPossible: true };
+  const query = new URLSearchParams({ start: now.id, end: snapshot.id, limit: "0", ...(branch && { branch }) });
+  const diff = await (await api("GET", `/tables/${table}/diff?${query}`, { signal })).json();
+  const counts = ["added", "removed", "changed"].filter((kind) => diff[kind]).map((kind) => words(diff[kind], kind));
+  const lines = [
+    `${words(now.rows_total ?? 0, "rows")} now, ${words(snapshot.rows_total ?? 0, "rows")} then.`,
+    counts.length ? `From now to then: ${counts.join(", ")}.` : "No row is another one.",
+    ...diff.columns_added.map((column) => `+ column ${column.name} ${column.type}`),
+    ...diff.columns_removed.map((column) => `− column ${column.name} ${column.type}`),
+    ...diff.columns_changed.map(([old, next]) => `column ${old.name} ${old.type} is ${next.type}`),
+  ];
+  return { lines, isPossible: true };
+}
+
+/** What reverting the commit of a snapshot would change. */
+async function reverted(snapshot, signal) {
+  const query = new URLSearchParams({ table, snapshot: snapshot.id, ...(branch && { branch }) });
+  const { commits } = await (await api("GET", `/log?${query}`, { signal })).json();
+  if (!commits.length) return { lines: ["No commit of the log published this snapshot: another engine wrote it. Roll back instead."], isPossible: false };
+  commit = commits[0].commit;
+  const { changes } = await (await api("GET", `/log/${commit}/revert`, { signal })).json();
+  const lines = changes.map((change) => `${change.table}: ${words(change.rows_before ?? 0, "rows")} now, ${words(change.rows_after ?? 0, "rows")} after${change.change === "changed" ? "" : ` (${change.change})`}${change.conflict ? "; it has changed since, so this is refused" : ""}`);
+  return { lines: [`Commit ${commit}: ${commits[0].message || commits[0].what}`, ...lines], isPossible: !changes.some((change) => change.conflict) };
+}
+
+function lineElements(lines) {
+  return lines.map((line) => Object.assign(document.createElement("p"), { textContent: line }));
+}
+
+for (const button of document.querySelectorAll("[data-act]")) {
+  button.addEventListener("click", async () => {
+    const action = ACTIONS[button.dataset.act];
+    const snapshot = snapshots[position];
+    const preview = document.getElementById("act-preview");
+    const yes = document.getElementById("act-yes");
+    dialog.dataset.action = button.dataset.act;
+    document.getElementById("act-title").textContent = action.title(`${snapshot.at.slice(0, 19).replace("T", " ")} UTC`);
+    dialog.querySelector("[data-named]").hidden = !action.isNamed;
+    dialog.querySelector("[data-named] input").required = Boolean(action.isNamed);
+    dialog.querySelector("[data-noted]").hidden = !action.isNoted;
+    yes.textContent = action.yes;
+    yes.disabled = true;
+    preview.replaceChildren(...lineElements([action.text, "Comparing…"]));
+    previewed = new AbortController();
+    dialog.showModal();
+    try {
+      const { lines, isPossible } = await action.preview(snapshot, previewed.signal);
+      preview.replaceChildren(...lineElements([action.text]), Object.assign(document.createElement("div"), { className: "note" }));
+      preview.lastElementChild.append(...lineElements(lines));
+      yes.disabled = !isPossible;
+    } catch (error) {
+      if (error.name !== "AbortError") preview.replaceChildren(message(`${error.message}\n${error.hint ?? ""}`, "error"));
+    }
+  });
+}
+dialog?.addEventListener("close", () => previewed.abort());
+document.getElementById("act-form")?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const action = ACTIONS[dialog.dataset.action];
+  const yes = document.getElementById("act-yes");
+  const fields = Object.fromEntries(new FormData(event.currentTarget));
+  yes.disabled = true;
+  yes.textContent = `${action.yes}…`;
   try {
-    const query = branch ? `?${new URLSearchParams({ branch })}` : "";
-    await api("POST", `/tables/${table}/rollback${query}`, { body: { to: snapshot.id } });
-    toast("Rolled back.");
-    location.assign(`/ui/t/${table}${query}`);
+    const answer = await (await action.send(snapshots[position], fields)).json();
+    location.assign(action.next(answer));
   } catch (error) {
-    failed(error);
-    button.disabled = false;
+    dialog.querySelector(".error")?.remove();
+    document.getElementById("act-preview").append(message(`${error.message}\n${error.hint ?? ""}`, "error"));
+    yes.textContent = action.yes;
+    yes.disabled = false;
   }
 });
 
@@ -104,8 +205,8 @@ document.getElementById("profile")?.addEventListener("click", async (event) => {
     for (const part of parts) results.push((await query(part, 1)).rows[0]);
     document.querySelectorAll("[data-profile]").forEach((cell) => (cell.hidden = false));
     lines.forEach((line, index) => {
-      const found = results[index];
-      for (const [value, isCount] of [[found.nulls, true], [found.values, true], [found.least, false], [found.most, false]]) {
+      const profile = results[index];
+      for (const [value, isCount] of [[profile.nulls, true], [profile.values, true], [profile.least, false], [profile.most, false]]) {
         const cell = line.insertCell();
         cell.textContent = value === null ? "null" : isCount ? Number(value).toLocaleString("en") : value;
         if (isCount) cell.className = "num";
@@ -129,4 +230,5 @@ if (partitions) {
   } else partitions.replaceChildren(message("They are parts of a column's values: see the files in lake health --deep."));
 }
 
+if (facts.tree) showTree(document.getElementById("tree"), facts.tree, table, branch);
 showRows();

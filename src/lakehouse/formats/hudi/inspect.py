@@ -73,6 +73,9 @@ class Inspector:
             "rows": snapshot.rows_total,
             "files": snapshot.files_total,
             "bytes": snapshot.bytes_total,
+            "parent": snapshot.parent,
+            "source": snapshot.source,
+            "refs": [],
             "is_current": snapshot.is_current,
         }
         instants = self._until(snapshot.id)

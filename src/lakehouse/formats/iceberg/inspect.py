@@ -104,6 +104,7 @@ class Inspector:
             "rows": known.rows_total,
             "files": known.files_total,
             "bytes": known.bytes_total,
+            "source": known.source,
             "refs": list(known.refs),
             "is_current": known.is_current,
         }

@@ -10,8 +10,9 @@ from starlette.responses import RedirectResponse, Response
 
 from lakehouse.console import home, lineage
 from lakehouse.console.render import asset
-from lakehouse.console.table import in_words, timeline
-from lakehouse.core.errors import BadRequestError, ForbiddenError, UnauthorizedError
+from lakehouse.console.table import MOST_SNAPSHOTS, evolution, in_words, snapshots_of, timeline, tree_of_history
+from lakehouse.core.errors import BadRequestError, ForbiddenError, NotSupportedError, UnauthorizedError
+from lakehouse.core.inspection import SNAPSHOTS
 from lakehouse.core.names import MAIN
 from lakehouse.core.refs import InternalBranch
 from lakehouse.http.answers import plain
@@ -21,13 +22,14 @@ from lakehouse.http.registry import Branch, PageToken, Routes, Table, When
 from lakehouse.http.routes import jobs, maintenance, query, refs, runs, tables
 from lakehouse.http.service import Call, CallContext
 from lakehouse.http.streaming import accepts_gzip
+from lakehouse.lake import Lake
 from lakehouse.operations import WRITE
 from lakehouse.orchestrate import running_dagster
 
 routes = Routes("console")
 Next = Annotated[str, Query(description="Where to go afterwards.", max_length=8000)]
 _HIDDEN: Any = {"include_in_schema": False, "response_class": Response}
-_YEAR_S, _RECENT, _COMMITS, _RUNS = 31_536_000, 8, 50, 50
+_YEAR_S, _RECENT, _COMMITS, _RUNS, _NODES = 31_536_000, 8, 50, 50, 60
 
 
 # ---- sign-in ----------------------------------------------------------------------------------------------------
@@ -137,30 +139,59 @@ def ui_table(  # noqa: PLR0913 - one parameter per part of the address
     branch: Branch = "",
     at: When = "",
     vs: When = "",
-    tab: Literal["", "rows", "schema", "history", "diff"] = "",
+    tab: Literal["", "rows", "schema", "history", "metadata", "diff"] = "",
 ) -> Response:
-    """A table at a moment: rows, schema, timeline, and the difference to another moment."""
+    """A table at a moment: rows, schema, timeline, metadata, and the difference to another moment."""
     name, lake = call.table(table), call.lake(branch)
     for when in (at, vs):
         call.check_when(when)
     info = tables.describe(call, table, branch)
-    snapshots = plain(list(lake.history(name)))
+    tree = _tree(lake, name)
     current = (info["current"] or {}).get("id", "")
-    line = timeline(snapshots, lake.snapshot_at(name, at) or current)
+    line = _timeline(lake, name, tree, lake.snapshot_at(name, at) or current)
     diff = tables.diff(call, table, vs, at, branch=branch) if vs and tab == "diff" else None
+    principal, changed = call.principal, branch.lower() or MAIN
     data = {
         "table": name,
-        "branch": branch.lower() or MAIN,
+        "branch": changed,
         "branches": _branch_names(call),
         "at": at,
         "vs": vs,
         "tab": tab or "rows",
         "info": info,
         "timeline": line,
+        "evolution": evolution(tree) if tab == "schema" else [],
+        "metadata": _first_nodes(tree) if tab == "metadata" else None,
         "diff": {**diff, "words": in_words(diff)} if diff else None,
-        "may_change": call.principal.may_change(branch),
+        "may_change": principal.may_change(branch) and changed not in call.service.settings.branches.protected,
+        "may_branch": principal.may(WRITE) and not principal.branches and info["format"] == "iceberg",
+        "may_revert": changed == MAIN and principal.may_change(MAIN) and not principal.is_limited,
     }
     return page_response(call, request, "table.html", data)
+
+
+def _tree(lake: Lake, name: str) -> dict[str, Any]:
+    """The metadata of a table down to its newest snapshots; of a format that does not show its metadata, its history."""
+    try:
+        tree: dict[str, Any] = plain(lake.inspect(name, layer=SNAPSHOTS, limit=MOST_SNAPSHOTS))
+        return tree
+    except NotSupportedError:
+        return tree_of_history(plain(list(lake.history(name))))
+
+
+def _timeline(lake: Lake, name: str, tree: dict[str, Any], selected: str) -> dict[str, Any]:
+    """The newest snapshots and the selected one, so that the page stays small however many there are."""
+    snapshots = snapshots_of(tree)
+    total = len(snapshots) + tree["left_out"]
+    if selected and selected not in [snapshot["id"] for snapshot in snapshots]:
+        snapshots = [*snapshots_of(plain(lake.inspect(name, selected, SNAPSHOTS))), *snapshots]
+    return timeline(snapshots, total, selected)
+
+
+def _first_nodes(tree: dict[str, Any]) -> dict[str, Any]:
+    """The first layer of a tree, which the page opens further."""
+    shown = tree["children"][:_NODES]
+    return {**tree, "children": shown, "left_out": tree["left_out"] + len(tree["children"]) - len(shown)}
 
 
 # ---- SQL --------------------------------------------------------------------------------------------------------
