@@ -1,7 +1,9 @@
-"""The agent answers right or refuses: every question of the set, in small; hostile ones change nothing."""
+"""The agent answers right or refuses: every question of the set, in small, and of docs/ask.md; hostile ones change nothing."""
 
 from __future__ import annotations
 
+import io
+import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,11 +16,13 @@ from tests.support.repetitions import repetitions
 
 from lakehouse import open_lake
 from lakehouse.agent.ask import Asker
+from lakehouse.cli.show import write_rows
 from lakehouse.core.names import TableName
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import Column, TableInfo
 from lakehouse.lake import Lake
 
+PAGE = Path(__file__).parents[2] / "docs" / "ask.md"
 CASES = cases("demo.txt")
 
 
@@ -117,7 +121,7 @@ def test_text_in_values_is_never_an_instruction(tmp_path: Path) -> None:
         assert len(lake.history("crm.leads")) == 1
 
 
-def test_an_answer_is_reproducible_by_its_snapshots(tmp_path: Path) -> None:
+def test_an_answer_is_reproducible_by_its_snapshots_and_a_moment_is_compared_with_now(tmp_path: Path) -> None:
     with open_lake(home=tmp_path / "lake") as lake:
         lake.ingest_rows([{"id": n} for n in (1, 2, 3)], "crm.leads", key=["id"])
         answer = lake.ask("how many leads")
@@ -129,6 +133,7 @@ def test_an_answer_is_reproducible_by_its_snapshots(tmp_path: Path) -> None:
         assert lake.ask(f"how many leads as of snapshot {snapshot}").rows == answer.rows
         compared = lake.ask(f"how many leads compared with snapshot {snapshot}")
         assert compared.rows == ((4, 3, 1),)
+        assert lake.ask(f"how many leads as of snapshot {snapshot} compared with now").rows == ((3, 4, -1),)
 
 
 def test_a_branch_is_compared_group_by_group(demo_lake: Lake) -> None:
@@ -149,14 +154,6 @@ def test_a_branch_is_compared_group_by_group(demo_lake: Lake) -> None:
         assert not asker.ask("leads by city compared with branch nowhere").answered
     finally:
         demo_lake.refs.branches.drop("compared")
-
-
-def test_a_moment_is_compared_with_now(tmp_path: Path) -> None:
-    with open_lake(home=tmp_path / "lake") as lake:
-        lake.ingest_rows([{"id": 1}], "shop.guests", key=["id"])
-        first = lake.history("shop.guests")[-1].id
-        lake.ingest_rows([{"id": 2}], "shop.guests", key=["id"])
-        assert lake.ask(f"how many guests as of snapshot {first} compared with now").rows == ((1, 2, -1),)
 
 
 def test_yesterday_is_a_calendar_day_of_the_time_zone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,3 +192,20 @@ def test_a_question_takes_less_than_a_second_of_processor_time(demo_lake: Lake) 
     started = time.process_time()
     assert demo_lake.asker(now=NOON).ask("revenue by payment type in January 2026").answered
     assert time.process_time() - started < 1
+
+
+def shown(asker: Asker, question: str) -> str:
+    """What the page has below a question."""
+    answer = asker.ask(question)
+    if not answer.answered:
+        return "\n".join([answer.reason, *(f"  {choice}" for choice in answer.choices)])
+    out = io.StringIO()
+    write_rows(list(answer.columns), answer.rows, "table", out)
+    return f"{answer.reading}\n{out.getvalue().rstrip()}"
+
+
+def test_every_question_of_the_page_has_the_answer_that_it_shows(asker: Asker) -> None:
+    blocks = re.findall(r'^\$ lake ask "([^"\n]*)"\n((?:(?!\$|```).*\n)+)', PAGE.read_text(), re.MULTILINE)
+    assert len(blocks) >= 10
+    for question, answer in blocks:
+        assert shown(asker, question) == answer.rstrip(), question

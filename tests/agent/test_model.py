@@ -68,9 +68,9 @@ def advised(lake: Lake, given: AgentSettings, log: Callable[..., None] = lambda 
     return AdvisedAsker(LocalReader(lake), RemoteModel(given, log), given, None, Clock("UTC", NOON))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def ask(demo_lake: Lake, server: ModelServer) -> Ask:
-    """Ask with these replies of the model."""
+    """Ask with these replies of the model; one client for each model and its settings."""
     askers: dict[str, AdvisedAsker] = {}
 
     def asked(question: str, *replies: Reply, model: str = "openai:gpt-test", **changes: Any) -> Answer:

@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,20 @@ from lakehouse import open_lake
 from lakehouse.cli.app import run
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LAKE_HOME", str(tmp_path / "lake"))
-    with open_lake() as lake:
+@pytest.fixture(scope="module")
+def lake_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home: Path = tmp_path_factory.mktemp("asked") / "lake"
+    with open_lake(home=home) as lake:
         lake.ingest_rows([{"id": 1, "city": "Rome"}, {"id": 2, "city": "Oslo"}], "shop.guests", key=["id"])
-    return tmp_path / "lake"
+    return home
+
+
+@pytest.fixture
+def home(lake_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LAKE_HOME", str(lake_home))
+    yield lake_home
+    (lake_home / "semantics.toml").unlink(missing_ok=True)
 
 
 @pytest.mark.usefixtures("home")
