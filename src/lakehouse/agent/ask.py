@@ -246,7 +246,7 @@ class Asker:
         today = self._clock.today
         read, elements, fixes = self._elements(words, lexicon, today)
         try:
-            draft_reading = Parser(elements, read, lexicon, today).parse()
+            draft_reading = Parser(elements, read, lexicon).parse()
             if previous is not None:
                 draft_reading = merge(previous, draft_reading)
             return replace(Finisher(draft_reading, lexicon, today).reading(), corrections=fixes)
