@@ -3,7 +3,7 @@ BIN := .venv/bin
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo test test-fast test-faults test-all eval-agent conformance-record timings test-rck matrix lint fmt lock bench bench-all bench-peers clean
+.PHONY: help setup demo screenshots test test-fast test-faults test-all eval-agent conformance-record timings test-rck matrix lint fmt lock bench bench-all bench-peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
@@ -25,6 +25,10 @@ setup: .venv/ready ## make .venv, install the locked dependencies, fetch the jar
 # Not in .lake, the default home: that one stays free for the reader's own tables.
 demo: setup ## a narrated tour of a small lake in .lake-demo (LAKE_HOME chooses another folder)
 	LAKE_HOME=$${LAKE_HOME:-.lake-demo} $(BIN)/lake demo
+
+screenshots: setup ## pictures of the console over a demo lake, in docs/images (needs Chromium: apt-get install chromium)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python "playwright==1.65.0"
+	$(BIN)/python tools/screenshots.py $(LAKE_HOME)
 
 test: setup lint ## lint, then every test, on real Spark and real servers, in lanes balanced by tests/timings.json
 	@$(BIN)/python -m tools.suite.lanes $(PYTEST_ARGS)

@@ -8,9 +8,10 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from tests.support.servers.service import Served, wait_for
+from tests.support.servers.service import Served, serving, wait_for
 
 from lakehouse.http.sessions import SignInLinks
 
@@ -203,6 +204,7 @@ def test_a_statement_its_grid_and_its_chart_are_shared_by_their_address(ann: Per
     bob.page.goto(ann.page.url)
     bob.page.wait_for_selector("#chart canvas")
     assert bob.page.locator("#grid .ag-row").count() == 3
+    assert bob.page.locator("#grid .ag-root-wrapper").bounding_box()["height"] > 90, "the rows are seen"
     assert bob.problems == []
     bob.context.close()
 
@@ -264,23 +266,42 @@ def test_statements_are_formatted_explained_saved_and_run_in_part(ann: Person) -
     assert "Nothing is saved yet." in page.inner_text("#saved-list")
 
 
-def test_unsaved_sql_is_there_again_after_a_reload_and_not_for_others(ann: Person, chromium: Any) -> None:
+def test_unsaved_sql_survives_a_restart_of_the_service_and_is_not_for_others(chromium: Any, tmp_path: Path) -> None:
+    with serving(tmp_path / "lake", concurrency=0) as first:
+        ann = Person(chromium, first)
+        page = ann.page
+        page.goto("/ui/sql")
+        ann.type("select 'unsaved'")
+    with serving(tmp_path / "lake", urlsplit(first.url).port or 0, concurrency=0) as again:
+        page.reload()
+        page.wait_for_selector(".cm-content")
+        assert "unsaved" in page.inner_text(".cm-content")
+        page.click("#sign-out")
+        page.wait_for_url("**/ui/sign-in")
+        page.fill("#key", again.client("reader", name="cy").key)
+        page.click("button")
+        page.wait_for_url("**/ui")
+        page.goto("/ui/sql")
+        page.wait_for_selector(".cm-content")
+        assert "unsaved" not in page.inner_text(".cm-content")
+        ann.context.close()
+
+
+def test_keys_lead_to_every_page_and_are_listed(ann: Person) -> None:
     page = ann.page
-    page.goto("/ui/sql")
-    page.wait_for_selector(".cm-content")
-    page.locator(".cm-content").click()
-    page.keyboard.type("select 'unsaved'")
-    page.reload()
-    page.wait_for_selector(".cm-content")
-    assert "unsaved" in page.inner_text(".cm-content")
-    page.click("#sign-out")
-    page.wait_for_url("**/ui/sign-in")
-    page.fill("#key", ann.served.client("reader", name="cy").key)
-    page.click("button")
-    page.wait_for_url("**/ui")
-    page.goto("/ui/sql")
-    page.wait_for_selector(".cm-content")
-    assert "unsaved" not in page.inner_text(".cm-content")
+    page.goto("/ui")
+    letters = page.eval_on_selector_all(".side nav a", "links => links.map((link) => [link.dataset.go, link.pathname])")
+    assert len(letters) == 8
+    for letter, path in letters[::3]:
+        page.goto("/ui/health")
+        page.keyboard.press("g")
+        page.keyboard.press(letter)
+        page.wait_for_url(f"**{path}")
+    page.locator("h1").click()
+    page.keyboard.press("?")
+    page.wait_for_selector("#keys[open]")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#keys:not([open])", state="attached")
 
 
 def test_a_branch_is_reviewed_and_published_with_the_keyboard_alone(ann: Person) -> None:

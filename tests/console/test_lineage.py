@@ -36,10 +36,10 @@ def test_a_table_stands_right_of_everything_that_it_is_made_from() -> None:
 
 def test_a_table_is_behind_if_an_input_was_published_after_it() -> None:
     states = {
-        "b": {"state": "published", "at": "2026-01-02"},
-        "c": {"state": "published", "at": "2026-01-01"},
-        "d": {"state": "published", "at": "2026-01-02"},
-        "e": {"state": "failed", "at": "2026-01-03"},
+        "b": {"state": "published", "at": "2026-01-02", "checked_at": "2026-01-02"},
+        "c": {"state": "published", "at": "2026-01-01", "checked_at": "2026-01-01"},
+        "d": {"state": "published", "at": "2026-01-01", "checked_at": "2026-01-02"},
+        "e": {"state": "failed", "at": "2026-01-03", "checked_at": "2026-01-03"},
     }
     drawn = graph([CHAIN], states, "", 1)
     assert {node["name"]: node["behind"] for node in drawn["nodes"] if node["behind"]} == {"c": ["b"]}
@@ -51,9 +51,13 @@ def test_a_table_that_reads_itself_and_a_large_graph_are_drawn() -> None:
     assert (len(large["nodes"]), large["left_out"]) == (MOST_NODES, 201 - MOST_NODES)
 
 
-def test_the_newest_run_of_a_table_decides_its_state() -> None:
+def test_the_newest_run_that_built_a_table_decides_its_state() -> None:
     runs = [
+        {"state": "nothing", "ended_at": "3", "tables": [{"table": "a"}]},
         {"state": "failed", "ended_at": "2", "tables": [{"table": "a"}]},
         {"state": "published", "ended_at": "1", "tables": [{"table": "a"}, {"table": "b"}]},
     ]
-    assert last_states(runs) == {"a": {"state": "failed", "at": "2"}, "b": {"state": "published", "at": "1"}}
+    assert last_states(runs) == {
+        "a": {"state": "failed", "at": "2", "checked_at": "3"},
+        "b": {"state": "published", "at": "1", "checked_at": "1"},
+    }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lakehouse.console.lineage import NOTHING
+
 Facts = Mapping[str, Any]
 #: The layers in the order of the flow; other namespaces follow by name.
 _LAYERS = ("bronze", "silver", "gold")
@@ -143,9 +145,9 @@ def _score(health: Facts | None) -> dict[str, Any] | None:
 
 
 def _last_runs(runs: Sequence[Facts]) -> dict[str, dict[str, Any]]:
-    """The newest run that wrote each table."""
+    """The newest run that built each table, or found that it needs nothing."""
     newest: dict[str, dict[str, Any]] = {}
-    for run in runs:
+    for run in sorted(runs, key=lambda run: run["state"] == NOTHING):
         for table in run["tables"]:
             newest.setdefault(table["table"], {"id": run["id"], "pipeline": run["pipeline"], "state": run["state"]})
     return newest

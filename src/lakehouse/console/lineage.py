@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 Facts = Mapping[str, Any]
+#: The state of a run that had nothing to build: it says nothing of its tables.
+NOTHING = "nothing"
 #: Deeper or larger graphs cannot be read; the page says what it leaves out.
 DEEPEST, MOST_NODES = 6, 80
 _WIDTH, _HEIGHT, _ACROSS, _DOWN, _MARGIN = 206, 42, 246, 58, 12
@@ -54,21 +56,23 @@ def graph(pipelines: Sequence[Facts], states: Mapping[str, Facts], focus: str, d
 
 
 def last_states(runs: Sequence[Facts]) -> dict[str, dict[str, str]]:
-    """The state of the newest run that wrote each table, and when it ended."""
+    """The state of the newest run that built each table, when it ended, and when the newest one looked for something to build."""
     states: dict[str, dict[str, str]] = {}
     for run in runs:
         for table in run["tables"]:
-            states.setdefault(table["table"], {"state": run["state"], "at": run["ended_at"]})
+            facts = states.setdefault(table["table"], {"state": "", "at": "", "checked_at": run["ended_at"]})
+            if not facts["state"] and run["state"] != NOTHING:
+                facts.update(state=run["state"], at=run["ended_at"])
     return states
 
 
 def _behind(name: str, sources: Sequence[str], states: Mapping[str, Facts]) -> list[str]:
     """The inputs of a table that were published after it was last built."""
-    built = states.get(name, {}).get("at", "")
+    checked = states.get(name, {}).get("checked_at", "")
     return [
         source
         for source in sources
-        if built and states.get(source, {}).get("state") == "published" and states[source]["at"] > built
+        if checked and states.get(source, {}).get("state") == "published" and states[source]["at"] > checked
     ]
 
 

@@ -13,10 +13,11 @@ import uvicorn
 
 
 @contextmanager
-def running(app: Any, **options: Any) -> Iterator[str]:
-    """Run an application on a free port of loopback until the block ends; gives its address. Options are uvicorn's."""
+def running(app: Any, port: int = 0, **options: Any) -> Iterator[str]:
+    """Run an application on loopback until the block ends, on a free port if none is given; gives its address. Options are uvicorn's."""
     listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, **options))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -76,20 +76,20 @@ def request_to(service: Service, principal: Principal) -> Call:
     return Call(service, principal, "test-request")
 
 
-def serve_app(app: Any) -> AbstractContextManager[str]:
+def serve_app(app: Any, port: int = 0) -> AbstractContextManager[str]:
     """Serve an application with the limits that `lake serve` sets."""
-    return running(app, http="h11", h11_max_incomplete_event_size=MAX_HEADER)
+    return running(app, port, http="h11", h11_max_incomplete_event_size=MAX_HEADER)
 
 
 @contextmanager
-def serving(home: Path, **flags: Any) -> Iterator[Served]:
+def serving(home: Path, port: int = 0, **flags: Any) -> Iterator[Served]:
     """A service on a lake until the block ends; flags are settings under [serve], or of another section if they name it."""
     named = {name if "." in name else f"serve.{name}": value for name, value in flags.items()}
     given = {"home": home, "serve.rate": 0, **named}
     settings = load_settings(given, folder=home.parent, environ=cache_only())
     with assemble(settings) as lake, closing(create_service(lake, settings)) as service:
         key = service.keys.create(KeyRequest("admin", "tests"))[1]
-        with serve_app(create_app(service)) as url:
+        with serve_app(create_app(service), port) as url:
             yield Served(url, service, Client(url, key))
 
 

@@ -12,7 +12,7 @@ export function option({ kind, x, y, by }, columns, rows) {
     animation: false,
     aria: { enabled: true },
     textStyle: { fontFamily: colour("--sans") },
-    grid: { left: 12, right: 20, top: by >= 0 ? 40 : 24, bottom: 34, containLabel: true },
+    grid: { left: 12, right: 20, top: by >= 0 ? 40 : 32, bottom: 34, containLabel: true },
     tooltip: { trigger: kind === "scatter" || kind === "heatmap" ? "item" : "axis", renderMode: "richText", backgroundColor: colour("--surface"), borderColor: colour("--line"), textStyle: { color: colour("--text") } },
     xAxis: { ...axis, type: "category", name: columns[x]?.name, nameLocation: "middle", nameGap: 30 },
     yAxis: { ...axis, type: "value", name: by >= 0 ? "" : columns[y]?.name },

@@ -236,7 +236,8 @@ async function showGrid() {
   }
   const isSmall = shown.total <= MOST_IN_MEMORY;
   place.replaceChildren();
-  place.className = shown.total < 12 ? "grid short" : "grid";
+  const isShort = shown.total < 12;
+  place.className = isShort ? "grid short" : "grid";
   const isNumeric = (type) => /^(tinyint|smallint|int|bigint|float|double|decimal.*)$/.test(type);
   const columnDefs = shown.columns.map((column, position) => ({
     colId: String(position),
@@ -264,7 +265,7 @@ async function showGrid() {
   });
   const common = { theme, columnDefs, styleNonce: document.querySelector('meta[name="style-nonce"]').content, defaultColDef: { resizable: true, minWidth: 90 }, autoSizeStrategy: { type: "fitCellContents" }, suppressFieldDotNotation: true };
   if (isSmall) {
-    grid = createGrid(place, { ...common, rowData: await rowsBetween(0, shown.total) });
+    grid = createGrid(place, { ...common, domLayout: isShort ? "autoHeight" : "normal", rowData: await rowsBetween(0, shown.total) });
     return;
   }
   const result = shown;
