@@ -32,7 +32,7 @@ COLD_LIMIT, WARM_LIMIT = 0.5, 0.2
 GROWTH_LIMIT = 1.5
 NAMESPACES = 20
 PAGES = ("/ui", f"/ui/t/{TABLE}", "/ui/sql", "/ui/b", "/ui/runs", "/ui/lineage", "/ui/health", "/ui/ingest", "/ui/ask")
-TABS = ("", "?tab=schema", "?tab=history")
+TABS = ("", "?tab=schema", "?tab=history", "?tab=metadata")
 _PAINT = """new Promise((resolve) => new PerformanceObserver((list, observer) => {
   const paint = list.getEntriesByName("first-contentful-paint")[0];
   if (paint) { observer.disconnect(); resolve(paint.startTime); }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 from typing import Any
@@ -10,6 +11,10 @@ from urllib.parse import quote
 import pytest
 from tests.support.servers.service import Client, Served, ServedPipelines
 
+from lakehouse.console.table import MOST_SNAPSHOTS
+from lakehouse.core.files import LOCAL, local_path
+from lakehouse.core.metadata_file import write_next
+from lakehouse.core.names import TableName
 from lakehouse.operations import OPERATIONS, PUBLIC
 from lakehouse.orchestrate import note_dagster
 
@@ -160,6 +165,26 @@ def test_a_table_has_a_timeline_and_is_shown_as_of_a_moment(crm: Client) -> None
     assert then["timeline"]["later"] == now["timeline"]["snapshots"][1]["id"]
     text = crm.get("/ui/t/pages.leads?tab=schema").text
     assert "<code>name</code>" in text and ">key" in text
+
+
+def test_a_snapshot_before_those_on_the_timeline_is_shown_too(served: Served, crm: Client) -> None:
+    crm.insert("pages.long", [{"id": 1}])
+    name, catalog = TableName.parse("pages.long"), served.service.lake.refs.branches.catalog
+    pointer = catalog.pointer(name)
+    assert pointer is not None
+    metadata = json.loads(local_path(pointer).read_text())
+    (only,) = metadata["snapshots"]
+    older = [
+        {**only, "snapshot-id": 1000 + number, "timestamp-ms": only["timestamp-ms"] - 1000 + number}
+        for number in range(MOST_SNAPSHOTS + 20)
+    ]
+    metadata["snapshots"] = [*older, only]
+    assert catalog.swap_pointer(name, pointer, write_next(pointer, metadata, LOCAL))
+    line = facts(crm, "/ui/t/pages.long?at=1003")["timeline"]
+    assert (line["total"], len(line["snapshots"])) == (MOST_SNAPSHOTS + 21, MOST_SNAPSHOTS + 1)
+    assert (line["selected"]["id"], line["position"]) == ("1003", 0)
+    newest = facts(crm, "/ui/t/pages.long")["timeline"]
+    assert newest["selected"]["is_current"] and len(newest["snapshots"]) == MOST_SNAPSHOTS
 
 
 def test_a_difference_says_its_direction(crm: Client) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 Facts = Mapping[str, Any]
 #: Snapshots on the timeline, the newest; a page stays small however many there are.
-MOST_SNAPSHOTS = 200
+MOST_SNAPSHOTS = 100
 _PLAIN_FACTS = ("at", "operation", "rows_added", "rows_removed", "source", "parent", "refs", "is_current")
 _CHART_HEIGHT, _CHART_WIDTH, _WIDEST_BAR = 56, 1000, 16
 

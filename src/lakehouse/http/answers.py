@@ -13,11 +13,14 @@ from lakehouse.core.jsonable import jsonable
 from lakehouse.core.names import TableName
 from lakehouse.core.result import Result
 
+_PLAIN = (str, int, bool)
 DEFAULT_PAGE, LARGEST_PAGE = 1000, 10_000
 
 
 def plain(value: Any) -> Any:
     """A value of the Python API as JSON: a dataclass becomes an object, a table name a string."""
+    if value is None or type(value) in _PLAIN:  # most values of a page
+        return value
     if isinstance(value, TableName):
         return str(value)
     if isinstance(value, Result):

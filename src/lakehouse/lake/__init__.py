@@ -638,8 +638,9 @@ class Lake(LakeInterface):
         """
         maintainer = self._components.maintainer()
         names = tuple(TableName.parse(name) for name in tables)
+        known = self._tables().pinned(names)  # one read of the catalog for all of them
         for name in names:
-            self._tables().format_of(name)
+            known.format_of(name)
         healths = maintainer.health().tables(names)
         return maintainer.deepened(healths) if deep else healths
 

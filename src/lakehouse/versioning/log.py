@@ -79,12 +79,9 @@ class Log:
             entries += self.catalog.log(table, limit)
         lines = [_line(entry) for entry in entries]
         oldest = min((line.at for line in lines), default=None) if len(entries) >= limit else None
-        lines += self._direct(
-            iceberg,
-            [table] if table else list(iceberg.tables() if tables is None else tables),
-            self._logged_snapshots(entries),
-            oldest,
-        )
+        searched = [table] if table else list(iceberg.tables() if tables is None else tables)
+        # One read of the catalog for all of them.
+        lines += self._direct(iceberg.pin(searched), searched, self._logged_snapshots(entries), oldest)
         return sorted(lines, key=lambda line: line.at, reverse=True)[:limit]
 
     def revert(self, commit: str, message: str = "") -> Published:

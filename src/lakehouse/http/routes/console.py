@@ -29,7 +29,7 @@ from lakehouse.orchestrate import running_dagster
 routes = Routes("console")
 Next = Annotated[str, Query(description="Where to go afterwards.", max_length=8000)]
 _HIDDEN: Any = {"include_in_schema": False, "response_class": Response}
-_YEAR_S, _RECENT, _COMMITS, _RUNS, _NODES = 31_536_000, 8, 50, 50, 60
+_YEAR_S, _RECENT, _COMMITS, _RUNS, _NODES, _TABLES = 31_536_000, 8, 50, 50, 60, 50
 
 
 # ---- sign-in ----------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def ui_static(request: Request, version: str, name: Annotated[str, Path(max_leng
 @routes.operation(**_HIDDEN)
 def ui_home(call: CallContext, request: Request, branch: Branch = "", page_token: PageToken = "") -> Response:
     """The tables by layer with freshness, size and health; running work, recent publishes, and what needs attention."""
-    listed = tables.tables(call, branch, True, 0, page_token)
+    listed = tables.tables(call, branch, True, _TABLES, page_token)
     names = [str(table["name"]) for table in listed["tables"]]
     health = _health(call, names)
     recent = runs.runs(call, 50)["runs"]
@@ -122,7 +122,7 @@ def ui_home(call: CallContext, request: Request, branch: Branch = "", page_token
         "next_page_token": listed["next_page_token"],
         "attention": home.attention(listed["tables"], health, recent, listed_jobs),
         "running": home.running(recent, listed_jobs, query.queries(call)["queries"]),
-        "commits": refs.log(call, branch=branch, limit=_RECENT)["commits"],
+        "commits": refs.recent_commits(call, branch, _RECENT, names),
         "runs": recent[:_RECENT],
     }
     return page_response(call, request, "home.html", data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import Path, Query
@@ -133,6 +134,13 @@ def log(
     else:
         lines = call.refs.log.lines(name, limit, branch.lower() or MAIN)
     return {"commits": plain([line for line in lines if all(call.sees(name) for name in line.tables)])}
+
+
+def recent_commits(call: Call, branch: str, limit: int, tables: Sequence[str]) -> Any:
+    """The newest commits that a page shows; those of other engines only to these tables, because each is read for them."""
+    names = [TableName.parse(name) for name in tables]
+    lines = call.refs.log.lines(None, limit, branch.lower() or MAIN, names)
+    return plain([line for line in lines if all(call.sees(name) for name in line.tables)])
 
 
 @routes.operation()
