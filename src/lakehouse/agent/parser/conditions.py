@@ -40,7 +40,8 @@ class ConditionParser(MetricParser):
                 raise Refusal('I do not know what "not" is about.')
             operator = suffix.detail if suffix else "<>" if is_negated else "="
             self.draft.negated = False
-            self.draft.conditions.append(Condition(near, operator, (number.detail,)))
+            numbers = (number.detail,) if suffix else self._numbers(number)
+            self.draft.conditions.append(Condition(near, operator, numbers))
             return True
         self._place = mark
         return False
@@ -210,16 +211,21 @@ class ConditionParser(MetricParser):
 
     def _any_of(self, element: Element) -> None:
         """`2 or 3 passengers`"""
-        numbers = [element.detail]
-        while self._take("or") is not None:
-            more = self._take("number", skip=())
-            if more is None:
-                raise Refusal(f'I do not know what "{self._text(element)} or" is about.')
-            numbers.append(more.detail)
+        numbers = self._numbers(element)
         following = self._take("name", skip=("filler",))
         if following is None or following.name.field is None or following.name.metric:
             raise Refusal(f'I do not know what "{" or ".join(numbers)}" is about.')
-        self._apply(following.name, following, "=", tuple(numbers))
+        self._apply(following.name, following, "=", numbers)
+
+    def _numbers(self, first: Element) -> tuple[str, ...]:
+        """A number and those that "or" adds to it."""
+        numbers = [first.detail]
+        while self._take("or") is not None:
+            more = self._take("number", skip=())
+            if more is None:
+                raise Refusal(f'I do not know what "{self._text(first)} or" is about.')
+            numbers.append(more.detail)
+        return tuple(numbers)
 
     def _or_more(self, element: Element) -> None:
         """`3 or more passengers`"""
