@@ -22,7 +22,7 @@ from tests.support.servers.ports import free_port
 from lakehouse.config.settings import Settings
 from lakehouse.lake import Lake
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 _START_TIMEOUT_S = 180
 _STOP_TIMEOUT_S = 60
@@ -130,41 +130,6 @@ def running_dagster(home: Path, folder: Path) -> Iterator[Dagster]:
         process.wait()
 
 
-@pytest.fixture
-def dagster(home: Path, tmp_path: Path) -> Iterator[Dagster]:
-    with running_dagster(home, tmp_path) as server:
-        yield server
-
-
-def test_dagster_serves_the_pipelines_on_loopback_and_ends_with_all_its_processes(dagster: Dagster, home: Path) -> None:
-    status, page = dagster.get("/")
-    assert (status, "<!doctype html>" in page.lower(), "Dagster" in page) == (200, True, True)
-    found = dagster.ask(QUESTION)
-    groups = {"/".join(node["assetKey"]["path"]): node["groupName"] for node in found["assetNodes"]}
-    for name, group in {
-        "gold/daily_bars": "market",
-        "gold/fct_daily_trips": "taxi",
-        "gold/user_activity": "social",
-        "crm/leads": "files",
-        "iceberg_snapshot_report": "report",
-    }.items():
-        assert groups[name] == group
-    (repository,) = found["repositoriesOrError"]["nodes"]
-    assert {each["name"] for each in repository["schedules"]} == {
-        f"{name}_schedule" for name in ("market", "taxi", "social", "files")
-    }
-    assert [each["name"] for each in repository["sensors"]] == ["crm_leads_folder", "lake_runs"]
-    assert (home / "dagster" / "dagster.yaml").is_file()
-
-    everybody = processes_below(dagster.process.pid)
-    assert len(everybody) > 1, "the page and the code location have processes of their own"
-    assert listening_addresses(everybody) <= set(_LOOPBACK)
-    dagster.process.send_signal(signal.SIGINT)
-    assert dagster.process.wait(_STOP_TIMEOUT_S) in (0, -signal.SIGINT, 130)
-    assert wait_for(lambda: not running(everybody), _STOP_TIMEOUT_S), running(everybody)
-    assert not dagster.answers()
-
-
 #: A pipeline with partitions of a class of its own and a rule whose name Dagster does not allow.
 SHOPS = """
 from dataclasses import dataclass
@@ -270,24 +235,64 @@ class Assets:
         return states[-1]
 
 
-@pytest.mark.spark
-def test_assets_of_any_partitions_are_materialized_and_backfilled_and_runs_made_outside_show(
-    shared_lake: Lake, shared_settings: Settings, namespace: str, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def pipeline(
+    shared_lake: Lake, shared_settings: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Assets]:
+    """A pipeline of a project, with a partition that was built outside, in one Dagster for all tests: its start is the dear part."""
+    name, folder = "tills_in_dagster", tmp_path_factory.mktemp("dagster")
+    (folder / f"{name}.py").write_text(SHOPS.replace("{name}", name))
+    (folder / "lake.toml").write_text(f'pipelines = ["{name}"]\n')
     shared_lake.sql("select 1", engine="spark")
-    name = namespace[:40]
-    (tmp_path / f"{name}.py").write_text(SHOPS.replace("{name}", name))
-    (tmp_path / "lake.toml").write_text(f'pipelines = ["{name}"]\n')
-    outside = command_for(shared_settings.home)("run", name, "--partition", "north", cwd=tmp_path)
+    outside = command_for(shared_settings.home)("run", name, "--partition", "north", cwd=folder)
     assert outside.returncode == 0, outside.stderr
-    with running_dagster(shared_settings.home, tmp_path) as server:
-        assets = Assets(server, name)
-        assert wait_for(lambda: assets.built("gold") == {"north"}, _EVENTS_S), "the run made outside"
-        assert assets.materialize("gold", "north") == "SUCCESS"
-        assert [report.table for report in shared_lake.runs()[0].tables] == [f"{name}.gold"]
-        runs = len(shared_lake.runs())
-        assert assets.backfill("east", "south", tables=("bronze", "gold")) == "COMPLETED_SUCCESS"
-        assert assets.built("bronze") == assets.built("gold") == {"north", "east", "south"}
-        rows = shared_lake.sql(f"select shop, n from {name}.gold order by shop").rows()
-        assert rows == [("east", 2), ("north", 2), ("south", 2)]
-        assert len(shared_lake.runs()) == runs + 1, "a backfill is one transaction"
+    with running_dagster(shared_settings.home, folder) as server:
+        yield Assets(server, name)
+
+
+def test_assets_of_any_partitions_are_materialized_and_backfilled_and_runs_made_outside_show(
+    pipeline: Assets, shared_lake: Lake
+) -> None:
+    name = pipeline.pipeline
+    assert wait_for(lambda: pipeline.built("gold") == {"north"}, _EVENTS_S), "the run made outside"
+    assert pipeline.materialize("gold", "north") == "SUCCESS"
+    assert [report.table for report in shared_lake.runs()[0].tables] == [f"{name}.gold"]
+    runs = len(shared_lake.runs())
+    assert pipeline.backfill("east", "south", tables=("bronze", "gold")) == "COMPLETED_SUCCESS"
+    assert pipeline.built("bronze") == pipeline.built("gold") == {"north", "east", "south"}
+    rows = shared_lake.sql(f"select shop, n from {name}.gold order by shop").rows()
+    assert rows == [("east", 2), ("north", 2), ("south", 2)]
+    assert len(shared_lake.runs()) == runs + 1, "a backfill is one transaction"
+
+
+def test_dagster_serves_the_pipelines_on_loopback_and_ends_with_all_its_processes(
+    pipeline: Assets, shared_settings: Settings
+) -> None:
+    dagster = pipeline.server
+    status, page = dagster.get("/")
+    assert (status, "<!doctype html>" in page.lower(), "Dagster" in page) == (200, True, True)
+    found = dagster.ask(QUESTION)
+    groups = {"/".join(node["assetKey"]["path"]): node["groupName"] for node in found["assetNodes"]}
+    for name, group in {
+        "gold/daily_bars": "market",
+        "gold/fct_daily_trips": "taxi",
+        "gold/user_activity": "social",
+        "crm/leads": "files",
+        "iceberg_snapshot_report": "report",
+        f"{pipeline.pipeline}/gold": pipeline.pipeline,
+    }.items():
+        assert groups[name] == group
+    (repository,) = found["repositoriesOrError"]["nodes"]
+    assert {item["name"] for item in repository["schedules"]} == {
+        f"{name}_schedule" for name in ("market", "taxi", "social", "files", pipeline.pipeline)
+    }
+    assert [item["name"] for item in repository["sensors"]] == ["crm_leads_folder", "lake_runs"]
+    assert (shared_settings.home / "dagster" / "dagster.yaml").is_file()
+
+    everybody = processes_below(dagster.process.pid)
+    assert len(everybody) > 1, "the page and the code location have processes of their own"
+    assert listening_addresses(everybody) <= set(_LOOPBACK)
+    dagster.process.send_signal(signal.SIGINT)
+    assert dagster.process.wait(_STOP_TIMEOUT_S) in (0, -signal.SIGINT, 130)
+    assert wait_for(lambda: not running(everybody), _STOP_TIMEOUT_S), running(everybody)
+    assert not dagster.answers()

@@ -20,6 +20,9 @@ _OPERATIONS = {"upsert": "upsert", "insert": "append", "bulk_insert": "append", 
 _OPERATIONS |= {"cluster": REPLACE, "compact": REPLACE}
 #: Avro types of which hudi-rs 0.5 says that they are not yet implemented.
 _UNREADABLE = ("local-timestamp-", "timestamp-nanos")
+#: What an Avro type may be called that is not the name of a type of the schema.
+_AVRO_WORDS = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
+_AVRO_WORDS |= {"record", "array", "map", "enum", "fixed"}
 _AVRO_TYPES = {"long": "bigint", "bytes": "binary", "boolean": "boolean"}
 _AVRO_TIMES = {"timestamp-micros": "timestamp", "timestamp-millis": "timestamp", "date": "date"}
 _AVRO_TIMES |= {"local-timestamp-micros": "timestamp_ntz", "local-timestamp-millis": "timestamp_ntz"}
@@ -81,12 +84,14 @@ def file_slices_at(table: Any, instant: Instant, location: str) -> list[Any]:
     from hudi import HudiReadOptions
 
     unreadable = NotSupportedError(
-        f"The Hudi table in {location} has types or names that hudi-rs does not read (a timestamp without a time zone, letters beyond ASCII).",
+        f"The Hudi table in {location} has types or names that hudi-rs does not read (a timestamp without a time zone, a type that is used by its name, letters beyond ASCII).",
         "Use Spark: lake sql --engine spark",
     )
-    # hudi-rs would print a stack trace of Rust before it raises; it takes names of ASCII letters only.
-    schema = instant.extra.get("schema") or ""
-    if any(kind in schema for kind in _UNREADABLE) or not schema.isascii():
+    # hudi-rs would print a stack trace of Rust before it raises; it takes names of ASCII letters only, and no type by its name.
+    schema = instant.extra.get("schema") or "{}"
+    references: list[str] = []
+    _resolve(json.loads(schema), "", {}, references)
+    if references or any(kind in schema for kind in _UNREADABLE) or not schema.isascii():
         raise unreadable
     try:
         slices: list[Any] = table.get_file_slices(HudiReadOptions().with_as_of_timestamp(instant.id))
@@ -176,7 +181,7 @@ def columns(instant: Instant) -> tuple[Column, ...]:
 
 def columns_of(avro_schema: str) -> tuple[Column, ...]:
     """Return the columns of an Avro schema, without Hudi's own."""
-    schema = json.loads(avro_schema)
+    schema = _resolve(json.loads(avro_schema), "", {}, [])
     return tuple(
         Column(field["name"], avro_type(field["type"]), not _nullable(field["type"]), field.get("doc", ""))
         for field in schema["fields"]
@@ -217,6 +222,34 @@ def _nested_type(kind: Mapping[str, Any]) -> str:
             return "binary"
         case other:
             return avro_type(other)
+
+
+def _resolve(kind: Any, namespace: str, known: dict[str, Any], references: list[str]) -> Any:
+    """Return an Avro type in which each type is written out, also where the schema only names one that it has defined before.
+
+    Args:
+        known: the types that were defined so far, by their full name.
+        references: gets the names of types that are used by their name.
+    """
+    if isinstance(kind, str):
+        if kind in _AVRO_WORDS:
+            return kind
+        references.append(kind)
+        return known.get(kind) or known.get(f"{namespace}.{kind}") or kind
+    if isinstance(kind, list):
+        return [_resolve(part, namespace, known, references) for part in kind]
+    namespace = kind.get("namespace", namespace)
+    resolved = dict(kind)
+    for member in ("type", "items", "values"):
+        if member in kind:
+            resolved[member] = _resolve(kind[member], namespace, known, references)
+    if "fields" in kind:
+        resolved["fields"] = [
+            {**field, "type": _resolve(field["type"], namespace, known, references)} for field in kind["fields"]
+        ]
+    if "name" in kind:
+        known[kind["name"] if "." in kind["name"] or not namespace else f"{namespace}.{kind['name']}"] = resolved
+    return resolved
 
 
 def _nullable(kind: Any) -> bool:
