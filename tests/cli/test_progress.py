@@ -31,6 +31,18 @@ with show_progress("Exporting"):
         sleep(0.3)
 note("Ready.")
 """
+#: Steps of a run, the second of which takes three seconds.
+RUN = """
+from time import sleep
+from lakehouse.cli.run import show_steps
+from lakehouse.core.progress import report
+with show_steps() as start_step:
+    start_step("Building shop.orders")
+    start_step("Building shop.daily")
+    for number in range(1, 31):
+        sleep(0.1)
+        report(number, 40, "tables")
+"""
 
 
 @pytest.fixture
@@ -85,6 +97,15 @@ def test_a_command_shows_on_a_terminal_what_it_does(
         process.expect(pexpect.EOF)
         process.wait()
         assert process.exitstatus == 0
+
+
+def test_a_run_shows_its_steps_on_a_terminal_and_after_two_seconds_the_time_left(tmp_path: Path) -> None:
+    with spawned(sys.executable, "-c", RUN, home=tmp_path) as process:
+        process.expect(r"[\d,]+ of 40 tables, \d+ (s|min) left")
+        process.expect(r"✓\S* Building shop.orders")
+        process.expect(r"✓\S* Building shop.daily")
+        process.expect(pexpect.EOF)
+        assert "of 40 tables" not in process.before, "the amount goes when the run has ended"
 
 
 def test_a_terminal_shows_amount_and_time_left_in_one_line(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def run(context: Context, pipeline: str, tables: tuple[str, ...], no_publish: bo
         isolated=options["isolated"],
         accept_code=options["accept_code"],
     )
-    with _show_progress() as progress:
+    with show_steps() as progress:
         record = run_pipeline(context.lake, pipeline, request, progress)
     show_record(record, context.output)
 
@@ -160,7 +160,7 @@ def _resume(context: Context, run_id: str, latest: bool) -> RunRecord:
     from lakehouse.runs.recovery import resume_request
 
     record = context.lake.run_record(run_id)
-    with _show_progress() as progress, user_code_errors(record.pipeline, record.id):
+    with show_steps() as progress, user_code_errors(record.pipeline, record.id):
         if not latest:
             return context.lake.resume(run_id, progress)
         request = replace(resume_request(record), resume=False)
@@ -205,7 +205,7 @@ def _range(lake: Lake | RemoteLake, name: str, first: str, last: str) -> list[st
 
 
 @contextmanager
-def _show_progress() -> Iterator[Callable[[str], None]]:
+def show_steps() -> Iterator[Callable[[str], None]]:
     """Print each step on stderr: with a spinner and its time on a terminal, as plain lines elsewhere."""
     if not sys.stderr.isatty():
         yield lambda text: note(relative_paths(text))
