@@ -222,6 +222,7 @@ def _write_files(context: Context) -> None:
 
 def _run(context: Context, arguments: list[str]) -> None:
     _print("\n$ lake " + " ".join(_quoted(argument) for argument in arguments), "36")
+    context.may_hand_over = False  # the arguments of this process are those of the demo
     lake.main(arguments, prog_name="lake", standalone_mode=False, obj=context)
     sys.stdout.flush()
 
