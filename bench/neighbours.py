@@ -1,6 +1,6 @@
 """Small queries of many clients with and without two slow downloads beside them, large results by format, and the latency of one client.
 
-`python -m bench.neighbours [--seconds 10] [--rows 3000000] [--clients 32] [--rounds 3]`. Keeps bench/results/neighbours.json. What is
+`python -m bench.neighbours [--seconds 10] [--rows 3000000] [--clients 32] [--rounds 5]`. Keeps bench/results/neighbours.json. What is
 compared is measured in turns; beside medians it states the least, and the processor time of the service with its query processes,
 which depend less on what else the machine does.
 """
@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--clients", type=int, default=32)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     arguments, watch = parser.parse_args(), Watch()
     with tempfile.TemporaryDirectory() as name, serving({"LAKE_HOME": f"{name}/lake"}) as (url, pid):
         ingest(url, Path(name), arguments.rows)

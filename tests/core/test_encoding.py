@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from lakehouse.core.arrow_text import csv_column, json_column
+from lakehouse.core.arrow_text import csv_parts, json_parts, row_texts
 from lakehouse.core.encoding import BATCH_ROWS, SUMMARY_KEY, encoder, pieces_of
 from lakehouse.core.jsonable import csv_field, jsonable
 from lakehouse.core.tables import Column
@@ -49,6 +49,14 @@ COLUMNS: list[tuple[str, Any, list[Any]]] = [
 ]  # fmt: skip
 
 
+def json_column(column: Any) -> Any:
+    return row_texts(json_parts(column))
+
+
+def csv_column(column: Any) -> Any:
+    return row_texts(csv_parts(column))
+
+
 def column_of(kind: Any, values: list[Any]) -> Any:
     """A column, also one that begins in the middle of its buffers."""
     if pyarrow.types.is_dictionary(kind):
@@ -62,6 +70,10 @@ def test_a_column_has_the_text_of_its_values(kind: Any, values: list[Any]) -> No
     assert [json.loads(text) for text in json_column(column).to_pylist()] == [jsonable(v) for v in column.to_pylist()]
     expected = [None if value is None else csv_field(value) for value in column.to_pylist()]
     assert csv_column(column).to_pylist() == expected
+    batch = pyarrow.record_batch([column, column], ["a", "b"])
+    rows = [json.loads(line) for line in encoded("json_lines", batch).splitlines()]
+    assert rows == [dict.fromkeys("ab", jsonable(value)) for value in column.to_pylist()]
+    assert encoded("csv", batch).decode() == "a,b\n" + "".join(f"{field or ''},{field or ''}\n" for field in expected)
 
 
 def test_a_map_is_an_object_and_a_list_of_entries_is_a_list() -> None:
@@ -75,6 +87,8 @@ def test_a_map_is_an_object_and_a_list_of_entries_is_a_list() -> None:
     ("values", "kind", "expected"),
     [
         ([0.1, 1.0, 1e300, -0.0], pyarrow.float64(), ["0.1", "1.0", "1e+300", "-0.0"]),
+        ([0.0, -0.0, -7.0], pyarrow.float64(), ["0.0", "-0.0", "-7.0"]),
+        ([0.0, -0.0, 5.0], pyarrow.float32(), ["0.0", "-0.0", "5.0"]),
         ([0.1, 16777216.0, 3.4e38], pyarrow.float32(), ["0.1", "16777216.0", "3.4e+38"]),
         ([float("nan"), float("inf"), float("-inf"), 2.5], pyarrow.float64(), ['"nan"', '"inf"', '"-inf"', "2.5"]),
     ],

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.jsonable import jsonable
@@ -17,44 +19,40 @@ _ESCAPED, _QUOTED = bytes(range(32)) + b'"\\', b'",\r\n'
 _IN_NEED_OF_QUOTES = r'^$|[",\r\n]'
 #: Arrow writes smaller whole numbers without an exponent.
 _PLAIN_FLOATS = 1e6
+#: Arrow writes a decimal with an exponent only if its scale is larger.
+_PLAIN_SCALE = 6
 #: Replaced by Arrow; rows with other control characters are escaped one by one.
 _ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
 
 
-def json_column(column: pyarrow.Array) -> pyarrow.Array:
-    """Each value as JSON; NULL is `null`."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    if not len(column) or column.null_count == len(column):
-        return pyarrow.array(["null"] * len(column), pyarrow.string())
-    texts = _json_texts(_plain(column))
-    return pc.if_else(column.is_valid(), texts, "null") if column.null_count else texts
-
-
 def json_objects(names: Sequence[str], columns: Sequence[pyarrow.Array]) -> list[Any]:
     """The parts of one object per row, to be joined."""
-    parts = ["{"]
+    parts: list[Any] = ["{"]
     for place, (name, column) in enumerate(zip(names, columns, strict=True)):
-        _extend(parts, [f"{', ' if place else ''}{json.dumps(name, ensure_ascii=False)}: ", *_json_parts(column)])
+        _extend(parts, [f"{', ' if place else ''}{json.dumps(name, ensure_ascii=False)}: ", *json_parts(column)])
     return _extend(parts, ["}"])
 
 
 def json_arrays(columns: Sequence[pyarrow.Array]) -> list[Any]:
     """The parts of one array per row, to be joined."""
-    parts = ["["]
+    parts: list[Any] = ["["]
     for place, column in enumerate(columns):
-        _extend(parts, [*([", "] if place else []), *_json_parts(column)])
+        _extend(parts, [*([", "] if place else []), *json_parts(column)])
     return _extend(parts, ["]"])
 
 
-def _json_parts(column: pyarrow.Array) -> list[Any]:
-    """Each value as JSON, in parts: quotes that every row has are not added to each text by itself."""
-    plain = _plain(column)
-    if plain.null_count or not len(plain):
-        return [json_column(plain)]
-    texts, has_quotes = _unquoted(plain)
-    return ['"', texts, '"'] if has_quotes else [texts]
+def json_parts(column: pyarrow.Array) -> list[Any]:
+    """Each value as JSON, in parts to be joined: what all rows have in common is a text of its own. NULL is `null`."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    if not len(column) or column.null_count == len(column):
+        return [pyarrow.array(["null"] * len(column), pyarrow.string())]
+    parts = _json_texts(_plain(column))
+    if not column.null_count:
+        return parts
+    is_valid = column.is_valid()
+    return [pc.if_else(is_valid, part, "" if isinstance(part, str) else "null") for part in parts]
 
 
 def _extend(parts: list[Any], more: Sequence[Any]) -> list[Any]:
@@ -67,36 +65,71 @@ def _extend(parts: list[Any], more: Sequence[Any]) -> list[Any]:
     return parts
 
 
-def csv_column(column: pyarrow.Array) -> pyarrow.Array:
-    """Each value as a field of CSV, quoted where it has to be; NULL stays NULL."""
+def csv_parts(column: pyarrow.Array) -> list[Any]:
+    """Each value as a field of CSV, in parts to be joined, quoted where it has to be; NULL stays NULL."""
     import pyarrow
     import pyarrow.compute as pc
     from pyarrow import types
 
     if not len(column) or column.null_count == len(column):
-        return pyarrow.nulls(len(column), pyarrow.string())
+        return [pyarrow.nulls(len(column), pyarrow.string())]
     column = _plain(column)
     kind = column.type
+    if types.is_primitive(kind) or types.is_decimal(kind):  # numbers and times, which need no quotes
+        texts, *suffix = _scalar_texts(column)
+        return [texts, *(pc.if_else(column.is_valid(), part, "") if column.null_count else part for part in suffix)]
     if types.is_nested(kind):
-        texts = pc.if_else(column.is_valid(), _json_texts(column), pyarrow.scalar(None, pyarrow.string()))
+        json_texts = row_texts(_json_texts(column))
+        texts = pc.if_else(column.is_valid(), json_texts, pyarrow.scalar(None, pyarrow.string()))
     else:
-        texts = column if types.is_string(kind) else _scalar_texts(column)
-    if types.is_primitive(kind):
-        return texts  # numbers and times, which need no quotes
+        texts = column if types.is_string(kind) else row_texts(_scalar_texts(column))
     if not _has_any(texts, _QUOTED) and pc.min(pc.binary_length(texts)).as_py():
-        return texts
+        return [texts]
     need_quotes = pc.match_substring_regex(texts, _IN_NEED_OF_QUOTES)
     if not pc.any(need_quotes).as_py():
-        return texts
-    return pc.if_else(need_quotes, _wrapped(pc.replace_substring(texts, '"', '""'), '"', '"'), texts)
+        return [texts]
+    return [pc.if_else(need_quotes, row_texts(['"', pc.replace_substring(texts, '"', '""'), '"']), texts)]
 
 
 def joined(parts: Sequence[Any]) -> memoryview:
-    """Texts and columns of texts, row by row one after the other; NULL is nothing."""
+    """Texts and columns of texts, row by row one after the other; NULL is nothing.
+
+    All texts are gathered in the order in which they are written: a third of the time that Arrow takes to join each row.
+    """
+    import pyarrow
     import pyarrow.compute as pc
 
-    rows = pc.binary_join_element_wise(*parts, "", null_handling="replace", null_replacement="")
-    return memoryview(rows.buffers()[2])  # texts of a new column follow each other
+    is_literal = tuple(isinstance(part, str) for part in parts)
+    columns = [part for part in parts if not isinstance(part, str)]
+    literals = pyarrow.array([part for part in parts if isinstance(part, str)], pyarrow.string())
+    order = _order(is_literal, len(columns[0]))
+    texts = pc.take(pyarrow.concat_arrays([literals, *columns]), order, boundscheck=False)
+    return memoryview(texts.buffers()[2])  # texts of a new column follow each other
+
+
+@lru_cache(maxsize=2)  # almost all batches of a result have the same parts and number of rows
+def _order(is_literal: tuple[bool, ...], rows: int) -> pyarrow.Array:
+    """For each row, the places of its parts among the literals, after which the columns follow."""
+    import pyarrow
+
+    count, literal, column = len(is_literal), 0, sum(is_literal)
+    order = array("I", bytes(4 * count * rows))
+    for place, is_text in enumerate(is_literal):
+        if is_text:
+            order[place::count] = array("I", [literal]) * rows
+            literal += 1
+        else:
+            places = pyarrow.arange(column, column + rows).cast(pyarrow.uint32())
+            order[place::count] = array("I", memoryview(places.buffers()[1]).cast("I")[:rows])
+            column += rows
+    return pyarrow.Array.from_buffers(pyarrow.uint32(), len(order), [None, pyarrow.py_buffer(order)])
+
+
+def row_texts(parts: Sequence[Any]) -> pyarrow.Array:
+    """One text per row of texts and columns of texts; NULL if one of them is."""
+    import pyarrow.compute as pc
+
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "")
 
 
 def _plain(column: pyarrow.Array) -> pyarrow.Array:
@@ -117,50 +150,50 @@ def _plain(column: pyarrow.Array) -> pyarrow.Array:
     return column
 
 
-def _json_texts(column: pyarrow.Array) -> pyarrow.Array:
-    """JSON of the values that are not NULL."""
+def _json_texts(column: pyarrow.Array) -> list[Any]:
+    """JSON of the values that are not NULL, in parts to be joined."""
+    import pyarrow.compute as pc
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_nested(kind):
+        return [_nested_texts(column)]
+    if types.is_string(kind):
+        return ['"', _escaped(column), '"']
+    texts = _scalar_texts(column)
+    if types.is_integer(kind) or types.is_boolean(kind):
+        return texts
+    if types.is_floating(kind):
+        is_finite = pc.is_finite(column)
+        if pc.all(is_finite).as_py():
+            return texts
+        return [pc.if_else(is_finite, row_texts(texts), row_texts(['"', *texts, '"']))]
+    return ['"', *texts, '"']
+
+
+def _nested_texts(column: pyarrow.Array) -> pyarrow.Array:
+    """JSON of lists, maps and structs."""
     import pyarrow
     import pyarrow.compute as pc
     from pyarrow import types
 
     kind = column.type
     if types.is_list(kind):
-        return _list_texts(column, json_column(column.flatten()), "[]")
+        return _list_texts(column, row_texts(json_parts(column.flatten())), "[]")
     if types.is_map(kind):
         entry = pyarrow.struct([("key", kind.key_type), ("value", kind.item_type)])
         entries = column.cast(pyarrow.list_(entry))
         keys, items = entries.flatten().flatten()
-        pairs = pc.binary_join_element_wise(_key_texts(_plain(keys)), json_column(items), ": ")
+        pairs = pc.binary_join_element_wise(_key_texts(_plain(keys)), row_texts(json_parts(items)), ": ")
         return _list_texts(entries, pairs, "{}")
     if types.is_struct(kind):
         names = [kind.field(place).name for place in range(kind.num_fields)]
-        return pc.binary_join_element_wise(*json_objects(names, column.flatten()), "")
-    texts, has_quotes = _unquoted(column)
-    return _wrapped(texts, '"', '"') if has_quotes else texts
+        return row_texts(json_objects(names, column.flatten()))
+    return _one_by_one(column, lambda value: json.dumps(jsonable(value), ensure_ascii=False))
 
 
-def _unquoted(column: pyarrow.Array) -> tuple[pyarrow.Array, bool]:
-    """JSON of the values that are not NULL without the quotes, if all of them have quotes; and whether that is so."""
-    import pyarrow.compute as pc
-    from pyarrow import types
-
-    kind = column.type
-    if types.is_nested(kind):
-        return _json_texts(column), False
-    if types.is_string(kind):
-        return _escaped(column), True
-    if types.is_integer(kind) or types.is_boolean(kind):
-        return _scalar_texts(column), False
-    if types.is_floating(kind):
-        texts, finite = _scalar_texts(column), pc.is_finite(column)
-        return texts if pc.all(finite).as_py() else pc.if_else(finite, texts, _wrapped(texts, '"', '"')), False
-    if types.is_binary(kind) or types.is_temporal(kind) or types.is_decimal(kind):
-        return _scalar_texts(column), True
-    return _one_by_one(column, lambda value: json.dumps(jsonable(value), ensure_ascii=False)), False
-
-
-def _scalar_texts(column: pyarrow.Array) -> pyarrow.Array:
-    """Values that are neither nested nor text, without quotes."""
+def _scalar_texts(column: pyarrow.Array) -> list[Any]:
+    """Values that are neither nested nor text, without quotes, in parts to be joined: a column, and what all rows have after it."""
     import pyarrow
     import pyarrow.compute as pc
     from pyarrow import types
@@ -169,30 +202,41 @@ def _scalar_texts(column: pyarrow.Array) -> pyarrow.Array:
     if types.is_floating(kind):
         return _float_texts(column)
     if types.is_decimal(kind):
-        return _decimal_texts(column)
+        return [_decimal_texts(column)]
     if types.is_timestamp(kind) or types.is_time(kind):
         if types.is_timestamp(kind) and kind.tz:
             column = column.cast(pyarrow.timestamp(kind.unit, "UTC"))
         texts = pc.replace_substring(column.cast(pyarrow.string()), " ", "T", max_replacements=1)
         digits = {"s": 0, "ms": 3, "us": 6, "ns": 9}[kind.unit]
-        return pc.replace_substring(texts, "." + "0" * digits, "") if digits else texts
+        return [pc.replace_substring(texts, "." + "0" * digits, "") if digits else texts]
     if types.is_integer(kind) or types.is_boolean(kind) or types.is_date(kind):
-        return column.cast(pyarrow.string())
-    return _one_by_one(column, lambda value: str(jsonable(value)))
+        return [column.cast(pyarrow.string())]
+    return [_one_by_one(column, lambda value: str(jsonable(value)))]
 
 
-def _float_texts(column: pyarrow.Array) -> pyarrow.Array:
+def _float_texts(column: pyarrow.Array) -> list[Any]:
     """The shortest text that reads back as the same number of its size; always recognizable as a float."""
     import pyarrow
     import pyarrow.compute as pc
 
-    texts, is_whole = column.cast(pyarrow.string()), pc.equal(pc.floor(column), column)
+    is_whole = pc.equal(pc.floor(column), column)
+    if pc.all(is_whole).as_py() and pc.max(pc.abs(column)).as_py() < _PLAIN_FLOATS and not _has_negative_zero(column):
+        return [column.cast(pyarrow.int32()).cast(pyarrow.string()), ".0"]  # a fifth of the time of a float
+    texts = column.cast(pyarrow.string())
     if not pc.any(is_whole).as_py():
-        return texts
-    if pc.all(is_whole).as_py() and pc.max(pc.abs(column)).as_py() < _PLAIN_FLOATS:
-        return _wrapped(texts, "", ".0")
+        return [texts]
     lacks_point = pc.match_substring_regex(texts, r"^-?[0-9]+$")
-    return pc.if_else(lacks_point, _wrapped(texts, "", ".0"), texts)
+    return [pc.if_else(lacks_point, row_texts([texts, ".0"]), texts)]
+
+
+def _has_negative_zero(column: pyarrow.Array) -> bool:
+    """Whether a float is -0.0, which an integer does not tell from 0."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    width = column.type.bit_width
+    bits = column.view({16: pyarrow.int16(), 32: pyarrow.int32(), 64: pyarrow.int64()}[width])
+    return bool(pc.any(pc.equal(bits, -(1 << (width - 1)))).as_py())
 
 
 def _decimal_texts(column: pyarrow.Array) -> pyarrow.Array:
@@ -201,6 +245,8 @@ def _decimal_texts(column: pyarrow.Array) -> pyarrow.Array:
     import pyarrow.compute as pc
 
     texts = column.cast(pyarrow.string())
+    if 0 <= column.type.scale <= _PLAIN_SCALE:
+        return texts
     has_exponent = pc.fill_null(pc.match_substring(texts, "E"), False)
     if not pc.any(has_exponent).as_py():
         return texts
@@ -241,7 +287,7 @@ def _list_texts(column: pyarrow.Array, values: pyarrow.Array, brackets: str) -> 
     lengths = pc.fill_null(pc.list_value_length(column), 0)
     offsets = pyarrow.concat_arrays([pyarrow.array([0], pyarrow.int32()), pc.cumulative_sum(lengths)])
     lists = pyarrow.ListArray.from_arrays(offsets.cast(pyarrow.int32()), values)
-    return _wrapped(pc.binary_join(lists, ", "), brackets[0], brackets[1])
+    return row_texts([brackets[0], pc.binary_join(lists, ", "), brackets[1]])
 
 
 def _key_texts(keys: pyarrow.Array) -> pyarrow.Array:
@@ -249,14 +295,8 @@ def _key_texts(keys: pyarrow.Array) -> pyarrow.Array:
     from pyarrow import types
 
     if not types.is_string(keys.type):
-        keys = _json_texts(keys) if types.is_nested(keys.type) else _scalar_texts(keys)
-    return _wrapped(_escaped(keys), '"', '"')
-
-
-def _wrapped(texts: pyarrow.Array, before: str, after: str) -> pyarrow.Array:
-    import pyarrow.compute as pc
-
-    return pc.binary_join_element_wise(before, texts, after, "")
+        keys = _nested_texts(keys) if types.is_nested(keys.type) else row_texts(_scalar_texts(keys))
+    return row_texts(['"', _escaped(keys), '"'])
 
 
 def _one_by_one(column: pyarrow.Array, write: Callable[[Any], str]) -> pyarrow.Array:

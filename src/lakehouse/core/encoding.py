@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lakehouse.core.arrow_text import csv_column, joined, json_arrays, json_objects
+from lakehouse.core.arrow_text import csv_parts, joined, json_arrays, json_objects
 from lakehouse.core.errors import UnknownChoiceError
 from lakehouse.core.jsonable import csv_line
 from lakehouse.core.tables import Column
@@ -97,7 +97,7 @@ class CsvEncoder:
             return b""
         parts: list[Any] = []
         for column in batch.columns:
-            parts += [csv_column(column), ","]
+            parts += [*csv_parts(column), ","]
         return bytes(joined([*parts[:-1], "\n"]))
 
     def end(self, summary: Mapping[str, Any]) -> bytes:

@@ -8,6 +8,7 @@ import struct
 #: A statement, its columns, a piece of its result, its end, an error.
 RUN, HEADER, DATA, END, ERROR = b"R", b"H", b"D", b"E", b"X"
 _HEAD = struct.Struct("!cQ")
+_COPIED_BYTES = 16 << 10
 
 
 class ConnectionLost(Exception):
@@ -16,7 +17,12 @@ class ConnectionLost(Exception):
 
 def send(connection: socket.socket, kind: bytes, content: bytes) -> None:
     """Send one message."""
-    connection.sendall(_HEAD.pack(kind, len(content)) + content)
+    head = _HEAD.pack(kind, len(content))
+    if len(content) < _COPIED_BYTES:
+        connection.sendall(head + content)
+    else:  # a large piece is not copied once more
+        connection.sendall(head)
+        connection.sendall(content)
 
 
 def receive(connection: socket.socket) -> tuple[bytes, bytes]:
@@ -26,14 +32,14 @@ def receive(connection: socket.socket) -> tuple[bytes, bytes]:
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:
-    parts: list[bytes] = []
-    while size:
+    content = bytearray(size)
+    view, received = memoryview(content), 0
+    while received < size:
         try:
-            part = connection.recv(min(size, 1 << 20))
+            count = connection.recv_into(view[received:])
         except ConnectionError as exc:
             raise ConnectionLost from exc
-        if not part:
+        if not count:
             raise ConnectionLost
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+        received += count
+    return bytes(content)
