@@ -215,6 +215,24 @@ def test_the_query_process_itself_is_locked_down(served: Served, tmp_path: Path)
     assert list(tmp_path.iterdir()) == [secret]
 
 
+def test_a_cancel_that_comes_before_its_statement_is_not_lost(served: Served) -> None:
+    from lakehouse.engines.duckdb.workers import frames
+    from lakehouse.engines.duckdb.workers.pool import Turn
+
+    pool = served.service.queries.pool
+    worker = pool.acquire(time.monotonic() + 60, Turn("test"))
+    try:
+        worker.number += 1_000_000
+        worker.interrupt()
+        job = {"sql": SLOW, "views": [], "columns": [{"name": "s", "type": "bigint"}], "may_fail": False}
+        job |= {"parameters": {}, "limit": 10, "explain": False, "reason": "", "format": "json"}
+        frames.send(worker.data, frames.RUN, json.dumps({**job, "number": worker.number}).encode())
+        kind, content = worker.receive(time.monotonic() + 30)
+        assert (kind, json.loads(content)["error"]) == (frames.ERROR, "canceled")
+    finally:
+        pool.release(worker, is_sound=False)
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -38,6 +38,8 @@ _PROGRESS_SETTINGS = ("enable_progress_bar", "enable_progress_bar_print", "progr
 _MEASURE_PROGRESS = "SET enable_progress_bar = true; SET enable_progress_bar_print = false; SET progress_bar_time = 0"
 #: Larger results that may fail while they are computed are kept in a table of DuckDB.
 _MAX_ROWS_IN_MEMORY = 200_000
+#: A canceled statement is interrupted again after this time, until it ends.
+_INTERRUPT_AGAIN_S = 0.05
 #: Address space beyond DuckDB's own limit: libraries, Arrow buffers, stacks of threads.
 _MARGIN_BYTES = 1 << 30
 
@@ -47,7 +49,7 @@ class Worker:
 
     def __init__(self, options: Mapping[str, Any], data: socket.socket) -> None:
         self._data, self._lock = data, threading.Lock()
-        self._number, self._canceled = 0, False
+        self._number = self._canceled_number = 0
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._catalogs = ViewCatalogs()
         self._connection = _open(options)
@@ -59,10 +61,11 @@ class Worker:
             _, content = frames.receive(self._data)
             job = json.loads(content)
             with self._lock:
-                self._number, self._canceled = int(job["number"]), False
+                self._number = int(job["number"])
                 self._cursor = self._connection.cursor()
                 self._cursor.execute(_MEASURE_PROGRESS)
             try:
+                self._raise_if_canceled()
                 self._run(job, self._cursor)
             except LakeError as exc:
                 frames.send(self._data, frames.ERROR, json.dumps(exc.as_dict()).encode())
@@ -70,11 +73,18 @@ class Worker:
                 self._close()
 
     def cancel(self, number: int) -> None:
-        """Interrupt a statement, unless it has ended."""
+        """Interrupt a statement, unless it has ended; one that has not arrived yet does not begin."""
         with self._lock:
-            if number == self._number and self._cursor is not None:
-                self._canceled = True
-                self._cursor.interrupt()
+            self._canceled_number = number
+        self.interrupt_canceled()
+
+    def interrupt_canceled(self) -> bool:
+        """Interrupt the running statement if it is canceled, which is what this returns: DuckDB forgets an interrupt when a query begins."""
+        with self._lock:
+            if self._cursor is None or self._number != self._canceled_number:
+                return False
+            self._cursor.interrupt()
+            return True
 
     def progress(self) -> int:
         """How much of the running statement is done, in percent; -1 if that is not known."""
@@ -107,9 +117,12 @@ class Worker:
         except duckdb.InterruptException as exc:
             raise StatementCanceledError("The statement was canceled.") from exc
         except duckdb.Error as exc:
-            if self._canceled:
-                raise StatementCanceledError("The statement was canceled.") from exc
+            self._raise_if_canceled()
             raise only_spark_answers(exc, sql) from exc
+
+    def _raise_if_canceled(self) -> None:
+        if self._number == self._canceled_number:
+            raise StatementCanceledError("The statement was canceled.")
 
     def _send_result(self, job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection, explain: Explain) -> None:
         columns = [Column(**column) for column in job["columns"]]
@@ -205,12 +218,21 @@ def _limit_memory(memory: int) -> None:
 
 def _listen_for_requests(control: socket.socket, worker: Worker) -> None:
     """Cancel a statement by its number, or answer with the progress to the number 0; end with the service."""
-    while number := control.recv(8):
+    is_stopping = False
+    while True:
+        control.settimeout(_INTERRUPT_AGAIN_S if is_stopping else None)
+        try:
+            number = control.recv(8)
+        except TimeoutError:
+            is_stopping = worker.interrupt_canceled()
+            continue
+        if not number:
+            os._exit(0)
         if any(number):
             worker.cancel(int.from_bytes(number, "big"))
+            is_stopping = True
         else:
             control.sendall(worker.progress().to_bytes(1, "big", signed=True))
-    os._exit(0)
 
 
 def main() -> None:

@@ -52,6 +52,8 @@ class WorkerStatement:
         try:
             self._raise_if_canceled()
             worker.send({**job, "format": self.format})
+            if self._canceled:  # in the moment before the process knew the statement
+                worker.interrupt()
             kind, content = self._next()
         except BaseException:
             self.close()
