@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +12,15 @@ import pytest
 
 from lakehouse.core.errors import LakeError
 from lakehouse.process import daemons
-from lakehouse.process.daemons import DaemonStartError, failure_line, open_log, run_main, sole_daemon, start_daemon
+from lakehouse.process.daemons import (
+    DaemonStartError,
+    failure_line,
+    module_command,
+    open_log,
+    run_main,
+    sole_daemon,
+    start_daemon,
+)
 from lakehouse.process.files import locked
 from lakehouse.process.pids import wait_until
 
@@ -90,3 +99,14 @@ def test_the_failure_line_is_the_reason(tmp_path: Path, lines: str, expected: st
     log = tmp_path / "d.log"
     log.write_text("an earlier run: Exception of yesterday\n" + lines)
     assert expected in failure_line(log, since=len("an earlier run: Exception of yesterday\n"))
+
+
+def test_no_file_of_the_working_folder_takes_the_place_of_a_library(tmp_path: Path) -> None:
+    for library in ("click", "lakehouse", "pyarrow", "random"):
+        (tmp_path / f"{library}.py").write_text("raise SystemExit('a file of the user')")
+    shown = subprocess.run(
+        module_command("lakehouse", "--help"), cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert (shown.returncode, shown.stderr) == (0, "")
+    sources = Path(daemons.__file__).parents[1].rglob("*.py")
+    assert [file.name for file in sources if 'sys.executable, "-m"' in file.read_text()] == []

@@ -13,6 +13,7 @@ from lakehouse.cli.show import note
 from lakehouse.core.errors import NotInstalledError
 from lakehouse.core.requests import RunRequest
 from lakehouse.orchestrate import dagster_home, note_dagster
+from lakehouse.process.daemons import module_command
 
 
 @command("lake dagster\nlake dagster --port 3001")
@@ -34,13 +35,14 @@ def dagster(context: Context, port: int, host: str) -> None:
         settings.write_text("telemetry:\n  enabled: false\nnux:\n  enabled: false\n")
     # Dagster's processes read the settings themselves, and know nothing of this command's flags.
     flags = {"LAKE_HOME": str(context.local_lake.folder), "LAKE_PROFILE": context.settings().profile}
-    environment = {**os.environ, "DAGSTER_HOME": str(home), **flags}
     url = f"http://{host}:{port}"
     note_dagster(context.local_lake.folder, url)
     note(f"Dagster on {url} (Ctrl-C stops it)")
+    # As `-P` does for the first of its processes: no file of this folder takes the place of a library.
+    environment = {**os.environ, "DAGSTER_HOME": str(home), "PYTHONSAFEPATH": "1", **flags}
     sys.stderr.flush()
     module = "lakehouse.orchestrate.definitions"
-    arguments = [sys.executable, "-m", "dagster", "dev", "-m", module, "-h", host, "-p", str(port)]
+    arguments = module_command("dagster", "dev", "-m", module, "-h", host, "-p", str(port))
     # Dagster replaces this process, so that it receives Ctrl-C and other signals.
     os.execve(sys.executable, arguments, environment)
 

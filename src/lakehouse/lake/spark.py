@@ -20,6 +20,7 @@ from lakehouse.engines.spark.daemon.client import SparkDaemonClient
 from lakehouse.engines.spark.settings import WARM
 from lakehouse.events import EventSettings
 from lakehouse.lake.backend import Backend, open_backend
+from lakehouse.process.daemons import module_command
 from lakehouse.storage.local import LocalHome
 from lakehouse.storage.s3 import is_remote
 
@@ -68,7 +69,7 @@ def spark_daemon(
     return SparkDaemonClient(
         run_folder=home.run,
         log=home.logs / "spark.log",
-        start=[sys.executable, "-m", "lakehouse.lake.daemon"],
+        start=module_command("lakehouse.lake.daemon"),
         serialized=dump_settings(in_process, sources=True),
         status=status,
         before_start=lambda: fetch_runtime(settings, download),

@@ -23,6 +23,11 @@ class DaemonStartError(Exception):
     """A daemon ended, or did not become ready in time; the message is the reason."""
 
 
+def module_command(module: str, *arguments: str) -> list[str]:
+    """The command that runs a module in another Python process. No file of the working folder takes the place of a library there."""
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
 def start_daemon(
     command: Sequence[str],
     stdin: str,

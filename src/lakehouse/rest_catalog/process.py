@@ -17,7 +17,7 @@ from pathlib import Path
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadSettingError, EngineUnreachableError
-from lakehouse.process.daemons import run_main
+from lakehouse.process.daemons import module_command, run_main
 from lakehouse.process.sockets import bind_tcp
 
 PORT = 8181
@@ -91,7 +91,7 @@ def start(options: RestOptions, log: Path) -> tuple[subprocess.Popen[str], str]:
     """Start a server process and return it with its address. It writes errors to the log and ends on SIGTERM."""
     with log.open("a") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "lakehouse.rest_catalog"],
+            module_command("lakehouse.rest_catalog"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

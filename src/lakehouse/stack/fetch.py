@@ -19,6 +19,7 @@ from lakehouse.core.clients import MavenArtifact
 from lakehouse.core.errors import JarError
 from lakehouse.engines.spark.jars import check_disk_space, ensure_jars
 from lakehouse.lake.spark import DownloadReporter
+from lakehouse.process.daemons import module_command
 from lakehouse.process.files import locked
 from lakehouse.stack.model import Artifact, PythonEnvironment, ServerArchive, Wheel
 
@@ -193,7 +194,7 @@ def _installer(python: Path | None = None) -> list[str]:
     # Importing pip would make setuptools replace Python's distutils with its own.
     if next(iter(distributions(name="pip")), None) is not None:
         other = ["--python", str(python)] if python else []
-        return [sys.executable, "-m", "pip", "--disable-pip-version-check", *other, "install"]
+        return module_command("pip", "--disable-pip-version-check", *other, "install")
     if uv := shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent)):
         return [uv, "pip", "install", *(["--python", str(python)] if python else [])]
     raise JarError("There is neither pip nor uv to fetch a wheel with.", f"{sys.executable} -m ensurepip")

@@ -6,7 +6,6 @@ import errno
 import json
 import shutil
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -18,7 +17,7 @@ from lakehouse.config.settings import Settings
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotSupportedError, PortTakenError, StackError
 from lakehouse.lake.spark import DownloadReporter, StatusReporter, silent
-from lakehouse.process.daemons import DaemonStartError, start_daemon
+from lakehouse.process.daemons import DaemonStartError, module_command, start_daemon
 from lakehouse.process.files import locked
 from lakehouse.process.sockets import bind_tcp, connect_unix
 from lakehouse.stack.fetch import fetch
@@ -211,7 +210,7 @@ def _ensure_supervisor(settings: Settings) -> None:
 
     if answers():
         return
-    command = [sys.executable, "-m", "lakehouse.stack.supervisor"]
+    command = module_command("lakehouse.stack.supervisor")
     log = LocalHome(settings.home).logs / "stack" / "supervisor.log"
     try:
         start_daemon(command, json.dumps({"home": str(settings.home)}), log, answers, _SUPERVISOR_TIMEOUT_S, Path("/"))

@@ -8,7 +8,6 @@ import secrets
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +25,7 @@ from lakehouse.http.database import ServiceDatabase
 from lakehouse.http.errors import shown_to
 from lakehouse.http.jobs.model import CANCELED, ENDED, FAILED, QUEUED, RUNNING, SUCCEEDED, Job
 from lakehouse.http.principal import Principal
+from lakehouse.process.daemons import module_command
 
 #: How long a canceled job may take to clean up before it is killed.
 _STOP_S = 10.0
@@ -229,7 +229,7 @@ class JobRunner:
 
     def _start(self, errors: IO[bytes]) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "lakehouse.http.jobs.process"],
+            module_command("lakehouse.http.jobs.process"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 from lakehouse.config.load import dump_settings
 from lakehouse.core.clients import MavenArtifact
 from lakehouse.engines.spark.jars import EMBEDDED, S3A
+from lakehouse.process.daemons import module_command
 from lakehouse.process.sockets import accepts_connections
 from lakehouse.stack.model import (
     Port,
@@ -28,7 +27,7 @@ JAR = MavenArtifact(
 
 def _process(context: StackContext) -> ProcessSpec:
     return ProcessSpec(
-        (sys.executable, "-m", "lakehouse.stack.connect_server"),
+        tuple(module_command("lakehouse.stack.connect_server")),
         input=dump_settings(context.settings),
         environment={"PYTHONUNBUFFERED": "1"},
     )

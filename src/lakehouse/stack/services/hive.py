@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from lakehouse.core.clients import MavenArtifact
 from lakehouse.engines.spark.jars import EMBEDDED, S3A
 from lakehouse.engines.spark.java import find_java
+from lakehouse.process.daemons import module_command
 from lakehouse.process.sockets import accepts_connections
 from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.jvm import hadoop_jars
@@ -125,7 +125,7 @@ def _process(context: StackContext) -> ProcessSpec:
         "port": context.settings.stack.hive_port,
     }
     return ProcessSpec(
-        (sys.executable, "-m", "lakehouse.stack.hive_server"),
+        tuple(module_command("lakehouse.stack.hive_server")),
         environment={"PYTHONUNBUFFERED": "1"},
         files=_files(context),
         input=json.dumps(options),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 from lakehouse.config.profiles import EMBEDDED
 from lakehouse.core.errors import NotSupportedError
 from lakehouse.core.files import file_uri
+from lakehouse.process.daemons import module_command
 from lakehouse.process.http_client import answers
 from lakehouse.stack.model import Port, ProcessSpec, Service, StackContext, own_container
 from lakehouse.storage import access
@@ -27,7 +27,7 @@ def _process(context: StackContext) -> ProcessSpec:
         "port": settings.stack.rest_port,
         "author": settings.runs.author,
     }
-    return ProcessSpec((sys.executable, "-m", "lakehouse.rest_catalog"), input=json.dumps(options))
+    return ProcessSpec(tuple(module_command("lakehouse.rest_catalog")), input=json.dumps(options))
 
 
 def _embedded(context: StackContext) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 from lakehouse.config.load import dump_settings
+from lakehouse.process.daemons import module_command
 from lakehouse.process.http_client import answers
 from lakehouse.process.sockets import accepts_connections
 from lakehouse.stack.model import Port, ProcessSpec, Service, StackContext, own_container
@@ -19,7 +19,7 @@ def _process(context: StackContext) -> ProcessSpec:
         "origins": dict(settings.origins),
     }
     # In the working folder of `lake up`, where the modules of the user's pipelines are.
-    return ProcessSpec((sys.executable, "-m", "lakehouse.http"), input=json.dumps(message), folder=Path.cwd())
+    return ProcessSpec(tuple(module_command("lakehouse.http")), input=json.dumps(message), folder=Path.cwd())
 
 
 def _healthy(context: StackContext) -> bool:

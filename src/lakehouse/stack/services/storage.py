@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from lakehouse.core.clients import MavenArtifact
 from lakehouse.core.errors import NotInstalledError, ServiceFailedError
 from lakehouse.core.quoting import java_properties
 from lakehouse.engines.spark.java import find_java
+from lakehouse.process.daemons import module_command
 from lakehouse.process.files import locked
 from lakehouse.process.http_client import answers
 from lakehouse.process.sockets import accepts_connections
@@ -172,7 +172,7 @@ def _ready(context: StackContext) -> None:
         "LAKE_S3__SECRET_KEY": context.endpoints.s3_secret_key,
         "LAKE_STACK__BUCKET": context.endpoints.bucket,
     }
-    command = [sys.executable, "-m", "lakehouse.stack.bucket"]
+    command = module_command("lakehouse.stack.bucket")
     run_tool(
         "storage", f"creating the bucket {context.endpoints.bucket}", command, env=environment(own), cwd=context.run
     )

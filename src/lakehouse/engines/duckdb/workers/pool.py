@@ -7,7 +7,6 @@ import logging
 import os
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter, deque
@@ -23,6 +22,7 @@ from typing import IO
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import StatementTimeoutError, TooManyRequestsError, WorkerDiedError
 from lakehouse.engines.duckdb.workers import frames
+from lakehouse.process.daemons import module_command
 
 _LOG = logging.getLogger(__name__)
 _START_TIMEOUT_S = 60.0
@@ -57,7 +57,7 @@ class WorkerProcess:
         self._control, control = socket.socketpair()
         with data, control:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "lakehouse.engines.duckdb.workers.process"],
+                module_command("lakehouse.engines.duckdb.workers.process"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,

@@ -16,7 +16,7 @@ from lakehouse.core.engine import Query
 from lakehouse.core.result import Result
 from lakehouse.engines.spark.daemon.client import SOCKET
 from lakehouse.engines.spark.session import MAX_HEAP_SHARE, LocalSession
-from lakehouse.process.daemons import sole_daemon
+from lakehouse.process.daemons import module_command, sole_daemon
 from lakehouse.process.sockets import listen_unix
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _watch(server: uvicorn.Server, activity: Activity, options: DaemonOptions, s
         if may_archive and idle > _QUIET_S:
             may_archive = False
             subprocess.Popen(
-                ["nice", sys.executable, "-m", "lakehouse", "setup"],
+                ["nice", *module_command("lakehouse", "setup")],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
