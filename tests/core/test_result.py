@@ -33,6 +33,19 @@ def test_arrow_becomes_rows() -> None:
     assert result.to_arrow() is table
 
 
+def test_a_map_is_a_dict_wherever_it_is_and_pairs_if_no_dict_holds_it() -> None:
+    import duckdb
+
+    kind = pyarrow.map_(pyarrow.string(), pyarrow.int64())
+    table = pyarrow.table({"m": pyarrow.array([[("a", 1)], [], None], kind)})
+    table = table.append_column("l", pyarrow.array([[[("b", 2)]], None, []], pyarrow.list_(kind)))
+    rows = Result(COLUMNS, ArrowRows(table), HOW).rows()
+    assert rows == [({"a": 1}, [{"b": 2}]), ({}, None), (None, [])]
+    assert rows[0] == duckdb.sql("select map {'a': 1}, [map {'b': 2}]").fetchall()[0]
+    twice = pyarrow.table({"m": pyarrow.array([[("a", 1), ("a", 2)]], kind)})
+    assert ArrowRows(twice).fetch() == [([("a", 1), ("a", 2)],)]
+
+
 def test_a_result_without_rows_keeps_its_columns() -> None:
     result = listed([])
     assert result.rows() == []

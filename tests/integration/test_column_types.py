@@ -181,9 +181,7 @@ def _array(values: list[Any], kind: Any) -> Any:
 
 
 def rows_of(lake: Lake, table: str, engine: str) -> list[tuple[Any, ...]]:
-    rows = lake.sql(f"SELECT * FROM {table} ORDER BY id", engine=engine).dicts()
-    # Arrow has the entries of a map as a list.
-    return [tuple(dict(v) if name == "pairs" and v is not None else v for name, v in row.items()) for row in rows]
+    return lake.sql(f"SELECT * FROM {table} ORDER BY id", engine=engine).rows()
 
 
 ARROW = {"id": pyarrow.int64()} | {name: kind.arrow for name, kind in TYPES.items()}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.client.messages import Response
 from lakehouse.core.encoding import COLUMNS_KEY, SUMMARY_KEY
 from lakehouse.core.errors import LakeError, NotInstalledError, ResultTruncatedError, ServiceUnreachableError
-from lakehouse.core.result import Explain, Result, Row, RowChanges
+from lakehouse.core.result import ArrowRows, Explain, Result, Row, RowChanges
 from lakehouse.core.tables import Column
 
 if TYPE_CHECKING:
@@ -67,11 +67,7 @@ class StreamedRows:
 
     def fetch(self) -> list[Row]:
         """All rows as tuples."""
-        table = self.arrow()
-        if not table.num_columns:
-            return []
-        columns = [column.to_pylist(maps_as_pydicts="strict") for column in table.columns]
-        return list(zip(*columns, strict=True))
+        return ArrowRows(self.arrow()).fetch()
 
     @property
     def explain(self) -> Explain:
