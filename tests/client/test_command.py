@@ -16,6 +16,7 @@ import click
 import pytest
 from tests.conftest import LAKE
 from tests.support.servers.service import Served, wait_for
+from tests.support.workbook import DAY, workbook
 
 from lakehouse.cli.app import lake as lake_group
 from lakehouse.cli.app import run
@@ -66,6 +67,8 @@ COMMANDS = [
     ["run", "nope"],
     ["run", "market", "--from", "2026-01-15", "--to", "2026-01-14"],
     ["ingest", "nope.csv", "--into", "cli.leads"],
+    ["ingest", "words.csv", "--into", "cli.words", "--null", "-", "--null", "a,b", "--dry-run", "-o", "table"],
+    ["ingest", "book.xlsx", "--into", "cli.book", "--sheet", "Other", "--dry-run", "-o", "table"],
     ["cherry-pick", "9999"],
     ["revert", "9999"],
     ["revert", "9999", "--dry-run"],
@@ -116,6 +119,8 @@ def test_a_command_prints_the_same(
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "words.csv").write_text('id,n\n1,-\n2,"a,b"\n3,7\n')
+    (tmp_path / "book.xlsx").write_bytes(workbook(First=[["a"], ["x"]], Other=[["id", "day"], [1, (DAY,)]]))
     given = arguments if "-o" in arguments else [*arguments, "-o", "json"]
     monkeypatch.setenv("LAKE_HOME", str(served.service.lake.folder))
     here = run(given), capsys.readouterr()
@@ -244,11 +249,11 @@ def test_ctrl_c_ends_the_statement_on_the_service(served: Served, lake: RemoteLa
     try:
         wait_for(lambda: pool.busy)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=60)
     finally:
         process.kill()
     assert (process.returncode, said.strip()) == (130, "Stopped.")
-    wait_for(lambda: not pool.busy, 10)
+    wait_for(lambda: not pool.busy)
     assert lake.sql("select 3 as three").rows() == [(3,)]
 
 
@@ -262,7 +267,7 @@ def test_a_timeout_says_what_timed_out_and_which_setting_changes_it(
     error = json.loads(capsys.readouterr().err)
     assert error["error"] == "service_unreachable"
     assert "silent for 1 s after POST /query" in error["message"] and "LAKE_TIMEOUT_S" in error["hint"]
-    wait_for(lambda: not served.service.queries.pool.busy, 10)
+    wait_for(lambda: not served.service.queries.pool.busy)
 
 
 #: Commands that concern the machine where the lake is, and say so.

@@ -70,22 +70,22 @@ def queries(client: Client) -> list[dict[str, Any]]:
 def test_a_client_that_does_not_read_holds_no_query_process(small: Served, accept: str) -> None:
     pool, space = small.service.queries.pool, small.service.queries.space
     with unread(small.client(), LARGE, accept) as first, unread(small.client(), LARGE, accept) as second:
-        wait_for(lambda: [query["state"] for query in queries(small.admin)] == ["sending", "sending"], 30)
+        wait_for(lambda: [query["state"] for query in queries(small.admin)] == ["sending", "sending"])
         assert (pool.busy, space.used > 10 << 20) == (0, True)
         begun = time.monotonic()
         assert small.admin.rows("select 1 as n") == [{"n": 1}]
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 20, "it did not wait for those that do not read"
         for connection in (first, second):
             content = read_all(connection)
             assert content.count(b"x" * 80) == 400_000
-    wait_for(lambda: not queries(small.admin) and space.used == 0, 10)
+    wait_for(lambda: not queries(small.admin) and space.used == 0)
 
 
 def test_what_a_client_that_hangs_up_left_is_removed(small: Served) -> None:
     space = small.service.queries.space
     with unread(small.admin, LARGE):
-        wait_for(lambda: space.used > 10 << 20, 30)
-    wait_for(lambda: space.used == 0 and not queries(small.admin), 10)
+        wait_for(lambda: space.used > 10 << 20)
+    wait_for(lambda: space.used == 0 and not queries(small.admin))
     assert list(space.folder.iterdir()) == [], "files of a spool have no name"
 
 
@@ -94,7 +94,7 @@ def test_without_space_a_statement_waits_for_its_client_and_loses_nothing(tmp_pa
         serving(tmp_path / "lake", workers=1, spool="1MB", concurrency=0) as served,
         unread(served.admin, LARGE) as connection,
     ):
-        wait_for(lambda: served.service.queries.pool.busy == 1, 30)
+        wait_for(lambda: served.service.queries.pool.busy == 1)
         time.sleep(1)
         assert [query["state"] for query in queries(served.admin)] == ["running"]
         assert served.service.queries.space.used <= 1 << 20
@@ -103,49 +103,49 @@ def test_without_space_a_statement_waits_for_its_client_and_loses_nothing(tmp_pa
 
 def test_processes_are_shared_between_keys(small: Served) -> None:
     busy, other = small.client(), small.client()
-    threads = [threading.Thread(target=busy.post, args=("/query", {"sql": SLOW, "timeout": 20})) for _ in range(5)]
+    threads = [threading.Thread(target=busy.post, args=("/query", {"sql": SLOW, "timeout": 120})) for _ in range(5)]
     for thread in threads:
         thread.start()
-    wait_for(lambda: sorted(query["place"] or 0 for query in queries(busy)) == [0, 1, 2, 3, 4], 20)
+    wait_for(lambda: sorted(query["place"] or 0 for query in queries(busy)) == [0, 1, 2, 3, 4])
     begun = time.monotonic()
     # The first process that another key needs is started for it.
     assert other.rows("select 2 as n") == [{"n": 2}]
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < 60
     assert queries(other) == [], "a key sees its own statements only"
     running = queries(busy)
     assert other.ask("DELETE", f"/queries/{running[0]['id']}").status_code == 404
     for query in sorted(running, key=lambda query: query["state"]):
         assert busy.ask("DELETE", f"/queries/{query['id']}").json() == {"id": query["id"], "canceled": True}
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert not any(thread.is_alive() for thread in threads)
-    wait_for(lambda: small.service.queries.pool.busy == 0, 10)
+    wait_for(lambda: small.service.queries.pool.busy == 0)
 
 
 def test_a_statement_is_listed_with_its_progress_and_canceled_by_the_id_of_its_request(small: Served) -> None:
-    small.admin.insert("work.t", [{"id": number} for number in range(2000)])
-    hashed = "md5(repeat(cast(a.id + b.id as string), 2000))"
+    small.admin.insert("work.t", [{"id": number} for number in range(6000)])
+    hashed = "md5(repeat(cast(a.id + b.id as string), 200))"
     sql = f"select count(*) as n from work.t a, work.t b where length({hashed}) = 3"
     answers: list[requests.Response] = []
     headers = {"X-Request-Id": "my-own-request"}
     body = {"sql": sql, "engine": "duckdb"}
     thread = threading.Thread(target=lambda: answers.append(small.admin.post("/query", body, headers=headers)))
     thread.start()
-    (query,) = wait_for(lambda: [q for q in queries(small.admin) if q["progress"] is not None], 30)
+    (query,) = wait_for(lambda: [q for q in queries(small.admin) if q["progress"] is not None])
     assert (query["id"], query["engine"], query["branch"], query["place"]) == ("my-own-request", "duckdb", "main", None)
     assert (query["state"], 0 <= query["progress"] <= 100, query["seconds"] > 0) == ("running", True, True)
     assert "work.t" in query["statement"]
     assert small.admin.ask("DELETE", "/queries/my-own-request").status_code == 200
-    thread.join(10)
+    thread.join(60)
     assert answers[0].json()["error"] == "canceled"
     assert small.admin.ask("DELETE", "/queries/my-own-request").status_code == 404
 
 
 def test_statements_that_outlive_their_request_are_listed_too(small: Served) -> None:
     started = small.admin.post("/statements", {"statement": SLOW, "wait_timeout": "0s"}).json()["statement_id"]
-    wait_for(lambda: [query["id"] for query in queries(small.admin)] == [started], 10)
+    wait_for(lambda: [query["id"] for query in queries(small.admin)] == [started])
     assert small.admin.ask("DELETE", f"/queries/{started}").status_code == 200
-    wait_for(lambda: small.admin.get(f"/statements/{started}").json()["status"]["state"] == "CANCELED", 10)
+    wait_for(lambda: small.admin.get(f"/statements/{started}").json()["status"]["state"] == "CANCELED")
 
 
 @pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson", "text/csv"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -75,7 +76,7 @@ def _quoted(text: str) -> str:
 
 
 #: The options of `ReadOptions` that the service takes.
-_READ = ("delimiter", "encoding", "header", "decimal", "thousands", "sheet", "flatten")
+_READ = ("null_words", "delimiter", "encoding", "header", "decimal", "thousands", "sheet", "flatten")
 
 
 def ingest_content(request: IngestRequest, branch: str) -> Content:
@@ -125,4 +126,4 @@ def _key(request: IngestRequest) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -66,6 +66,8 @@ def ingest_request(request: dict[str, Any]) -> IngestRequest:
     given = request["options"]
     options = ("delimiter", "encoding", "header", "decimal", "thousands", "sheet", "flatten")
     read = {name: given[name] for name in options if given.get(name) is not None}
+    if given.get("null_words"):
+        read["null_words"] = tuple(given["null_words"])
     named = {
         name: given[name]
         for name in (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Query
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, field_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
@@ -39,6 +40,11 @@ class IngestOptions(BaseModel):
     order_by: str = Field("", max_length=300)
     partition_by: str = Field("", max_length=1000)
     sort_by: str = Field("", max_length=1000)
+    null_words: list[str] = Field(
+        default_factory=list,
+        max_length=100,
+        description="Texts that mean NULL (default: the empty text, NULL, NA and similar).",
+    )
     delimiter: str | None = Field(None, max_length=1)
     encoding: str | None = Field(None, max_length=40)
     header: bool | None = None
@@ -51,6 +57,12 @@ class IngestOptions(BaseModel):
     branch: str = Field("", max_length=128)
 
     model_config = {"extra": "forbid"}
+
+    @field_validator("null_words", mode="before")
+    @classmethod
+    def _parse_words(cls, value: Any) -> Any:
+        """A field of a form is a text."""
+        return json.loads(value) if isinstance(value, str) else value
 
 
 class IngestBody(IngestOptions):
@@ -76,6 +88,7 @@ _REQUEST_BODY: Any = {
                     "properties": {
                         "into": {"type": "string"},
                         "key": {"type": "string", "description": "Columns, with commas."},
+                        "null_words": {"type": "string", "description": "Texts that mean NULL, as a JSON array."},
                         "mode": {"type": "string"},
                         "format": {"type": "string"},
                         "file": {"type": "string", "format": "binary"},

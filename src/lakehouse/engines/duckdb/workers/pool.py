@@ -27,7 +27,7 @@ from lakehouse.process.daemons import module_command
 _LOG = logging.getLogger(__name__)
 _START_TIMEOUT_S = 60.0
 #: How long a canceled statement may take to end before its process is killed.
-_STOP_S = 1.0
+_STOP_S = 3.0
 _MAX_WAITING = 500
 #: How long to wait for a process that is asked for its progress.
 _PROGRESS_S = 0.2
