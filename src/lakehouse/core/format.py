@@ -147,12 +147,15 @@ class TableFormat(Protocol):
 class CountsChanges(Protocol):
     """A format whose commits state how many rows they changed; what a format may also be able to do."""
 
-    def changes_since(self, table: TableName, snapshot: str, effects: Set[str]) -> RowChanges:
-        """Return how many rows the only commit since a snapshot changed, as far as that is certain; nothing if there are several.
+    def changes_since(self, table: TableName, snapshot: str, effects: Set[str], engine: str) -> RowChanges:
+        """Return how many rows the only commit since a snapshot changed, as far as that is certain.
+
+        Nothing if there are several commits, or if the one cannot be that of the statement, which then has committed nothing.
 
         Args:
             snapshot: empty if the table had none.
             effects: what the statement may do to rows: `insert`, `update`, `delete`; also `overwrite`.
+            engine: the engine that ran the statement.
         """
 
 

@@ -15,6 +15,7 @@ from lakehouse.core.statement import Statement
 from lakehouse.tables.directory import Tables
 
 _UPDATE = frozenset({"update"})
+#: What sqlglot's classes of statements do to rows of tables that exist; MERGE does what its clauses say.
 _EFFECTS = {"Insert": {"insert"}, "Update": _UPDATE, "Delete": {"delete"}, "TruncateTable": {"delete"}}
 
 
@@ -37,7 +38,7 @@ def with_changes(
     if result.changes == RowChanges():
         # The statement has been committed: what fails here must not look like its failure.
         with suppress(LakeError):
-            result.changes = table_format.changes_since(target, before, effects)
+            result.changes = table_format.changes_since(target, before, effects, result.engine)
             if result.changes.updated is None and effects == _UPDATE:
                 result.changes = counted_update(result.changes, statement.tree, target, before, count)
     return result

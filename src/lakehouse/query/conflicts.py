@@ -18,9 +18,7 @@ from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement
 from lakehouse.process.files import locked_within, table_lock
-
-#: sqlglot's classes of statements that change rows of tables that exist: each is one commit, of all its rows or none.
-CHANGES_OF_ROWS = {"Insert", "Update", "Delete", "Merge", "TruncateTable"}
+from lakehouse.query.affected import effects_of
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,8 @@ class ConflictRetries:
         try:
             return work()
         except CommitConflictError:
-            # An ingest repeats more than its statement.
-            if request.ingest_into or type(statement.tree).__name__ not in CHANGES_OF_ROWS:
+            # An ingest repeats more than its statement; what changes rows is one commit, of all its rows or none.
+            if request.ingest_into or not effects_of(statement.tree):
                 raise
         return self._again(statement, work)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
@@ -12,11 +11,12 @@ from lakehouse.core.engine import Engine, Query
 from lakehouse.core.errors import NotSupportedError, UnknownChoiceError
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import QueryRequest
-from lakehouse.core.result import Explain, ListedRows, Result
+from lakehouse.core.result import Result
 from lakehouse.core.statement import Statement, TableUse, Translation
-from lakehouse.core.tables import Column, Scan
-from lakehouse.query.affected import with_changes
-from lakehouse.query.conflicts import CHANGES_OF_ROWS, ConflictRetries
+from lakehouse.core.tables import Scan
+from lakehouse.query.affected import effects_of, with_changes
+from lakehouse.query.catalog_answers import answer_of_catalog
+from lakehouse.query.conflicts import ConflictRetries
 from lakehouse.query.fallback import with_fallback
 from lakehouse.query.hudi_calls import maintenance_call
 from lakehouse.query.sql.parser import parse
@@ -27,7 +27,6 @@ from lakehouse.tables.directory import Tables
 AUTO = "auto"
 _REQUESTED = "requested"
 _DUCKDB, _SPARK = "duckdb", "spark"
-_SHOW_TABLES = re.compile(r"show\s+tables", re.IGNORECASE)
 
 
 class QueryRouter:
@@ -89,10 +88,8 @@ class QueryRouter:
         tables = self._tables.on(request.branch)
         if not request.maintains:  # on main even if it is protected: maintenance changes no row
             check_branch(checked, tables)
-        if statement.kind == "drop":
-            return _drop_softly(statement, tables)
-        if _SHOW_TABLES.fullmatch(statement.text) and checked.engine in (AUTO, _SPARK):
-            return _list_tables(tables)
+        if (answer := answer_of_catalog(statement, tables, checked.engine)) is not None:
+            return answer
         _check_written_tables(checked, tables)
         if request.dialect == _DUCKDB:
             return self._run_own_sql(checked, tables)
@@ -230,33 +227,10 @@ def _not_shown(engine: str, what: str) -> NotSupportedError:
 def _check_written_tables(checked: CheckedStatement, tables: Tables) -> None:
     """Raise NoSuchTableError, as a read does, if a change of rows names a table that there is not."""
     statement = checked.statement
-    if statement.kind != "write" or type(statement.tree).__name__ not in CHANGES_OF_ROWS:
+    if statement.kind != "write" or not effects_of(statement.tree):
         return
     for name in {use.name for use in statement.uses} - set(checked.views):
         tables.format_of(name)
-
-
-def _drop_softly(statement: Statement, tables: Tables) -> Result:
-    """DROP TABLE is the same soft drop as `lake drop`: no SQL statement deletes files."""
-    tree = statement.tree
-    assert tree is not None
-    if tree.args.get("purge"):
-        raise NotSupportedError(
-            "PURGE would delete files for good.", "Omit it: lake undrop can then restore the table."
-        )
-    for use in statement.uses:
-        if tree.args.get("exists") and tables.find(use.name) is None:
-            continue
-        tables.drop(use.name)
-    return Result((), ListedRows([], []), Explain("catalog", "a drop only moves the table's catalog entry"))
-
-
-def _list_tables(tables: Tables) -> Result:
-    """SHOW TABLES without a namespace, which a catalog of namespaces refuses in Spark: the tables of all of them."""
-    columns = (Column("namespace", "string"), Column("tableName", "string"), Column("isTemporary", "boolean"))
-    rows = [(name.namespace, name.table, False) for name, _ in tables.all()]
-    listed = ListedRows([column.name for column in columns], rows)
-    return Result(columns, listed, Explain("catalog", "the list of tables is in the catalog"))
 
 
 def _needs_spark(checked: CheckedStatement) -> str:

@@ -154,7 +154,7 @@ def test_hudis_own_columns_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("commits", "effects", "text"),
     [
-        pytest.param(1, "insert", "5 rows inserted", id="the first"),
+        pytest.param(1, "insert", "", id="an ingest, not the statement"),
         pytest.param(2, "insert update", "1 row inserted, 1 updated", id="an upsert"),
         pytest.param(3, "delete", "2 rows deleted", id="a delete"),
         pytest.param(5, "insert overwrite", "1 row inserted, deleted rows not counted", id="an overwrite"),

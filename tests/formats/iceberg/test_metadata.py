@@ -27,6 +27,7 @@ from pyiceberg.types import (
 )
 
 from lakehouse.core.errors import TableError
+from lakehouse.core.result import RowChanges
 from lakehouse.formats.iceberg.metadata import Metadata, read_metadata, row_changes, spark_type
 
 SCHEMA = Schema(
@@ -177,7 +178,29 @@ def test_a_commit_after_others_is_not_counted(catalog: SqlCatalog) -> None:
         table.append(rows)
         before.append(str(table.current_snapshot().snapshot_id))  # type: ignore[union-attr]
     metadata = metadata_of(table)
-    said = [str(metadata.changes_since(snapshot, {"insert"})) for snapshot in before]
+    said = [str(metadata.changes_since(snapshot, {"insert"}, "")) for snapshot in before]
     assert said == ["", "1 row inserted", "0 rows affected"]
     table.delete("id = 1")  # whole files
-    assert str(metadata_of(table).changes_since(before[-1], {"delete"})) == "2 rows deleted"
+    assert str(metadata_of(table).changes_since(before[-1], {"delete"}, "")) == "2 rows deleted"
+
+
+@pytest.mark.parametrize(
+    ("effects", "engine", "notes"),
+    [
+        pytest.param("update", "", {}, id="an append is no update"),
+        pytest.param("delete", "", {}, id="an append is no delete"),
+        pytest.param("insert", "spark", {}, id="of another engine"),
+        pytest.param("insert", "", {"lake.source": "a.csv"}, id="of an ingest"),
+    ],
+)
+def test_a_statement_that_committed_nothing_does_not_count_the_commit_of_another(
+    catalog: SqlCatalog, effects: str, engine: str, notes: dict[str, str]
+) -> None:
+    table = catalog.create_table_if_not_exists("n.of_another", SCHEMA)
+    before = str(table.metadata.current_snapshot_id or "")
+    rows = pyarrow.Table.from_pylist([{"id": 1, "at": None, "city": "Rome"}], schema=table.schema().as_arrow())
+    table.append(rows, snapshot_properties=notes)
+    metadata = metadata_of(table)
+    assert metadata.changes_since(before, set(effects.split()), engine) == RowChanges()
+    if not notes:
+        assert str(metadata.changes_since(before, {"insert"}, "")) == "1 row inserted"

@@ -135,7 +135,8 @@ def snapshots(timeline: list[Instant]) -> list[Snapshot]:
 def changes_since(timeline: list[Instant], instant_id: str, effects: Set[str]) -> RowChanges:
     """The rows that the only commit since an instant changed (`CountsChanges`): Hudi counts those of each file."""
     later = [instant for instant in timeline if instant.id > instant_id]
-    if len(later) > 1:
+    # The notes are those of an ingest or a run: the statement has committed nothing.
+    if len(later) > 1 or any(name.startswith(NOTES) for instant in later for name in instant.extra):
         return RowChanges()
     stats = [stat for instant in later for stat in instant.stats()]
     inserted, updated, deleted = (

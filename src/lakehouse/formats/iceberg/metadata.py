@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import Any
@@ -58,7 +58,7 @@ class Metadata:
         entry = self._entries.get(snapshot_id)
         return None if entry is None else self._snapshot(entry, self._names.get(snapshot_id, ()))
 
-    def changes_since(self, snapshot_id: str, effects: Set[str]) -> RowChanges:
+    def changes_since(self, snapshot_id: str, effects: Set[str], engine: str) -> RowChanges:
         """The rows that the only commit since a snapshot changed (`CountsChanges`)."""
         entry = self._entries.get(self.current_id)
         if self.current_id == snapshot_id:
@@ -66,6 +66,8 @@ class Metadata:
         if entry is None or str(entry.get("parent-snapshot-id") or "") != snapshot_id:
             return RowChanges()
         summary, before = entry.get("summary", {}), self._entries.get(snapshot_id, {}).get("summary", {})
+        if not _may_be_of(summary, effects, engine):
+            return RowChanges()
         removed = _count(summary, "deleted-records") or 0
         # Rows of removed files may have been deleted before, and nobody counts what equality deletes delete.
         is_unclear = removed and _count(before, "total-position-deletes")
@@ -184,6 +186,15 @@ def read_metadata(uri: str, files: Files = LOCAL) -> Metadata:
             f"The catalog points at {uri}, which cannot be read: {exc.strerror or 'there is no such file'}.",
             "The warehouse was moved or damaged: restore it, or drop the table with: lake drop",
         ) from exc
+
+
+def _may_be_of(summary: Mapping[str, str], effects: Set[str], engine: str) -> bool:
+    """Whether a commit may be that of a statement with these effects, rather than that of an ingest, a run or another engine."""
+    appends = summary.get("operation") == "append"
+    if appends and "insert" not in effects or not appends and effects == {"insert"}:
+        return False
+    is_by_lake = any(name.startswith(NOTES) for name in summary)
+    return not is_by_lake and summary.get("engine-name", "") == engine
 
 
 def row_changes(effects: Set[str], added: int, removed: int, marked: int) -> RowChanges:
