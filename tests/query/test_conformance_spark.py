@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,8 @@ _MILD = "edge.pairs where id < 64"
 _SCALE = 0.01
 #: What hypothesis draws with one seed; then comes the next seed, until enough was compared.
 _ROUND, _MOST_ROUNDS = 10, 2000
+#: Expressions that one query of DuckDB and one of Spark answers: preparing it takes longer than to evaluate them.
+_OF_DUCKDB, _OF_SPARK = 8, 100
 _generating = settings(
     max_examples=_ROUND,
     deadline=None,
@@ -137,36 +139,55 @@ def _in_rounds(progress: Progress, compare: Callable[..., None], drawn: st.Searc
 @pytest.mark.faults
 def test_generated_expressions_have_sparks_answer(edge: Lake) -> None:
     progress = Progress(repetitions(smoke=1200, full=12_000))
+    answers: dict[str, Answer] = {}
 
     def compare(drawn: list[str]) -> None:
-        if not progress.is_enough:
-            _compare_expressions(edge, [text for text in drawn if progress.is_new(text)], progress)
+        if progress.is_enough:
+            return
+        new = [text for text in drawn if progress.is_new(text)]
+        known = len(answers)
+        for start in range(0, len(new), _OF_DUCKDB):
+            answers.update(_answers_of_duckdb(edge, new[start : start + _OF_DUCKDB]))
+        progress.to_spark += len(new) - (len(answers) - known)
+        if len(answers) >= _OF_SPARK:
+            _compare_with_spark(edge, answers, progress)
+            answers.clear()
 
     _in_rounds(progress, compare, st.lists(expressions(), min_size=40, max_size=40, unique=True))
 
 
-def _compare_expressions(lake: Lake, drawn: Sequence[str], progress: Progress) -> None:
-    """Ask DuckDB for each expression, Spark for all that DuckDB answers in one query."""
-    answers: dict[str, Answer] = {}
-    for expression in drawn:
-        if (answer := _from_duckdb(lake, f"select id, {expression} from {_MILD}")) is not None:
-            answers[expression] = answer
-    progress.to_spark += len(drawn) - len(answers)
-    if not answers:
-        return
+def _answers_of_duckdb(lake: Lake, drawn: Sequence[str]) -> dict[str, Answer]:
+    """DuckDB's answers to the expressions that it does not leave to Spark, by one query if it leaves none."""
+    if not drawn:
+        return {}
+    whole = _from_duckdb(lake, f"select id, {', '.join(drawn)} from {_MILD}")
+    if whole is not None:
+        return {text: _part(whole, place) for place, text in enumerate(drawn, start=1)}
+    if len(drawn) == 1:
+        return {}
+    half = len(drawn) // 2
+    return _answers_of_duckdb(lake, drawn[:half]) | _answers_of_duckdb(lake, drawn[half:])
+
+
+def _compare_with_spark(lake: Lake, answers: Mapping[str, Answer], progress: Progress) -> None:
+    """Ask Spark for all expressions in one query, and for half of them if one has a value that Python has not."""
+    drawn = list(answers)
     try:
-        whole = answer_of(lake.sql(f"select id, {', '.join(answers)} from {_MILD}", engine="spark"))
+        whole = answer_of(lake.sql(f"select id, {', '.join(drawn)} from {_MILD}", engine="spark"))
     except (OverflowError, ValueError):  # a date that Python has not; the other half of the expressions may have none
         half = len(drawn) // 2
         for part in (drawn[:half], drawn[half:]) if half else ():
-            _compare_expressions(lake, part, progress)
+            _compare_with_spark(lake, {text: answers[text] for text in part}, progress)
         return
     for place, (expression, got) in enumerate(answers.items(), start=1):
-        expected = Answer([whole.columns[0], whole.columns[place]], [[row[0], row[place]] for row in whole.rows])
-        detail = difference(expected, got)
-        if detail:
+        if detail := difference(_part(whole, place), got):
             progress.differences.append(f"{expression}\n    {detail}")
     progress.compared += len(answers)
+
+
+def _part(whole: Answer, place: int) -> Answer:
+    """The first column, which numbers the rows, and one other."""
+    return Answer([whole.columns[0], whole.columns[place]], [[row[0], row[place]] for row in whole.rows])
 
 
 @pytest.mark.faults

@@ -83,6 +83,8 @@ class Scan:
     total_bytes: int | None = None
     empty_is_null: tuple[str, ...] = ()
     """Columns of text whose empty values are NULL to the format, although the files have them."""
+    holding_uuids: tuple[str, ...] = ()
+    """Columns in which the format has UUIDs, also nested ones; their type says text, as Spark does."""
 
 
 @dataclass(frozen=True)

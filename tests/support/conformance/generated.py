@@ -159,7 +159,7 @@ def statements(draw: Draw) -> Statement:
     return made
 
 
-def _some(draw: Draw, choices: tuple[str, ...], least: int = 1, most: int = 4) -> str:
+def _some(draw: Draw, choices: tuple[str, ...], least: int = 3, most: int = 7) -> str:
     chosen = draw(st.lists(st.sampled_from(choices), min_size=least, max_size=most, unique=True))  # type: ignore[arg-type]
     return ", ".join(chosen)
 
@@ -354,13 +354,13 @@ def _grouped(draw: Draw) -> Statement:
     if is_set and draw(st.integers(0, 9)) == 0:  # type: ignore[arg-type]
         having = f" having grouping({keys[0]}) = 1"
     return Statement(
-        f"select {listed}, {_some(draw, _AGGREGATES, 2, 4)}{grouping} from edge.orders o{_where(draw)} group by {by}{having}",
+        f"select {listed}, {_some(draw, _AGGREGATES)}{grouping} from edge.orders o{_where(draw)} group by {by}{having}",
         close=True,
     )
 
 
 def _aggregated(draw: Draw) -> Statement:
-    return Statement(f"select {_some(draw, _AGGREGATES, 2, 6)} from edge.orders o{_where(draw)}", close=True)
+    return Statement(f"select {_some(draw, _AGGREGATES, 4, 10)} from edge.orders o{_where(draw)}", close=True)
 
 
 def _exploded(draw: Draw) -> Statement:

@@ -361,5 +361,12 @@ def _select(scan: Scan) -> str:
     """A query over the table into which DuckDB pushes columns and filters."""
     if scan.metadata:
         at = f", snapshot_from_id = {int(scan.snapshot_id)}" if scan.snapshot_id else ""
-        return f"SELECT * FROM iceberg_scan({_text(scan.metadata)}{at})"
+        # Spark reads a UUID as text: DuckDB's own type compares, converts and arrives in Python as something else.
+        as_text = ", ".join(
+            f"CAST({_name(column.name)} AS {duckdb_type(column.type)}) AS {_name(column.name)}"
+            for column in scan.columns
+            if column.name in scan.holding_uuids
+        )
+        selected = f"* REPLACE ({as_text})" if as_text else "*"
+        return f"SELECT {selected} FROM iceberg_scan({_text(scan.metadata)}{at})"
     return select_files(scan)

@@ -116,6 +116,7 @@ class IcebergTables:
             total_rows=read.rows_total if read else 0,
             total_files=read.files_total if read else 0,
             total_bytes=read.bytes_total if read else 0,
+            holding_uuids=metadata.columns_with_uuids(snapshot),
         )
 
     def inspect(self, table: TableName, request: InspectRequest) -> MetadataNode:

@@ -123,14 +123,21 @@ class Metadata:
 
     def columns(self, snapshot_id: str = "") -> tuple[Column, ...]:
         """The schema now, or as it was at a snapshot."""
-        schema_id = self.raw["current-schema-id"]
-        if snapshot_id:
-            entry = self._entries[snapshot_id]
-            schema_id = entry.get("schema-id", schema_id)
         return tuple(
             Column(field["name"], spark_type(field["type"]), field["required"], field.get("doc", ""))
-            for field in self._schema(schema_id)["fields"]
+            for field in self._fields(snapshot_id)
         )
+
+    def columns_with_uuids(self, snapshot_id: str = "") -> tuple[str, ...]:
+        """The names of the columns that are UUIDs or have them in nested values."""
+        return tuple(field["name"] for field in self._fields(snapshot_id) if _has_uuids(field["type"]))
+
+    def _fields(self, snapshot_id: str) -> list[dict[str, Any]]:
+        schema_id = self.raw["current-schema-id"]
+        if snapshot_id:
+            schema_id = self._entries[snapshot_id].get("schema-id", schema_id)
+        fields: list[dict[str, Any]] = self._schema(schema_id)["fields"]
+        return fields
 
     def same_columns(self, snapshot_id: str) -> bool:
         """Whether the columns of a snapshot have the field ids of today's columns with the same names."""
@@ -237,6 +244,13 @@ def spark_type(kind: str | dict[str, Any]) -> str:
     if kind["type"] == "list":
         return f"array<{spark_type(kind['element'])}>"
     return f"map<{spark_type(kind['key'])},{spark_type(kind['value'])}>"
+
+
+def _has_uuids(kind: str | dict[str, Any]) -> bool:
+    if isinstance(kind, str):
+        return kind == "uuid"
+    parts = [kind.get(name, "") for name in ("element", "key", "value")]
+    return any(map(_has_uuids, (*parts, *(field["type"] for field in kind.get("fields", ())))))
 
 
 def _transform(transform: str, column: str) -> str:

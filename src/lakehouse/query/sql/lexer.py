@@ -1,10 +1,15 @@
-"""The tokens of a query in Spark's SQL."""
+"""The tokens of a query in Spark's SQL, and how a parser reads them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 from lakehouse.core.dataclass import dataclass
+from lakehouse.query.sql import ast
+
+T = TypeVar("T")
 
 _TOKEN = re.compile(
     r"""
@@ -21,6 +26,10 @@ _TOKEN = re.compile(
 )
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7][0-7]|.)", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+
+
+#: Deeper nesting would end in a RecursionError of Python.
+_DEEPEST = 60
 
 
 class NotParsedError(Exception):
@@ -112,3 +121,78 @@ def _end_of_comment(text: str, start: int) -> int:
         if depth == 0:
             return match.end()
     raise NotParsedError("a comment without an end")
+
+
+class TokenReader:
+    """Reads the tokens of a query in their order, and keeps the tables and functions that its parser, a subclass, finds."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens, self._position, self._depth = tokens, 0, 0
+        self.tables: list[ast.Table] = []
+        self.functions: list[str] = []
+        self.table_functions: list[str] = []
+
+    @property
+    def token(self) -> Token:
+        return self._tokens[self._position]
+
+    def _ahead(self, count: int = 1) -> Token:
+        return self._tokens[min(self._position + count, len(self._tokens) - 1)]
+
+    def _advance(self) -> Token:
+        token = self.token
+        self._position += 1
+        return token
+
+    def _place(self) -> tuple[int, int, int, int]:
+        return self._position, len(self.tables), len(self.functions), len(self.table_functions)
+
+    def _return_to(self, place: tuple[int, int, int, int]) -> None:
+        """Read on from an earlier place, and forget what was found behind it."""
+        self._position, tables, functions, table_functions = place
+        del self.tables[tables:], self.functions[functions:], self.table_functions[table_functions:]
+
+    def _at(self, *texts: str) -> bool:
+        """Whether the next tokens are these words or signs."""
+        if self._ahead(0).text != texts[0]:  # mostly
+            return False
+        ahead = [self._ahead(number) for number in range(len(texts))]
+        return all(
+            token.text == text and token.kind in ("word", "sign") for token, text in zip(ahead, texts, strict=True)
+        )
+
+    def accept(self, *texts: str) -> bool:
+        if not self._at(*texts):
+            return False
+        self._position += len(texts)
+        return True
+
+    def _expect(self, *texts: str) -> None:
+        if not self.accept(*texts):
+            raise NotParsedError(f"expected {' '.join(texts).upper()} before {self.token.text!r}")
+
+    def _identifier(self) -> str:
+        token = self._advance()
+        if token.kind not in ("word", "quoted"):
+            raise NotParsedError(f"expected a name before {token.text!r}")
+        return token.written
+
+    def _list(self, item: Callable[[], T]) -> tuple[T, ...]:
+        items = [item()]
+        while self.accept(","):
+            items.append(item())
+        return tuple(items)
+
+    def _in_parentheses(self, item: Callable[[], T]) -> tuple[T, ...]:
+        self._expect("(")
+        items = () if self._at(")") else self._list(item)
+        self._expect(")")
+        return items
+
+    def _deeper(self, parse: Callable[[], T]) -> T:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise NotParsedError("deep nesting")
+        result = parse()
+        self._depth -= 1
+        return result
