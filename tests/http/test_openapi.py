@@ -99,13 +99,22 @@ def test_answers_have_the_shape_that_is_described(openapi: dict[str, Any], pipel
     for path, body in (("/branches", {"name": "shaped"}), ("/tags", {"name": "shape"})):
         admin.post(path, body)
     statement = admin.post("/statements", {"statement": "select 1 as n"}).json()["statement_id"]
-    values = {"table": "shapes.t", "name": "shaped", "job_id": run["id"], "run": run["result"]["id"], "number": 0}
+    commit = admin.get("/log").json()["commits"][0]["commit"]
+    values = {
+        "commit": commit,
+        "table": "shapes.t",
+        "name": "shaped",
+        "job_id": run["id"],
+        "run": run["result"]["id"],
+        "number": 0,
+    }
+    file = admin.get("/tables/shapes.t/inspect").json()["path"]
     checked = set()
     for operation, described in operations(openapi):
         if operation.method != "GET" or operation.name in ("job_events", "metrics", "docs"):
             continue
         path = operation.path.format(**values, statement_id=statement)
-        answer = admin.get(path, params={"when": "now", "start": "now"})
+        answer = admin.get(path, params={"when": "now", "start": "now", "path": file})
         assert answer.status_code == 200, f"{path}: {answer.text}"
         schema = {**answer_schema(described), "components": openapi["components"]}
         Draft202012Validator(schema).validate(answer.json())

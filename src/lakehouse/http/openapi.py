@@ -42,6 +42,7 @@ _IDS = {
     "tables": "listTables",
     "dropped": "listDroppedTables",
     "describe": "describeTable",
+    "inspect": "inspectTable",
     "schema": "getTableSchema",
     "history": "listSnapshots",
     "travel": "readTableAsOf",
@@ -132,6 +133,7 @@ _ANSWERS: dict[str, Any] = {
     **dict.fromkeys(("create_statement", "statement_state"), _STATEMENT),
     "statement_chunk": _CHUNK,
     "queries": _shape({"queries": _items(_QUERY)}),
+    "format_sql": _shape({"sql": _TEXT, "reads": _FLAG}),
     "cancel_query": _shape({"id": _TEXT, "canceled": _FLAG}),
     "cancel_statement": _shape({"statement_id": _TEXT, "status": _STATE}),
     "tables": _shape(
