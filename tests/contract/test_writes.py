@@ -36,7 +36,7 @@ READS = {
     ),
     *("tables", "travel", "verify", "ask", "asker", "dbt_project", "drops", "semantics_file", "snapshot_at", "views"),
     *("refs.branches.changes", "refs.branches.diff", "refs.branches.diff_rows", "refs.branches.list"),
-    *("refs.branches.tags", "refs.log.lines", "refs.log.commit_of", "refs.log.preview_revert"),
+    *("refs.branches.tags", "refs.log.lines", "refs.log.commit_of", "refs.log.recent", "refs.log.preview_revert"),
 }
 
 

@@ -62,17 +62,29 @@ class Log:
     files: Files = LOCAL
 
     def lines(
-        self,
-        table: TableName | None = None,
-        limit: int = 20,
-        branch: str = MAIN,
-        tables: Sequence[TableName] | None = None,
+        self, table: TableName | None = None, limit: int = 20, branch: str = MAIN, snapshot: str = ""
     ) -> list[LogLine]:
         """The changes of all tables or of one, newest first.
 
         Args:
-            tables: search only these for commits of other engines, which means reading the metadata of each (default: all).
+            snapshot: only the commit that published this snapshot of the table.
         """
+        if table is not None and snapshot:
+            line = self.commit_of(table, snapshot, branch)
+            return [line] if line else []
+        return self._lines(table, limit, branch, None)
+
+    def recent(self, tables: Sequence[TableName], limit: int = 20, branch: str = MAIN) -> list[LogLine]:
+        """The changes of all tables, newest first; those of other engines only to these tables, because each is read for them.
+
+        >>> [line.what for line in lake.refs.log.recent([TableName.parse("crm.leads")], limit=1)]
+        ['ingest']
+        """
+        return self._lines(None, limit, branch, tables)
+
+    def _lines(
+        self, table: TableName | None, limit: int, branch: str, tables: Sequence[TableName] | None
+    ) -> list[LogLine]:
         branch_catalog, iceberg = self.catalog.on(branch), self.iceberg.on(branch)
         entries = list(branch_catalog.log(table, limit))
         if branch != MAIN:  # the branch starts from what was published on main

@@ -128,18 +128,14 @@ def log(
     lake = call.lake(branch)
     if name is not None:
         lake.table(str(name))
-    if name is not None and snapshot:
-        line = call.refs.log.commit_of(name, snapshot, branch.lower() or MAIN)
-        lines = [line] if line else []
-    else:
-        lines = call.refs.log.lines(name, limit, branch.lower() or MAIN)
+    lines = call.refs.log.lines(name, limit, branch.lower() or MAIN, snapshot)
     return {"commits": plain([line for line in lines if all(call.sees(name) for name in line.tables)])}
 
 
 def recent_commits(call: Call, branch: str, limit: int, tables: Sequence[str]) -> Any:
     """The newest commits that a page shows; those of other engines only to these tables, because each is read for them."""
     names = [TableName.parse(name) for name in tables]
-    lines = call.refs.log.lines(None, limit, branch.lower() or MAIN, names)
+    lines = call.refs.log.recent(names, limit, branch.lower() or MAIN)
     return plain([line for line in lines if all(call.sees(name) for name in line.tables)])
 
 
