@@ -71,7 +71,12 @@ class Project:
             return None
         process.send_signal(signal.SIGINT)
         sent = time.monotonic()
-        output, _ = process.communicate(timeout=60)
+        try:
+            output, _ = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output, _ = process.communicate()
+            pytest.fail(f"the signal did not end it: {output}")
         if process.returncode == 0:  # the command was done, and only Python had not ended yet
             return None
         return Interrupted(process.returncode, output, time.monotonic() - sent)

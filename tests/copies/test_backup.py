@@ -154,7 +154,7 @@ def _publish_pairs(mine: SmallLake, number: int, done: threading.Event) -> None:
 
 
 def _backups(dest: Path) -> list[str]:
-    return sorted(file.name.removesuffix(".json.gz") for file in (dest / "backups").iterdir())
+    return sorted(file.name.removesuffix(".json.gz") for file in (dest / "backups").glob("*.json.gz"))
 
 
 def test_a_backup_of_a_damaged_lake_has_the_other_tables_and_names_the_file(

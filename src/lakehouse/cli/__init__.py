@@ -1,4 +1,4 @@
-"""The `lake` command line. `lake --help` imports only this module and the list of commands.
+"""The `lake` command line. `lake --help` imports only this module, the handler of Ctrl-C and the list of commands.
 
 Nothing is imported before `main` runs, which is where Ctrl-C is answered: imports take most of a short command's time.
 """
@@ -15,6 +15,9 @@ def main(is_forked: bool = False) -> None:
         is_forked: this process is a child of one that has imported what the command needs (`cli/loaded.py`).
     """
     try:
+        from lakehouse.core.interrupts import raise_interrupts
+
+        raise_interrupts()
         code = _run(sys.argv[1:], is_forked)
     except BaseException as exc:
         if not _is_interrupt(exc):

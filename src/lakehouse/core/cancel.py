@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
+
+from lakehouse.core.interrupts import handle_interrupts
 
 R = TypeVar("R")
 #: DuckDB stops within milliseconds; reading from a store that does not answer may take longer.
@@ -147,7 +148,7 @@ class InterruptGuard:
     def install(self) -> None:
         """Handle SIGINT from now on."""
         InterruptGuard.current = self
-        signal.signal(signal.SIGINT, lambda number, frame: self._interrupt())
+        handle_interrupts(self._interrupt)
 
     def _interrupt(self) -> None:
         self._interrupted = True
