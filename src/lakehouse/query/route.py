@@ -88,7 +88,7 @@ class QueryRouter:
         tables = self._tables.on(request.branch)
         if not request.maintains:  # on main even if it is protected: maintenance changes no row
             check_branch(checked, tables)
-        if (answer := answer_of_catalog(statement, tables, checked.engine)) is not None:
+        if statement.kind != "read" and (answer := answer_of_catalog(statement, tables, checked.engine)) is not None:
             return answer
         _check_written_tables(checked, tables)
         if request.dialect == _DUCKDB:
