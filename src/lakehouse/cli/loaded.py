@@ -19,7 +19,7 @@ from lakehouse.config.settings import Settings
 from lakehouse.core.errors import DbtError
 from lakehouse.engines.spark.daemon.client import SOCKET as SPARK_SOCKET
 from lakehouse.engines.spark.settings import WARM
-from lakehouse.process.daemons import open_log, sole_daemon
+from lakehouse.process.daemons import module_command, open_log, sole_daemon
 from lakehouse.process.forks import CommandLostError, ForkedCommand, ForkServer, run_forked
 from lakehouse.process.sockets import connect_unix, listen_unix
 from lakehouse.storage.local import LocalHome
@@ -47,8 +47,7 @@ def keep_loaded(settings: Settings) -> None:
     has_warm_spark = settings.spark.master == WARM and _is_served(home.run / SPARK_SOCKET)
     if sys.platform != "linux" or not has_warm_spark or "dbt.cli.main" not in sys.modules:
         return
-    # -P: Python would look for modules in the folder in which this command happens to run.
-    command = [sys.executable, "-P", "-m", __name__, str(home.run), str(settings.spark.idle_minutes)]
+    command = module_command(__name__, str(home.run), str(settings.spark.idle_minutes))
     with open_log(home.logs / LOG) as output:
         process = subprocess.Popen(
             command,

@@ -25,7 +25,6 @@ from lakehouse.core.errors import (
     ForbiddenError,
     LakeError,
     MethodError,
-    MissingKeyError,
     NotFoundError,
     RequestTooLargeError,
     SlowBodyError,
@@ -192,9 +191,7 @@ class Gate:
             if principal is None:
                 principal = await run_in_threadpool(service.authenticator.identify, headers, scope["method"])
         except UnauthorizedError as exc:
-            is_guess = not isinstance(exc, MissingKeyError)
-            if is_guess and not service.settings.serve.behind_proxy:  # there, every client has the address of the proxy
-                service.limits.failed((scope.get("client") or ("",))[0])
+            service.count_guess(exc, (scope.get("client") or ("",))[0])
             raise
         principal.check(operation.needs)
         return principal

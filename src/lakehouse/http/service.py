@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.dataclass import dataclass
-from lakehouse.core.errors import ForbiddenError, NotInstalledError
+from lakehouse.core.errors import ForbiddenError, MissingKeyError, NotInstalledError, UnauthorizedError
 from lakehouse.core.idempotency import IdempotencyStore
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import Ref
@@ -63,6 +63,12 @@ class Service:
         except ImportError as exc:
             raise NotInstalledError(str(exc.name), "mcp") from exc
         return McpEndpoint(self.settings.serve.tls_cert_file)
+
+    def count_guess(self, error: UnauthorizedError, address: str) -> None:
+        """Count a wrong key against the address that sent it; raises TooManyRequestsError. A request without a key guesses none."""
+        is_guess = not isinstance(error, MissingKeyError)
+        if is_guess and not self.settings.serve.behind_proxy:  # there, every client has the address of the proxy
+            self.limits.failed(address)
 
     def close(self) -> None:
         """Stop what runs."""

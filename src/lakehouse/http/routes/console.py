@@ -60,8 +60,7 @@ def ui_open_session(
     try:
         principal, cookie = service.authenticator.open_session(key.strip())
     except UnauthorizedError as exc:
-        if not service.settings.serve.behind_proxy:  # there, every client has the address of the proxy
-            service.limits.failed(request.client.host if request.client else "")
+        service.count_guess(exc, request.client.host if request.client else "")
         return page_response(call, request, "sign_in.html", {"next": safe_next(next), "error": exc.as_dict()}, 401)
     address = safe_next(next)
     if address == PREFIX and not principal.uses(MAIN):
