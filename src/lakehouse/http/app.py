@@ -38,7 +38,7 @@ from lakehouse.http.statements import StatementStore
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import parse_size
 
-_ROUTES = (system, tables, query, ask, refs, ingest, jobs, runs, maintenance, key_routes, mcp, console)
+_ROUTES = (query, system, tables, ask, refs, ingest, jobs, runs, maintenance, key_routes, mcp, console)
 _SHOWN_VALIDATION_ERRORS = 3
 
 

@@ -50,6 +50,8 @@ Views: TypeAlias = "tuple[tuple[TableName | str, Scan], ...]"
 
 #: Catalogs that are kept for later statements, and statements whose columns are kept for each.
 _MAX_CATALOGS, _MAX_STATEMENTS = 64, 256
+#: Makes the view of a table in the current catalog.
+CreateView = Callable[["duckdb.DuckDBPyConnection", TableName | str, Scan], None]
 #: Turns an error of DuckDB, while it ran some SQL, into one of the lake.
 ToError = Callable[[Exception, str], LakeError]
 
@@ -81,12 +83,24 @@ class ViewCatalog:
 class ViewCatalogs:
     """The view catalogs of a connection. The last used ones are kept, for statements over the same snapshots."""
 
-    def __init__(self) -> None:
-        self._kept: dict[Views, ViewCatalog] = {}
-        self._numbers, self._lock = count(), threading.Lock()
+    #: Of all, since two may share a connection.
+    _numbers = count()
 
-    def use(self, cursor: duckdb.DuckDBPyConnection, views: Views) -> ViewCatalog:
-        """Use a catalog with these views in a cursor."""
+    def __init__(self, create: CreateView | None = None) -> None:
+        """
+        Args:
+            create: makes what the name of a table refers to (default: `create_view`).
+        """
+        self._create = create or create_view
+        self._kept: dict[Views, ViewCatalog] = {}
+        self._lock = threading.Lock()
+
+    def use(self, cursor: duckdb.DuckDBPyConnection, views: Views, current: ViewCatalog | None = None) -> ViewCatalog:
+        """Use a catalog with these views in a cursor.
+
+        Args:
+            current: what the cursor uses already, if it was used before.
+        """
         with self._lock:
             catalog = self._kept.pop(views, None)
             if catalog is not None:
@@ -97,12 +111,13 @@ class ViewCatalogs:
             cursor.execute(f"ATTACH ':memory:' AS {catalog.name}; USE {catalog.name}")
             finalize(catalog, _detach, cursor.cursor(), catalog.name)
             for name, scan in views:
-                create_view(cursor, name, scan)
+                self._create(cursor, name, scan)
             with self._lock:
                 self._kept[views] = catalog
                 if len(self._kept) > _MAX_CATALOGS:
                     self._kept.pop(next(iter(self._kept)))  # results that still read from it keep it
-        cursor.execute(f"USE {catalog.name}")
+        if catalog is not current:
+            cursor.execute(f"USE {catalog.name}")
         return catalog
 
 
@@ -345,9 +360,7 @@ def create_view(cursor: duckdb.DuckDBPyConnection, name: TableName | str, scan: 
     """Create the view that a table name in a query refers to."""
     import duckdb
 
-    view = _name(name) if isinstance(name, str) else f"{_name(name.namespace)}.{_name(name.table)}"
-    if isinstance(name, TableName):
-        cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {_name(name.namespace)}")
+    view = _view_name(cursor, name)
     try:
         cursor.execute(f"CREATE VIEW {view} AS {_select(scan)}")
     except duckdb.BinderException:
@@ -355,6 +368,19 @@ def create_view(cursor: duckdb.DuckDBPyConnection, name: TableName | str, scan: 
             raise
         # The table has a column that none of its files has yet.
         cursor.execute(f"CREATE VIEW {view} AS {select_with_nulls(scan)}")
+
+
+def create_copy(cursor: duckdb.DuckDBPyConnection, name: TableName | str, scan: Scan) -> None:
+    """Create a table in memory with the rows of a scan, to which a table name in a query refers."""
+    cursor.execute(f"CREATE TABLE {_view_name(cursor, name)} AS {_select(scan)}")
+
+
+def _view_name(cursor: duckdb.DuckDBPyConnection, name: TableName | str) -> str:
+    """The quoted name of the view of a table, in a schema that there is."""
+    if isinstance(name, str):
+        return _name(name)
+    cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {_name(name.namespace)}")
+    return f"{_name(name.namespace)}.{_name(name.table)}"
 
 
 def _select(scan: Scan) -> str:

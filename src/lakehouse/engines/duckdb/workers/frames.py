@@ -8,20 +8,25 @@ import struct
 #: A statement, its columns, a piece of its result, its end, an error.
 RUN, HEADER, DATA, END, ERROR = b"R", b"H", b"D", b"E", b"X"
 _HEAD = struct.Struct("!cQ")
-_COPIED_BYTES = 16 << 10
+#: Smaller messages are copied, to be sent with their head or with others.
+SMALL_BYTES = 16 << 10
 
 
 class ConnectionLost(Exception):
     """The other process has ended."""
 
 
+def message(kind: bytes, content: bytes) -> bytes:
+    """One message as bytes."""
+    return _HEAD.pack(kind, len(content)) + content
+
+
 def send(connection: socket.socket, kind: bytes, content: bytes) -> None:
     """Send one message."""
-    head = _HEAD.pack(kind, len(content))
-    if len(content) < _COPIED_BYTES:
-        connection.sendall(head + content)
+    if len(content) < SMALL_BYTES:
+        connection.sendall(message(kind, content))
     else:  # a large piece is not copied once more
-        connection.sendall(head)
+        connection.sendall(_HEAD.pack(kind, len(content)))
         connection.sendall(content)
 
 

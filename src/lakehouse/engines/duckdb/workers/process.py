@@ -17,17 +17,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lakehouse.core.dataclass import dataclass
 from lakehouse.core.encoding import BATCH_ROWS, encoder, pieces_of
 from lakehouse.core.errors import EngineMemoryError, LakeError, StatementCanceledError
 from lakehouse.core.names import TableName
 from lakehouse.core.quoting import text
 from lakehouse.core.result import Explain
 from lakehouse.core.tables import Column, Scan
-from lakehouse.engines.duckdb import ViewCatalogs, check_types, read_batches, spark_type
+from lakehouse.engines.duckdb import ViewCatalog, ViewCatalogs, check_types, read_batches, spark_type
 from lakehouse.engines.duckdb.connection import connect, load_extension
 from lakehouse.engines.duckdb.errors import only_spark_answers
 from lakehouse.engines.duckdb.explain import explain_query
 from lakehouse.engines.duckdb.workers import frames
+from lakehouse.engines.duckdb.workers.copies import SmallTables
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 #: Settings of a cursor with which DuckDB measures the progress of its statement, and prints nothing.
 _PROGRESS_SETTINGS = ("enable_progress_bar", "enable_progress_bar_print", "progress_bar_time")
 _MEASURE_PROGRESS = "SET enable_progress_bar = true; SET enable_progress_bar_print = false; SET progress_bar_time = 0"
+#: The share of the memory of DuckDB for copies of small tables.
+_COPIES_SHARE = 8
 #: Larger results that may fail while they are computed are kept in a table of DuckDB.
 _MAX_ROWS_IN_MEMORY = 200_000
 #: A canceled statement is interrupted again after this time, until it ends.
@@ -49,28 +53,53 @@ class Worker:
 
     def __init__(self, options: Mapping[str, Any], data: socket.socket) -> None:
         self._data, self._lock = data, threading.Lock()
+        self._unsent = bytearray()
+        """Messages that wait for the next ones."""
         self._number = self._canceled_number = 0
         self._cursor: duckdb.DuckDBPyConnection | None = None
-        self._catalogs = ViewCatalogs()
+        """That of the running statement."""
+        self._idle: duckdb.DuckDBPyConnection | None = None
+        """For the next statement. To open a cursor takes as long as a small query, so that one is used again."""
+        self._catalog: ViewCatalog | None = None
+        """What the idle cursor uses."""
+        self._catalogs = ViewCatalogs(SmallTables(int(options["memory"]) // _COPIES_SHARE).create)
+        self._explained = ViewCatalogs()  # an explanation counts the files that the query reads
         self._connection = _open(options)
         _limit_memory(int(options["memory"]))
 
     def serve(self) -> None:
         """Run statements until the service closes the socket."""
         while True:
+            cursor = self._idle_cursor()
             _, content = frames.receive(self._data)
             job = json.loads(content)
             with self._lock:
-                self._number = int(job["number"])
-                self._cursor = self._connection.cursor()
-                self._cursor.execute(_MEASURE_PROGRESS)
+                self._number, self._cursor = int(job["number"]), cursor
+            is_complete = False
             try:
                 self._raise_if_canceled()
-                self._run(job, self._cursor)
+                is_complete = self._run(job, cursor)
             except LakeError as exc:
+                self._unsent.clear()
                 frames.send(self._data, frames.ERROR, json.dumps(exc.as_dict()).encode())
             finally:
-                self._close()
+                with self._lock:
+                    self._cursor = None
+                if not is_complete:
+                    self._drop_idle()
+
+    def _idle_cursor(self) -> duckdb.DuckDBPyConnection:
+        """The cursor for the next statement."""
+        if self._idle is None:
+            self._idle = self._connection.cursor()
+            self._idle.execute(_MEASURE_PROGRESS)
+        return self._idle
+
+    def _drop_idle(self) -> None:
+        """Close the cursor, and with it what a statement has left in it: rows that nobody reads, a temporary table."""
+        if self._idle is not None:
+            self._idle.close()
+        self._idle = self._catalog = None
 
     def cancel(self, number: int) -> None:
         """Interrupt a statement, unless it has ended; one that has not arrived yet does not begin."""
@@ -91,23 +120,19 @@ class Worker:
         with self._lock:
             return round(self._cursor.query_progress()) if self._cursor is not None else -1
 
-    def _close(self) -> None:
-        with self._lock:
-            cursor, self._cursor = self._cursor, None
-        if cursor is not None:
-            cursor.close()
-
-    def _run(self, job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection) -> None:
+    def _run(self, job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection) -> bool:
+        """Run a statement and send its result; returns whether nothing of it is left in the cursor."""
         import duckdb
 
         sql, parameters = str(job["sql"]), job["parameters"] or None
         try:
             views = _parse_views(job["views"])
-            self._catalogs.use(cursor, tuple(views.items()))
+            catalogs = self._explained if job["explain"] else self._catalogs
+            self._catalog = catalogs.use(cursor, tuple(views.items()), self._catalog)
             explain = Explain("duckdb", job["reason"])
             if job["explain"]:
                 explain = explain_query(cursor, sql, views.values(), job["reason"], parameters)
-            self._send_result(job, cursor, explain)
+            return self._send_result(job, cursor, explain)
         except (duckdb.OutOfMemoryException, MemoryError) as exc:
             # DuckDB's own hint names the setting of the command line.
             raise EngineMemoryError(
@@ -124,35 +149,64 @@ class Worker:
         if self._number == self._canceled_number:
             raise StatementCanceledError("The statement was canceled.")
 
-    def _send_result(self, job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection, explain: Explain) -> None:
+    def _send_result(self, job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection, explain: Explain) -> bool:
         columns = [Column(**column) for column in job["columns"]]
-        schema, batches = _compute(job, cursor, columns)
+        computed = _compute(job, cursor, columns)
         header = {"columns": [asdict(column) for column in columns], "explain": asdict(explain)}
-        frames.send(self._data, frames.HEADER, json.dumps(header).encode())
+        self._send(frames.HEADER, json.dumps(header).encode())
         encode, limit, count = encoder(job["format"]), job["limit"], 0
-        frames.send(self._data, frames.DATA, encode.begin(columns, schema))
+        self._send(frames.DATA, encode.begin(columns, computed.schema))
         truncated = False
-        for batch in batches:
+        for batch in computed.batches:
             room = batch.num_rows if limit is None else limit - count
             truncated = batch.num_rows > room
             kept = batch.slice(0, room) if truncated else batch
             count += kept.num_rows
             for piece in pieces_of(kept):
                 if piece.num_rows and (content := encode.rows(piece)):
-                    frames.send(self._data, frames.DATA, content)
+                    self._send(frames.DATA, content)
             if truncated:
                 break
+            if not computed.is_complete:  # the next rows may take a while
+                self._flush()
         summary: dict[str, Any] = {"row_count": count, "truncated": truncated, "engine": "duckdb"}
         if job["explain"]:
             summary["explain"] = asdict(explain)
-        frames.send(self._data, frames.DATA, encode.end(summary))
-        frames.send(self._data, frames.END, json.dumps(summary).encode())
+        self._send(frames.DATA, encode.end(summary))
+        self._send(frames.END, json.dumps(summary).encode())
+        self._flush()
+        return not truncated and not computed.is_stored
+
+    def _send(self, kind: bytes, content: bytes) -> None:
+        """Send a message, a small one together with those that follow: each wakes the service up."""
+        if len(content) >= frames.SMALL_BYTES:
+            self._flush()
+            frames.send(self._data, kind, content)
+            return
+        self._unsent += frames.message(kind, content)
+        if len(self._unsent) >= frames.SMALL_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._unsent:
+            self._data.sendall(self._unsent)
+            self._unsent.clear()
 
 
-def _compute(
-    job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection, columns: Sequence[Column]
-) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
-    """The schema of the result and its rows. What may fail is done before: Spark then runs the whole statement."""
+@dataclass(frozen=True)
+class Computed:
+    """The rows of a statement."""
+
+    schema: pyarrow.Schema
+    batches: Iterable[pyarrow.RecordBatch]
+    is_complete: bool = False
+    """All of them are in memory."""
+    is_stored: bool = False
+    """They are in a temporary table of the cursor."""
+
+
+def _compute(job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection, columns: Sequence[Column]) -> Computed:
+    """The rows of the result. What may fail is done before: Spark then runs the whole statement."""
     sql, limit, parameters = str(job["sql"]), job["limit"], job["parameters"] or None
     if job["may_fail"] and limit is not None:
         sql = f"FROM ({sql}\n) LIMIT {limit + 1}"  # one row more shows that there are more
@@ -165,14 +219,15 @@ def _compute(
     check_types(columns, [Column(str(name), spark_type(kind)) for name, kind, *_ in cursor.description or ()])
     if job["may_fail"] and sql != "FROM answer":
         table = cursor.to_arrow_table()
-        return table.schema, table.to_batches(BATCH_ROWS)
+        return Computed(table.schema, table.to_batches(BATCH_ROWS), is_complete=True)
     reader = cursor.to_arrow_reader(BATCH_ROWS)
     if sql != "FROM answer":
-        return reader.schema, read_batches(reader)
+        return Computed(reader.schema, read_batches(reader))
     import pyarrow
 
     schema = pyarrow.schema([field.with_name(c.name) for field, c in zip(reader.schema, columns, strict=True)])
-    return schema, (pyarrow.record_batch(batch.columns, schema=schema) for batch in read_batches(reader))
+    renamed = (pyarrow.record_batch(batch.columns, schema=schema) for batch in read_batches(reader))
+    return Computed(schema, renamed, is_stored=True)
 
 
 def _parse_views(listed: Sequence[Any]) -> dict[TableName | str, Scan]:
