@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from jsonschema import Draft202012Validator
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
+from tests.support.openapi_client import generate
 from tests.support.repetitions import repetitions
 from tests.support.servers.service import Client, Served, ServedPipelines
 
@@ -79,6 +84,48 @@ def test_a_generated_client_has_names_keys_and_types(openapi: dict[str, Any]) ->
         assert described["security"] == ([] if operation.needs == PUBLIC else [{"key": []}])
         headers = [parameter["name"] for parameter in described.get("parameters", ()) if parameter["in"] == "header"]
         assert headers == (["Idempotency-Key"] if operation.once else [])
+
+
+#: Uses of the generated client: the first function is right, each line of the second is wrong.
+USES = """
+from lake_client import Client
+
+def right(client: Client, word: str) -> tuple[list[dict[str, object]], int]:
+    client.create_branch({"name": word}, idempotency_key=word)
+    answer = client.run_query({"sql": "select 7 as n", "limit": 5})
+    return answer["rows"], answer["row_count"]
+
+def wrong(client: Client) -> None:
+    client.run_query({"sqll": "select 7"})
+    client.run_query({"sql": 7})
+    client.run_query({"sql": "select 7"})["row"]
+    client.get_job(7)
+    client.list_tables(idempotency_key="x")
+"""
+WRONG = [(0, "typeddict-item"), (0, "typeddict-unknown-key"), (1, "typeddict-item")]
+WRONG += [(2, "typeddict-item"), (3, "arg-type"), (4, "call-arg")]
+
+
+def test_a_generated_client_type_checks_and_works(
+    served: Served, openapi: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lake_client.py").write_text(generate(openapi))
+    (tmp_path / "uses.py").write_text(USES)
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "lake_client.py", "uses.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    errors = re.findall(r"^(\w+\.py):(\d+): error: .*\[(.*)\]$", checked.stdout, re.MULTILINE)
+    first = USES.splitlines().index("def wrong(client: Client) -> None:") + 2
+    assert errors == [("uses.py", str(first + line), code) for line, code in WRONG], checked.stdout
+    monkeypatch.syspath_prepend(tmp_path)
+    uses = importlib.import_module("uses")
+    client = uses.Client(served.url, served.admin.key)
+    assert uses.right(client, "generated") == ([{"n": 7}], 1)
+    assert "generated" in [branch["name"] for branch in client.list_branches()["branches"]]
 
 
 def test_every_answer_has_a_shape(openapi: dict[str, Any]) -> None:
