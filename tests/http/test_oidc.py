@@ -115,16 +115,17 @@ def test_a_token_that_the_issuer_did_not_sign_is_refused(issuer: Issuer, verifie
 
 
 def test_keys_are_fetched_once_and_again_for_a_new_one(issuer: Issuer) -> None:
-    verifier = OidcVerifier(issuer.url, "lakehouse", GROUPS, refetch_after_s=1.0)
+    new = rsa.generate_private_key(65537, 2048)  # which takes longer than all that follows
+    verifier = OidcVerifier(issuer.url, "lakehouse", GROUPS, refetch_after_s=2.0)
     before = issuer.fetches
     for _ in range(5):
         verifier.verify(issuer.token())
     assert issuer.fetches == before + 1
-    issuer.keys["k2"] = rsa.generate_private_key(65537, 2048)
+    issuer.keys["k2"] = new
     with pytest.raises(UnauthorizedError):
         verifier.verify(issuer.token("k2"))
     assert issuer.fetches == before + 1, "a token with an unknown key does not make the service ask each time"
-    time.sleep(1.0)
+    time.sleep(2.0)
     assert verifier.verify(issuer.token("k2")).scope == "reader"
     assert issuer.fetches == before + 2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -73,14 +73,17 @@ class Terminal:
 
     def wait(self, text: str, seconds: float = 20.0, after: int = 0) -> str:
         """Wait until a text is on the screen, beyond the first `after` characters; returns what is there."""
+        self.until(lambda: text in self.text[after:], seconds, repr(text))
+        return self.text[after:]
+
+    def until(self, condition: Callable[[], bool], seconds: float = 20.0, what: str = "what was expected") -> None:
+        """Read what the shell prints until a condition holds."""
         deadline = time.monotonic() + seconds
         while True:
             self.read(0.05)
-            found = self.text[after:]
-            if text in found:
-                return found
-            if time.monotonic() > deadline:
-                raise AssertionError(f"{text!r} did not appear in {seconds} s:\n{self.text}")
+            if condition():
+                return
+            assert time.monotonic() < deadline, f"{what} did not appear in {seconds} s:\n{self.text}"
 
     def send(self, keys: str) -> None:
         """Press keys."""

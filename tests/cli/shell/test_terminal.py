@@ -24,9 +24,8 @@ def test_sql_over_several_lines(terminal: Terminal) -> None:
     assert "1 row · duckdb" in shown
     # Up recalls the statement as a whole, not its last line.
     terminal.send(UP)
-    terminal.read()
-    assert terminal.text.rstrip().endswith("from shop.orders where id = 1;")
-    assert terminal.text.count(".>   item") == 2
+    terminal.until(lambda: terminal.text.count(".>   item") == 2)
+    terminal.until(lambda: terminal.text.rstrip().endswith("from shop.orders where id = 1;"))
     terminal.send(CTRL_C)
 
 
@@ -92,10 +91,9 @@ def test_watch_repeats_until_ctrl_c(terminal: Terminal) -> None:
     terminal.run("select 41 + 1 as answer;")
     before = terminal.text.count("answer\n")
     terminal.send("\\watch 0.2\r")
-    time.sleep(1.0)
+    terminal.until(lambda: terminal.text.count("answer\n") >= before + 2)
     terminal.send(CTRL_C)
     terminal.wait("Stopped.")
-    assert terminal.text.count("answer\n") >= before + 2
 
 
 def test_completion(terminal: Terminal) -> None:
@@ -166,8 +164,7 @@ def test_a_second_shell_of_200_columns_has_the_history_of_the_first(
         assert all(len(line) <= 200 for line in wide.splitlines())
         second.read()
         second.send(CTRL_D)
-        second.read(1.0)
-        assert not second.is_alive()
+        second.until(lambda: not second.is_alive())
     assert (folder / "history").stat().st_mode & 0o077 == 0
 
 
