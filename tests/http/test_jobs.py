@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import requests
 from tests.support.servers.service import PIPELINE, Client, Served, ServedPipelines, Start, serving, wait_for
@@ -188,15 +189,21 @@ def test_a_job_that_commits_ends_as_it_would_have_ended(held: Held) -> None:
     assert held.cancel(job)["state"] == "succeeded", "one that is just done stays as it is"
 
 
-def test_a_job_that_dies_with_the_service_reads_as_failed_and_is_resumed(start: Start, tmp_path: Path) -> None:
+def test_a_job_that_dies_with_the_service_reads_as_failed_and_is_resumed(
+    start: Start, home: Path, tmp_path: Path
+) -> None:
     process = start()
     client = process.client
     client.insert("killed.t?key=id", [{"id": -1, "text": "first"}])
-    file = tmp_path / "large.csv"
-    file.write_bytes(numbers(400_000))
-    job = upload(client, "killed.t", file).json()["job"]["id"]
-    wait_for(lambda: client.get(f"/jobs/{job}").json()["progress"] == "Ingesting")
-    process.kill()
+    file = tmp_path / "rows.csv"
+    file.write_bytes(numbers(1_000))
+    with closing(sqlite3.connect(home / "catalog.db", isolation_level=None)) as catalog:
+        catalog.execute("BEGIN IMMEDIATE")  # so that the job cannot commit before it is killed with the service
+        job = upload(client, "killed.t", file).json()["job"]["id"]
+        wait_for(lambda: client.get(f"/jobs/{job}").json()["progress"] == "Ingesting")
+        children = psutil.Process(process.popen.pid).children(recursive=True)
+        process.kill()
+        assert psutil.wait_procs(children, timeout=60)[1] == []
     client = start().client
     found = client.get(f"/jobs/{job}").json()
     assert (found["state"], found["error"]["error"]) == ("failed", "interrupted")
@@ -204,7 +211,7 @@ def test_a_job_that_dies_with_the_service_reads_as_failed_and_is_resumed(start: 
     resumed = client.post(f"/jobs/{job}/resume").json()
     done = wait_for(lambda: ended(client, resumed["id"]))
     assert done["state"] == "succeeded", done
-    assert client.rows("select count(*) as n from killed.t") == [{"n": 400_001}]
+    assert client.rows("select count(*) as n from killed.t") == [{"n": 1_001}]
 
 
 def test_pipelines_and_runs_are_listed(served: Served) -> None:
