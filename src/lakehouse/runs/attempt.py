@@ -29,7 +29,7 @@ from lakehouse.runs.light import LightBuild
 from lakehouse.runs.model import RunRecord, TableReport
 from lakehouse.runs.plan import NEW_FILES, PartitionPlan, TablePlan
 from lakehouse.runs.reads import BranchReads
-from lakehouse.runs.schedule import run_concurrently, topological_batches
+from lakehouse.runs.schedule import independent_batches, run_concurrently
 from lakehouse.tables.fork import add_notes, annotate, set_pointer
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Attempt:
         with ExitStack() as stack:
             context = self._context(stack)
             reports = _Reports(self, context, [table.name for table in tables])
-            for batch in topological_batches(table for table in tables if table not in last):
+            for batch in independent_batches(table for table in tables if table not in last):
                 self._build_batch(context, batch, reports)
             record = self.publish()
             return self._commit_last(context, last, record) if last else record
