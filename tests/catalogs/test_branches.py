@@ -347,12 +347,12 @@ def test_everything_that_anything_leads_to_is_reachable(shop: Bench) -> None:
     on_branch = shop.catalog.on("exp").pointer(LEADS)
     shop.add("crm.leads", 4)
     now = shop.catalog.pointer(LEADS)
-    found = {(each.pointer, each.by) for each in shop.catalog.reachable() if each.table.table.startswith("leads")}
+    found = {(file.pointer, file.by) for file in shop.catalog.reachable() if file.table.table.startswith("leads")}
     assert found == {(now, "main"), (on_branch, "branch exp"), (first, "base of exp"), (first, "tag close")}
     shop.catalog.drop(LEADS, "2026-01-01")
-    dropped = {each.by for each in shop.catalog.reachable() if each.pointer == now}
+    dropped = {file.by for file in shop.catalog.reachable() if file.pointer == now}
     assert dropped == {"dropped", f"log {shop.catalog.log()[0].id}"}
-    assert {each.by for each in shop.catalog.reachable(since="9999") if each.pointer == now} == {"dropped"}
+    assert {file.by for file in shop.catalog.reachable(since="9999") if file.pointer == now} == {"dropped"}
 
 
 @no_list_of_all_files
@@ -360,7 +360,7 @@ def test_everything_that_anything_leads_to_is_reachable(shop: Bench) -> None:
 def test_what_a_revert_would_need_is_reachable(shop: Bench) -> None:
     before = shop.catalog.pointer(LEADS)
     entry = published(shop)
-    assert f"log {entry}" in {each.by for each in shop.catalog.reachable() if each.pointer == before}
+    assert f"log {entry}" in {file.by for file in shop.catalog.reachable() if file.pointer == before}
 
 
 def test_several_pointers_are_of_one_moment_and_none_where_there_is_no_table(shop: Bench) -> None:

@@ -51,7 +51,7 @@ HUDI = Section(
         ("bucket", "spark", "*"): _NO_PLACE,
         ("bucket", "trino", "*"): _NO_FOLDER,
         ("hive", "lake", "renames"): "`lake` does not rename Hudi tables; Spark does here",
-        **{("hive", "trino", each): "Trino's Hudi connector only reads" for each in CHANGES},
+        **{("hive", "trino", change): "Trino's Hudi connector only reads" for change in CHANGES},
         ("hive", "trino", "travels"): "Trino's Hudi connector reads only the current snapshot",
     },
 )

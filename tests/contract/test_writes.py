@@ -107,7 +107,7 @@ def test_a_file_that_no_instant_of_hudi_wrote_is_found(shared_lake: Lake, namesp
         shutil.copy(file, again)
     (found,) = shared_lake.health(table)
     assert (found.unnamed_files, found.unnamed_bytes) == (1, file.stat().st_size)
-    listed = [each.where for each in shared_lake.verify(table, deep=True).findings if each.kind == UNREACHABLE]
+    listed = [finding.where for finding in shared_lake.verify(table, deep=True).findings if finding.kind == UNREACHABLE]
     assert listed == [file_uri(again)]
     again.unlink()
     assert shared_lake.health(table)[0].unnamed_files == 0

@@ -268,7 +268,7 @@ def test_a_restore_that_is_killed_leaves_no_lake_and_can_be_finished(
     killed = _kill_when(
         ["restore", str(dest)],
         home,
-        lambda: (home / RESTORING).exists() and sum(each.is_file() for each in home.rglob("warehouse/**/*")) >= count,
+        lambda: (home / RESTORING).exists() and sum(path.is_file() for path in home.rglob("warehouse/**/*")) >= count,
     )
     assert killed or attempt, "with one file written there is much left to do"
     run = command_for(home)

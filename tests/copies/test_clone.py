@@ -9,9 +9,11 @@ from tests.support.damaged_tables import FUTURE_DAYS, maintainer
 from tests.support.small_lake import SmallLake, opened
 
 from lakehouse.config.load import load_settings
+from lakehouse.copies.clone import CLONE_FILE
 from lakehouse.core.errors import TableExistsError
 from lakehouse.core.requests import MaintainRequest
 from lakehouse.lake.copies import restore_lake
+from lakehouse.storage.local import RESTORING
 
 
 def restored(dest: Path, home: Path) -> None:
@@ -58,6 +60,30 @@ def test_a_clone_of_a_tag_has_the_tables_of_the_tag(small: SmallLake, tmp_path: 
         assert clone.ids("shop.orders") == [0, 1, 2, 10, 11, 12]
     with pytest.raises(TableExistsError, match="not empty"):
         small.lake.clone(tmp_path / "clone")
+
+
+@pytest.mark.parametrize("is_filled", [True, False], ids=["after the catalog was filled", "before it"])
+def test_a_clone_that_was_killed_is_finished_by_the_same_command(
+    small: SmallLake, tmp_path: Path, is_filled: bool
+) -> None:
+    home = tmp_path / "clone"
+    killed = small.lake.clone(home)
+    with opened(home) as clone:
+        expected, files = clone.contents(), _files(home / "warehouse")
+    # What a kill leaves: nobody may open the folder, and it does not say yet where it comes from.
+    (home / CLONE_FILE).unlink()
+    (home / RESTORING).touch()
+    if not is_filled:
+        for file in home.glob("catalog.db*"):
+            file.unlink()
+    small.add("shop.orders", 900)
+    report = small.lake.clone(home)
+    assert (report.tag, report.tables) == (killed.tag, 2)
+    assert [ref.name for ref in small.catalog.tags() if ref.name.startswith("clone_")] == [report.tag]
+    with opened(home) as clone:
+        assert clone.contents() == expected
+        assert not clone.lake.verify(deep=True).findings
+    assert _files(home / "warehouse") == files
 
 
 def maintain(small: SmallLake) -> int:

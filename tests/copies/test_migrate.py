@@ -165,13 +165,13 @@ def test_a_lake_moves_to_nessie_with_branches_tags_log_and_drops(
         for branch in (MAIN, "exp", "run_r1"):
             for table in ("shop.orders", "shop.items"):
                 assert there.ids(table, branch) == small.ids(table, branch)
-        assert [each.name for each in there.catalog.tags()] == [each.name for each in small.catalog.tags()]
+        assert [tag.name for tag in there.catalog.tags()] == [tag.name for tag in small.catalog.tags()]
         assert set(there.catalog.tag_pointers("v1") or ()) == {ORDERS, ITEMS}
         (entry,) = (each for each in there.catalog.log() if each.commit.run == "r2")
         (known,) = (each for each in small.catalog.log() if each.commit.run == "r2")
         assert (entry.at, entry.commit) == (known.at, known.commit)
         assert there.catalog.published_by("r2") is not None
-        assert [each.table for each in there.catalog.changes("exp")] == [ORDERS]
+        assert [change.table for change in there.catalog.changes("exp")] == [ORDERS]
         assert there.catalog.publish("exp").conflicts == (ORDERS,)
         assert there.catalog.publish("run_r1")
         assert there.ids("shop.items") == [1, 2, 3]

@@ -39,7 +39,7 @@ def test_a_lake_moves_to_a_metastore_with_its_branches_beside_it(stack: Stack, n
     with opened(tmp_path / "lake", profile="hive", **settings) as there:
         assert there.ids(str(orders)) == [1, 2]
         assert there.ids(str(orders), "exp") == [1, 2, 3]
-        assert [each.name for each in there.catalog.tags()] == ["v1"]
+        assert [tag.name for tag in there.catalog.tags()] == ["v1"]
         assert there.catalog.publish("exp")
         assert there.ids(str(orders)) == [1, 2, 3]
         there.lake.undrop(str(gone))

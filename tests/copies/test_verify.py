@@ -56,7 +56,7 @@ def test_there_are_at_least_fifteen_kinds_of_damage() -> None:
 def test_damage_is_found(small: SmallLake, damage: Damage) -> None:
     named = damage.plant(small)
     report = small.lake.verify(deep=damage.deep)
-    matching = [each for each in report.findings if each.kind == damage.kind and named in each.where]
+    matching = [finding for finding in report.findings if finding.kind == damage.kind and named in finding.where]
     assert matching, f"not found; instead: {report.findings}"
     assert all(each.is_damage == damage.is_damage for each in matching)
     assert bool(report.damage) == damage.is_damage
@@ -90,10 +90,10 @@ def test_the_exit_code_is_for_monitoring(small: SmallLake) -> None:
     orphan.write_bytes(b"x")
     os.utime(orphan, (1, 1))
     noticed = run("verify", "-o", "json")
-    assert (noticed.returncode, [each["kind"] for each in json.loads(noticed.stdout)]) == (0, ["unreachable"])
+    assert (noticed.returncode, [finding["kind"] for finding in json.loads(noticed.stdout)]) == (0, ["unreachable"])
     data(small).unlink()
     damaged = run("verify", "-o", "json")
     assert damaged.returncode == 1
-    (missing,) = (each for each in json.loads(damaged.stdout) if each["kind"] == "missing")
+    (missing,) = (finding for finding in json.loads(damaged.stdout) if finding["kind"] == "missing")
     assert (missing["severity"], missing["table"], missing["ref"]) == ("damage", "shop.orders", "main")
     assert missing["where"].endswith(".parquet")

@@ -63,14 +63,14 @@ def test_maintenance_keeps_what_refs_need(bench: Bench, tmp_path: Path, request:
     bench.catalog.create_branch("exp")
     bench.writer().load_table(str(TABLE)).delete("id = 0")
     compacted = maintained(bench.catalog, tmp_path, 0, s3).run(MaintainRequest((TABLE,), only=("compact",)))
-    assert [each.state for each in compacted.actions] == ["done"]
+    assert [action.state for action in compacted.actions] == ["done"]
     assert bench.ids(str(TABLE)) == [1, 2, 3, 4, 5] and bench.ids(str(TABLE), "exp") == [0, 1, 2, 3, 4, 5]
     late = maintained(bench.catalog, tmp_path, FUTURE_DAYS, s3).run(MaintainRequest())
-    known = "others" if any("cannot list" in each.detail for each in late.actions) else "all"
+    known = "others" if any("cannot list" in action.detail for action in late.actions) else "all"
     if known == "others":
         assert late.sweep.removed_files == 0 and late.sweep.skipped
     else:
-        assert [each.action for each in late.actions] == ["expire"] and late.sweep.removed_files > 0
+        assert [action.action for action in late.actions] == ["expire"] and late.sweep.removed_files > 0
     assert bench.ids(str(TABLE)) == [1, 2, 3, 4, 5] and bench.ids(str(TABLE), "exp") == [0, 1, 2, 3, 4, 5]
     bench.catalog.create_branch("from_tag", "v1")
     assert bench.ids(str(TABLE), "from_tag") == [0, 1, 2, 3, 4, 5]
@@ -96,5 +96,5 @@ def test_maintenance_in_a_bucket(s3_server: S3Server, home: Path) -> None:
         assert late.run(MaintainRequest()).sweep.removed_files > 5
         found = pyiceberg(lake).load_table(T).scan().to_arrow()
         assert sorted(found.column("id").to_pylist()) == [1, 2, 3, 4, 5]
-        stored = {each.uri for each in late.store.files(f"s3://{bucket}")}
+        stored = {file.uri for file in late.store.files(f"s3://{bucket}")}
         assert other in stored and orphan not in stored and len(stored) < 8

@@ -38,16 +38,16 @@ COMPACT = MaintainRequest((NAME,), only=("compact",))
 
 def test_small_files_become_one_and_every_row_stays(lake: Lake) -> None:
     damaged(lake, 7)
-    before = {each.id for each in lake.history(T)}
+    before = {snapshot.id for snapshot in lake.history(T)}
     report = lake.maintain(T)
-    assert [(each.action, each.state, each.files_before, each.files_after) for each in report.actions] == [
+    assert [(action.action, action.state, action.files_before, action.files_after) for action in report.actions] == [
         ("compact", "done", 7, 1)
     ]
     assert ids(lake) == list(range(7)) and len(data_files(lake)) == 1
     newest = lake.history(T)[-1]
     assert newest.operation == "replace" and newest.rows_total == 7 and newest.files_total == 1
     assert ids(lake, as_of=newest.parent) == list(range(7)), "the snapshot before is still readable"
-    assert before < {each.id for each in lake.history(T)}
+    assert before < {snapshot.id for snapshot in lake.history(T)}
     assert opened(lake).properties["gc.enabled"] == "false"
     assert [line.what for line in lake.refs.log.lines()][0] == "maintain"
 
@@ -81,7 +81,7 @@ def test_each_partition_keeps_its_rows(lake: Lake) -> None:
     for number in range(4):
         append(lake, [number], day="mon")
         append(lake, [10 + number], day="tue")
-    assert [each.files_after for each in lake.maintain(T).actions] == [2]
+    assert [action.files_after for action in lake.maintain(T).actions] == [2]
     table = opened(lake)
     assert sorted(task.file.partition[0] for task in table.scan().plan_files()) == ["mon", "tue"]
     assert sorted(table.scan("day == 'tue'").to_arrow().column("id").to_pylist()) == [10, 11, 12, 13]
@@ -120,7 +120,7 @@ def test_delete_files_of_data_that_stays_are_kept(lake: Lake) -> None:
     files = rewrite.read_snapshot(loaded)
 
     groups = [
-        each for each in compact.plan_compaction(loaded, files, 2**29, 2**29).groups if "mon" in each.partition[1]
+        group for group in compact.plan_compaction(loaded, files, 2**29, 2**29).groups if "mon" in group.partition[1]
     ]
     part = rewrite_groups(loaded, files, groups[:1])
     assert len(part.removed_deletes) == 1
@@ -163,7 +163,7 @@ def test_a_branch_with_changes_keeps_its_table_from_maintenance(lake: Lake) -> N
     lake.refs.branches.create("exp")
     append(lake, [100], branch="exp")
     report = lake.maintain(T)
-    assert [each.state for each in report.actions] == ["skipped"] and "exp" in report.actions[0].detail
+    assert [action.state for action in report.actions] == ["skipped"] and "exp" in report.actions[0].detail
     assert lake.refs.branches.merge("exp")
     assert lake.maintain(T).actions[0].state == "done"
     assert ids(lake) == [0, 1, 2, 3, 4, 5, 100]

@@ -48,7 +48,7 @@ def metadata(*days_ago: float, **more: Any) -> dict[str, Any]:
     ]
     for earlier, later in zip(snapshots, snapshots[1:], strict=False):
         later["parent-snapshot-id"] = earlier["snapshot-id"]
-    log = [{"snapshot-id": each["snapshot-id"], "timestamp-ms": each["timestamp-ms"]} for each in snapshots]
+    log = [{"snapshot-id": snapshot["snapshot-id"], "timestamp-ms": snapshot["timestamp-ms"]} for snapshot in snapshots]
     current = {"current-snapshot-id": len(snapshots), "last-updated-ms": milliseconds(0)}
     return {"snapshots": snapshots, "snapshot-log": log, "refs": {}, **current, **more}
 
@@ -82,7 +82,7 @@ def test_what_a_ref_of_the_table_or_a_tag_of_the_lake_holds_stays() -> None:
 def test_the_log_begins_after_the_last_gap() -> None:
     raw = metadata(50, 40, 30, 1)
     new = without_snapshots(raw, {2}, "file:///t/1.json", NOW)
-    assert [each["snapshot-id"] for each in new["snapshots"]] == [1, 3, 4]
+    assert [snapshot["snapshot-id"] for snapshot in new["snapshots"]] == [1, 3, 4]
     assert [each["snapshot-id"] for each in new["snapshot-log"]] == [3, 4], (
         "across the gap, 1 would seem to last until 3"
     )
@@ -90,11 +90,14 @@ def test_the_log_begins_after_the_last_gap() -> None:
 
 def test_what_ingests_and_runs_remember_is_carried_over() -> None:
     raw = metadata(50, 40, 30, 1)
-    notes = [each["summary"] for each in raw["snapshots"]]
+    notes = [snapshot["summary"] for snapshot in raw["snapshots"]]
     notes[0] |= {"lake.sha256": "a,b", "lake.fingerprints": '{"d1": "x", "d2": "x"}', "lake.cursor": "1"}
     notes[1] |= {"lake.sha256": "c", "lake.fingerprints": '{"d2": "y"}', "lake.cursor": "2", "lake.author": "ann"}
     notes[2] |= {"lake.sha256": "d"}
-    kept = {each["snapshot-id"]: each["summary"] for each in without_snapshots(raw, {1, 2}, "p", NOW)["snapshots"]}
+    kept = {
+        snapshot["snapshot-id"]: snapshot["summary"]
+        for snapshot in without_snapshots(raw, {1, 2}, "p", NOW)["snapshots"]
+    }
     assert set(kept[3]["lake.sha256"].split(",")) == {"a", "b", "c", "d"}
     assert json.loads(kept[3]["lake.fingerprints"]) == {"d1": "x", "d2": "y"} and kept[3]["lake.cursor"] == "2"
     assert "lake.author" not in kept[3] and kept[4] == {}
@@ -130,7 +133,7 @@ def test_expired_snapshots_are_gone_and_tags_are_still_readable(lake: Lake) -> N
     delete(lake, "id == 0")
     append(lake, [9])
     report = expire_all(lake)
-    assert [each.snapshots for each in report.actions if each.action == "expire"] == [3]
+    assert [action.snapshots for action in report.actions if action.action == "expire"] == [3]
     assert ids(lake, as_of="v1") == [0, 1, 2] and ids(lake) == [1, 2, 9]
     assert len(lake.history(T)) == 4, "the tag's, that before the compaction, and its two"
 

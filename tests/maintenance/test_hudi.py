@@ -136,7 +136,9 @@ def test_small_files_are_clustered_and_old_instants_cleaned(shared_lake: Lake, n
 
     pending = folder / ".hoodie" / "timeline" / "20991231235959999.commit.requested"
     pending.touch()
-    assert [each.state for each in maintainer(lake).run(request(table)).actions] == ["skipped"], "a writer is at work"
+    assert [action.state for action in maintainer(lake).run(request(table)).actions] == ["skipped"], (
+        "a writer is at work"
+    )
     pending.unlink()
 
     done = maintainer(lake).run(request(table)).actions
@@ -151,10 +153,10 @@ def test_small_files_are_clustered_and_old_instants_cleaned(shared_lake: Lake, n
     updated = lake.history(table)[-1]
     waits_for_others(lake, table, f"insert into {table} values (3, 'Cid')")
     late = maintainer(lake, 60, keep_snapshots=2)
-    assert [(each.action, each.state) for each in late.run(request(table, dry_run=True)).actions] == [
+    assert [(action.action, action.state) for action in late.run(request(table, dry_run=True)).actions] == [
         ("expire", "planned")
     ]
-    assert [(each.action, each.state, each.files_after) for each in late.run(request(table)).actions] == [
+    assert [(action.action, action.state, action.files_after) for action in late.run(request(table)).actions] == [
         ("expire", "done", 0)
     ]
     assert late.run(request(table)).actions == (), "a second maintenance has nothing to do"
@@ -175,9 +177,9 @@ def test_log_files_are_merged_so_that_every_engine_reads_the_table(shared_lake: 
     lake.sql(f"insert into {table} values (1, 'Ada'), (2, 'Bob')")
     lake.sql(f"update {table} set name = 'Eve' where id = 1")
     found = lake.health(table)[0]
-    assert [(each.what, each.action) for each in found.reasons] == [("log_files", "compact")]
+    assert [(reason.what, reason.action) for reason in found.reasons] == [("log_files", "compact")]
     report = maintainer(lake).run(request(table))
-    assert [(each.action, each.state) for each in report.actions] == [("compact", "done")], report
+    assert [(action.action, action.state) for action in report.actions] == [("compact", "done")], report
     assert names(lake, table, engine="duckdb") == [(1, "Eve"), (2, "Bob")]
     assert lake.health(table)[0].score == 100
 

@@ -33,7 +33,7 @@ def test_a_killed_maintenance_loses_nothing(home: Path) -> None:
             append(lake, [100 + number])
             expected = sorted([*expected, 100 + number])
     with with_settings(home) as lake:
-        assert not any(each.state == "failed" for each in lake.maintain().actions)
+        assert not any(action.state == "failed" for action in lake.maintain().actions)
         assert ids(lake) == expected and len(data_files(lake)) == 1
 
 

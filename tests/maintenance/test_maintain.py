@@ -38,6 +38,6 @@ def test_one_damaged_table_does_not_end_the_maintenance_of_the_others(lake: Lake
     pointer.write_text(json.dumps(metadata))
     before = len(data_files(lake))
     actions = lake.maintain().actions
-    assert "failed" in {each.state for each in actions if each.table == "shop.broken"}
-    assert "done" in {each.state for each in actions if each.table == T}
+    assert "failed" in {action.state for action in actions if action.table == "shop.broken"}
+    assert "done" in {action.state for action in actions if action.table == T}
     assert len(data_files(lake)) < before

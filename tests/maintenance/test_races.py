@@ -211,7 +211,9 @@ def test_a_reader_that_began_right_before_a_snapshot_was_replaced_keeps_it(
     policy = late.policy(NAME)
     assert int(reader) not in expire.expirable(raw, policy, late.now())
     monkeypatch.setattr(
-        expire, "ended_at_ms", lambda raw: {each["snapshot-id"]: each["timestamp-ms"] for each in raw["snapshots"][:-1]}
+        expire,
+        "ended_at_ms",
+        lambda raw: {snapshot["snapshot-id"]: snapshot["timestamp-ms"] for snapshot in raw["snapshots"][:-1]},
     )
     assert int(reader) in expire.expirable(raw, policy, late.now()), "by its own age it would go under the reader"
 
@@ -233,7 +235,7 @@ def test_a_long_reader_of_an_expired_snapshot_ends_well_because_files_wait(
     delete(lake, "id == 0")
     maintained = maintainer(lake, FUTURE_DAYS, keep_snapshots=1, **{**NO_DELAY, "delete_after_hours": hours})
     maintained.run(MaintainRequest())
-    assert str(first) not in {each.id for each in lake.history(T)}
+    assert str(first) not in {snapshot.id for snapshot in lake.history(T)}
     if readable:
         assert old.scan(snapshot_id=first).to_arrow().num_rows == 1
     else:
@@ -335,7 +337,7 @@ def test_without_the_log_of_drops_a_dropped_table_would_be_removed(lake: Lake, m
     monkeypatch.setattr(
         catalog,
         "reachable",
-        lambda self, since="": [each for each in reachable(self, since) if not each.by.startswith("dropped")],
+        lambda self, since="": [file for file in reachable(self, since) if not file.by.startswith("dropped")],
     )
     maintainer(lake, FUTURE_DAYS, **NO_DELAY).run(MaintainRequest(only=("remove_files",)))
     monkeypatch.undo()

@@ -62,7 +62,7 @@ def test_health_states_the_overlap_and_maintenance_sorts_when_it_is_decayed(lake
 
     maintained = maintainer(lake, **small)
     health = maintained.deepened(maintained.health().tables())[0]
-    assert health.deep["sort_overlap"] == 1 and [each.what for each in health.reasons] == ["unsorted"]
+    assert health.deep["sort_overlap"] == 1 and [reason.what for reason in health.reasons] == ["unsorted"]
     assert health.reasons[0].action == "compact" and health.score == 90
     pointer = catalog_of(lake).pointer(NAME)
     planned = maintained.run(MaintainRequest((NAME,), dry_run=True)).actions

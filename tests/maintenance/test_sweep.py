@@ -389,4 +389,4 @@ def test_the_sweep_of_a_catalog_that_cannot_know_all_files_removes_nothing(lake:
     unknowing = Inventories(Unknowing(), swept.inventories.files)  # type: ignore[arg-type]
     report = replace(swept, inventories=unknowing).sweep()
     assert report.removed_files == 0 and file.exists() and "others may use it" in report.skipped[0]
-    assert NAME in {each.table for each in unknowing.take().references}
+    assert NAME in {reference.table for reference in unknowing.take().references}

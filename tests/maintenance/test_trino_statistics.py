@@ -26,7 +26,7 @@ def test_trino_reads_the_statistics_that_spark_computed(stack: Stack, namespace:
     assert distinct(lake, table) == {"id": None, "x": None}
     maintained = maintainer(lake, tables={namespace: {"statistics": "true"}})
     report = maintained.run(MaintainRequest((TableName.parse(table),), only=("statistics",)))
-    assert [(each.action, each.state) for each in report.actions] == [("statistics", "done")]
+    assert [(action.action, action.state) for action in report.actions] == [("statistics", "done")]
     assert distinct(lake, table) == {"id": 1000.0, "x": 7.0}
 
 

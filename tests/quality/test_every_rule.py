@@ -126,7 +126,7 @@ def orders(raw: DataFrame) -> DataFrame:
 
 def buyers(raw: DataFrame) -> DataFrame:
     """Who may buy."""
-    return raw.sparkSession.createDataFrame([(each,) for each in BUYERS], "id bigint")
+    return raw.sparkSession.createDataFrame([(buyer,) for buyer in BUYERS], "id bigint")
 
 
 def pairs(raw: DataFrame) -> DataFrame:

@@ -38,7 +38,9 @@ def test_a_process_serves_on_loopback_and_shows_no_secret_in_its_arguments(tmp_p
         known = {"Authorization": "Bearer open-sesame"}
         assert requests.get(f"{url}/v1/config", headers=known, timeout=10).status_code == 200
         seen = psutil.Process(process.pid)
-        assert {each.laddr.ip for each in seen.net_connections() if each.status == psutil.CONN_LISTEN} == {"127.0.0.1"}
+        assert {
+            connection.laddr.ip for connection in seen.net_connections() if connection.status == psutil.CONN_LISTEN
+        } == {"127.0.0.1"}
         assert "open-sesame" not in " ".join(seen.cmdline() + list(seen.environ().values()))
         taken = int(url.rpartition(":")[2])
         with pytest.raises(EngineUnreachableError):

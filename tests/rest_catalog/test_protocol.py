@@ -63,12 +63,12 @@ def test_lists_come_whole_or_page_by_page(served: Served) -> None:
     for name in "edcba":
         make_table(served, name)
     whole = served.ask("GET", "namespaces/crm/tables").json()
-    assert [each["name"] for each in whole["identifiers"]] == list("abcde")
+    assert [identifier["name"] for identifier in whole["identifiers"]] == list("abcde")
     seen, token = [], ""
     for size in (2, 2, 1):
         page = served.ask("GET", f"namespaces/crm/tables?pageSize=2&pageToken={token}").json()
         assert len(page["identifiers"]) == size
-        seen += [each["name"] for each in page["identifiers"]]
+        seen += [identifier["name"] for identifier in page["identifiers"]]
         token = page["next-page-token"]
     assert (seen, token) == (list("abcde"), None)
     assert served.ask("GET", "namespaces?pageSize=x").status_code == 400

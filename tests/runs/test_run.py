@@ -70,7 +70,7 @@ def test_bad_rows_are_quarantined_with_their_reasons_and_come_back_when_mended(s
     record = lake.run(pipeline)
     silver = next(table for table in record.tables if table.table.endswith(".silver"))
     assert (silver.rows, silver.rejected) == (2, 1)
-    assert {(each.name, each.severity, each.broken) for each in record.outcomes if each.broken} == {
+    assert {(outcome.name, outcome.severity, outcome.broken) for outcome in record.outcomes if outcome.broken} == {
         ("id_not_null", "quarantine", 1),
         ("amount_at_least_0", "quarantine", 1),
         ("item_is_named", "warn", 1),
@@ -94,7 +94,7 @@ def test_a_blocking_rule_leaves_everything_as_it_was_and_keeps_the_branch(shop_o
     record = lake.runs()[0]
     assert record.state == "blocked"
     assert "not_forbidden" in str(record.error["message"])
-    (shown,) = [row for each in record.outcomes if each.blocks for row in each.rows]
+    (shown,) = [row for outcome in record.outcomes if outcome.blocks for row in outcome.rows]
     assert '"item":"forbidden"' in shown, "the rows that failed can be looked at"
     on_branch = lake._components.tables.on(record.branch).formats["iceberg"]
     assert on_branch.describe(pipeline.table(f"{pipeline.name}.bronze").table_name).current.rows_total == 2

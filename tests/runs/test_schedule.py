@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.pipelines import Source, Table
 from lakehouse.pipelines.model import FilesTable
-from lakehouse.runs.schedule import MAX_CONCURRENT, run_concurrently, topological_batches
+from lakehouse.runs.schedule import MAX_CONCURRENT, independent_batches, run_concurrently
 
 
 def table(name: str, *inputs: str | Source) -> Table:
@@ -16,7 +16,7 @@ def table(name: str, *inputs: str | Source) -> Table:
 
 
 def names(*tables: Table | FilesTable) -> list[list[str]]:
-    return [[each.name for each in batch] for batch in topological_batches(tables)]
+    return [[table.name for table in batch] for batch in independent_batches(tables)]
 
 
 SOURCE = Source("raw.sales", lambda reading: None)  # type: ignore[arg-type, return-value]

@@ -31,7 +31,7 @@ def made(lake: Lake, pipelines: tuple[str, ...]) -> dict[str, Any]:
         states[name] = [lake.run(name).state, lake.run(name).state]
         for table in lake.pipelines()[name].tables:
             if not table.name.startswith("bronze."):
-                columns = [each.name for each in lake.describe(table.name).columns if each.name not in EXCEPT]
+                columns = [column.name for column in lake.describe(table.name).columns if column.name not in EXCEPT]
                 found = lake.sql(f"select {', '.join(columns)} from {table.name}", engine="duckdb").rows()
                 rows[table.name] = sorted(str(row) for row in found)
     return {"states": states, "rows": rows, "branches": lake.branches(), "log": len(lake.refs.log.lines(limit=1000))}

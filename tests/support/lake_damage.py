@@ -40,7 +40,7 @@ def metadata(small: SmallLake, table: TableName = ORDERS, branch: str = MAIN) ->
 
 def manifest_list(small: SmallLake) -> Path:
     raw = json.loads(metadata(small).read_text())
-    current = next(each for each in raw["snapshots"] if each["snapshot-id"] == raw["current-snapshot-id"])
+    current = next(snapshot for snapshot in raw["snapshots"] if snapshot["snapshot-id"] == raw["current-snapshot-id"])
     return local_path(current["manifest-list"])
 
 

@@ -65,11 +65,11 @@ class SmallLake:
     def contents(self) -> Contents:
         """Every row of every table on every branch and at every snapshot, and the refs."""
         found: Contents = {
-            "log": [(each.id, each.at, each.commit) for each in self.catalog.log(limit=1000)],
-            "branches": [(each,) for each in self.catalog.branch_refs()],
-            "tags": [(each,) for each in self.catalog.tags()],
+            "log": [(entry.id, entry.at, entry.commit) for entry in self.catalog.log(limit=1000)],
+            "branches": [(ref,) for ref in self.catalog.branch_refs()],
+            "tags": [(tag,) for tag in self.catalog.tags()],
             "dropped": [(str(each),) for each in self.catalog.dropped()],
-            "runs": [(each.id, each.state) for each in self.lake.runs()],
+            "runs": [(run.id, run.state) for run in self.lake.runs()],
         }
         for branch in (MAIN, *self.catalog.branches()):
             here = self.lake if branch == MAIN else self.lake.branch(branch)

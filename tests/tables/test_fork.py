@@ -20,7 +20,7 @@ from lakehouse.core.refs import BranchOwner, Commit
 from lakehouse.formats.iceberg.metadata import read_metadata
 from lakehouse.process.pids import current_process
 from lakehouse.storage.local import LocalHome
-from lakehouse.tables.fork import Fork, annotate, drop_abandoned, forked
+from lakehouse.tables.fork import Fork, annotate, drop_abandoned, forked, set_pointer
 
 LEADS, REJECTED = TableName("crm", "leads"), TableName("crm", "leads__rejected")
 ROWS = pyarrow.table({"id": [1, 2]})
@@ -55,6 +55,17 @@ def branch(catalog: SqlCatalog, main: PyIceberg) -> Iterator[PyIceberg]:
 
 def rows_in(writer: PyIceberg, name: str = "crm.leads") -> int:
     return int(writer.load_table(name).scan().to_arrow().num_rows)
+
+
+def test_a_pointer_that_moved_is_not_replaced(catalog: SqlCatalog, main: PyIceberg) -> None:
+    before = str(catalog.pointer(LEADS))
+    main.load_table("crm.leads").append(ROWS)
+    now = catalog.pointer(LEADS)
+    with pytest.raises(CommitConflictError, match="Another process changed crm.leads"):
+        set_pointer(catalog, LEADS, before, None)
+    assert catalog.pointer(LEADS) == now
+    set_pointer(catalog, LEADS, str(now), before)
+    assert rows_in(main) == 2
 
 
 def test_what_a_branch_writes_is_not_seen_before_it_is_published(

@@ -65,7 +65,7 @@ def test_a_command_sees_what_will_be_published_and_may_say_no(home: Path, tmp_pa
             "first",
             "fine",
         )
-        assert [(each["table"], each["change"], each["rows_after"]) for each in payload["tables"]] == [
+        assert [(table["table"], table["change"], table["rows_after"]) for table in payload["tables"]] == [
             (ONE, "added", 1)
         ]
         with pytest.raises(PublishRefusedError, match="two is frozen"):

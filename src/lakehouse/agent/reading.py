@@ -6,9 +6,6 @@ from lakehouse.agent.periods import Period
 from lakehouse.agent.semantics import Dimension, Entity, Join, Metric
 from lakehouse.core.dataclass import dataclass
 
-#: Parts of time that rows are grouped by; the last two repeat.
-GRAINS = ("day", "week", "month", "quarter", "year", "hour of day", "day of week")
-
 AGGREGATES, LIST, ROWS = "aggregates", "list", "rows"
 
 
@@ -19,7 +16,7 @@ class Field:
     dimension: Dimension
     path: tuple[Join, ...] = ()
     grain: str = ""
-    """One of `GRAINS`; only of a time."""
+    """Only of a time: day, week, month, quarter, year, or hour of day and day of week, which repeat."""
 
     @property
     def name(self) -> str:

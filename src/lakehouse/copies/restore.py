@@ -14,6 +14,7 @@ from lakehouse.copies.transfer import Source, Transfer
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import TableExistsError
 from lakehouse.core.state import CatalogState
+from lakehouse.tables.fill import fill
 
 Progress = Callable[[str], None]
 
@@ -150,7 +151,7 @@ def copy_lake(source: Source, target: LakeParts, kind: str, progress: Progress =
     left = side_of(source)
     _require_equal(list(differences(left, Side(state, target.names, target.files.read))))
     progress("Filling the catalog")
-    notes = _fill(source, target, state)
+    notes = fill(target.catalog, state)
     loaded = Side(target.catalog.dump_state(), target.names, target.files.read)
     if not target.catalog.capabilities.shared:
         held = _without_noted(source.state, notes)
@@ -164,17 +165,6 @@ def copy_lake(source: Source, target: LakeParts, kind: str, progress: Progress =
         len(transfer.written),
         (*notes, *hudi),
     )
-
-
-def _fill(source: Source, target: LakeParts, state: CatalogState) -> list[str]:
-    """Fill the catalog, unless an earlier call has filled it: SQL in one transaction, and Nessie sets main last of all."""
-    if (
-        not target.catalog.capabilities.shared
-        and not target.catalog.dump_state().is_empty
-        and is_copied(source, target)
-    ):
-        return []
-    return list(target.catalog.load_state(state))
 
 
 def _without_noted(state: CatalogState, notes: list[str]) -> CatalogState:

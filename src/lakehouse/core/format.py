@@ -26,9 +26,6 @@ class FormatCapabilities:
     """The abilities of a format. Callers read these, never the format's class."""
 
     branch: bool
-    upsert: bool
-    time_travel: bool
-    partition_evolution: bool
     sync: bool = False
     """The tables are registered in a metastore, which every writer of a new schema must update."""
     serial_writes: bool = False

@@ -51,11 +51,12 @@ def write_next(pointer: str, metadata: Mapping[str, Any], files: Files) -> str:
     return uri
 
 
-def new_uri(folder: str, version: int) -> str:
-    """Return a URI for a metadata file of a version."""
+def new_uri(folder: str, version: int, origin: str = "") -> str:
+    """Return a URI for a metadata file of a version; the same one for each call with the same origin."""
     import uuid
 
-    return f"{folder}/{version:05}-{uuid.uuid4()}.metadata.json"
+    id = uuid.uuid5(uuid.NAMESPACE_URL, origin) if origin else uuid.uuid4()
+    return f"{folder}/{version:05}-{id}.metadata.json"
 
 
 def version_of(name: str) -> int:

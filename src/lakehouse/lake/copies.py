@@ -79,7 +79,7 @@ class LakeCopies:
         settings = replace(self.backend.settings, home=target, warehouse="")
         with restoration(target, f"lake clone --shallow {shlex.quote(str(target))}") as resumes:
             parts = _open_empty(settings, CatalogState(), resumes)
-            return clone_shallow(parts_of(self.backend), parts, from_ref)
+            return clone_shallow(parts_of(self.backend), parts, from_ref, resumes)
 
     def migrate(self, profile: str, progress: Progress = _silent) -> CopyReport:
         """Copy the lake to the servers of another profile, with its history, branches and tags; this lake stays as it is."""

@@ -219,7 +219,6 @@ def _hudi_health(tables: TableFormat, name: TableName, policy: Policy) -> TableH
         rows=(history[-1].rows_total or 0) if history else 0,
         delete_files=sum(file_slice.log_files for file_slice in latest),
         deleted_rows=0,
-        equality_deletes=0,
         snapshots=len(history),
         metadata_bytes=0,
         min_files=len(latest) - excess,

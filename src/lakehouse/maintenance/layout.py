@@ -24,7 +24,6 @@ class Layout:
     delete_files: int
     deleted_rows: int
     """Rows that position deletes mark; equality deletes do not state how many rows they match."""
-    equality_deletes: int
     snapshots: int
     metadata_bytes: int
     min_files: int
@@ -57,7 +56,6 @@ def layout_of(raw: Mapping[str, Any], metadata_bytes: int, target: int = 0) -> L
         rows=_int(summary, "total-records"),
         delete_files=_int(summary, "total-delete-files"),
         deleted_rows=_int(summary, "total-position-deletes"),
-        equality_deletes=_int(summary, "total-equality-deletes"),
         snapshots=len(snapshots),
         metadata_bytes=metadata_bytes,
         min_files=min(files, max(-(-size // target), partitions)),

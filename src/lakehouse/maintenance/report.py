@@ -8,9 +8,6 @@ from typing import Any
 from lakehouse.core.dataclass import dataclass
 from lakehouse.maintenance.sweep import SweepReport
 
-#: planned: by a dry run. done. skipped: left alone, with the reason. failed: an error; the table is as it was.
-STATES = ("planned", "done", "skipped", "failed")
-
 
 @dataclass(frozen=True)
 class Action:
@@ -20,6 +17,7 @@ class Action:
     action: str
     """compact, rewrite_manifests, expire, forget, cluster."""
     state: str
+    """planned: by a dry run. done. skipped: left alone, with the reason. failed: an error; the table is as it was."""
     detail: str = ""
     """What was done, or why it was not."""
     engine: str = ""

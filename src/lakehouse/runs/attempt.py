@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from lakehouse.core.engine import job_group
-from lakehouse.core.errors import BadSettingError, RunConflictError
+from lakehouse.core.errors import BadSettingError
 from lakehouse.core.format import spark_tables
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.progress import reporter
@@ -29,8 +29,8 @@ from lakehouse.runs.light import LightBuild
 from lakehouse.runs.model import RunRecord, TableReport
 from lakehouse.runs.plan import NEW_FILES, PartitionPlan, TablePlan
 from lakehouse.runs.reads import BranchReads
-from lakehouse.runs.schedule import run_concurrently, topological_batches
-from lakehouse.tables.fork import add_notes, annotate
+from lakehouse.runs.schedule import independent_batches, run_concurrently
+from lakehouse.tables.fork import add_notes, annotate, set_pointer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,10 +71,7 @@ class Attempt:
         for change in self.services.catalog.changes(self.branch):
             if change.table in finished or change.after is None:
                 continue
-            if not self.branch_catalog.swap_pointer(change.table, change.after, change.before):
-                raise RunConflictError(
-                    f"Another process changed {change.table} on {self.branch}.", "Resume the run when it has ended."
-                )
+            set_pointer(self.branch_catalog, change.table, change.after, change.before)
 
     def run(self) -> RunRecord:
         """Build and publish; the record is still `running` if others changed the tables meanwhile."""
@@ -83,7 +80,7 @@ class Attempt:
         with ExitStack() as stack:
             context = self._context(stack)
             reports = _Reports(self, context, [table.name for table in tables])
-            for batch in topological_batches(table for table in tables if table not in last):
+            for batch in independent_batches(table for table in tables if table not in last):
                 self._build_batch(context, batch, reports)
             record = self.publish()
             return self._commit_last(context, last, record) if last else record

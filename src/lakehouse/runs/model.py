@@ -12,10 +12,6 @@ from typing import Any
 from lakehouse.core.dataclass import dataclass
 from lakehouse.quality.model import Outcome
 
-#: running: in progress. nothing: no changes. published: on main. kept: finished, not published on request.
-#: dropped: its branch was dropped. blocked: a rule or check failed. failed: an error. killed: its process is gone.
-STATES = ("running", "nothing", "published", "kept", "dropped", "blocked", "failed", "killed")
-
 
 @dataclass(frozen=True)
 class TableReport:
@@ -39,6 +35,8 @@ class RunRecord:
     id: str
     pipeline: str
     state: str
+    """running: in progress. nothing: no changes. published: on main. kept: finished, not published on request.
+    dropped: its branch was dropped. blocked: a rule or check failed. failed: an error. killed: its process is gone."""
     branch: str
     started_at: str
     pid: int = 0

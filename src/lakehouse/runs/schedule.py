@@ -12,7 +12,7 @@ MAX_CONCURRENT = 3
 _JOIN_INTERVAL_S = 0.2
 
 
-def topological_batches(tables: Iterable[Table | FilesTable]) -> list[list[Table | FilesTable]]:
+def independent_batches(tables: Iterable[Table | FilesTable]) -> list[list[Table | FilesTable]]:
     """The tables in their declared order; neighbours that do not read one another form a batch."""
     batches: list[list[Table | FilesTable]] = []
     for table in tables:

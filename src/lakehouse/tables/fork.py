@@ -53,7 +53,7 @@ class Fork:
         before = self.base[table]
         assert before is not None
         pointer = write_next(before, metadata, self.files)
-        _swap(self.on_branch, table, before, pointer)
+        set_pointer(self.on_branch, table, before, pointer)
         return pointer
 
     def publish(self, commit: Commit, publish: Publish | None = None) -> Published:
@@ -123,7 +123,7 @@ def annotate(branch: Catalog, table: TableName, notes: Mapping[str, str], base: 
         raise CommitConflictError(f"{table} is gone from the branch {branch.name} that writes to it.", "Try again.")
     before = load_metadata(base, files) if base else {}
     annotated = write_next(pointer, _with_notes(pointer, load_metadata(pointer, files), notes, before), files)
-    _swap(branch, table, pointer, annotated)
+    set_pointer(branch, table, pointer, annotated)
 
 
 def add_notes(branch: Catalog, table: TableName, notes: Mapping[str, str], files: Files) -> None:
@@ -139,7 +139,9 @@ def add_notes(branch: Catalog, table: TableName, notes: Mapping[str, str], files
         for entry in stored["snapshots"]
     ]
     log = [*stored.get("metadata-log", []), {"metadata-file": pointer, "timestamp-ms": stored["last-updated-ms"]}]
-    _swap(branch, table, pointer, write_next(pointer, {**stored, "snapshots": snapshots, "metadata-log": log}, files))
+    set_pointer(
+        branch, table, pointer, write_next(pointer, {**stored, "snapshots": snapshots, "metadata-log": log}, files)
+    )
 
 
 def set_current(branch: Catalog, table: TableName, snapshot: str, files: Files) -> None:
@@ -159,7 +161,7 @@ def set_current(branch: Catalog, table: TableName, snapshot: str, files: Files) 
         "metadata-log": [*stored.get("metadata-log", []), replaced],
         "last-updated-ms": now,
     }
-    _swap(branch, table, pointer, write_next(pointer, {**stored, **changed}, files))
+    set_pointer(branch, table, pointer, write_next(pointer, {**stored, **changed}, files))
 
 
 def _schema_of(stored: Mapping[str, Any], entry: Mapping[str, Any]) -> int:
@@ -175,7 +177,8 @@ def _schema_of(stored: Mapping[str, Any], entry: Mapping[str, Any]) -> int:
     return old if needed <= known else current
 
 
-def _swap(branch: Catalog, table: TableName, expected: str, new: str) -> None:
+def set_pointer(branch: Catalog, table: TableName, expected: str, new: str | None) -> None:
+    """Replace the pointer of a table on a branch (None removes the table); an error if it is not `expected`."""
     if not branch.swap_pointer(table, expected, new):
         raise CommitConflictError(
             f"Another process changed {table} on the branch {branch.name}, which one writer owns.",

@@ -10,7 +10,7 @@ from lakehouse.core.errors import BranchConflictError, CommitConflictError
 from lakehouse.core.files import Files
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import Change, Commit, Published
-from lakehouse.tables.fork import Fork, drop_abandoned, forked
+from lakehouse.tables.fork import Fork, drop_abandoned, forked, set_pointer
 from lakehouse.tables.native_schema import NativeTables
 from lakehouse.tables.replay import Divergence, Replayer
 from lakehouse.versioning.publish import Publisher
@@ -76,6 +76,6 @@ class Combiner:
             assert change.after is not None
             NativeTables(fork.branch, fork.on_branch.pyiceberg_properties()).register(change.table, change.after)
         elif now == change.before:
-            fork.on_branch.swap_pointer(change.table, now, change.after)
+            set_pointer(fork.on_branch, change.table, now, change.after)
         elif change.before is not None and change.after is not None:
             self.replayer.replay(fork, Divergence(change.table, change.before, change.after, now), origin)

@@ -275,7 +275,7 @@ def test_a_run_killed_between_the_commit_and_the_note_has_published(
     found = aside.published_by("7")
     assert found
     assert [(each.table, each.after) for each in found.tables] == [(leads, hive.pointer(leads))]
-    assert (aside.branches(), [each.name for each in aside.tags()]) == ([], ["run_7"])
+    assert (aside.branches(), [tag.name for tag in aside.tags()]) == ([], ["run_7"])
 
 
 def test_a_publish_is_undone(aside: BranchOverlay, hive: HiveCatalog, branch: SqlCatalog, leads: TableName) -> None:

@@ -193,7 +193,7 @@ def test_a_dropped_table_comes_back_with_its_rows(catalog: NessieCatalog, leads:
     assert catalog.pointer(leads) is None
     assert leads in catalog.dropped()
     assert before in {
-        each.pointer for each in catalog.reachable("9999") if each.by == "dropped" and each.table == leads
+        file.pointer for file in catalog.reachable("9999") if file.by == "dropped" and file.table == leads
     }
     assert catalog.undrop(leads)
     assert catalog.pointer(leads) == before

@@ -30,7 +30,7 @@ def test_a_branch_is_its_own_until_it_is_published(catalog: NessieCatalog, leads
     append(catalog, leads, branch)
     theirs(catalog, branch).create_table(f"{leads.namespace}.new", schema=ROWS.schema).append(ROWS)
     assert [count(catalog, leads), count(catalog, leads, branch)] == [2, 4]
-    assert [(each.table.table, each.what) for each in catalog.changes(branch)] == [
+    assert [(change.table.table, change.what) for change in catalog.changes(branch)] == [
         ("leads", "changed"),
         ("new", "added"),
     ]
@@ -43,7 +43,7 @@ def test_a_branch_is_its_own_until_it_is_published(catalog: NessieCatalog, leads
     assert branch not in catalog.branches()
     entry = catalog.log(limit=1)[0]
     assert (entry.id, entry.commit) == (done.entry, commit)
-    assert {each.table.table: each.before for each in entry.tables} == {"leads": base[leads], "new": None}
+    assert {change.table.table: change.before for change in entry.tables} == {"leads": base[leads], "new": None}
     assert (catalog.tag_pointers(f"t_{branch}"[:100]) or {})[leads] == after
 
 
@@ -117,7 +117,7 @@ def test_a_branch_of_a_branch_brings_the_changes_of_both(catalog: NessieCatalog,
     append(catalog, leads, branch)
     second = f"{branch}_2"
     catalog.create_branch(second, branch)
-    assert [each.table for each in catalog.changes(second)] == [leads]
+    assert [change.table for change in catalog.changes(second)] == [leads]
     assert catalog.publish(second)
     assert count(catalog, leads) == 4
 
@@ -168,7 +168,7 @@ def test_a_tag_remembers_what_was(catalog: NessieCatalog, leads: TableName, bran
     catalog.create_branch(branch, tag)
     assert catalog.on(branch).pointer(leads) == before
     assert tag not in catalog.branches()
-    assert before in {each.pointer for each in catalog.reachable("9999") if each.by == f"tag {tag}"}
+    assert before in {file.pointer for file in catalog.reachable("9999") if file.by == f"tag {tag}"}
     assert catalog.drop_tag(tag)
     assert not catalog.drop_tag(tag)
     assert catalog.drop_branch(branch)

@@ -192,7 +192,7 @@ class Branching(RuleBasedStateMachine):
             needed |= set(state.values())
         for changes in self.model.commits.values():
             needed |= {content for pair in changes.values() for content in pair if content is not None}
-        assert needed <= {_content(each.pointer) for each in self.catalog.reachable()}
+        assert needed <= {_content(file.pointer) for file in self.catalog.reachable()}
 
     def _state(self, name: str) -> State:
         here = self.catalog.on(name)

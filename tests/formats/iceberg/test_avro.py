@@ -40,7 +40,7 @@ def test_what_is_written_is_what_was_read_and_others_read_it(files: list[Path], 
 
 def _records(file: Path) -> list[str]:
     with TheirFile(PyArrowFileIO().new_input(str(file))) as records:
-        return [re.sub(r" at 0x\w+", "", repr(each)) for each in records]
+        return [re.sub(r" at 0x\w+", "", repr(record)) for record in records]
 
 
 def test_a_file_that_is_cut_anywhere_is_refused(files: list[Path]) -> None:

@@ -29,7 +29,7 @@ class ParquetFolders:
     """Implements `TableFormat`. A table has one snapshot, the present: its files, and when the newest of them was written."""
 
     name = "parquet"
-    capabilities = FormatCapabilities(branch=False, upsert=False, time_travel=False, partition_evolution=False)
+    capabilities = FormatCapabilities(branch=False)
     spark = None
 
     def __init__(self, folder: Path) -> None:

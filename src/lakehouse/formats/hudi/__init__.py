@@ -40,14 +40,7 @@ class HudiTables:
 
     def __init__(self, locations: Locations) -> None:
         self._locations, self.spark = locations, HudiSpark(locations)
-        self.capabilities = FormatCapabilities(
-            branch=False,
-            upsert=True,
-            time_travel=True,
-            partition_evolution=False,
-            sync=locations.registered,
-            serial_writes=True,
-        )
+        self.capabilities = FormatCapabilities(branch=False, sync=locations.registered, serial_writes=True)
 
     def on(self, branch: str) -> HudiTables:
         return self

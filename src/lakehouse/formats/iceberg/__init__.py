@@ -37,7 +37,7 @@ class IcebergTables:
     """
 
     name = "iceberg"
-    capabilities = FormatCapabilities(branch=True, upsert=True, time_travel=True, partition_evolution=True)
+    capabilities = FormatCapabilities(branch=True)
 
     def __init__(self, catalog: Catalog, files: Files = LOCAL, pinned: Pointers | None = None) -> None:
         self._catalog, self._files, self._pinned = catalog, files, pinned or {}

@@ -148,8 +148,8 @@ _DATE_TEXT = r"^(\d{4})(-(\d\d?)(-(\d\d?)([ T].*)?)?)?$"
 
 def _text_to_date(_given: Type, _to: Type) -> str:
     def part(group: int, default: str) -> str:
-        found = f"regexp_extract({_TRIM}, '{_DATE_TEXT}', {group}, 's')"
-        return f"CASE {found} WHEN '' THEN '{default}' ELSE {found} END"
+        digits = f"regexp_extract({_TRIM}, '{_DATE_TEXT}', {group}, 's')"
+        return f"CASE {digits} WHEN '' THEN '{default}' ELSE {digits} END"
 
     iso = f"regexp_extract({_TRIM}, '{_DATE_TEXT}', 1, 's') || '-' || {part(3, '1')} || '-' || {part(5, '1')}"
     # Years with a sign or more than four digits are left to Spark.
