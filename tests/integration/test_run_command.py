@@ -146,6 +146,7 @@ def test_a_blocked_run_is_shown_with_its_rows_and_goes_on_when_the_file_is_mende
     assert (blocked.code, "not_forbidden" in blocked.err) == (1, True), blocked.err
     newest = json.loads(tills.lake("runs", "--limit", "1", "-o", "json").out)[0]
     assert (newest["pipeline"], newest["state"], newest["broken_rules"]) == (tills.name, "blocked", 1)
+    assert f"Details: lake runs show {newest['run']}" in blocked.err
     shown = tills.lake("runs", "show", newest["run"])
     assert shown.code == 0, shown.err
     lines = shown.out.splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from tests.support.racing_writers import start_writer
@@ -39,6 +40,9 @@ def test_merges_and_upserts_beside_maintenance_all_make_progress_and_count_once(
     outcomes = [outcome for own in steps[:-1] for _, outcome, _ in own]
     done = {number: [step for step, outcome, _ in own if outcome == "done"] for number, own in enumerate(steps[:-1])}
     rows = shared_lake.sql(f"select writer, step, n from {table} order by 1, 2", engine="duckdb").rows()
+    slowest = max(taken for own in steps[:-1] for _, _, taken in own)
+    by_writer = ", ".join(f"{way} {len(done[number])} of {len(steps[number])}" for number, way in enumerate(WRITERS))
+    sys.stdout.write(f"{seconds:.0f} s: {by_writer}, maintain {len(steps[-1])}; slowest statement {slowest:.1f} s\n")
 
     assert set(outcomes) <= {"done", "conflict"}
     assert outcomes.count("done") >= 0.95 * len(outcomes), outcomes

@@ -78,9 +78,7 @@ def run_dbt(
             done = invoke(lake, project, arguments)
         results.append(done.result)
         if not done.success:
-            raise RunBlockedError(
-                f"Nothing was published, because dbt failed: {_failures(done)}.", "Details: lake runs show RUN"
-            )
+            raise RunBlockedError(f"Nothing was published, because dbt failed: {_failures(done)}.")
 
     return lake.transact("dbt", work, request, progress), results[-1]
 

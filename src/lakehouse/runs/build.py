@@ -324,9 +324,7 @@ def raise_if_blocked(outcomes: Sequence[Outcome]) -> None:
         details = "; ".join(
             f"{outcome.table}: {outcome.name} ({outcome.detail or f'{outcome.broken} rows'})" for outcome in broken
         )
-        raise RunBlockedError(
-            f"Nothing was published, because this does not hold: {details}.", "Details: lake runs show RUN"
-        )
+        raise RunBlockedError(f"Nothing was published, because this does not hold: {details}.")
 
 
 def _listed(keys: Sequence[str], limit: int = 5) -> str:

@@ -156,6 +156,8 @@ class Runner(RunServices):
         with suppress(CatalogError):
             if recovery.reconcile(self.catalog, self.log, replace(latest, state="failed")).state == "published":
                 return
+        if isinstance(exc, RunBlockedError):
+            exc.hint = f"Details: lake runs show {latest.id}"
         error = exc.as_dict() if isinstance(exc, LakeError) else {"error": "failed", "message": reason(exc)}
         state = "blocked" if isinstance(exc, RunBlockedError) else "failed"
         self.log.save(replace(latest, state=state, error=error, ended_at=now().isoformat(timespec="seconds")))

@@ -13,6 +13,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from lakehouse.core.errors import JsonArrayError
 from lakehouse.ingest.files import (
     RecordedColumn,
     StageOptions,
@@ -203,6 +204,17 @@ def test_nested_json_is_kept_as_structs_and_lists(read: Reader) -> None:
     assert result.values("items") == [[{"sku": "a", "n": 1}, {"sku": "b", "n": None}], [], None]
     assert result.values("mixed") == ['{"a":1}', "text", "[1]"]
     assert result.rejects == []
+
+
+def test_one_long_object_over_several_lines_is_read_and_damaged_lines_are_not_taken_for_one(read: Reader) -> None:
+    features = ",\n".join(json.dumps({"type": "Feature", "at": [number, 0.5]}) for number in range(3_000))
+    collection = f'{{"type":"FeatureCollection","features":[{features}]}}\n'
+    result = read(collection, "a.json")
+    assert result.types == {"type": "string", "features": "array<struct<type:string,at:array<double>>>"}
+    ((kind, read_features),) = result.rows
+    assert (kind, len(read_features), read_features[-1]["at"]) == ("FeatureCollection", 3_000, [2_999, 0.5])
+    with pytest.raises(JsonArrayError, match="no JSON object"):
+        read(collection[:-6], "a.json")
 
 
 def test_flatten_unpacks_structs_and_leaves_lists(read: Reader) -> None:

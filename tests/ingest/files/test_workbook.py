@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from datetime import date
 from typing import Any
@@ -50,8 +52,19 @@ def test_a_sheet_that_there_is_not_names_those_that_there_are(read: Reader) -> N
 
 
 def test_an_empty_sheet_says_so(read: Reader) -> None:
-    with pytest.raises(EmptyFileError, match="no values"):
-        read(workbook(Orders=[]), "b.xlsx")
+    with pytest.raises(EmptyFileError, match="no values in its sheet Orders") as error:
+        read(workbook(Orders=[], Other=[["a"], [1]]), "b.xlsx")
+    assert error.value.hint.endswith("one of: Other")
+
+
+def test_a_workbook_with_paths_of_windows_is_read(read: Reader) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(workbook(Orders=ORDERS))) as book, zipfile.ZipFile(packed, "w") as odd:
+        for name in book.namelist():
+            entry = zipfile.ZipInfo()
+            entry.filename = name.replace("/", "\\")
+            odd.writestr(entry, book.read(name))
+    assert len(read(packed.getvalue(), "b.xlsx").rows) == 2
 
 
 def test_a_damaged_workbook_says_so(read: Reader) -> None:

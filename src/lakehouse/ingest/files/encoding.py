@@ -42,7 +42,7 @@ def detect_encoding(start: bytes, name: str) -> str:
         return wide
     if len(start.translate(None, _CONTROL)) < len(start) * (1 - _MAX_CONTROL_SHARE):
         raise BinaryFileError(
-            f"{name} is neither text nor Parquet.", "Use a CSV, TSV, JSON lines or Parquet file.", file=name
+            f"{name} is neither text nor Parquet.", "Use a CSV, TSV, JSON, Parquet, Arrow or Excel file.", file=name
         )
     if b"\x00" in start:
         raise _nul_bytes_error(name, start[: start.index(b"\x00")].count(b"\n") + 1)

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from typing import IO, Any
 
 from lakehouse.core.errors import BinaryFileError, DamagedFileError, EmptyFileError
+from lakehouse.ingest.files.arrow_file import MAGIC as ARROW
 from lakehouse.ingest.files.discover import SourceFile, unreadable_file
 from lakehouse.ingest.files.model import Compression, FileKind, JsonLayout
 
@@ -32,6 +33,7 @@ _KIND_SUFFIXES: dict[str, FileKind] = {
     **dict.fromkeys((".csv", ".tsv", ".tab", ".txt", ".psv"), "csv"),
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
     **dict.fromkeys((".parquet", ".parq", ".pq"), "parquet"),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
     **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "workbook"),
 }
 #: Unsupported files by their magic number: what they are, and what to do instead.
@@ -132,6 +134,8 @@ def _kind_of_name(name: str) -> tuple[FileKind | None, Compression]:
 def _kind(content: bytes, named: FileKind | None) -> FileKind:
     if content.startswith(b"PAR1"):
         return "parquet"
+    if content.startswith(ARROW):
+        return "arrow"
     text = _text(content)
     if json_layout(text, len(content) < _HEAD_BYTES) is not None:
         return "json"
@@ -176,7 +180,9 @@ def _is_workbook(file: SourceFile, content: bytes) -> bool:
     if not content.startswith(b"PK\x03\x04") or not zipfile.is_zipfile(file.path):
         return False
     with zipfile.ZipFile(file.path) as archive:
-        return any(name.startswith("xl/workbook.") or name == "content.xml" for name in archive.namelist())
+        # Some programs write the paths of Windows.
+        names = [name.replace("\\", "/") for name in archive.namelist()]
+    return any(name.startswith("xl/workbook.") or name == "content.xml" for name in names)
 
 
 def _refuse_unsupported(name: str, content: bytes) -> None:

@@ -43,6 +43,7 @@ def inspect_file(space: Workspace, file: SourceFile, known: Sequence[RecordedCol
         "csv": _inspect_csv,
         "json": _inspect_json,
         "parquet": _inspect_parquet,
+        "arrow": _inspect_parquet,
         "workbook": _inspect_workbook,
     }
     inspect = inspections[kind]
@@ -100,6 +101,9 @@ def _inspect_json(
     plan = FilePlan(file, "json", compression, dialect, (), (), layout=json_layout(head, whole) or "lines")
     with duckdb_scan.translate_errors(file):
         trees = space.scan(plan, lambda rows: _json_trees(space, rows))
+        if not trees and plan.layout == "lines" and space.count_lines(plan) > 1:
+            # The first object is longer than what decided the layout, and may go on after its first line.
+            plan, trees = space.over_several_lines(plan, lambda rows: _json_trees(space, rows)) or (plan, trees)
     if not trees and space.count_lines(plan):
         raise JsonArrayError(
             f"{file.name} has no JSON object.",
@@ -165,9 +169,10 @@ def _inspect_parquet(
 ) -> FileInspection:
     if compression:
         raise NotSupportedError(
-            f"{file.name} is Parquet inside {compression}.", "Decompress it; Parquet compresses its own data."
+            f"{file.name} is a binary file inside {compression}.",
+            "Decompress it; Parquet and Arrow files compress their own data.",
         )
-    path = duckdb_scan.literal_path(file.path, space.folder)
+    path = space.parquet_path(file)
     with duckdb_scan.translate_errors(file):
         scanned = space.connection.sql(f"SELECT * FROM {duckdb_scan.parquet(path)}")
         _check_digits(space, file, path)

@@ -11,7 +11,7 @@ from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files.discover import SourceFile
 from lakehouse.ingest.files.nested import TypeTree
 
-FileKind = Literal["csv", "json", "parquet", "workbook"]
+FileKind = Literal["csv", "json", "parquet", "arrow", "workbook"]
 Compression = Literal["", "gzip", "zstd", "bzip2"]
 OnBad = Literal["reject", "fail"]
 #: Where JSON values come from: one per line, the elements of one array, one after the other over several lines, the rows of

@@ -14,12 +14,11 @@ from lakehouse.ingest.files.discover import SourceFile
 
 def write_sheet(file: SourceFile, sheet: str, header: bool, into: Path) -> int:
     """Write the rows of a sheet, by default the first one, as objects; returns their number."""
-    rows = _rows(file, sheet)
+    name, others, rows = _open_sheet(file, sheet)
     first = next(rows, None)
     if first is None:
-        raise EmptyFileError(
-            f"{file.name} has no values in its sheet {sheet}.", "Choose another: --sheet NAME", file=file.name
-        )
+        hint = f"Choose another: --sheet NAME, one of: {', '.join(others)}" if others else "It has no other sheet."
+        raise EmptyFileError(f"{file.name} has no values in its sheet {name}.", hint, file=file.name)
     keys = _keys(first if header else [""] * len(first))
     count = 0
     with into.open("w", encoding="utf-8") as out:
@@ -29,8 +28,8 @@ def write_sheet(file: SourceFile, sheet: str, header: bool, into: Path) -> int:
     return count
 
 
-def _rows(file: SourceFile, sheet: str) -> Iterator[Sequence[Any]]:
-    """The rows of a sheet that have a value."""
+def _open_sheet(file: SourceFile, sheet: str) -> tuple[str, list[str], Iterator[Sequence[Any]]]:
+    """The name of a sheet, by default the first one, those of the others, and its rows that have a value."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError as exc:
@@ -39,12 +38,14 @@ def _rows(file: SourceFile, sheet: str) -> Iterator[Sequence[Any]]:
         with CalamineWorkbook.from_path(file.path) as book:
             if sheet and sheet not in book.sheet_names:
                 raise UnknownChoiceError("sheet", sheet, book.sheet_names)
-            rows = book.get_sheet_by_name(sheet or book.sheet_names[0]).to_python()
+            name = sheet or next(iter(book.sheet_names), "")
+            others = [other for other in book.sheet_names if other != name]
+            rows = book.get_sheet_by_name(name).to_python()
     except CalamineError as exc:
         raise DamagedFileError(
             f"{file.name} cannot be read: {exc}", "Open it and save it again, or save the sheet as CSV.", file=file.name
         ) from exc
-    return (row for row in rows if any(value != "" for value in row))
+    return name, others, (row for row in rows if any(value != "" for value in row))
 
 
 def _keys(headers: Sequence[Any]) -> list[str]:

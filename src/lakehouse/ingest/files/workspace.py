@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,8 +16,10 @@ from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import DamagedFileError
 from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files import duckdb_scan
+from lakehouse.ingest.files.arrow_file import is_arrow, write_parquet
 from lakehouse.ingest.files.casts import MISMATCH
 from lakehouse.ingest.files.column_stats import number_sql
+from lakehouse.ingest.files.discover import SourceFile
 from lakehouse.ingest.files.encoding import Utf8File, ensure_utf8
 from lakehouse.ingest.files.model import FilePlan, Reject, StageOptions
 from lakehouse.ingest.files.records import Record, count_lines, repair
@@ -99,6 +102,26 @@ class Workspace:
             path = Path(duckdb_scan.literal_path(str(plain.path), self.folder))
             self._prepared[plan.file.path] = ScannableFile(path, plain.has_quote, plain.lines, plain.encoding)
         return self._prepared[plan.file.path]
+
+    def over_several_lines(self, plan: FilePlan, run: Callable[[RowQuery], T]) -> tuple[FilePlan, T] | None:
+        """Scan a JSON file whose objects may go over several lines; None if they do not, either."""
+        import duckdb
+
+        lines, values = self._prepared.pop(plan.file.path), replace(plan, layout="values")
+        try:
+            return values, self.scan(values, run)
+        except duckdb.Error:
+            self._prepared[plan.file.path] = lines
+            return None
+
+    def parquet_path(self, file: SourceFile) -> str:
+        """The path of a Parquet file for DuckDB; of an Arrow file, that of a copy."""
+        if not is_arrow(file):
+            return duckdb_scan.literal_path(file.path, self.folder)
+        copy = self.folder / f"{hashlib.sha256(file.path.encode()).hexdigest()[:16]}.parquet"
+        if not copy.exists():
+            write_parquet(file, copy)
+        return str(copy)
 
     def _sheet(self, plan: FilePlan, into: Path) -> Utf8File:
         """The rows of a workbook as lines of JSON."""
