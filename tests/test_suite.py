@@ -81,6 +81,11 @@ def test_the_sampler_sees_processes_that_detached(tmp_path: Path) -> None:
     assert sampler.peak.memory > 0 and sampler.peak.java == 0
 
 
+def test_the_use_of_the_cores_is_told_by_parts_of_the_time() -> None:
+    assert Sampler(busy=[100.0, 90.0, 50.0, 0.0]).busy_by_parts(2) == [95, 25]
+    assert Sampler(busy=[80.0]).busy_by_parts(2) == [0, 80], "a run of a second has no more"
+
+
 def test_java_does_not_start_in_a_test_that_is_not_marked_for_it() -> None:
     java = find_java("").program
     refused = subprocess.run([java, "-version"], capture_output=True, text=True)

@@ -210,9 +210,9 @@ def report(lanes: Sequence[Lane], sampler: Sampler, seconds: float) -> None:
     for file in sorted(measured, key=lambda file: file.seconds, reverse=True)[:SLOWEST]:
         sys.stdout.write(f"{file.seconds:8.1f} s  {file.path} ({file.family})\n")
     by_lane = ", ".join(f"lane {lane.number} {lane.seconds:.0f} s" for lane in lanes)
-    cores = os.cpu_count() or 1
-    used = f"{sampler.cpu_s:.0f} s of processor time, {sampler.cpu_s / (seconds * cores):.0%} of {cores} cores"
-    sys.stdout.write(f"make test: {seconds:.0f} s of tests ({by_lane}), {used}\n")
+    sys.stdout.write(f"make test: {seconds:.0f} s of tests ({by_lane}), {sampler.cpu_s:.0f} s of processor time\n")
+    by_tenth = " ".join(str(percent) for percent in sampler.busy_by_parts())
+    sys.stdout.write(f"{os.cpu_count()} cores busy, % in each tenth of the time: {by_tenth}\n")
     sys.stdout.write(f"at most, at once: {sampler.peak}\n")
 
 
