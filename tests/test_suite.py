@@ -26,11 +26,12 @@ def test_every_test_file_is_in_one_batch() -> None:
 
 def test_files_that_share_a_server_are_in_one_batch_and_the_others_fill_the_lanes() -> None:
     files = [Timing(f"{family}{number}", family, 60.0) for family in FAMILIES for number in range(4)]
+    files.append(Timing("warm4", "warm", 10.0))
     made = batches(files)
-    for family in ("stack", "session", "warm", "servers"):
-        assert [len(batch.files) for batch in made if batch.family == family] == [4]
+    for family, count in (("stack", 4), ("session", 4), ("warm", 5), ("servers", 4)):
+        assert [len(batch.files) for batch in made if batch.family == family] == [count]
     assert [len(batch.files) for batch in made if batch.family == "plain"] == [2, 1, 1]
-    assert made[0].family == "stack", "what needs most starts first"
+    assert made[0].family == "warm", "the longest starts first"
 
 
 def test_divided_files_make_batches_of_the_same_length() -> None:
@@ -39,13 +40,13 @@ def test_divided_files_make_batches_of_the_same_length() -> None:
 
 
 def test_a_batch_waits_while_it_would_start_too_many_sparks() -> None:
-    stack, second, plain = (Batch(family, (Timing("x", family),)) for family in ("stack", "stack", "plain"))
-    queue = Queue([stack, second, plain])
-    assert SPARKS["stack"] * 2 > MOST_SPARKS
-    assert queue.take() is stack
+    fitting = [Batch("stack", (Timing("x", "stack"),)) for _ in range(MOST_SPARKS // SPARKS["stack"])]
+    further, plain = (Batch(family, (Timing("x", family),)) for family in ("stack", "plain"))
+    queue = Queue([*fitting, further, plain])
+    assert [queue.take() for _ in fitting] == fitting
     assert queue.take() is plain
-    queue.done(stack)
-    assert queue.take() is second
+    queue.done(fitting[0])
+    assert queue.take() is further
     assert queue.take() is None
 
 
@@ -78,6 +79,11 @@ def test_the_sampler_sees_processes_that_detached(tmp_path: Path) -> None:
     assert found.name() == "sleep"
     found.kill()
     assert sampler.peak.memory > 0 and sampler.peak.java == 0
+
+
+def test_the_use_of_the_cores_is_told_by_parts_of_the_time() -> None:
+    assert Sampler(busy=[100.0, 90.0, 50.0, 0.0]).busy_by_parts(2) == [95, 25]
+    assert Sampler(busy=[80.0]).busy_by_parts(2) == [0, 80], "a run of a second has no more"
 
 
 def test_java_does_not_start_in_a_test_that_is_not_marked_for_it() -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.conftest import LAKE, SMALL_JAVA
+from tests.support.servers.ports import free_port
 
 from lakehouse.http.keys import KeyRequest, KeyStore
 
@@ -57,9 +58,7 @@ def lake_serve(home: Path, folder: Path) -> Iterator[RunningService]:
     """Serve a lake until the block ends."""
     (folder / "lake.toml").write_text('pipelines = ["contract_pipelines"]\n')
     (folder / "contract_pipelines.py").write_text(MODULE)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     key = KeyStore(home).create(KeyRequest("admin", "contract"))[1]
     environment = {name: value for name, value in os.environ.items() if name == "LAKE_CACHE" or "LAKE_" not in name}
     process = subprocess.Popen(

@@ -216,7 +216,7 @@ def test_spark_killed_during_an_ingest_fails_clearly_and_the_next_one_works(
     assert process.returncode == 1
     assert "Traceback" not in errors
     for jvm in jvms:
-        jvm.wait(timeout=20)
+        jvm.wait(timeout=60)
     assert "killed.spark" not in [str(info.name) for info in lake.tables()]
     again = command("ingest", str(big), "--into", "killed.spark", "--mode", "append")
     assert again.returncode == 0, again.stderr

@@ -133,9 +133,9 @@ def test_killed_in_a_statement_it_fails_clearly_and_the_next_one_works(lake: Lak
     daemon = daemon_of(warm_home)
     jvm = next(child for child in daemon.children(recursive=True) if child.name() == "java")
     os.kill(daemon.pid, signal.SIGKILL)
-    thread.join(timeout=30)
+    thread.join(timeout=60)
     assert [type(failure) for failure in failures] == [StatementLostError]
-    jvm.wait(timeout=20)  # the JVM never outlives the process that started it
+    jvm.wait(timeout=60)  # the JVM never outlives the process that started it
     assert lake.sql("SELECT * FROM slow.kept", engine="spark").rows() == [(1,)]
     assert "slow.numbers" not in [str(info.name) for info in lake.tables()]
     assert daemon_of(warm_home).pid != daemon.pid
@@ -145,7 +145,7 @@ def test_a_killed_jvm_is_replaced_as_well(lake: Lake, warm_home: Path) -> None:
     lake.sql("select 1", engine="spark")
     jvm = next(child for child in daemon_of(warm_home).children(recursive=True) if child.name() == "java")
     os.kill(jvm.pid, signal.SIGKILL)
-    jvm.wait(timeout=10)
+    jvm.wait(timeout=60)
     with contextlib.suppress(EngineError):  # one statement may meet the dead JVM; the one after it must not
         lake.sql("select 1", engine="spark")
     assert lake.sql("select 2", engine="spark").rows() == [(2,)]
@@ -157,7 +157,7 @@ def test_ctrl_c_stops_the_statement_and_writes_nothing(warm_home: Path, lake: La
     process = subprocess.Popen([LAKE, "sql", SLOW], env=environment, stderr=subprocess.PIPE, text=True)
     wait_until_busy(warm_home)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Stopped" in said and "Traceback" not in said
     wait_until_busy(warm_home, busy=False)

@@ -34,9 +34,9 @@ def options(folder: Path, **more: object) -> RestOptions:
 def test_a_process_serves_on_loopback_and_shows_no_secret_in_its_arguments(tmp_path: Path) -> None:
     process, url = start(options(tmp_path, tokens=("open-sesame",)), tmp_path / "log")
     try:
-        assert requests.get(f"{url}/v1/config", timeout=10).status_code == 401
+        assert requests.get(f"{url}/v1/config", timeout=60).status_code == 401
         known = {"Authorization": "Bearer open-sesame"}
-        assert requests.get(f"{url}/v1/config", headers=known, timeout=10).status_code == 200
+        assert requests.get(f"{url}/v1/config", headers=known, timeout=60).status_code == 200
         seen = psutil.Process(process.pid)
         assert {
             connection.laddr.ip for connection in seen.net_connections() if connection.status == psutil.CONN_LISTEN
@@ -48,7 +48,7 @@ def test_a_process_serves_on_loopback_and_shows_no_secret_in_its_arguments(tmp_p
         assert f"cannot listen on 127.0.0.1:{taken}" in (tmp_path / "second.log").read_text()
     finally:
         process.terminate()
-        code = process.wait(timeout=30)
+        code = process.wait(timeout=60)
         if process.stdout:
             process.stdout.close()
     assert code in (0, -signal.SIGTERM)  # uvicorn ends well and then by the signal that it was sent
@@ -80,9 +80,9 @@ def test_the_application_can_stand_below_a_path_of_another(tmp_path: Path) -> No
     whole.mount("/iceberg", create_app(catalog, {}, {"t": Owner()}))
     headers = {"Authorization": "Bearer t"}
     with running(whole) as url:
-        made = requests.post(f"{url}/iceberg/v1/namespaces", json={"namespace": ["a/b"]}, headers=headers, timeout=10)
+        made = requests.post(f"{url}/iceberg/v1/namespaces", json={"namespace": ["a/b"]}, headers=headers, timeout=60)
         assert made.status_code == 200
-        assert requests.get(f"{url}/iceberg/v1/namespaces/a%2Fb", headers=headers, timeout=10).json()["namespace"] == [
+        assert requests.get(f"{url}/iceberg/v1/namespaces/a%2Fb", headers=headers, timeout=60).json()["namespace"] == [
             "a/b"
         ]
-        assert requests.get(f"{url}/v1/namespaces", timeout=10).status_code == 404
+        assert requests.get(f"{url}/v1/namespaces", timeout=60).status_code == 404

@@ -21,12 +21,12 @@ def test_a_missing_table_is_refused_in_the_protocols_words(served: Served) -> No
 def test_what_is_no_json_or_no_address_is_refused_and_not_an_accident(serve: Serve) -> None:
     served = serve()
     headers = {"Authorization": f"Bearer {served.token}"}
-    broken = requests.post(f"{served.url}/v1/namespaces", data=b"{", headers=headers, timeout=10)
+    broken = requests.post(f"{served.url}/v1/namespaces", data=b"{", headers=headers, timeout=60)
     assert (broken.status_code, broken.json()["error"]["type"]) == (400, "BadRequestException")
     assert served.ask("POST", "namespaces", {"namespace": "crm"}).status_code == 400
     assert served.ask("POST", "namespaces", {"namespace": ["crm"], "properties": {"a": {}}}).status_code == 400
     assert served.ask("GET", "nothing/here").status_code == 404
-    assert requests.get(f"{served.url}/", headers=headers, timeout=10).status_code == 404
+    assert requests.get(f"{served.url}/", headers=headers, timeout=60).status_code == 404
 
 
 @pytest.mark.usefixtures("table")

@@ -46,7 +46,7 @@ def test_watched_folders_are_read_one_after_the_other() -> None:
 
 def test_all_is_done_and_the_first_failure_is_raised() -> None:
     done: list[str] = []
-    met = threading.Barrier(2, timeout=10)
+    met = threading.Barrier(2, timeout=60)
 
     def works() -> None:
         met.wait()  # both are under way at the same time

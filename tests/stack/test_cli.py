@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import LAKE, Command
-from tests.support.servers.stack import free_ports
+from tests.support.servers.ports import free_port
+from tests.support.servers.stack import stack_ports
 
 Lake = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
 def lake(lake_command: Command) -> Iterator[Lake]:
-    ports = {"LAKE_" + name.upper().replace(".", "__"): str(port) for name, port in free_ports().items()}
+    ports = {"LAKE_" + name.upper().replace(".", "__"): str(port) for name, port in stack_ports().items()}
 
     def run(*arguments: str, input: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:
         return lake_command(*arguments, env={**ports, "LAKE_STACK__STORAGE": "s3proxy", **more}, input=input)
@@ -104,7 +105,7 @@ def test_logs_can_be_followed(lake: Lake, home: Path) -> None:
 @pytest.mark.slow
 def test_one_server_in_the_foreground_ends_on_a_signal(lake: Lake, home: Path) -> None:
     """What our container image does."""
-    port = next(iter(free_ports().values()))
+    port = free_port()
     environment = {**os.environ, "LAKE_HOME": str(home), "LAKE_STACK__POSTGRES_PORT": str(port)}
     command = [LAKE, "stack", "serve", "postgres"]
     with subprocess.Popen(

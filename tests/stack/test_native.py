@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
-from tests.support.servers.stack import free_ports, stack_settings
+from tests.support.servers.stack import stack_ports, stack_settings
 
 from lakehouse.config.endpoints import Database, endpoints_of
 from lakehouse.config.settings import Settings
@@ -104,7 +104,7 @@ def test_everything_that_can_be_set_is_set_otherwise_and_it_still_runs(
     host = "127.0.0.2"
     keys = {"access_key": "another-key", "secret_key": "another secret \\ with / things"}
     passwords = {f"{name}_password": f"p@ss '{name}' \\ %" for name in ("postgres", "lake", "hive", "nessie", "oltp")}
-    ports = {name.removeprefix("stack."): port for name, port in free_ports(host).items()}
+    ports = {name.removeprefix("stack."): port for name, port in stack_ports(host).items()}
     settings = make(
         host=host,
         bucket="other-bucket",
@@ -186,7 +186,7 @@ def test_a_killed_supervisor_leaves_nothing_behind_and_the_next_one_starts(make:
     native.up(settings, ["storage", "postgres"])
     children = supervisor_of(settings).children(recursive=True)
     supervisor_of(settings).kill()
-    _, alive = psutil.wait_procs(children, timeout=20)
+    _, alive = psutil.wait_procs(children, timeout=60)
     assert alive == []
     assert native.status(settings) == []
     assert [each.state for each in native.up(settings, ["storage", "postgres"])] == ["running", "running"]
@@ -225,7 +225,7 @@ def test_the_supervisor_ends_its_servers_on_sigterm(make: Callable[..., Settings
     supervisor = supervisor_of(settings)
     children = supervisor.children(recursive=True)
     supervisor.terminate()
-    gone, alive = psutil.wait_procs([supervisor, *children], timeout=20)
+    gone, alive = psutil.wait_procs([supervisor, *children], timeout=60)
     assert alive == []
 
 

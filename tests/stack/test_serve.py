@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
 import requests
 from tests.conftest import cache_only
+from tests.support.servers.ports import free_port
 
 from lakehouse.config.load import load_settings
 from lakehouse.http.keys import KeyRequest, KeyStore
@@ -16,9 +16,7 @@ from lakehouse.stack import native
 
 @pytest.mark.slow
 def test_the_service_runs_under_the_supervisor(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     settings = load_settings({"home": tmp_path / "lake", "serve.port": port}, folder=tmp_path, environ=cache_only())
     try:
         (status,) = native.up(settings, ["serve"])

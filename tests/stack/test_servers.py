@@ -15,7 +15,7 @@ import pytest
 import trino
 from pyiceberg.catalog import load_catalog
 from tests.support.repetitions import repetitions
-from tests.support.servers.stack import Stack, free_ports, stack_settings
+from tests.support.servers.stack import Stack, stack_ports, stack_settings
 
 from lakehouse.config.stack import StackSettings
 from lakehouse.core.names import TableName
@@ -46,7 +46,7 @@ def ask(stack: Stack, statement: str) -> list[Any]:
 
 
 def get(url: str) -> Any:
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=10) as answer:
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=60) as answer:
         return json.loads(answer.read())
 
 
@@ -196,7 +196,7 @@ def test_the_whole_stack_comes_up_with_everything_set_otherwise(stack: Stack, ho
         for name in StackSettings.__dataclass_fields__
         if name.endswith(("_password", "_key", "_token"))
     }
-    ports = {name.removeprefix("stack."): port for name, port in free_ports(host).items()}
+    ports = {name.removeprefix("stack."): port for name, port in stack_ports(host).items()}
     settings = stack_settings(home, host=host, trino_ownership=True, **texts, **heaps, **secrets, **ports)
     same = {
         name

@@ -33,7 +33,8 @@ class Far:
 
 
 @pytest.fixture(params=["postgres", "rest", pytest.param("nessie", marks=pytest.mark.slow)])
-def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Far]:
+def far(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Far]:
+    monkeypatch.setattr("lakehouse.versioning.publish._POLL_INTERVAL_S", 0.1)  # the relay counts requests, not seconds
     home = tmp_path / "home"
     if request.param == "postgres":
         postgres: Postgres = request.getfixturevalue("postgres")
@@ -79,7 +80,7 @@ def test_a_run_is_published_once_though_the_answer_was_lost(far: Far, done: bool
 def test_a_catalog_that_stays_away_is_told_of_and_nothing_is_published(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lakehouse.versioning.publish.RECOVERY_TIMEOUT_S", 2)
+    monkeypatch.setattr("lakehouse.versioning.publish.RECOVERY_TIMEOUT_S", 0.5)
     run(far.lake, "first", ONE, TWO)
     far.relay.lose(*far.publishing, passed_on=False, deaf=10_000)
     with pytest.raises(CatalogUnreachableError):

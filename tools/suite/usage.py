@@ -6,6 +6,8 @@ import os
 import threading
 import uuid
 from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import mean
 
 import psutil
 
@@ -44,6 +46,8 @@ class Sampler:
 
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
     peak: Peak = field(default_factory=Peak)
+    busy: list[float] = field(default_factory=list)
+    """How busy all cores were in each interval, in percent, whoever used them."""
     _seen: dict[tuple[int, float], _Seen | None] = field(default_factory=dict)
     _ended: threading.Event = field(default_factory=threading.Event)
 
@@ -58,8 +62,15 @@ class Sampler:
         """Processor time of all processes, but for what those that ended used in their last second."""
         return sum(usage.cpu_s for usage in self._seen.values() if usage)
 
+    def busy_by_parts(self, parts: int = 10) -> list[int]:
+        """How busy the cores were in equal parts of the time."""
+        bounds = [len(self.busy) * part // parts for part in range(parts + 1)]
+        return [round(mean(self.busy[start:end] or [0.0])) for start, end in pairwise(bounds)]
+
     def _watch(self) -> None:
+        psutil.cpu_percent()  # the first call only begins to count
         while not self._ended.wait(_INTERVAL_S):
+            self.busy.append(psutil.cpu_percent())
             self._sample()
 
     def _sample(self) -> None:

@@ -20,7 +20,10 @@ from lakehouse.process.pids import terminate
 from lakehouse.stack.model import ProcessSpec, StackContext
 
 #: The variables that a server inherits; settings of the lakehouse and unrelated secrets are not passed on.
-_INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "SSL_CERT_FILE", "SSL_CERT_DIR", "PYTHONPATH")
+_INHERITED = (
+    *("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "SSL_CERT_FILE", "SSL_CERT_DIR", "PYTHONPATH"),
+    "JDK_JAVA_OPTIONS",  # Java's own variable for options of every `java`
+)
 
 
 def service_failed(service: str, reason: str, log: Path | str = "") -> ServiceFailedError:

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.support.servers.stack import free_ports
+from tests.support.servers.ports import free_port
 from tests.support.servers.started import wait_until
 
 from lakehouse.config.settings import Settings
@@ -55,7 +55,7 @@ def cluster(shared_settings: Settings) -> Iterator[Cluster]:
 @contextmanager
 def running_cluster(settings: Settings, folder: Path) -> Iterator[Cluster]:
     """A cluster with its files in a folder, which becomes its user's."""
-    port = next(iter(free_ports().values()))
+    port = free_port()
     made = Cluster(f"spark://127.0.0.1:{port}", secrets.token_hex(16), folder)
     properties = folder / "spark.properties"
     properties.touch(0o600)  # the secret goes through a file, so that no list of processes shows it

@@ -17,7 +17,7 @@ from lakehouse.process.sockets import accepts_connections
 from lakehouse.stack.fetch import fetch
 from lakehouse.stack.services.connect import JAR
 
-_START_TIMEOUT_S = 120
+_START_TIMEOUT_S = 300
 
 
 @contextmanager

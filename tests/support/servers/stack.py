@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.servers.ports import free_ports
 
 from lakehouse.config.endpoints import StackEndpoints, endpoints_of
 from lakehouse.config.load import all_settings, load_settings
@@ -98,7 +97,7 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     from tests.conftest import cache_only
 
     own = {"home": tmp_path_factory.mktemp("stack") / "lake", "profile": "sql", "trino.branches": [SEEN_BY_TRINO]}
-    settings = load_settings({**own, **free_ports()}, environ=cache_only())
+    settings = load_settings({**own, **stack_ports()}, environ=cache_only())
     if minio(settings) is None:  # to build one takes longer than all tests
         settings = replace(settings, stack=replace(settings.stack, storage="s3proxy"))
     made = request.session.stash[STACK] = Stack(settings)
@@ -116,16 +115,9 @@ def stack_settings(home: Path, **changed: Any) -> Settings:
     from tests.conftest import cache_only
 
     own = {f"stack.{name}": value for name, value in changed.items()}
-    return load_settings({"home": home, "profile": "sql", **free_ports(), **own}, environ=cache_only())
+    return load_settings({"home": home, "profile": "sql", **stack_ports(), **own}, environ=cache_only())
 
 
-def free_ports(host: str = "127.0.0.1") -> dict[str, Any]:
-    """A port that nobody uses for every service, none of those that the system gives to outgoing connections."""
-    found: dict[str, Any] = {}
-    for port in random.sample(range(20_000, 32_000), 1000):
-        if len(found) == len(PORTS):
-            return found
-        with socket.socket() as probe:
-            if probe.connect_ex((host, port)) != 0:
-                found[f"stack.{PORTS[len(found)]}"] = port
-    raise RuntimeError("all ports are taken")
+def stack_ports(host: str = "127.0.0.1") -> dict[str, Any]:
+    """A port that nobody uses for every service."""
+    return {f"stack.{name}": port for name, port in zip(PORTS, free_ports(len(PORTS), host), strict=True)}

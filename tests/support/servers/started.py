@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-_TIMEOUT_S = 90
+_TIMEOUT_S = 300
 _LAST_WORDS = 2000
 
 
