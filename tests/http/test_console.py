@@ -387,6 +387,7 @@ def test_a_failed_run_is_shown_with_its_error_and_can_be_resumed_by_who_may(
 ) -> None:
     text = pipelined.admin.get(f"/ui/runs/{run}").text
     assert "the source is gone" in text and f"POST /runs/{run}/resume" in text
+    assert "run_started" in text and "run_failed" in text
     reader = pipelined.client("reader").get(f"/ui/runs/{run}").text
     assert "the source is gone" in reader and "data-send" not in reader
     listed = facts(pipelined.admin, "/ui/runs?pipeline=steps")
