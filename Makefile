@@ -43,7 +43,8 @@ test-all: setup lint ## make test, and what it leaves out where it is not instal
 	@axe=$$(tools/browser_tests.sh) && LAKE_TEST_AXE=$$axe TEST_SUPERSET=1 $(BIN)/python -m tools.suite.lanes $(PYTEST_ARGS)
 
 test-console: .venv/ready ## every page of the console in a headless Chromium (apt-get install chromium); with npm, its accessibility too
-	@axe=$$(tools/browser_tests.sh) && LAKE_TEST_AXE=$$axe $(BIN)/python -m pytest -q tests/console/test_browser.py $(PYTEST_ARGS)
+	@axe=$$(tools/browser_tests.sh) && mkdir -p console-pictures && \
+	LAKE_TEST_AXE=$$axe LAKE_TEST_PICTURES=$$PWD/console-pictures $(BIN)/python -m pytest -q tests/console/test_browser.py $(PYTEST_ARGS)
 
 eval-agent: setup ## score `lake ask` on the questions of tests/agent/questions, on the lake of `lake demo`
 	home=$$(mktemp -d) && LAKE_HOME=$$home $(BIN)/lake demo > /dev/null && $(BIN)/python -m tests.support.agent_eval $$home; \
