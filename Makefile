@@ -3,7 +3,7 @@ BIN := .venv/bin
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo screenshots test test-fast test-faults test-all eval-agent conformance-record timings test-rck matrix lint fmt lock bench bench-all bench-peers clean
+.PHONY: help setup demo screenshots test test-fast test-faults test-all test-console eval-agent conformance-record timings test-rck matrix lint fmt lock bench bench-all bench-peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
@@ -40,8 +40,11 @@ test-faults: setup ## the tests of kills, races and random input (marked faults)
 	@TEST_REPEAT=full $(BIN)/python -m tools.suite.lanes -m faults $(PYTEST_ARGS)
 
 test-all: setup lint ## make test, and what it leaves out where it is not installed: Superset (1 GB) in a browser
-	$(BIN)/uv pip install --quiet --python $(BIN)/python "playwright==1.65.0"
-	@TEST_SUPERSET=1 $(BIN)/python -m tools.suite.lanes $(PYTEST_ARGS)
+	@axe=$$(tools/browser_tests.sh) && LAKE_TEST_AXE=$$axe TEST_SUPERSET=1 $(BIN)/python -m tools.suite.lanes $(PYTEST_ARGS)
+
+test-console: .venv/ready ## every page of the console in a headless Chromium (apt-get install chromium); with npm, its accessibility too
+	@axe=$$(tools/browser_tests.sh) && mkdir -p console-pictures && \
+	LAKE_TEST_AXE=$$axe LAKE_TEST_PICTURES=$$PWD/console-pictures $(BIN)/python -m pytest -q tests/console/test_browser.py $(PYTEST_ARGS)
 
 eval-agent: setup ## score `lake ask` on the questions of tests/agent/questions, on the lake of `lake demo`
 	home=$$(mktemp -d) && LAKE_HOME=$$home $(BIN)/lake demo > /dev/null && $(BIN)/python -m tests.support.agent_eval $$home; \

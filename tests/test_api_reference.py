@@ -31,6 +31,7 @@ WITH_SPARK = {
     "Lake.spark",
     "Lake.run",
     "Lake.run_pipeline",
+    "Lake.run_log",
     "Lake.run_record",
     "Lake.rollback",
     "Lake.transact",

@@ -18,7 +18,7 @@ from lakehouse.engines.spark.launch import JDK_NET
 from lakehouse.lake.backend import Backend, open_backend
 from lakehouse.lake.spark import jars_for, spark_conf
 
-ENGINES = ("spark", "spark-connect", "pyiceberg", "duckdb", "trino", "dbt", "superset")
+ENGINES = ("spark", "spark-connect", "pyiceberg", "duckdb", "trino", "dbt", "superset", "jdbc")
 
 #: What a client of Spark Connect imports. PySpark names none of them: to it they are extras, which cap numpy below 2.
 CONNECT_CLIENT = (
@@ -59,6 +59,8 @@ def snippet(engine: str, settings: Settings) -> str:
             return _trino(parts)
         case "dbt":
             return _dbt(parts)
+        case "jdbc":
+            return _jdbc(parts)
         case _:
             return _superset(parts)
 
@@ -240,6 +242,30 @@ def _superset(parts: Backend) -> str:
 # The Superset of `lake up superset`: http://{stack.host_of()}:{stack.superset_port} user {ADMIN} password {secrets.superset_admin_password}
 {trino if parts.is_remote else ""}{duckdb if config else ""}
 {config}"""
+
+
+def _jdbc(parts: Backend) -> str:
+    """Addresses and statements for tools that connect by JDBC, such as DBeaver and DataGrip; as SQL, which can be pasted."""
+    from lakehouse.stack.superset.connections import attach_statements, trino_address
+
+    user, _, address = trino_address(parts.settings).removeprefix("trino://").partition("@")
+    trino = f"""\
+-- Trino (lake up trino), user {user}, no password:
+--   jdbc:trino://{address}
+"""
+    statements = attach_statements(parts, endpoints_of(parts.settings))
+    names = ("avro", "httpfs", "iceberg")
+    loaded = "\n".join(f"INSTALL {name};\nLOAD {name};" for name in names)
+    attached = "\n".join(f"{statement};" for statement in statements)
+    duckdb = f"""\
+-- DuckDB, driver 1.5 or newer, for reading; the lake's REST catalog runs beside it (lake up rest):
+--   jdbc:duckdb:
+-- Statements to run after connecting (DBeaver: Connection settings > Initialization > Bootstrap queries; DataGrip: Options > Startup script).
+-- Tables are {CATALOG}.namespace.table.
+{loaded}
+{attached}
+"""
+    return "\n".join([*([trino] if parts.is_remote else []), *([duckdb] if statements else [])])
 
 
 def _trino_address(parts: Backend) -> tuple[str, int]:

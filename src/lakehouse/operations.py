@@ -152,6 +152,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _post("start_run", "/pipelines/{pipeline}/runs", lake="Lake.run_pipeline", answer=_RUN, is_job=True, repeatable=True),
     _get("runs", "/runs", lake="Lake.runs", answer=f"{_RUN}[]", key="runs", is_paged=True),
     _get("run_record", "/runs/{run}", lake="Lake.run_record", answer=_RUN),
+    _get("run_log", "/runs/{run}/log", lake="Lake.run_log", answer="lakehouse.runs.model:RunLogLine[]", key="lines"),
     _post("resume_run", "/runs/{run}/resume", lake="Lake.resume", answer=_RUN, is_job=True, repeatable=True),
     # ---- maintenance --------------------------------------------------------------------------------------------
     _get("health", "/health", lake="Lake.health", answer="lakehouse.maintenance.health:TableHealth[]", key="tables"),

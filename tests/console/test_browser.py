@@ -24,6 +24,8 @@ pytestmark = pytest.mark.skipif(not CHROMIUM, reason="No Chromium is installed: 
 AXE = os.environ.get("LAKE_TEST_AXE", "")
 PAGES = ("/ui", "/ui/t/shop.orders", "/ui/t/shop.orders?tab=schema", "/ui/t/shop.orders?tab=history", "/ui/t/shop.orders?tab=metadata", "/ui/sql?q=select+*+from+shop.orders",
          "/ui/b", "/ui/b/prices?table=shop.orders", "/ui/runs", "/ui/lineage", "/ui/health", "/ui/ingest", "/ui/ask?q=how+many+orders")  # fmt: skip
+#: A folder that keeps a picture of every page, in both themes and on a phone (default: that of the test).
+PICTURES = os.environ.get("LAKE_TEST_PICTURES", "")
 _TIMEOUT_MS = 30_000
 SCROLL_TO_END = """[...document.querySelectorAll('#grid *')].filter((part) => part.scrollHeight > part.clientHeight + 1000)
     .forEach((part) => (part.scrollTop = part.scrollHeight))"""
@@ -105,16 +107,17 @@ def test_every_page_loads_without_errors_foreign_requests_or_barriers(
     person = Person(chromium, shop, color_scheme=theme, viewport={"width": 1280, "height": 800})
     for path in PAGES:
         person.page.goto(path, wait_until="networkidle")
-        person.page.screenshot(path=tmp_path / f"{theme}{path.replace('/', '-').partition('?')[0]}.png")
+        take_picture(person.page, tmp_path, theme, path)
         assert barriers(person.page) == [], path
     assert person.problems == []
     person.context.close()
 
 
-def test_no_page_is_wider_than_a_phone(chromium: Any, shop: Served) -> None:
+def test_no_page_is_wider_than_a_phone(chromium: Any, shop: Served, tmp_path: Path) -> None:
     person = Person(chromium, shop, viewport={"width": 390, "height": 800})
     for path in PAGES:
         person.page.goto(path, wait_until="networkidle")
+        take_picture(person.page, tmp_path, "phone", path)
         assert person.page.evaluate("document.documentElement.scrollWidth") <= 390, path
     person.context.close()
 
@@ -132,6 +135,15 @@ def test_the_slider_shows_a_snapshot_and_the_address_holds_it(ann: Person, chrom
     bob.page.goto(page.url)
     eventually(bob.page, "document.querySelectorAll('#rows tbody tr').length === 2")
     bob.context.close()
+
+
+def test_a_difference_is_shown_in_its_direction(ann: Person) -> None:
+    snapshots = ann.served.admin.get("/tables/shop.orders/history").json()["snapshots"]
+    first, last = snapshots[0]["id"], snapshots[2]["id"]
+    for start, end, words in ((first, last, "2 added, 1 changed"), (last, first, "2 removed, 1 changed")):
+        ann.page.goto(f"/ui/t/shop.orders?tab=diff&vs={start}&at={end}")
+        note = ann.page.inner_text("#difference ~ .note")
+        assert f"From snapshot {start} to {end}: {words}" in note
 
 
 def test_each_layer_of_the_metadata_is_one_click_away(ann: Person) -> None:
@@ -304,6 +316,19 @@ def test_keys_lead_to_every_page_and_are_listed(ann: Person) -> None:
     page.wait_for_selector("#keys:not([open])", state="attached")
 
 
+def test_a_query_is_written_and_run_with_the_keyboard_alone(ann: Person) -> None:
+    page = ann.page
+    page.goto("/ui")
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    page.wait_for_url("**/ui/sql")
+    page.wait_for_selector(".cm-focused")
+    ann.is_typing = True
+    page.keyboard.insert_text("select 6 * 7 as answer")
+    page.keyboard.press("Control+Enter")
+    eventually(page, "document.querySelector('#grid')?.textContent.includes('42')")
+
+
 def test_a_branch_is_reviewed_and_published_with_the_keyboard_alone(ann: Person) -> None:
     admin, page = ann.served.admin, ann.page
     admin.post("/branches", {"name": "keyboard"})
@@ -355,6 +380,11 @@ def test_a_reader_is_refused_in_the_words_of_the_service(chromium: Any, shop: Se
     )
     assert "has the scope reader, and this needs write" in answer["message"]
     person.context.close()
+
+
+def take_picture(page: Any, folder: Path, kind: str, path: str) -> None:
+    name = re.sub(r"[^a-z0-9]+", "-", path.removeprefix("/ui").lower()).strip("-") or "home"
+    page.screenshot(path=Path(PICTURES or folder) / f"{kind}-{name}.png", full_page=True)
 
 
 def barriers(page: Any) -> list[tuple[str, str]]:

@@ -364,6 +364,9 @@ def test_a_run_is_followed_and_recorded(lake: AnyLake) -> None:
     assert [table.table for table in record.tables] == ["contract_runs.one", "contract_runs.two"]
     assert steps
     assert lake.run_record(record.id) == record
+    started, *noted, ended = (line for line in lake.run_log(record.id) if line.source != "spark")
+    assert (started.source, {line.source for line in noted}, ended.source) == ("run_started", {"run_step"}, "run_ended")
+    assert noted[-1].text == "Publishing"
     assert lake.runs()[0] == record
     kept = lake.run("contract_fine", light=True, publish=False, tables=["contract_runs.one"])
     assert (kept.state, kept.branch in lake.branches()) == ("kept", True)

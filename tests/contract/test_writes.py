@@ -28,6 +28,7 @@ READS = {
         "reading_with",
         "refs",
         "report",
+        "run_log",
         "run_record",
         "runs",
         "table",

@@ -93,14 +93,15 @@ def test_a_failed_ingest_is_reported(home: Path, tmp_path: Path) -> None:
 def test_the_log_has_the_id_of_the_run(home: Path) -> None:
     with opened(home) as lake:
         record = lake.run(shop(), light=True)
-    started, ended = lines(home / "logs" / "lake.jsonl")
+    started, *steps, ended = lines(home / "logs" / "lake.jsonl")
+    assert {step["event"] for step in steps} == {"run_step"} and any("shop.sales" in step["text"] for step in steps)
     assert (started["event"], ended["event"], ended["state"], ended["rows"]) == (
         "run_started",
         "run_ended",
         "published",
         2,
     )
-    assert started["run"] == ended["run"] == record.id
+    assert {line["run"] for line in (started, *steps, ended)} == {record.id}
 
 
 def test_a_dry_run_reports_nothing(home: Path, tmp_path: Path) -> None:

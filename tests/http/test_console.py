@@ -202,6 +202,8 @@ def test_a_difference_says_its_direction(crm: Client) -> None:
     assert on_branch["diff"]["words"] == "1 added"
     shown = crm.get(f"/ui/t/pages.leads?tab=diff&vs={first}").text
     assert f"From snapshot <code>{first}</code> to <code>{last}</code>" in shown
+    assert "<strong>Bob</strong>" in shown and "<strong>Bo</strong>" in shown, "the changed values stand out"
+    assert "<strong>2</strong>" not in shown, "the key is the same"
 
 
 def test_what_is_offered_from_a_snapshot_follows_the_scope_and_the_limits_of_the_key(
@@ -387,6 +389,7 @@ def test_a_failed_run_is_shown_with_its_error_and_can_be_resumed_by_who_may(
 ) -> None:
     text = pipelined.admin.get(f"/ui/runs/{run}").text
     assert "the source is gone" in text and f"POST /runs/{run}/resume" in text
+    assert "run_started" in text and "run_failed" in text
     reader = pipelined.client("reader").get(f"/ui/runs/{run}").text
     assert "the source is gone" in reader and "data-send" not in reader
     listed = facts(pipelined.admin, "/ui/runs?pipeline=steps")

@@ -81,6 +81,7 @@ OUTCOMES: dict[str, tuple[int, int]] = {
     "start_run": (REFUSED, REFUSED),
     "runs": (FILTERED, FILTERED),
     "run_record": (REFUSED, REFUSED),
+    "run_log": (REFUSED, REFUSED),
     "resume_run": (REFUSED, REFUSED),
     "health": (FILTERED, REFUSED),
     "maintain": (REFUSED, REFUSED),

@@ -57,6 +57,18 @@ def show(context: Context, run: str) -> None:
         _show_outcomes(record, context.output)
 
 
+@command("lake runs log 20260114_0915\nlake runs log 20260114_0915 -o json", runs)
+@click.argument("run", shell_complete=complete_run)
+def log(context: Context, run: str) -> None:
+    """Show the log of a run: its steps, and what Spark logged from its start to its end. RUN is as for `show`."""
+    lines = context.lake.run_log(run)
+    show_rows(
+        ["at", "source", "level", "text"],
+        [(line.at, line.source, line.level, line.text) for line in lines],
+        context.output,
+    )
+
+
 def show_record(record: RunRecord, output: str) -> None:
     """Print what a run did to each table, and its result."""
     if output == "json":

@@ -187,13 +187,13 @@ def _show_new(context: Context, key: KeyFacts) -> None:
 @click.argument(
     "engine",
     metavar="ENGINE",
-    type=click.Choice(["spark", "spark-connect", "pyiceberg", "duckdb", "trino", "dbt", "superset"]),
+    type=click.Choice(["spark", "spark-connect", "pyiceberg", "duckdb", "trino", "dbt", "superset", "jdbc"]),
 )
 @click.option("--show-secrets", is_flag=True, help="Print passwords and keys (default: where they come from).")
 def connect(context: Context, engine: str, show_secrets: bool) -> None:
     """Print the configuration with which ENGINE reads and writes the tables of this lake.
 
-    ENGINE is spark, spark-connect, pyiceberg, duckdb, trino, dbt or superset. The output is Python code, or a
+    ENGINE is spark, spark-connect, pyiceberg, duckdb, trino, dbt, superset or jdbc (for DBeaver and DataGrip). The output is Python code, SQL, or a
     configuration file of the engine. Without --show-secrets, passwords and keys are left out, and the first lines say where they come from. DuckDB only reads this way, unless
     the REST catalog serves the lake (lake up rest). spark-connect is for clients without Java (lake up connect).
     """

@@ -192,6 +192,7 @@ class RemoteLake(LakeInterface):
 
     runs = remote(Lake.runs)
     run_record = remote(Lake.run_record)
+    run_log = remote(Lake.run_log)
     resume = remote(Lake.resume)
 
     # ---- maintenance --------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -27,6 +28,8 @@ PAGES = frozenset(
     operation.path for operation in OPERATIONS if operation.path.startswith("/ui") and operation.method == "GET"
 )
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
+#: Types whose values are right-aligned, as in static/rows.js.
+_NUMBER = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal.*")
 #: Seconds in a unit of time, the largest that fits names an age.
 _UNITS = ((86400 * 365, "year"), (86400 * 30, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))
 
@@ -109,6 +112,7 @@ def _environment() -> Environment:
         age=age,
         moment=moment,
         data=data_text,
+        is_number=lambda type: bool(_NUMBER.fullmatch(type)),
     )
     return environment
 

@@ -31,7 +31,9 @@ class Events:
         """
         self.namespace = settings.namespace
         most = int(settings.log_megabytes * _MEGABYTE)
-        self._log = RotatingLines(logs / "lake.jsonl", most) if settings.log else None
+        self.lines = RotatingLines(logs / "lake.jsonl", most)
+        """The lake's log."""
+        self._is_logged = settings.log
         self._lineage_file = RotatingLines(Path(settings.file).expanduser(), most) if settings.file else None
         self._lineage_url = (
             HttpSink("events.url", settings.url, settings.timeout_s, settings.api_key) if settings.url else None
@@ -56,9 +58,9 @@ class Events:
 
     def log(self, event: str, run: str = "", level: str = "info", **facts: Any) -> None:
         """Write a line to the lake's log."""
-        if self._log is not None:
+        if self._is_logged:
             line = {"at": datetime.now(UTC), "level": level, "event": event, "run": run, **facts}
-            self._write("events.log", self._log, line)
+            self._write("events.log", self.lines, line)
 
     def alert(self, event: str, **facts: Any) -> None:
         """Send a message to the webhook."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,16 @@ class RotatingLines:
             os.write(descriptor, data)
         finally:
             os.close(descriptor)
+
+    def lines(self) -> Iterator[str]:
+        """Every line that is kept, oldest first."""
+        for number in range(_KEPT, -1, -1):
+            file = self.file.with_name(f"{self.file.name}.{number}") if number else self.file
+            try:
+                with file.open(encoding="utf-8", errors="replace") as content:
+                    yield from content
+            except FileNotFoundError:
+                continue  # never that full, or rotated at this moment
 
     def _is_full(self, added: int) -> bool:
         try:

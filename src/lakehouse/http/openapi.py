@@ -58,6 +58,7 @@ _IDS = {
     "pipelines": "listPipelines",
     "runs": "listRuns",
     "run_record": "getRun",
+    "run_log": "getRunLog",
     "branches": "listBranches",
     "merge": "mergeBranch",
     "tags": "listTags",

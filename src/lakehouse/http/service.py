@@ -118,7 +118,8 @@ class Call:
 
     def sees(self, table: str) -> bool:
         """Whether the caller may see a table."""
-        return self.principal.sees(TableName.parse(table))
+        # Most callers see everything, and there may be thousands of tables to ask for.
+        return not self.principal.namespaces or self.principal.sees(TableName.parse(table))
 
     @property
     def refs(self) -> Refs:

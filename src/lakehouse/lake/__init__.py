@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from lakehouse.maintenance.report import MaintenanceReport
     from lakehouse.pipelines import Pipeline
     from lakehouse.query.route import CheckedStatement
-    from lakehouse.runs.model import RunRecord
+    from lakehouse.runs.model import RunLogLine, RunRecord
     from lakehouse.runs.plan import TablePlan
     from lakehouse.runs.run import Runner
     from lakehouse.tables.diff import Diff
@@ -526,7 +526,9 @@ class Lake(LakeInterface):
 
         identified = replace(request, id=request.id or new_run_id())
         runner = self._components.runner()
-        return self._components.observer().run(pipeline, identified, lambda: runner.run(pipeline, identified, progress))
+        return self._components.observer().run(
+            pipeline, identified, lambda noted: runner.run(pipeline, identified, noted), progress
+        )
 
     def transact(
         self,
@@ -549,7 +551,7 @@ class Lake(LakeInterface):
         identified = replace(request, id=request.id or new_run_id())
         runner = self._components.runner()
         return self._components.observer().run(
-            Pipeline(name, ()), identified, lambda: runner.transact(name, work, identified, progress)
+            Pipeline(name, ()), identified, lambda noted: runner.transact(name, work, identified, noted), progress
         )
 
     def runs(self) -> list[RunRecord]:
@@ -570,6 +572,21 @@ class Lake(LakeInterface):
         2
         """
         return self._components.runner().record(run)
+
+    def run_log(self, run: str) -> list[RunLogLine]:
+        """The log of a run, oldest line first: its steps, and what Spark logged from its start to its end.
+
+        Spark's log does not say for which run a line is: of two runs at the same time, each shows the lines of both.
+
+        >>> def best(leads):
+        ...     return leads.where("score >= 70")
+        >>> record = lake.run(Pipeline("best", [Table("crm.best", best, inputs=["crm.leads"])]))
+        >>> [line.source for line in lake.run_log(record.id) if line.source != "spark"][0]
+        'run_started'
+        """
+        from lakehouse.lake.run_log import run_log
+
+        return run_log(self.run_record(run), self._components.observer().log, self.folder / "logs" / "spark.log")
 
     def resume(self, run: str, progress: Progress = silent) -> RunRecord:
         """Continue a run that failed or was killed, from the tables it had finished.

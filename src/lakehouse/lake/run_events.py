@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.core.errors import LakeError
 from lakehouse.core.requests import IngestRequest, RunRequest
 from lakehouse.events.emitter import Events
+from lakehouse.events.lines import RotatingLines
 from lakehouse.events.openlineage import Dataset, Work
+from lakehouse.lake.interface import Progress
 from lakehouse.pipelines.model import FilesTable, Pipeline, Table
 
 if TYPE_CHECKING:
@@ -33,6 +35,11 @@ class Observer:
             describe: describes a table of main.
         """
         self._events, self._namespace, self._describe = events, tables, describe
+
+    @property
+    def log(self) -> RotatingLines:
+        """The lake's log."""
+        return self._events.lines
 
     # ---- questions ----------------------------------------------------------------------------------------------
 
@@ -67,8 +74,10 @@ class Observer:
 
     # ---- runs ---------------------------------------------------------------------------------------------------
 
-    def run(self, pipeline: Pipeline, request: RunRequest, work: Callable[[], RunRecord]) -> RunRecord:
-        """Do a run and report its start, its end and that of each table, and alert if it failed or a table is stale."""
+    def run(
+        self, pipeline: Pipeline, request: RunRequest, work: Callable[[Progress], RunRecord], progress: Progress
+    ) -> RunRecord:
+        """Do a run and report its start, its steps, its end and that of each table, and alert if it failed or a table is stale."""
         tables = pipeline.select(request.tables)
         job, run = pipeline.name, request.id
         outputs = [Dataset(self._namespace, table.name) for table in tables]
@@ -77,7 +86,7 @@ class Observer:
         self._events.log("run_started", run, pipeline=job, partitions=list(request.partitions))
         try:
             with self._events.span("lake.run", {"lake.run": run, "lake.pipeline": job}):
-                record = work()
+                record = work(lambda text: self._step(run, text, progress))
         except BaseException as exc:
             kind, message = _failure(exc)
             self._events.lineage(kind, Work(job, run, begun.inputs, begun.outputs, error=message))
@@ -86,6 +95,10 @@ class Observer:
             raise
         self._report_end(pipeline, record, begun)
         return record
+
+    def _step(self, run: str, text: str, progress: Progress) -> None:
+        self._events.log("run_step", run, text=text)
+        progress(text)
 
     def _report_end(self, pipeline: Pipeline, record: RunRecord, begun: Work) -> None:
         written = {report.table: report for report in record.tables if not report.note and report.snapshot}

@@ -67,6 +67,17 @@ class RunRecord:
         return sum(table.rejected for table in self.tables)
 
 
+@dataclass(frozen=True)
+class RunLogLine:
+    """A line of the log of a run."""
+
+    at: str
+    source: str
+    """`spark`, or the event of the lake's log that it is."""
+    level: str
+    text: str
+
+
 #: The last line of a Python traceback.
 _ERROR_LINE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Warning)(?::|$)")
 

@@ -37,6 +37,32 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings
 
 
 @pytest.mark.servers
+def test_the_statements_for_jdbc_attach_the_lake_for_reading(served: Settings) -> None:
+    from lakehouse.engines.duckdb.connection import connect, load_extension
+
+    connection = connect()
+    for extension in ("avro", "httpfs", "iceberg"):  # INSTALL needs the internet
+        load_extension(connection, extension)
+    lines = [line for line in snippet("jdbc", served).splitlines() if not line.startswith(("--", "INSTALL"))]
+    connection.execute("\n".join(lines))
+    count = connection.execute("SELECT count(*) FROM lake.gold.daily_bars").fetchone()
+    assert count is not None and count[0] > 0
+    with pytest.raises(duckdb.Error, match="only reads"):
+        connection.execute("DROP TABLE lake.gold.daily_bars")
+
+
+@pytest.mark.parametrize(("profile", "address"), [("sql", "jdbc:trino://127.0.0.1:{port}/lake"), ("embedded", "")])
+def test_jdbc_names_trino_where_it_reads_the_warehouse(tmp_path: Path, profile: str, address: str) -> None:
+    own = resolve_profile(settings(tmp_path, profile))
+    printed = snippet("jdbc", own)
+    assert ("jdbc:trino" in printed) is bool(address)
+    assert address.format(port=own.stack.trino_port) in printed and "jdbc:duckdb:" in printed
+    secrets = stack_context(own).secrets
+    assert secrets.rest_read_token in printed and secrets.rest_token not in printed
+    assert secrets.rest_read_token not in redacted_snippet("jdbc", own)
+
+
+@pytest.mark.servers
 def test_the_statements_attach_the_lake_for_reading_and_close_duckdb_to_the_rest(served: Settings) -> None:
     from lakehouse.engines.duckdb.connection import connect, load_extension
 

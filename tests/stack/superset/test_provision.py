@@ -5,7 +5,6 @@ It runs where Superset is installed (`lake stack fetch superset`, 1 GB) and with
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,8 +19,8 @@ import pytest
 import requests
 from tests.support.agent_lakes import fill_demo
 from tests.support.servers.stack import stack_settings
+from tests.support.servers.superset import NEEDS_SUPERSET, Api, address, one_number
 
-from lakehouse.config.load import load_settings
 from lakehouse.config.secrets import secrets_of
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import ServiceFailedError
@@ -32,16 +31,8 @@ from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.services.superset import PACKAGES
 from lakehouse.stack.superset.provision import SupersetClient
 
-IS_INSTALLED = artifact_path(load_settings({}, environ={}), PACKAGES).is_dir()
 CHROMIUM = Path("/usr/bin/chromium")
-pytestmark = [
-    pytest.mark.servers,
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not IS_INSTALLED and not os.environ.get("TEST_SUPERSET"),
-        reason="Superset is not installed (1 GB): lake stack fetch superset, or make test-all",
-    ),
-]
+pytestmark = NEEDS_SUPERSET
 MONEY = pa.decimal128(18, 2)
 DAYS = [date(2026, 1, 1) + timedelta(days=n) for n in range(10)]
 
@@ -117,36 +108,6 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     native.down(own)
 
 
-def address(settings: Settings) -> str:
-    return f"http://127.0.0.1:{settings.stack.superset_port}"
-
-
-class Api:
-    """Superset's API for the questions of these tests."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.address, self.session = address(settings), requests.Session()
-        login = {"username": "admin", "password": secrets_of(settings).superset_admin_password, "provider": "db"}
-        token = self.session.post(f"{self.address}/api/v1/security/login", json=login, timeout=60).json()[
-            "access_token"
-        ]
-        self.session.headers["Authorization"] = f"Bearer {token}"
-        csrf = self.session.get(f"{self.address}/api/v1/security/csrf_token/", timeout=60).json()["result"]
-        self.session.headers.update({"X-CSRFToken": csrf, "Referer": self.address})
-
-    def objects(self, kind: str) -> dict[str, int]:
-        listed = self.session.get(f"{self.address}/api/v1/{kind}/?q=(page_size:100)", timeout=60).json()["result"]
-        names = ("database_name", "table_name", "slice_name", "dashboard_title")
-        return {next(each[name] for name in names if name in each): each["id"] for each in listed}
-
-    def post(self, path: str, **body: Any) -> requests.Response:
-        return self.session.post(f"{self.address}/api/v1/{path}", json=body, timeout=120)
-
-    def sql(self, statement: str) -> requests.Response:
-        database = self.objects("database")["Lake"]
-        return self.post("sqllab/execute/", database_id=database, sql=statement, runAsync=False, queryLimit=100)
-
-
 def everything(api: Api) -> dict[str, dict[str, int]]:
     return {kind: api.objects(kind) for kind in ("database", "dataset", "chart", "dashboard")}
 
@@ -201,11 +162,6 @@ def test_the_printed_configuration_works_in_another_superset(settings: Settings,
     done = subprocess.run([python, "query.py"], cwd=tmp_path, env={}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == one_number(settings, "SELECT sum(trips) FROM gold.fct_daily_trips")
-
-
-def one_number(settings: Settings, statement: str) -> Any:
-    with assemble(settings) as lake:
-        return lake.sql(statement).rows()[0][0]
 
 
 @pytest.fixture(scope="module")

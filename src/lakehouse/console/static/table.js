@@ -43,6 +43,8 @@ function show(place) {
   fact("operation", snapshot.operation);
   fact("id", snapshot.id);
   fact("place", `${position + 1} of ${snapshots.length}`);
+  document.querySelector("[data-earlier]")?.setAttribute("aria-disabled", String(position === 0));
+  document.querySelector("[data-later]")?.setAttribute("aria-disabled", String(position === snapshots.length - 1));
   document.querySelectorAll(".timeline rect").forEach((bar, index) => bar.classList.toggle("on", index === position));
   for (const element of document.querySelectorAll('[data-compare], [data-act="rollback"]')) element.hidden = snapshot.is_current;
   const address = new URL(location.href);

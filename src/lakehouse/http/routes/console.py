@@ -29,7 +29,7 @@ from lakehouse.orchestrate import running_dagster
 routes = Routes("console")
 Next = Annotated[str, Query(description="Where to go afterwards.", max_length=8000)]
 _HIDDEN: Any = {"include_in_schema": False, "response_class": Response}
-_YEAR_S, _RECENT, _COMMITS, _RUNS, _NODES, _TABLES = 31_536_000, 8, 50, 50, 60, 50
+_YEAR_S, _RECENT, _COMMITS, _RUNS, _NODES, _TABLES, _LOG_LINES = 31_536_000, 8, 50, 50, 60, 50, 300
 
 
 # ---- sign-in ----------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def ui_home(call: CallContext, request: Request, branch: Branch = "", page_token
     """The tables by layer with freshness, size and health; running work, recent publishes, and what needs attention."""
     listed = tables.tables(call, branch, True, _TABLES, page_token)
     names = [str(table["name"]) for table in listed["tables"]]
-    health = _health(call, names)
+    health = _health(call, names, branch)
     recent = runs.runs(call, 50)["runs"]
     listed_jobs = jobs.jobs(call, 50)["jobs"]
     data = {
@@ -293,7 +293,7 @@ def ui_runs(
 
 @routes.operation(**_HIDDEN)
 def ui_run(call: CallContext, request: Request, run: runs.RunId) -> Response:
-    """One run: its tables, rules, rejected rows and error; resume, publish or drop it."""
+    """One run: its tables, rules, rejected rows, error and log; resume, publish or drop it."""
     record = runs.run_record(call, run)
     of_run = [job for job in jobs.jobs(call)["jobs"] if job["request"].get("id") == record["id"]]
     data = {
@@ -301,6 +301,7 @@ def ui_run(call: CallContext, request: Request, run: runs.RunId) -> Response:
         "job": of_run[0] if of_run else None,
         "rows": sum(table["rows"] for table in record["tables"]),
         "rejected": sum(table["rejected"] for table in record["tables"]),
+        "log": runs.run_log(call, run)["lines"][-_LOG_LINES:],
         "has_branch": record["branch"] in _branch_names(call),
         "may_change": call.principal.may_change(MAIN),
     }
@@ -354,11 +355,12 @@ def ui_ask(
     return page_response(call, request, "ask.html", data)
 
 
-def _health(call: Call, names: list[str]) -> dict[str, Any]:
-    """The health of tables of main by name; nothing for a caller who may not use main."""
+def _health(call: Call, names: list[str], branch: str) -> dict[str, Any]:
+    """The health on main of tables of a branch by name; nothing for a caller who may not use main."""
     if not names or not call.principal.uses(MAIN):
         return {}
-    known = [name for name in call.lake(MAIN).table_names() if name in set(names)]
+    is_main = branch.lower() in ("", MAIN)
+    known = names if is_main else sorted(set(names).intersection(call.lake(MAIN).table_names()))
     return {table["table"]: table for table in maintenance.health(call, ",".join(known))["tables"]} if known else {}
 
 

@@ -79,6 +79,14 @@ def run_record(call: CallContext, run: RunId) -> Any:
     return plain(_record(call, run))
 
 
+@routes.operation()
+def run_log(call: CallContext, run: RunId) -> dict[str, Any]:
+    """The log of a run: its steps and, for a key without limits, what Spark logged meanwhile, also for others."""
+    record = _record(call, run)
+    lines = call.service.lake.run_log(record.id)
+    return {"lines": plain([line for line in lines if line.source != "spark" or not call.principal.is_limited])}
+
+
 @routes.operation(status_code=202)
 def resume_run(call: CallContext, run: RunId) -> dict[str, Any]:
     """Continue a run that failed or was killed, in a job."""

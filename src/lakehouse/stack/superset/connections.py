@@ -28,7 +28,7 @@ def duckdb_statements(context: StackContext) -> str:
         f"SET memory_limit = {text(context.settings.stack.superset_memory)}",
         f"SET temp_directory = {text(str(context.folder('superset') / 'spill'))}",
     ]
-    statements = _statements(open_backend(context.settings), context.endpoints)
+    statements = attach_statements(open_backend(context.settings), context.endpoints)
     return _SEPARATOR.join([*limits, *statements]) if statements else ""
 
 
@@ -41,7 +41,7 @@ def container_statements(rest_uri: str, token: str, s3: S3Settings, warehouse: s
 
 def config_for_others(backend: Backend, endpoints: StackEndpoints) -> str:
     """The part of superset_config.py that attaches the lake, for a Superset of one's own; empty if DuckDB has no client."""
-    statements = _statements(backend, endpoints)
+    statements = attach_statements(backend, endpoints)
     if not statements:
         return ""
     shared = _CONFIG.read_text()
@@ -73,8 +73,10 @@ def trino_answers(url: str) -> bool:
     return answers(f"{url}/v1/info", containing='"starting":false')
 
 
-def _statements(backend: Backend, endpoints: StackEndpoints) -> list[str]:
-    """Through our REST catalog, with the token that only reads, if that serves the lake."""
+def attach_statements(backend: Backend, endpoints: StackEndpoints) -> list[str]:
+    """The statements with which a DuckDB of one's own attaches the lake for reading; none if it has no client for the catalog.
+
+    Through our REST catalog, with the token that only reads, if that serves the lake."""
     catalog = backend.settings.catalog
     ours = catalog.kind in ("", "sql") or catalog.uri == endpoints.rest_uri
     client = RestCatalog(endpoints.rest_uri, token=endpoints.rest_read_token) if ours else backend.catalog
