@@ -58,7 +58,7 @@ class MetricParser(GroupParser):
             self._resolve_head(name, element)
             self._is_listing = True
             if draft.of_groups or draft.subjects:
-                raise Refusal("I answer one of these at a time.", self._dimension_names())
+                raise Refusal(f'I cannot take both of "{self._text(element)}" at once.', ["Ask for one of them."])
 
     def _waits_for(self, head: Element) -> bool:
         """Whether a head shares its name with the next one: "highest and lowest fare"."""
