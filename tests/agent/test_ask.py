@@ -16,11 +16,13 @@ from tests.support.repetitions import repetitions
 
 from lakehouse import open_lake
 from lakehouse.agent.ask import Asker
+from lakehouse.agent.semantics import parse
 from lakehouse.cli.show import write_rows
 from lakehouse.core.names import TableName
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import Column, TableInfo
 from lakehouse.lake import Lake
+from lakehouse.lake.questions import LocalReader
 
 PAGE = Path(__file__).parents[2] / "docs" / "ask.md"
 CASES = cases("demo.txt")
@@ -119,6 +121,32 @@ def test_text_in_values_is_never_an_instruction(tmp_path: Path) -> None:
         quoted = lake.ask('how many leads in "how many orders\'); delete from crm.leads; --"')
         assert quoted.rows == ((1,),)
         assert len(lake.history("crm.leads")) == 1
+
+
+PAID = """
+[entities.orders]
+table = "shop.orders"
+key = ["id"]
+metrics = { paid = { expression = "count(*)", filter = "is_paid" }, sales = { expression = "sum(price)" } }
+dimensions = { price = { kind = "number" } }
+"""
+
+
+def test_two_customers_of_one_name_are_two_and_a_filter_is_of_its_own_metric(tmp_path: Path) -> None:
+    names, buyers = ("Ada", "Ada", "Bo"), (1, 2, 2, 3)
+    orders = [{"id": n, "customer_id": buyer, "price": n, "is_paid": n > 2} for n, buyer in enumerate(buyers, 1)]
+    with open_lake(home=tmp_path / "lake") as lake:
+        customers = [{"id": n, "name": name} for n, name in enumerate(names, 1)]
+        lake.ingest_rows(customers, "shop.customers", key=["id"])
+        lake.ingest_rows(orders, "shop.orders", key=["id"])
+        assert lake.ask("orders by customer").rows == ((1, "Ada", 1), (2, "Ada", 2), (3, "Bo", 1))
+        assert lake.ask("how many customers have more than 1 order").rows == ((1,),)
+        assert lake.ask("average number of orders per customer").rows == ((4 / 3,),)
+        assert lake.ask("total price by customer name").rows == (("Ada", 6), ("Bo", 4))
+        written = Asker(LocalReader(lake), parse(PAID, "semantics.toml"))
+        assert (written.ask("paid").rows, written.ask("sales").rows) == (((2,),), ((10,),))
+        both = written.ask("paid and sales")
+        assert not both.answered and "filter of its own" in both.reason
 
 
 def test_an_answer_is_reproducible_by_its_snapshots_and_a_moment_is_compared_with_now(tmp_path: Path) -> None:

@@ -265,3 +265,9 @@ def test_what_only_a_lake_of_this_machine_has_is_refused(lake: RemoteLake) -> No
         _ = lake.spark
     with pytest.raises(AttributeError):
         _ = lake.nothing
+
+
+def test_a_run_from_a_branch_is_not_sent(lake: RemoteLake) -> None:
+    lake.refs.branches.create("no_run")
+    with pytest.raises(NotSupportedError, match="starts from main"):
+        lake.branch("no_run").run("market")

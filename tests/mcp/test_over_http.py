@@ -11,9 +11,9 @@ from typing import Any
 import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
-from tests.mcp.conftest import SLOW, call, refused
+from tests.mcp.conftest import SLOW, call, refused, runs_on_its_own_branch
 from tests.support.servers.service import Client as HttpClient
-from tests.support.servers.service import Served
+from tests.support.servers.service import Served, ServedPipelines
 
 Use = Callable[[Client], Awaitable[Any]]
 
@@ -60,7 +60,7 @@ def test_a_key_may_do_what_it_may_do_elsewhere(served: Served) -> None:
         rows = (await call(client, "query", sql="select id from mcp_own.t"))["rows"]
         hidden = await refused(client, "query", sql="select * from mcp_other.t")
         branch = await refused(client, "create_branch", name="mcp_trial")
-        pipeline = await refused(client, "run_pipeline", pipeline="market", branch="mcp_read")
+        pipeline = await refused(client, "run_pipeline", pipeline="market")
         schema = str((await client.read_resource("lake://tables/mcp_own.t/schema")).contents[0].text)
         return tables, rows, hidden, (branch, pipeline), schema
 
@@ -102,13 +102,17 @@ def test_an_agents_key_writes_on_branches_only(served: Served) -> None:
     assert served.admin.rows("select count(*) as n from mcp_agent.t") == [{"n": 1}]
 
 
+def test_a_pipeline_runs_on_a_branch_of_its_own(pipelined: ServedPipelines) -> None:
+    over_http(pipelined.client("agent"), runs_on_its_own_branch)
+
+
 def test_twenty_clients_are_answered_at_once(served: Served) -> None:
     served.admin.insert("mcp_many.t", [{"id": number} for number in range(20)])
-    callers = [served.client("reader") for _ in range(20)]
+    caller = served.client("reader")  # hashing a key of each would take longer than the rest
 
     async def read(number: int) -> Any:
         async with AsyncExitStack() as stack:
-            client = await _connected(stack, callers[number])
+            client = await _connected(stack, caller)
             return (await call(client, "query", sql=f"select id from mcp_many.t where id = {number}"))["rows"]
 
     async def main() -> list[Any]:

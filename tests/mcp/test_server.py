@@ -55,7 +55,7 @@ def test_the_tool_query_only_reads_tables(lake: Lake, statement: str) -> None:
         ("query", {"sql": "select 1", "limit": 5000}, "limit: Input should be less than or equal to 1000"),
         ("describe_table", {"table": "crm.lead"}, "crm.leads"),
         ("ingest", {"table": "crm.leads", "rows": [{"id": 1}], "branch": "main"}, "never main. Make one with"),
-        ("run_pipeline", {"pipeline": "market", "branch": "main"}, "never main. Make one with"),
+        ("run_pipeline", {"pipeline": "markets"}, "market"),
         ("diff_branch", {"branch": "nowhere"}, "nowhere"),
         ("travel", {"table": "crm.leads", "when": "before long"}, "before long"),
     ],

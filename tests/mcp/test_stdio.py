@@ -16,7 +16,7 @@ from typing import Any
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from tests.conftest import cache_only
-from tests.mcp.conftest import SLOW, call, refused
+from tests.mcp.conftest import SLOW, call, refused, runs_on_its_own_branch
 
 from lakehouse.lake import Lake
 from lakehouse.mcp.server import McpServer
@@ -81,6 +81,7 @@ def test_what_an_agent_writes_is_on_its_branch_and_the_server_starts_within_a_se
         wrote = await call(client, "ingest", table="crm.leads", rows=rows, branch="agent_trial", key=["id"])
         assert (wrote["inserted"], wrote["branch"]) == (1, "agent_trial")
         changed = await call(client, "diff_branch", branch="agent_trial")
+        await runs_on_its_own_branch(client)
         assert [(table["table"], table["change"]) for table in changed["tables"]] == [("crm.leads", "changed")]
         counts = "select count(*) as n from crm.leads"
         return [(await call(client, "query", sql=counts, branch=name))["rows"] for name in ("main", "agent_trial")]

@@ -67,6 +67,14 @@ def run(
     return lake.run(Pipeline("shop", (table,)), light=True)
 
 
+def test_a_run_does_not_start_from_a_branch(lake: Lake) -> None:
+    run(lake, {})
+    lake.refs.branches.create("exp")
+    with lake.branch("exp") as branch, pytest.raises(NotSupportedError, match="starts from main"):
+        run(branch, {"id": 2})
+    assert lake.sql("select id from shop.sales").rows() == [(1,)]
+
+
 RULES = (
     not_null("item"),
     between("cents", 0, 100),

@@ -13,7 +13,7 @@ from lakehouse.agent.change import Change, LakeWriter, read_change
 from lakehouse.agent.draft import draft, shipped
 from lakehouse.agent.elements import Element, Scanner, value_spans
 from lakehouse.agent.finish import Finisher, merge
-from lakehouse.agent.lexicon import FOLLOW_UPS, GRAMMAR_STEMS, Lexicon, Vocabulary, entity_phrases
+from lakehouse.agent.lexicon import ADDING, FOLLOW_UPS, GRAMMAR_STEMS, Lexicon, Vocabulary, entity_phrases
 from lakehouse.agent.parser import Parser
 from lakehouse.agent.periods import PERIOD_STEMS
 from lakehouse.agent.reading import AGGREGATES, Field, Reading
@@ -149,9 +149,9 @@ class Asker:
 
     def _read(self, question: str, previous: Reading | None) -> Reading:
         words = self._tokens(question)
-        rest = _after_lead(words)
+        rest, adds = _without_lead(words)
         if previous is not None and len(rest) < len(words):
-            return self._follow_up(rest, previous)
+            return self._follow_up(rest, previous, adds)
         try:
             return self._alone(words)
         except Refusal as alone:
@@ -170,9 +170,9 @@ class Asker:
             raise Refusal("The question is empty." if not words else f"A question has up to {MAX_TOKENS} words.")
         return words
 
-    def _follow_up(self, words: Sequence[Token], previous: Reading) -> Reading:
+    def _follow_up(self, words: Sequence[Token], previous: Reading, adds: bool = False) -> Reading:
         entity = self._layer.entities[previous.entity.name]
-        return self._parsed(words, entity, previous)
+        return self._parsed(words, entity, previous, adds)
 
     def _alone(self, words: Sequence[Token]) -> Reading:
         """Read a question with what people wrote about the lake, and only then with a draft."""
@@ -241,14 +241,16 @@ class Asker:
 
         return [entity.table for entity in sorted(entities, key=lambda entity: (-shared(entity), entity.table))]
 
-    def _parsed(self, words: Sequence[Token], entity: Entity, previous: Reading | None = None) -> Reading:
+    def _parsed(
+        self, words: Sequence[Token], entity: Entity, previous: Reading | None = None, adds: bool = False
+    ) -> Reading:
         lexicon = Lexicon(self._layer, entity)
         today = self._clock.today
         read, elements, fixes = self._elements(words, lexicon, today)
         try:
-            draft_reading = Parser(elements, read, lexicon).parse()
+            draft_reading = Parser(elements, read, lexicon, _fields(previous) if previous else ()).parse()
             if previous is not None:
-                draft_reading = merge(previous, draft_reading)
+                draft_reading = merge(previous, draft_reading, adds)
             return replace(Finisher(draft_reading, lexicon, today).reading(), corrections=fixes)
         except Refusal as refusal:
             if refusal.choices:
@@ -290,13 +292,15 @@ class Asker:
         return fixed, elements, tuple(fixes)
 
     def _values(
-        self, spans: Mapping[tuple[int, int], str], lexicon: Lexicon
+        self, spans: Mapping[tuple[int, int], Sequence[str]], lexicon: Lexicon
     ) -> dict[tuple[int, int], tuple[tuple[Field, str], ...]]:
         """Look the spans up in the text columns: as they are stored, whatever the case."""
         by_table: dict[str, list[Field]] = {}
         for near in lexicon.text_fields():
             by_table.setdefault(lexicon.entity_of(near).table, []).append(near)
-        texts = ", ".join(spark_text(text) for text in dict.fromkeys(spans.values()))
+        texts = ", ".join(
+            spark_text(text) for text in dict.fromkeys(text for forms in spans.values() for text in forms)
+        )
         matches: dict[str, list[tuple[Field, str]]] = {}
         for table, fields in by_table.items():
             selects = [
@@ -306,7 +310,8 @@ class Asker:
             ]
             for number, value in self._reader.query("\nUNION ALL\n".join(selects), _MOST_VALUES):
                 matches.setdefault(value.lower(), []).append((fields[number], value))
-        return {span: tuple(sorted(matches[text], key=str)) for span, text in spans.items() if text in matches}
+        found = {span: next((text for text in forms if text in matches), "") for span, forms in spans.items()}
+        return {span: tuple(sorted(matches[text], key=str)) for span, text in found.items() if text}
 
     def _names(self, entity: Entity | None = None) -> list[str]:
         """Some of what can be asked for."""
@@ -405,14 +410,18 @@ def _snapshots(pins: Mapping[tuple[str, str], str]) -> dict[str, str]:
     return {f"{table} as of {when}" if when else table: pin for (table, when), pin in pins.items()}
 
 
-def _after_lead(words: Sequence[Token]) -> Sequence[Token]:
-    """The words after those that refer to the question before; all if there are none."""
+def _without_lead(words: Sequence[Token]) -> tuple[Sequence[Token], bool]:
+    """The words without those that refer to the question before, and whether these add to it: "and …", "… too"."""
     stems = [token.stem for token in words]
+    for end, adds in (("instead", False), ("too", True), ("as well", True)):
+        parts = end.split()
+        if stems[-len(parts) :] == parts and len(stems) > len(parts):
+            return _without_lead(words[: -len(parts)])[0], adds
     for lead in sorted(FOLLOW_UPS, key=len, reverse=True):
         parts = lead.split()
         if stems[: len(parts)] == parts and len(stems) > len(parts):
-            return words[len(parts) :]
-    return words
+            return words[len(parts) :], lead in ADDING
+    return words, False
 
 
 def _unknown_reason(texts: Sequence[str]) -> str:

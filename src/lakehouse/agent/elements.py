@@ -137,8 +137,9 @@ class Scanner:
         return Element("unknown", self._tokens[place].text, place, place + 1)
 
 
-def value_spans(elements: Sequence[Element], tokens: Sequence[Token]) -> dict[tuple[int, int], str]:
-    """The spans of tokens that may be a value: those with an unknown, quoted or shouted word, of up to five tokens."""
+def value_spans(elements: Sequence[Element], tokens: Sequence[Token]) -> dict[tuple[int, int], tuple[str, ...]]:
+    """The spans of tokens that may be a value, as they are and in the singular: those with an unknown, quoted or shouted
+    word, of up to five tokens."""
     unknown = {element.start for element in elements if element.kind == "unknown"}
     unknown |= {place for place, token in enumerate(tokens) if token.kind == "quoted" or token.is_shouted}
     spans = {}
@@ -148,5 +149,7 @@ def value_spans(elements: Sequence[Element], tokens: Sequence[Token]) -> dict[tu
             is_quoted = any(token.kind == "quoted" for token in span)
             if unknown.isdisjoint(range(start, end)) or (is_quoted and len(span) > 1):
                 continue
-            spans[start, end] = " ".join(token.text for token in span).lower()
+            before = [token.text.lower() for token in span[:-1]]
+            last = (span[-1].text.lower(), span[-1].stem)
+            spans[start, end] = tuple(dict.fromkeys(" ".join([*before, word]) for word in last))
     return spans

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -10,13 +10,15 @@ from lakehouse.agent.elements import Element
 from lakehouse.agent.lexicon import Lexicon
 from lakehouse.agent.parser import AGGREGATE_WORDS, THE_TIME, Draft
 from lakehouse.agent.periods import Period, of_unit
-from lakehouse.agent.reading import AGGREGATES, LIST, ROWS, Comparison, Field, Reading
+from lakehouse.agent.reading import AGGREGATES, GRAINS, LIST, ROWS, Comparison, Condition, Field, Reading
 from lakehouse.agent.refusal import Refusal
 from lakehouse.agent.semantics import Dimension, Metric
 from lakehouse.agent.words import phrase
 
 #: Parts of time that come again: their numbers are of many days.
 _REPEATING = ("hour of day", "day of week")
+#: Parts of time of which a follow-up has one: "by week" after "by month".
+_CALENDAR = tuple(grain for grain in GRAINS if grain not in _REPEATING)
 
 
 class Finisher:
@@ -60,7 +62,7 @@ class Finisher:
         metrics = draft.metrics or [threshold.metric for threshold in draft.thresholds]
         if draft.subjects and draft.groups and draft.of_groups != "count":
             raise Refusal("Two ways to group.", [f"by {group.name}" for group in (*draft.subjects, *draft.groups)])
-        groups = tuple(dict.fromkeys((*draft.subjects, *draft.groups)))
+        groups = _named_apart(tuple(dict.fromkeys(self._identified((*draft.subjects, *draft.groups)))))
         descending, limit, of_groups = draft.descending, draft.limit, draft.of_groups
         if (draft.is_extreme_value and not draft.subjects) or of_groups not in ("", "count"):
             descending, limit = None, 0
@@ -79,6 +81,14 @@ class Finisher:
             when=draft.when,
             of_groups=of_groups,
         )
+
+    def _identified(self, groups: Sequence[Field]) -> Iterator[Field]:
+        """The groups, with the key of each that stands for an entity; where they are counted, the key alone."""
+        for group in groups:
+            if group.identity is not None:
+                yield Field(group.identity, group.path)
+            if group.identity is None or self._draft.of_groups != "count":
+                yield replace(group, identity=None)  # a follow-up finds the key beside it
 
     def _check_groups(self, metric: str, groups: Sequence[Field]) -> None:
         draft, of_groups = self._draft, self._draft.of_groups
@@ -198,13 +208,25 @@ class Finisher:
         return list(self._entity.metrics)[:8]
 
 
-def merge(previous: Reading, draft: Draft) -> Draft:
-    """A follow-up on top of the reading before it: what it says replaces, the rest stays. Conditions are per field."""
+def merge(previous: Reading, draft: Draft, adds: bool = False) -> Draft:
+    """A follow-up on top of the reading before it: what it says replaces, the rest stays. Conditions are per field.
+
+    Args:
+        adds: its groups come besides those before: "and by month".
+    """
     if draft.lists or draft.of_groups or draft.asks_which:
         raise Refusal("This follow-up is a question of its own.")
     groups = [*draft.subjects, *draft.groups] or list(previous.groups)
+    if adds and draft.groups and previous.groups:
+        if previous.limit:
+            labels = " and ".join(group.label for group in groups)
+            raise Refusal(
+                "The highest of all, or within each group?", [f"by {labels} instead", "Ask the whole question."]
+            )
+        groups = [*_kept(previous.groups, groups), *groups]
     changed = {condition.field for condition in draft.conditions}
     before = (*previous.conditions, *previous.part)
+    _check_bounds(before, draft.conditions)
     conditions = [condition for condition in before if condition.field not in changed]
     merged = replace(draft, subjects=[], groups=groups, conditions=[*conditions, *draft.conditions])
     merged.metrics = draft.metrics or list(previous.metrics)
@@ -218,3 +240,39 @@ def merge(previous: Reading, draft: Draft) -> Draft:
     if previous.of_groups or previous.shape != AGGREGATES or previous.comparison:
         raise Refusal("I cannot continue from that question.", ["Ask the whole question."])
     return merged
+
+
+def _named_apart(groups: Sequence[Field]) -> tuple[Field, ...]:
+    """The groups under different names: of two called `name`, that of another entity has its entity before it."""
+    names = [group.name for group in groups]
+    return tuple(
+        replace(group, dimension=_owned(group)) if group.path and names.count(group.name) > 1 else group
+        for group in groups
+    )
+
+
+def _owned(group: Field) -> Dimension:
+    owner = "_".join(phrase(group.path[-1].to_entity.replace(".", "_")))
+    return replace(group.dimension, name=f"{owner}_{group.dimension.name}", expression=group.dimension.sql)
+
+
+def _kept(before: Sequence[Field], added: Sequence[Field]) -> list[Field]:
+    """The groups before that stay besides added ones: one part of a calendar replaces another."""
+    grains = {group.grain for group in added if group.grain}
+    if grains.intersection(_CALENDAR):
+        grains.update(_CALENDAR)
+    return [group for group in before if group.grain not in grains]
+
+
+def _check_bounds(before: Sequence[Condition], now: Sequence[Condition]) -> None:
+    """ "under 20 miles" after "over 10 miles" may replace it, or be another bound."""
+    for old in before:
+        for new in now:
+            if (
+                old.field == new.field
+                and {old.operator[0], new.operator[0]} == {"<", ">"}
+                and "<>" not in (old.operator, new.operator)
+            ):
+                raise Refusal(
+                    f"Besides {old}, or instead?", [f"{old.field.label} between {old.values[0]} and {new.values[0]}"]
+                )

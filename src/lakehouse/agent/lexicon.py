@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from lakehouse.agent.reading import Field
-from lakehouse.agent.semantics import BOOLEAN, TEXT, TIME, Dimension, Entity, Join, Metric, Semantics
-from lakehouse.agent.words import phrase, stem
+from lakehouse.agent.semantics import BOOLEAN, KEY, TEXT, TIME, Dimension, Entity, Join, Metric, Semantics
+from lakehouse.agent.words import phrase, stem, typed
 from lakehouse.core.dataclass import dataclass
 
 Phrase = tuple[str, ...]
@@ -36,9 +36,9 @@ _GRAMMAR: dict[tuple[str, str], str] = {
         "operator",
         ">",
     ): "more than|greater than|over|above|higher than|larger than|bigger than|longer than|exceeding|exceed|>",
-    ("operator", ">="): "at least|no less than|no fewer than|>=",
+    ("operator", ">="): "at least|no less than|no fewer than|greater than or equal to|more than or equal to|>=",
     ("operator", "<"): "less than|fewer than|under|below|lower than|smaller than|shorter than|<",
-    ("operator", "<="): "at most|no more than|up to|<=",
+    ("operator", "<="): "at most|no more than|up to|less than or equal to|<=",
     ("operator", "="): "exactly|equal to|=",
     ("operator", "<>"): "<>|!=",
     ("suffix", ">="): "or more|or above|or over|or higher",
@@ -49,7 +49,8 @@ _GRAMMAR: dict[tuple[str, str], str] = {
     ("and", ""): "and|and also|as well as|,",
     ("or", ""): "or",
     ("which", ""): "which|what|who",
-    ("list", ""): "list|show|show me|display|give me|what are|list all|show all",
+    ("list", ""): "list|what are|list all|show all",
+    ("list", "show"): "show|show me|display|give me",
     ("instead", ""): "instead",
     ("grain", "day"): "day|date|calendar day",
     ("grain", "week"): "week",
@@ -94,7 +95,10 @@ FOLLOW_UPS = (
     "same",
     "same but",
     "and what about",
+    "and also",
 )
+#: Those of them after which groups are added to the ones before.
+ADDING = ("and", "also", "and also")
 
 
 def _grammar() -> dict[Phrase, tuple[str, str]]:
@@ -153,8 +157,8 @@ class Lexicon:
         for words in entity_phrases(entity):
             self._add(words, Name(" ".join(words), is_entity=True))
         for metric in entity.metrics.values():
-            for text in (metric.name, *metric.synonyms):
-                self._add(phrase(text), Name(metric.name, metric=metric))
+            for words in metric_phrases(metric):
+                self._add(words, Name(metric.name, metric=metric))
         self._add_fields(entity, ())
         for path in self.paths.values():
             self._add_fields(semantics.entities[path[-1].to_entity], path)
@@ -170,14 +174,21 @@ class Lexicon:
             if dimension.unit and not path:
                 self._add(phrase(dimension.unit), Name(dimension.unit, units=(field,)))
             for text, value in dimension.values.items():
-                self._add(phrase(text), Name(text, values=((field, value),)))
-        if path and (shown := self._shown_for(entity)):
-            # "by customer" is by the name of the customer.
-            for owner in owners:
-                self._add(owner, Name(shown, fields=(Field(entity.dimensions[shown], path),)))
+                for words in typed(text):
+                    self._add(words, Name(text, values=((field, value),)))
+        for owner in owners:
+            field = self._standing_for(entity, path)
+            self._add(owner, Name(field.dimension.name, fields=(field,)))
 
-    def _shown_for(self, entity: Entity) -> str:
-        return next((name for name in ("name", "title", "full_name") if name in entity.dimensions), "")
+    def _standing_for(self, entity: Entity, path: tuple[Join, ...]) -> Field:
+        """What "by customer" is by: each customer, shown with the name, which several may have."""
+        join = path[-1]
+        key = entity.dimensions.get(join.to_column) or Dimension(join.to_column, kind=KEY)
+        shown = next((name for name in ("name", "full_name", "title") if name in entity.dimensions), "")
+        if shown and shown != key.name:
+            return Field(entity.dimensions[shown], path, identity=key)
+        referring = self._semantics.entities[join.entity].dimensions.get(join.column)
+        return Field(referring, path[:-1]) if referring else Field(key, path)
 
     def _add(self, words: Phrase, name: Name) -> None:
         if words:
@@ -206,8 +217,12 @@ class Lexicon:
             *((self._semantics.entities[p[-1].to_entity], p) for p in self.paths.values()),
         ):
             for dimension in entity.dimensions.values():
-                if dimension.kind == TEXT:
+                if dimension.kind == TEXT and not (path and self._is_same_as_reference(dimension, path[-1])):
                     yield Field(dimension, path)
+
+    def _is_same_as_reference(self, dimension: Dimension, join: Join) -> bool:
+        """Whether a dimension is the key that a dimension of the entity before refers to: its values are there as well."""
+        return dimension.name == join.to_column and join.column in self._semantics.entities[join.entity].dimensions
 
     def entity_of(self, field: Field) -> Entity:
         return self._semantics.entities[field.path[-1].to_entity] if field.path else self.entity
@@ -224,9 +239,16 @@ def grammar_at(stems: Sequence[str], place: int) -> tuple[str, str, int] | None:
 def entity_phrases(entity: Entity) -> list[Phrase]:
     """What an entity is called; a drafted one is also called by the name of its table without a prefix such as fct_."""
     texts = [entity.name, *entity.synonyms]
-    phrases = [phrase(text) for text in texts]
-    phrases.append((stem(entity.table),))
-    return list(dict.fromkeys(phrases))
+    return list(dict.fromkeys([*_all_typed(texts), (stem(entity.table),)]))
+
+
+def metric_phrases(metric: Metric) -> list[Phrase]:
+    """What a metric is called."""
+    return _all_typed((metric.name, *metric.synonyms))
+
+
+def _all_typed(texts: Iterable[str]) -> list[Phrase]:
+    return list(dict.fromkeys(words for text in texts for words in typed(text)))
 
 
 def dimension_phrases(dimension: Dimension) -> list[Phrase]:
@@ -237,7 +259,9 @@ def dimension_phrases(dimension: Dimension) -> list[Phrase]:
         texts += [name.removesuffix(end) for end in ("_at", "_on", "_date", "_time", "_ts") if name.endswith(end)]
     if kind == BOOLEAN:
         texts += [name.removeprefix(start) for start in ("is_", "has_") if name.startswith(start)]
-    return list(dict.fromkeys(phrase(text) for text in texts if text))
+    if "_" in dimension.expression and dimension.expression.isidentifier():
+        texts.append(dimension.expression)  # the column
+    return _all_typed(filter(None, texts))
 
 
 _MOST_JOINS = 2
@@ -289,8 +313,8 @@ def _entity_stems(entity: Entity) -> Iterator[str]:
     for words in entity_phrases(entity):
         yield from words
     for metric in entity.metrics.values():
-        for text in (metric.name, *metric.synonyms):
-            yield from phrase(text)
+        for words in metric_phrases(metric):
+            yield from words
 
 
 def _dimension_stems(dimension: Dimension) -> Iterator[str]:
@@ -298,4 +322,5 @@ def _dimension_stems(dimension: Dimension) -> Iterator[str]:
         yield from words
     yield from phrase(dimension.unit)
     for text in dimension.values:
-        yield from phrase(text)
+        for words in typed(text):
+            yield from words

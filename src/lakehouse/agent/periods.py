@@ -166,6 +166,12 @@ class PeriodParser:
         if word == "this" and following in UNITS:
             return of_unit(following, self._today), place + 2
         if word in _LAST and following in UNITS:
+            if word == "past":
+                days = {"week": "7 days", "month": "30 days", "year": "365 days"}.get(following, f"2 {following}s")
+                raise Refusal(
+                    f'"past {following}" may be the last {following} or this one.',
+                    [f"last {following}", f"the last {days}"],
+                )
             if following == "day" and word != "previous":
                 raise Refusal(f'"{word} day" may be yesterday or the last day with data.', ["yesterday"])
             current = of_unit(following, self._today)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from lakehouse.agent.periods import Period
 from lakehouse.agent.semantics import Dimension, Entity, Join, Metric
 from lakehouse.core.dataclass import dataclass
@@ -16,7 +18,9 @@ class Field:
     dimension: Dimension
     path: tuple[Join, ...] = ()
     grain: str = ""
-    """Only of a time: day, week, month, quarter, year, or hour of day and day of week, which repeat."""
+    """One of `GRAINS`; only of a time."""
+    identity: Dimension | None = field(default=None, compare=False)
+    """The key of the entity that it stands for: "by customer" is one group for each, whatever their names."""
 
     @property
     def name(self) -> str:

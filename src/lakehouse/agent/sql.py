@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from lakehouse.agent.periods import Period
 from lakehouse.agent.reading import LIST, ROWS, Condition, Field, Reading, Threshold
+from lakehouse.agent.refusal import Refusal
 from lakehouse.agent.semantics import KEY, NUMBER, Dimension, Join, Metric, Semantics, quoted
 from lakehouse.core.quoting import spark_text
 
@@ -101,8 +102,9 @@ class SqlWriter:
             names = "_and_".join(group.name for group in reading.groups)
             counted = " AND ".join(f"{quoted(group.name)} IS NOT NULL" for group in reading.groups)
             return f"SELECT count(*) AS {quoted(names)}\nFROM (\n{body}\n)\nWHERE {counted}"
-        metric = reading.metrics[0].column
-        return f"SELECT {reading.of_groups}({quoted(metric)}) AS {reading.of_groups}_{metric}\nFROM (\n{body}\n)"
+        columns = (metric.column for metric in reading.metrics)
+        selected = (f"{reading.of_groups}({quoted(column)}) AS {reading.of_groups}_{column}" for column in columns)
+        return f"SELECT {', '.join(selected)}\nFROM (\n{body}\n)"
 
     def _rows(self, reading: Reading) -> str:
         selected = [
@@ -246,7 +248,11 @@ def _aliased(sql: str, name: str) -> str:
 
 def _filtered(reading: Reading) -> list[Metric]:
     metrics = [*reading.metrics, *(threshold.metric for threshold in reading.thresholds)]
-    return list({metric.filter: metric for metric in metrics if metric.filter}.values())
+    filtered = {metric.filter: metric for metric in metrics}
+    if len(filtered) > 1:  # a filter in WHERE would hold for the other metrics, too
+        name = next(metric.name for metric in metrics if metric.filter)
+        raise Refusal(f"{name} has a filter of its own: ask for it alone.", [metric.name for metric in metrics])
+    return [metric for metric in filtered.values() if metric.filter]
 
 
 def _threshold(threshold: Threshold) -> str:

@@ -88,6 +88,11 @@ def phrase(text: str) -> tuple[str, ...]:
     return tuple(stem(word) for word in re.split(r"[\s_\-]+", spaced) if word)
 
 
+def typed(text: str) -> list[tuple[str, ...]]:
+    """The ways to type a name: as separate words, and as it is written: payment type, payment_type."""
+    return list(dict.fromkeys((phrase(text), tuple(stem(word) for word in text.split()))))
+
+
 _KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _PLACE = {letter: (row, column) for row, keys in enumerate(_KEYS) for column, letter in enumerate(keys)}
 _SHORTEST_TYPO = 5

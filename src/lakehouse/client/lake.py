@@ -20,7 +20,7 @@ from lakehouse.core.requests import DiffRequest, IngestRequest, QueryRequest, Ru
 from lakehouse.core.result import Result
 from lakehouse.core.tables import Drop, TableInfo
 from lakehouse.lake import Lake
-from lakehouse.lake.interface import LakeInterface, Progress, silent
+from lakehouse.lake.interface import LakeInterface, Progress, check_runs_from_main, silent
 from lakehouse.lake.table import History, Table
 from lakehouse.operations import BY_NAME
 
@@ -173,6 +173,7 @@ class RemoteLake(LakeInterface):
         self, pipeline: str | Pipeline | RemotePipeline, request: RunRequest, progress: Progress = silent
     ) -> RunRecord:
         """Run a typed request on the service; `run` builds one. Returns when it has ended; Ctrl-C cancels it."""
+        check_runs_from_main(self._branch)
         if request.author or request.isolated:
             raise NotSupportedError(
                 "A service records the owner of the key as author and chooses its Spark itself.",

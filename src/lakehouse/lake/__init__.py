@@ -18,7 +18,7 @@ from lakehouse.core.refs import Commit
 from lakehouse.core.requests import DiffRequest, IngestRequest, MaintainRequest, QueryRequest, RunRequest
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import Column, Drop, Snapshot, TableInfo
-from lakehouse.lake.interface import LakeInterface, Progress, silent
+from lakehouse.lake.interface import LakeInterface, Progress, check_runs_from_main, silent
 from lakehouse.lake.table import History, Table, describe_or_problem
 from lakehouse.query.route import QueryRouter
 from lakehouse.tables.directory import Tables
@@ -522,6 +522,7 @@ class Lake(LakeInterface):
         return self._components.runner().plan(declared, request or RunRequest())
 
     def _run_observed(self, pipeline: Pipeline, request: RunRequest, progress: Progress) -> RunRecord:
+        check_runs_from_main(self._branch)
         from lakehouse.runs.model import new_run_id
 
         identified = replace(request, id=request.id or new_run_id())
@@ -547,6 +548,7 @@ class Lake(LakeInterface):
         from lakehouse.pipelines import Pipeline
         from lakehouse.runs.model import new_run_id
 
+        check_runs_from_main(self._branch)
         request = request or RunRequest()
         identified = replace(request, id=request.id or new_run_id())
         runner = self._components.runner()

@@ -8,7 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from lakehouse.core.names import TableName
+from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.requests import DiffRequest, IngestRequest, QueryRequest, ReadOptions, RunRequest
 from lakehouse.core.result import Result
 
@@ -25,6 +26,15 @@ Progress = Callable[[str], None]
 
 def silent(text: str) -> None:
     """Report no progress."""
+
+
+def check_runs_from_main(branch: str) -> None:
+    """Refuse a run on a lake of a branch: it would read main and publish to main."""
+    if branch and branch.lower() != MAIN:
+        raise NotSupportedError(
+            f"A run starts from main, on a branch of its own, and not from {branch}.",
+            "Leave the branch out; to leave main as it is: publish=False, or --no-publish.",
+        )
 
 
 class LakeInterface(ABC):

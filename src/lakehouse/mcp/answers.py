@@ -223,6 +223,12 @@ class RunFacts(BaseModel):
         )
 
 
+class OwnRun(RunFacts):
+    """A run whose result is on a branch of its own."""
+
+    next_steps: list[str] = Field([], description="Commands for a person: an agent does not merge")
+
+
 class Runs(BaseModel):
     runs: list[RunFacts] = Field(description="Newest first")
 

@@ -64,7 +64,7 @@ def query(
     """Run one SELECT in Spark SQL. A table may be read as of a time: `FROM t TIMESTAMP AS OF '…'`."""
     if parse(sql).kind != "read":
         raise ForbiddenError(
-            "The tool query only reads.", "Change data on a branch with run_pipeline or ingest, or ask a person."
+            "The tool query only reads.", "Change data on a branch with ingest or run_pipeline, or ask a person."
         )
     return answers.Rows.of(call.on(branch).sql(sql, limit=limit + 1), limit)
 
@@ -145,12 +145,13 @@ def create_branch(
 def run_pipeline(
     call: Call,
     pipeline: Annotated[str, Field(description="Its name; lineage tells which one builds a table")],
-    branch: OwnBranchArg,
     partitions: Annotated[list[str], Field(description="(default: what is new)")] = [],  # noqa: B006 - read only
-) -> answers.RunFacts:
-    """Run a pipeline on a branch. It is checked as every run is."""
-    _check_branch(branch)
-    return answers.RunFacts.of(call.on(branch).run(pipeline, *partitions, progress=call.progress))
+    light: Annotated[bool, Field(description="Build without Spark, for tables that can be built so")] = False,
+) -> answers.OwnRun:
+    """Run a pipeline on a branch that is made for the run, and leave it: main is as before. It is checked as every run is."""
+    record = call.lake.run(pipeline, *partitions, publish=False, light=light, progress=call.progress)
+    steps = list(next_steps(record.branch)) if record.state == "kept" else []
+    return answers.OwnRun(**dict(answers.RunFacts.of(record)), next_steps=steps)
 
 
 def ingest(
@@ -226,8 +227,8 @@ DOCS = {
     "questions": "ask takes a question in English: a number (how many, total, average), groups (by city, per month), periods (in"
     " January 2026, last week), conditions, ranks (top 5) and comparisons (compared with the previous month, with branch exp)."
     " lake://tables/{table}/metrics has the words that it knows. What it does not understand it refuses, with choices.",
-    "branches": "Changes are made on a branch: create_branch, then ingest or run_pipeline with that branch, then diff_branch. A"
-    " person merges it with `lake branch merge` or drops it with `lake branch drop`; no tool does.",
+    "branches": "Changes are made on a branch: create_branch, then ingest with that branch, then diff_branch;"
+    " run_pipeline makes a branch of its own. A person merges it with `lake branch merge` or drops it with `lake branch drop`; no tool does.",
 }
 
 # ---- prompts ---------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ conditions; `Parser` joins them, by the kind of each element.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from lakehouse.agent.elements import Element
 from lakehouse.agent.lexicon import Lexicon, Name
@@ -24,8 +24,10 @@ __all__ = ["AGGREGATE_WORDS", "THE_TIME", "Draft", "Parser"]
 class Parser(ConditionParser):
     """Parses one list of elements, once."""
 
-    def __init__(self, elements: Sequence[Element], tokens: Sequence[Token], lexicon: Lexicon) -> None:
-        super().__init__(elements, tokens, lexicon)
+    def __init__(
+        self, elements: Sequence[Element], tokens: Sequence[Token], lexicon: Lexicon, context: Collection[Field] = ()
+    ) -> None:
+        super().__init__(elements, tokens, lexicon, context)
         self._rules: dict[str, Callable[[Element], None]] = {
             "count": self._count,
             "distinct": self._distinct,
@@ -86,11 +88,15 @@ class Parser(ConditionParser):
         self.draft.distinct = True
 
     def _aggregate(self, element: Element) -> None:
+        if self._waits_for(element):
+            return
         if self.draft.aggregate:
             raise Refusal(f'Two aggregates in a row: "{self.draft.aggregate}" and "{self._text(element)}".')
         self.draft.aggregate = element.detail
 
     def _extreme(self, element: Element) -> None:
+        if self._waits_for(element):
+            return
         if self.draft.extreme or self.draft.descending is not None:
             raise Refusal(f'I do not know what "{self._text(element)}" is about here.')
         self.draft.extreme = element.detail
@@ -123,9 +129,13 @@ class Parser(ConditionParser):
             self.draft.asks_which = True
             self._place = self._elements.index(following) + 1
             self.draft.subjects.append(self._field_of(following))
+        elif (following := self._peek()) is not None and following.kind == "name" and following.name.is_entity:
+            self.draft.lists = True  # "which trips were paid in cash": the rows, not their number
 
     def _list(self, element: Element) -> None:
-        self.draft.lists = True
+        # "show trips by month" asks for numbers.
+        is_grouped = any(other.kind in ("by", "each") for other in self._elements)
+        self.draft.lists = element.detail != "show" or not is_grouped
 
     def _row(self, element: Element) -> None:
         """Rows of the entity: "how many rows", "list the rows"."""
@@ -186,6 +196,7 @@ class Parser(ConditionParser):
         name = element.name
         if (operator := self._operator_ahead(name)) is not None:
             self._apply(name, element, *operator)
+            self._apply_further(name, element)
         elif self._takes_value(name):
             return
         elif self.draft.aggregate or self.draft.counts or self.draft.extreme:
@@ -235,6 +246,11 @@ class Parser(ConditionParser):
     def _bare_number(self, near: Field, element: Element) -> None:
         dimension = near.dimension
         is_listed = self._is_listing and bool(self.draft.metrics)
+        if is_listed and self._head and not near.path:
+            if dimension.aggregate not in ("", self._head):
+                words = (AGGREGATE_WORDS[aggregate] for aggregate in (self._head, dimension.aggregate))
+                raise Refusal(f"Which {dimension.name}?", [f"{word} {dimension.name}" for word in words])
+            return self._add_metric(self._aggregated(near, self._head))
         if not near.path and dimension.aggregate and (not self.draft.metrics or is_listed):
             return self._add_metric(self._aggregated(near, dimension.aggregate))
         raise Refusal(

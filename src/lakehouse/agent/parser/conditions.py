@@ -51,8 +51,9 @@ class ConditionParser(MetricParser):
         following = self._peek()
         named = following.name.fields if following is not None and following.kind == "name" else ()
         fields = self._towards(element, {option[0] for option in options})
-        if len(fields) > 1 and len(narrowed := fields & set(named)) == 1:
-            fields = narrowed
+        for likely in (named, (*self._context, *self.draft.groups, *self.draft.subjects)):
+            if len(fields) > 1 and len(narrowed := fields & set(likely)) == 1:
+                fields = narrowed
         if len(fields) > 1:
             text = self._text(element)
             raise Refusal(f'"{text}" is a value of several columns.', sorted(f"{f.label} {text}" for f in fields))
@@ -118,11 +119,32 @@ class ConditionParser(MetricParser):
     def _operator(self, element: Element) -> None:
         """`more than 3 passengers`, `over 10 miles`: the name follows."""
         self._place -= 1
-        parsed = self._operands()
+        parsed = [self._operands()]
+        while self._is_operator_after_and():
+            parsed.append(self._operands())
         following = self._take("name", skip=("filler",))
-        if parsed is None or following is None:
-            raise Refusal(f'I do not know what "{self._text(element)}" is compared with.')
-        self._apply(following.name, following, *parsed)
+        for operands in parsed:
+            if operands is None or following is None:
+                raise Refusal(f'I do not know what "{self._text(element)}" is compared with.')
+            self._apply(following.name, following, *operands)
+
+    def _is_operator_after_and(self) -> bool:
+        """Whether "and less than" follows; the "and" is used."""
+        kinds = [element.kind for element in self._elements[self._place : self._place + 2]]
+        is_next = kinds in (["and", "operator"], ["and", "between"])
+        self._place += is_next
+        return is_next
+
+    def _apply_further(self, name: Name, element: Element) -> None:
+        """`fare over 10 and under 20`: unless another name follows the last number."""
+        mark = self._place
+        while self._is_operator_after_and():
+            parsed, after = self._operands(), self._peek(())
+            if parsed is None or (after is not None and after.kind == "name" and _may_be_measured(after.name)):
+                self._place = mark
+                return
+            self._apply(name, element, *parsed)
+            mark = self._place
 
     def _operator_ahead(self, name: Name) -> tuple[str, tuple[str, ...]] | None:
         following = self._peek()
@@ -131,7 +153,11 @@ class ConditionParser(MetricParser):
         mark = self._place
         self._place = self._elements.index(following)
         parsed = self._operands()
+        after_first = self._place
+        while not _is_measured(name) and self._is_operator_after_and():
+            self._operands()  # "trips with more than 2 and less than 5 passengers"
         after = self._peek(())
+        self._place = after_first
         if parsed is not None and after is not None and after.kind == "name":
             name_after = after.name
             if name_after.units and name.field in name_after.units:
@@ -140,7 +166,7 @@ class ConditionParser(MetricParser):
                 parsed = (
                     None  # "trips over 10 miles", "hours with more than 5 trips": the operator is about what follows
                 )
-            else:
+            elif _may_be_measured(name_after):
                 raise Refusal(f'Is "{self._text(after)}" compared, or "{name.text}"?')
         if parsed is None or not (name.metric or name.field):
             self._place = mark
@@ -154,6 +180,8 @@ class ConditionParser(MetricParser):
             return None
         if element.kind == "between":
             low, _, high = self._take("number"), self._take("and"), self._take("number")
+            if low and high and float(low.detail) > float(high.detail):
+                raise Refusal(f"Nothing is between {low.detail} and {high.detail}: the first number is the higher one.")
             return ("between", (low.detail, high.detail)) if low and high else None
         number = self._take("number")
         return None if number is None else (element.detail, (number.detail,))
@@ -234,6 +262,10 @@ class ConditionParser(MetricParser):
         if suffix is None or following is None:
             raise Refusal(f'I do not know what "{self._text(element)}" is about.')
         self._apply(following.name, following, suffix.detail, (element.detail,))
+
+
+def _may_be_measured(name: Name) -> bool:
+    return bool(name.units) or _is_measured(name)
 
 
 def _is_measured(name: Name) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import field
 
 from lakehouse.agent.elements import Element
@@ -53,19 +53,28 @@ class Draft:
     negated: bool = False
     both: list[Field] = field(default_factory=list)
     """Fields of which values were joined by "and"."""
-    adds: bool = False
-    """A follow-up that adds groups rather than replaces them."""
 
 
 class Cursor:
     """Walks through the elements of a question, once."""
 
-    def __init__(self, elements: Sequence[Element], tokens: Sequence[Token], lexicon: Lexicon) -> None:
+    def __init__(
+        self, elements: Sequence[Element], tokens: Sequence[Token], lexicon: Lexicon, context: Collection[Field] = ()
+    ) -> None:
+        """
+        Args:
+            context: the fields of the question before, one of which a value is more likely about.
+        """
+        self._context = context
         self._elements, self._tokens, self._lexicon = elements, tokens, lexicon
         self._place = 0
         # After "and", until the next name.
         self._is_listing = False
         self._is_value_before = False
+        # The aggregate of the column before "and", which holds for a column after it: "average fare and tip".
+        self._head = ""
+        # "highest", until "lowest fare" follows.
+        self._earlier_heads: list[Element] = []
         self.draft = Draft()
 
     def _next(self) -> Element | None:

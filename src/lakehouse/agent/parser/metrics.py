@@ -23,6 +23,9 @@ class MetricParser(GroupParser):
         if is_flag(element):
             self._bare_field(self._field_of(element), element)
             return
+        if self._earlier_heads:
+            self._resolve_heads(name, element)
+            return
         following = self._peek(())
         if following is not None and following.kind == "name" and _is_counted(following.name):
             self._check_compound(following)
@@ -32,12 +35,38 @@ class MetricParser(GroupParser):
             metric = self._aggregate_of(name, element, draft.aggregate)
         else:
             metric = self._extreme_of(name, element)
+        is_of_column = metric is not None and not draft.of_groups and name.field is not None
+        self._head = metric.aggregate if metric and is_of_column and (draft.aggregate or draft.is_extreme_value) else ""
         draft.counts, draft.aggregate = False, ""
         if draft.extreme:
             draft.descending, draft.extreme = draft.extreme == "desc", ""
             draft.limit = draft.limit or int(bool(draft.subjects))
         if metric is not None:
             self._add_metric(metric)
+
+    def _resolve_heads(self, name: Name, element: Element) -> None:
+        """`highest and lowest fare`: each head with the same name."""
+        draft = self.draft
+        last = (
+            Element("aggregate", draft.aggregate, 0, 0) if draft.aggregate else Element("extreme", draft.extreme, 0, 0)
+        )
+        heads, self._earlier_heads = [*self._earlier_heads, last], []
+        for head in heads:
+            draft.aggregate = head.detail if head.kind == "aggregate" else ""
+            draft.extreme = head.detail if head.kind == "extreme" else ""
+            draft.descending = None
+            self._resolve_head(name, element)
+            self._is_listing = True
+            if draft.of_groups or draft.subjects:
+                raise Refusal(f'I cannot take both of "{self._text(element)}" at once.', ["Ask for one of them."])
+
+    def _waits_for(self, head: Element) -> bool:
+        """Whether a head shares its name with the next one: "highest and lowest fare"."""
+        following = self._elements[self._place : self._place + 2]
+        waits = [other.kind for other in following] in (["and", "aggregate"], ["and", "extreme"])
+        if waits:
+            self._earlier_heads.append(head)
+        return waits
 
     def _check_compound(self, element: Element) -> None:
         """Two names side by side, as in "customer orders", may be one thing, the other, or both."""
@@ -48,11 +77,16 @@ class MetricParser(GroupParser):
     def _counted(self, name: Name, element: Element) -> Metric | None:
         draft, near = self.draft, name.field
         if near and (draft.distinct or not (name.metric or name.is_entity)):
-            return self._counted_values(near, element)
+            if draft.aggregate and near.dimension.kind == NUMBER and not draft.distinct:
+                return self._aggregate_of(name, element, draft.aggregate)  # "average number of passengers"
+            metric = self._counted_values(near, element)
+            if metric is None:
+                return None
+        else:
+            metric = name.metric or (self._lexicon.entity.count if name.is_entity else None)
         if draft.distinct and not self._lexicon.entity.key:
             raise Refusal(f"I do not know what makes {self._text(element)} different from each other.")
         draft.distinct = False
-        metric = name.metric or (self._lexicon.entity.count if name.is_entity else None)
         if metric is None or metric.aggregate not in ("count", "sum"):
             raise Refusal(f'I cannot count "{self._text(element)}".')
         if draft.aggregate in ("avg", "min", "max", "median"):
