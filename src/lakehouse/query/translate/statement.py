@@ -15,7 +15,8 @@ from lakehouse.query.sql.ast import ParsedQuery
 from lakehouse.query.sql.lexer import NotParsedError
 from lakehouse.query.sql.select_parser import parse_query
 from lakehouse.query.translate.functions import is_known
-from lakehouse.query.translate.queries import Queries, SourceTable
+from lakehouse.query.translate.queries import Queries
+from lakehouse.query.translate.relations import SourceTable
 from lakehouse.query.translate.scope import UnknownColumnError
 from lakehouse.query.translate.types import NotTranslatedError
 
