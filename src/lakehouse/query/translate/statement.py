@@ -20,8 +20,8 @@ from lakehouse.query.translate.relations import SourceTable
 from lakehouse.query.translate.scope import UnknownColumnError
 from lakehouse.query.translate.types import NotTranslatedError
 
-#: Longer SQL would take DuckDB long to plan.
-_LONGEST = 500_000
+#: Longer SQL would take DuckDB long to plan: 0.3 s for 44,000 characters, 3.7 s for 239,000. The longest of TPC-DS has 27,000.
+_LONGEST = 100_000
 _MOST_SUGGESTIONS = 5
 
 
