@@ -20,6 +20,7 @@ from tests.support.conformance.answers import load
 from tests.support.conformance.canonical import Answer, answer_of, difference
 from tests.support.conformance.check import NoAnswer, ask_duckdb
 from tests.support.conformance.generated import Statement, expressions, statements
+from tests.support.conformance.reference import Reference
 from tests.support.conformance.values import add_edge_tables
 from tests.support.repetitions import repetitions
 from tests.support.tpc import texts, with_namespace, written_to
@@ -55,6 +56,11 @@ def edge(shared_lake: Lake) -> Lake:
     """The lake with the warm Spark, with the tables of edge values."""
     add_edge_tables(LocalHome(shared_lake.folder))
     return shared_lake
+
+
+@pytest.fixture(scope="module")
+def reference(edge: Lake) -> Reference:
+    return Reference(edge)
 
 
 def test_the_lake_answers_all_of_sparks_examples_as_spark_does(edge: Lake) -> None:
@@ -137,7 +143,7 @@ def _in_rounds(progress: Progress, compare: Callable[..., None], drawn: st.Searc
 
 
 @pytest.mark.faults
-def test_generated_expressions_have_sparks_answer(edge: Lake) -> None:
+def test_generated_expressions_have_sparks_answer(edge: Lake, reference: Reference) -> None:
     progress = Progress(repetitions(smoke=1200, full=12_000))
     answers: dict[str, Answer] = {}
 
@@ -150,7 +156,7 @@ def test_generated_expressions_have_sparks_answer(edge: Lake) -> None:
             answers.update(_answers_of_duckdb(edge, new[start : start + _OF_DUCKDB]))
         progress.to_spark += len(new) - (len(answers) - known)
         if len(answers) >= _OF_SPARK:
-            _compare_with_spark(edge, answers, progress)
+            _compare_with_spark(reference, answers, progress)
             answers.clear()
 
     _in_rounds(progress, compare, st.lists(expressions(), min_size=40, max_size=40, unique=True))
@@ -169,15 +175,15 @@ def _answers_of_duckdb(lake: Lake, drawn: Sequence[str]) -> dict[str, Answer]:
     return _answers_of_duckdb(lake, drawn[:half]) | _answers_of_duckdb(lake, drawn[half:])
 
 
-def _compare_with_spark(lake: Lake, answers: Mapping[str, Answer], progress: Progress) -> None:
+def _compare_with_spark(reference: Reference, answers: Mapping[str, Answer], progress: Progress) -> None:
     """Ask Spark for all expressions in one query, and for half of them if one has a value that Python has not."""
     drawn = list(answers)
     try:
-        whole = answer_of(lake.sql(f"select id, {', '.join(drawn)} from {_MILD}", engine="spark"))
+        whole = reference.answer(f"select id, {', '.join(drawn)} from {_MILD}")
     except (OverflowError, ValueError):  # a date that Python has not; the other half of the expressions may have none
         half = len(drawn) // 2
         for part in (drawn[:half], drawn[half:]) if half else ():
-            _compare_with_spark(lake, {text: answers[text] for text in part}, progress)
+            _compare_with_spark(reference, {text: answers[text] for text in part}, progress)
         return
     for place, (expression, got) in enumerate(answers.items(), start=1):
         if detail := difference(_part(whole, place), got):
@@ -191,23 +197,23 @@ def _part(whole: Answer, place: int) -> Answer:
 
 
 @pytest.mark.faults
-def test_generated_statements_have_sparks_answer(edge: Lake) -> None:
+def test_generated_statements_have_sparks_answer(edge: Lake, reference: Reference) -> None:
     progress = Progress(repetitions(smoke=800, full=8_000))
 
     def compare(statement: Statement) -> None:
         if not progress.is_enough and progress.is_new(statement.sql):
-            _compare_statement(edge, statement, progress)
+            _compare_statement(edge, reference, statement, progress)
 
     _in_rounds(progress, compare, statements())
 
 
-def _compare_statement(lake: Lake, statement: Statement, progress: Progress) -> None:
+def _compare_statement(lake: Lake, reference: Reference, statement: Statement, progress: Progress) -> None:
     got = _from_duckdb(lake, statement.sql)
     if got is None:
         progress.to_spark += 1
         return
     try:
-        detail = difference(answer_of(lake.sql(statement.sql, engine="spark")), got, statement.close, statement.ordered)
+        detail = difference(reference.answer(statement.sql), got, statement.close, statement.ordered)
     except LakeError as error:
         detail = f"answer: Spark refuses it: {error.message.splitlines()[0]}"
     if detail:

@@ -103,6 +103,11 @@ def test_a_star_beside_explode_has_only_the_columns_of_the_table(shop: Lake) -> 
         pytest.param("select sentences('lake')", "the function sentences", id="a-function-without-a-rule"),
         pytest.param("select max(sentences('a') )", "the function sentences", id="a-function-within"),
         pytest.param("select a from shop.orders tablesample (1 rows)", "TABLESAMPLE", id="syntax"),
+        pytest.param(
+            "select to_timestamp(cast(cast(item as timestamp) as string)) as x from shop.orders",
+            "the length of the statement",
+            id="casts-within-casts-that-duckdb-would-plan-for-seconds",
+        ),
     ],
 )
 def test_duckdb_refuses_what_it_would_answer_differently(shop: Lake, sql: str, reason: str) -> None:

@@ -124,7 +124,7 @@ def _end_of_comment(text: str, start: int) -> int:
 
 
 class TokenReader:
-    """Reads the tokens of a query in their order, and keeps the tables and functions that its parser, a subclass, finds."""
+    """Reads the tokens of a query in their order, and keeps the tables and functions that its parsers find."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens, self._position, self._depth = tokens, 0, 0
@@ -133,63 +133,82 @@ class TokenReader:
         self.table_functions: list[str] = []
 
     @property
-    def token(self) -> Token:
+    def next(self) -> Token:
         return self._tokens[self._position]
 
-    def _ahead(self, count: int = 1) -> Token:
+    @property
+    def previous(self) -> Token:
+        return self._tokens[self._position - 1]
+
+    def ahead(self, count: int = 1) -> Token:
         return self._tokens[min(self._position + count, len(self._tokens) - 1)]
 
-    def _advance(self) -> Token:
-        token = self.token
+    def advance(self) -> Token:
+        token = self.next
         self._position += 1
         return token
 
-    def _place(self) -> tuple[int, int, int, int]:
+    def skip(self, count: int) -> None:
+        self._position += count
+
+    def place(self) -> tuple[int, int, int, int]:
         return self._position, len(self.tables), len(self.functions), len(self.table_functions)
 
-    def _return_to(self, place: tuple[int, int, int, int]) -> None:
+    def return_to(self, place: tuple[int, int, int, int]) -> None:
         """Read on from an earlier place, and forget what was found behind it."""
         self._position, tables, functions, table_functions = place
         del self.tables[tables:], self.functions[functions:], self.table_functions[table_functions:]
 
-    def _at(self, *texts: str) -> bool:
+    def at(self, *texts: str) -> bool:
         """Whether the next tokens are these words or signs."""
-        if self._ahead(0).text != texts[0]:  # mostly
+        if self.ahead(0).text != texts[0]:  # mostly
             return False
-        ahead = [self._ahead(number) for number in range(len(texts))]
+        ahead = [self.ahead(number) for number in range(len(texts))]
         return all(
             token.text == text and token.kind in ("word", "sign") for token, text in zip(ahead, texts, strict=True)
         )
 
+    def at_query(self, ahead: int = 0) -> bool:
+        """Whether a query starts at the next token, or so many tokens behind it."""
+        token = self.ahead(ahead)
+        return token.kind == "word" and token.text in ("select", "with", "values")
+
+    def opens_query(self) -> bool:
+        """Whether what follows an opening parenthesis is a query and not a joined table."""
+        ahead = 0
+        while self.ahead(ahead).text == "(":
+            ahead += 1
+        return self.at_query(ahead)
+
     def accept(self, *texts: str) -> bool:
-        if not self._at(*texts):
+        if not self.at(*texts):
             return False
         self._position += len(texts)
         return True
 
-    def _expect(self, *texts: str) -> None:
+    def expect(self, *texts: str) -> None:
         if not self.accept(*texts):
-            raise NotParsedError(f"expected {' '.join(texts).upper()} before {self.token.text!r}")
+            raise NotParsedError(f"expected {' '.join(texts).upper()} before {self.next.text!r}")
 
-    def _identifier(self) -> str:
-        token = self._advance()
+    def identifier(self) -> str:
+        token = self.advance()
         if token.kind not in ("word", "quoted"):
             raise NotParsedError(f"expected a name before {token.text!r}")
         return token.written
 
-    def _list(self, item: Callable[[], T]) -> tuple[T, ...]:
+    def listed(self, item: Callable[[], T]) -> tuple[T, ...]:
         items = [item()]
         while self.accept(","):
             items.append(item())
         return tuple(items)
 
-    def _in_parentheses(self, item: Callable[[], T]) -> tuple[T, ...]:
-        self._expect("(")
-        items = () if self._at(")") else self._list(item)
-        self._expect(")")
+    def in_parentheses(self, item: Callable[[], T]) -> tuple[T, ...]:
+        self.expect("(")
+        items = () if self.at(")") else self.listed(item)
+        self.expect(")")
         return items
 
-    def _deeper(self, parse: Callable[[], T]) -> T:
+    def deeper(self, parse: Callable[[], T]) -> T:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise NotParsedError("deep nesting")

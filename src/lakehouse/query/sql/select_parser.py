@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Sequence
 
 from lakehouse.query.sql import ast
-from lakehouse.query.sql.expression_parser import NOT_ALIAS, ExpressionParser
-from lakehouse.query.sql.lexer import NotParsedError, Token, tokenize, without_comments
+from lakehouse.query.sql.expression_parser import ExpressionParser, is_alias
+from lakehouse.query.sql.lexer import NotParsedError, TokenReader, tokenize, without_comments
 
 _JOINS = frozenset("join inner cross left right full natural semi anti".split())
 
@@ -24,143 +24,155 @@ def parse_query(text: str) -> ast.ParsedQuery:
         NotParsedError: it is none, or has syntax that is not covered.
     """
     tokens = tokenize(text)
-    parser = _Parser(tokens)
-    query = parser.query()
-    while parser.accept(";"):
+    reader = TokenReader(tokens)
+    query = _QueryParser(reader).query()
+    while reader.accept(";"):
         pass
-    if parser.token.kind != "end":
-        raise NotParsedError(f"unexpected {parser.token.text!r}")
+    if reader.next.kind != "end":
+        raise NotParsedError(f"unexpected {reader.next.text!r}")
     return ast.ParsedQuery(
         without_comments(text, tokens),
         query,
-        tuple(parser.tables),
-        tuple(parser.functions),
-        tuple(parser.table_functions),
+        tuple(reader.tables),
+        tuple(reader.functions),
+        tuple(reader.table_functions),
     )
 
 
-class _Parser(ExpressionParser):
-    def __init__(self, tokens: list[Token]) -> None:
-        super().__init__(tokens)
+class _QueryParser:
+    """Parses queries; their expressions have a parser of their own, which comes back for the queries within them."""
+
+    def __init__(self, tokens: TokenReader) -> None:
+        self.tokens, self.expressions = tokens, ExpressionParser(tokens, self.query)
         self._ctes: list[str] = []
 
     # ---- queries -------------------------------------------------------------------------------------------------
 
     def query(self) -> ast.Query:
-        return self._deeper(self._query)
+        return self.tokens.deeper(self._query)
 
     def _query(self) -> ast.Query:
         visible = len(self._ctes)
-        ctes = self._list(self._cte) if self.accept("with") else ()
+        ctes = self.tokens.listed(self._cte) if self.tokens.accept("with") else ()
         body = self._set_operations()
-        order = self._list(self._sort_key) if self.accept("order", "by") else ()
-        if self._at("sort") or self._at("cluster") or self._at("distribute") or self._at("window"):
-            raise NotParsedError(self.token.text.upper())
+        order = self.tokens.listed(self.expressions.sort_key) if self.tokens.accept("order", "by") else ()
+        if any(map(self.tokens.at, ("sort", "cluster", "distribute", "window"))):
+            raise NotParsedError(self.tokens.next.text.upper())
         limit = offset = None
-        while self._at("limit") or self._at("offset"):
-            if self._advance().text == "limit":
-                limit = None if self.accept("all") else self.expression()
+        while self.tokens.at("limit") or self.tokens.at("offset"):
+            if self.tokens.advance().text == "limit":
+                limit = None if self.tokens.accept("all") else self.expressions.expression()
             else:
-                offset = self.expression()
+                offset = self.expressions.expression()
         del self._ctes[visible:]
         return ast.Query(body, ctes, order, limit, offset)
 
     def _cte(self) -> tuple[str, tuple[str, ...], ast.Query]:
-        name = self._identifier()
-        columns = self._in_parentheses(self._identifier) if self._at("(") else ()
-        self.accept("as")
-        self._expect("(")
+        name = self.tokens.identifier()
+        columns = self.tokens.in_parentheses(self.tokens.identifier) if self.tokens.at("(") else ()
+        self.tokens.accept("as")
+        self.tokens.expect("(")
         query = self.query()
-        self._expect(")")
+        self.tokens.expect(")")
         self._ctes.append(name.lower())
         return name, columns, query
 
     def _set_operations(self) -> ast.Body:
         left = self._intersections()
-        while self._at("union") or self._at("except") or self._at("minus"):
-            operator = {"minus": "except"}.get(self.token.text, self.token.text)
-            self._advance()
+        while self.tokens.at("union") or self.tokens.at("except") or self.tokens.at("minus"):
+            operator = {"minus": "except"}.get(self.tokens.next.text, self.tokens.next.text)
+            self.tokens.advance()
             left = ast.SetOperation(operator, self._all(), left, self._intersections())
         return left
 
     def _intersections(self) -> ast.Body:
         left = self._body()
-        while self.accept("intersect"):
+        while self.tokens.accept("intersect"):
             left = ast.SetOperation("intersect", self._all(), left, self._body())
         return left
 
     def _all(self) -> bool:
-        return self.accept("all") or (self.accept("distinct") and False)
+        return self.tokens.accept("all") or (self.tokens.accept("distinct") and False)
 
     def _body(self) -> ast.Body:
-        if self.accept("("):
+        if self.tokens.accept("("):
             query = self.query()
-            self._expect(")")
+            self.tokens.expect(")")
             return query
-        if self.accept("values"):
+        if self.tokens.accept("values"):
             return self._values()
-        if self.accept("select"):
+        if self.tokens.accept("select"):
             return self._select()
-        raise NotParsedError(f"{self.token.text.upper()}")
+        raise NotParsedError(f"{self.tokens.next.text.upper()}")
 
     def _values(self) -> ast.Values:
-        rows = self._list(self._values_row)
+        rows = self.tokens.listed(self._values_row)
         alias, columns = self._table_alias()
         return ast.Values(rows, alias, columns)
 
     def _values_row(self) -> tuple[ast.Expression, ...]:
-        row = self.expression()
+        row = self.expressions.expression()
         if isinstance(row, ast.Call) and row.name == "(row)":
             return row.arguments
         return (row,)
 
     def _select(self) -> ast.Select:
-        distinct = self.accept("distinct")
+        distinct = self.tokens.accept("distinct")
         if not distinct:
-            self.accept("all")
-        items = self._list(self._select_item)
-        source = self._from() if self.accept("from") else None
-        if self._at("lateral", "view"):
+            self.tokens.accept("all")
+        items = self.tokens.listed(self.expressions.select_item)
+        source = self._from() if self.tokens.accept("from") else None
+        if self.tokens.at("lateral", "view"):
             source = self._lateral_views(source or ast.Values(((ast.Literal("int", "0"),),)))
-        where = self.expression() if self.accept("where") else None
-        group = self._group_by() if self.accept("group", "by") else None
-        having = self.expression() if self.accept("having") else None
-        windows = self._list(self._named_window) if self.accept("window") else ()
+        where = self.expressions.expression() if self.tokens.accept("where") else None
+        group = self._group_by() if self.tokens.accept("group", "by") else None
+        having = self.expressions.expression() if self.tokens.accept("having") else None
+        windows = self.tokens.listed(self._named_window) if self.tokens.accept("window") else ()
         return ast.Select(items, distinct, source, where, group, having, windows)
 
     def _named_window(self) -> tuple[str, ast.Window]:
-        name = self._identifier()
-        self._expect("as")
-        return name.lower(), self._window_in_parentheses()
+        name = self.tokens.identifier()
+        self.tokens.expect("as")
+        return name.lower(), self.expressions.window_in_parentheses()
 
     def _group_by(self) -> ast.Grouping:
-        if self._at("all") and self._ahead().text in ("", ")", "having", "order", "limit", "union", "window"):
-            self._advance()
+        if self.tokens.at("all") and self.tokens.ahead().text in (
+            "",
+            ")",
+            "having",
+            "order",
+            "limit",
+            "union",
+            "window",
+        ):
+            self.tokens.advance()
             return ast.Grouping((), all=True)
-        elements = self._list(self._grouping_element)
-        if self._at("grouping"):
+        elements = self.tokens.listed(self._grouping_element)
+        if self.tokens.at("grouping"):
             raise NotParsedError("GROUPING SETS behind expressions")
-        if self.accept("with"):
+        if self.tokens.accept("with"):
             plain = [element for element in elements if not isinstance(element, ast.GroupingSets)]
             if len(plain) < len(elements):
                 raise NotParsedError("several kinds of grouping")
-            elements = (_grouping_sets(self._advance().text, plain),)
+            elements = (_grouping_sets(self.tokens.advance().text, plain),)
         return _grouping(elements)
 
     def _grouping_element(self) -> ast.Expression | ast.GroupingSets:
         """An element of GROUP BY: an expression, or the sets of ROLLUP, CUBE or GROUPING SETS."""
         for kind in ("rollup", "cube"):
-            if self._at(kind, "("):
-                self._advance()
-                return _grouping_sets(kind, self._in_parentheses(self.expression))
-        if self.accept("grouping", "sets"):
-            return ast.GroupingSets(tuple(itertools.chain.from_iterable(self._in_parentheses(self._sets_among_sets))))
-        return self.expression()
+            if self.tokens.at(kind, "("):
+                self.tokens.advance()
+                return _grouping_sets(kind, self.tokens.in_parentheses(self.expressions.expression))
+        if self.tokens.accept("grouping", "sets"):
+            return ast.GroupingSets(
+                tuple(itertools.chain.from_iterable(self.tokens.in_parentheses(self._sets_among_sets)))
+            )
+        return self.expressions.expression()
 
     def _sets_among_sets(self) -> tuple[tuple[ast.Expression, ...], ...]:
         """An element of GROUPING SETS: a list of expressions, one expression, or sets again."""
-        if self._at("("):
-            return (self._in_parentheses(self.expression),)
+        if self.tokens.at("("):
+            return (self.tokens.in_parentheses(self.expressions.expression),)
         element = self._grouping_element()
         return element.sets if isinstance(element, ast.GroupingSets) else ((element,),)
 
@@ -168,123 +180,125 @@ class _Parser(ExpressionParser):
 
     def _from(self) -> ast.Relation:
         left = self._joined(self._relation())
-        while self.accept(","):
-            right = self._joined(self._relation(is_lateral=self.accept("lateral")))
+        while self.tokens.accept(","):
+            right = self._joined(self._relation(is_lateral=self.tokens.accept("lateral")))
             left = ast.Join("cross", left, right)
         left = self._lateral_views(left)
-        if self._at("unpivot") or self._at("tablesample"):
-            raise NotParsedError(self.token.text.upper())
-        if self.accept("pivot"):
+        if self.tokens.at("unpivot") or self.tokens.at("tablesample"):
+            raise NotParsedError(self.tokens.next.text.upper())
+        if self.tokens.accept("pivot"):
             left = self._pivot(left)
         return left
 
     def _joined(self, left: ast.Relation) -> ast.Relation:
-        while self.token.kind == "word" and self.token.text in _JOINS:
-            natural, kind = self.accept("natural"), self._join_kind()
-            right = self._relation(is_lateral=self.accept("lateral"))
-            on = self.expression() if self.accept("on") else None
-            using = self._in_parentheses(self._identifier) if not on and self.accept("using") else ()
+        while self.tokens.next.kind == "word" and self.tokens.next.text in _JOINS:
+            natural, kind = self.tokens.accept("natural"), self._join_kind()
+            right = self._relation(is_lateral=self.tokens.accept("lateral"))
+            on = self.expressions.expression() if self.tokens.accept("on") else None
+            using = self.tokens.in_parentheses(self.tokens.identifier) if not on and self.tokens.accept("using") else ()
             left = ast.Join(kind, left, right, on, using, natural)
         return left
 
     def _join_kind(self) -> str:
-        if self.accept("join") or self.accept("inner", "join"):
+        if self.tokens.accept("join") or self.tokens.accept("inner", "join"):
             return "inner"
-        if self.accept("cross", "join"):
+        if self.tokens.accept("cross", "join"):
             return "cross"
-        if self.accept("semi", "join") or self.accept("left", "semi", "join"):
+        if self.tokens.accept("semi", "join") or self.tokens.accept("left", "semi", "join"):
             return "semi"
-        if self.accept("anti", "join") or self.accept("left", "anti", "join"):
+        if self.tokens.accept("anti", "join") or self.tokens.accept("left", "anti", "join"):
             return "anti"
-        kind = self._advance().text
-        self.accept("outer")
-        self._expect("join")
+        kind = self.tokens.advance().text
+        self.tokens.accept("outer")
+        self.tokens.expect("join")
         if kind not in ("left", "right", "full"):
             raise NotParsedError(f"{kind.upper()} JOIN")
         return kind
 
     def _relation(self, is_lateral: bool = False) -> ast.Relation:
-        if self._at("("):
+        if self.tokens.at("("):
             return self._parenthesized_relation(is_lateral)
-        if self.accept("values"):
+        if self.tokens.accept("values"):
             return self._values()
-        start = self.token.start
-        parts = [self._identifier()]
-        if self._at("(") and self._tokens[self._position - 1].kind == "word":
+        start = self.tokens.next.start
+        parts = [self.tokens.identifier()]
+        if self.tokens.at("(") and self.tokens.previous.kind == "word":
             return self._table_function(parts[0])
-        while self.accept("."):
-            parts.append(self._identifier())
-        end = self._tokens[self._position - 1].end
+        while self.tokens.accept("."):
+            parts.append(self.tokens.identifier())
+        end = self.tokens.previous.end
         as_of, end = self._as_of(end)
-        if self._at("tablesample"):
+        if self.tokens.at("tablesample"):
             raise NotParsedError("TABLESAMPLE")
         alias, columns = self._table_alias()
         table = ast.Table(tuple(parts), start, end, as_of, alias, columns)
         if len(parts) > 1 or parts[0].lower() not in self._ctes:
-            self.tables.append(table)
+            self.tokens.tables.append(table)
         return table
 
     def _parenthesized_relation(self, is_lateral: bool) -> ast.Relation:
-        self._expect("(")
-        if self._opens_query():
+        self.tokens.expect("(")
+        if self.tokens.opens_query():
             query = self.query()
-            self._expect(")")
+            self.tokens.expect(")")
             alias, columns = self._table_alias()
             return ast.Derived(query, alias, columns, is_lateral)
         relation = self._joined(self._relation())
-        self._expect(")")
-        if self.token.kind == "quoted" or (self.token.kind == "word" and self.token.text not in NOT_ALIAS):
+        self.tokens.expect(")")
+        if is_alias(self.tokens.next):
             raise NotParsedError("an alias of joined tables")
         return relation
 
     def _table_function(self, name: str) -> ast.Relation:
-        self.table_functions.append(name.lower())
-        arguments = self._in_parentheses(lambda: self._argument(name.lower()))
+        self.tokens.table_functions.append(name.lower())
+        arguments = self.tokens.in_parentheses(lambda: self.expressions.argument(name.lower()))
         alias, columns = self._table_alias()
         return ast.TableFunction(ast.Call(name.lower(), arguments), alias, columns)
 
     def _as_of(self, end: int) -> tuple[str, int]:
-        self.accept("for")
+        self.tokens.accept("for")
         for word in ("version", "timestamp", "system_version", "system_time"):
-            if self.accept(word, "as", "of"):
-                token = self._advance()
+            if self.tokens.accept(word, "as", "of"):
+                token = self.tokens.advance()
                 if token.kind not in ("string", "number"):
                     raise NotParsedError("AS OF an expression")
                 return token.text, token.end
         return "", end
 
     def _table_alias(self) -> tuple[str, tuple[str, ...]]:
-        named = self.accept("as")
-        token = self.token
-        if not named and (token.kind not in ("word", "quoted") or (token.kind == "word" and token.text in NOT_ALIAS)):
+        if not self.tokens.accept("as") and not is_alias(self.tokens.next):
             return "", ()
-        alias = self._identifier()
-        return alias, self._in_parentheses(self._identifier) if self._at("(") else ()
+        alias = self.tokens.identifier()
+        return alias, self.tokens.in_parentheses(self.tokens.identifier) if self.tokens.at("(") else ()
 
     def _lateral_views(self, source: ast.Relation) -> ast.Relation:
-        while self.accept("lateral", "view"):
-            outer = self.accept("outer")
-            name = self._identifier().lower()
-            self.functions.append(name)
-            arguments = self._in_parentheses(self.expression)
-            alias = "" if self._at("as") else self._identifier()
+        while self.tokens.accept("lateral", "view"):
+            outer = self.tokens.accept("outer")
+            name = self.tokens.identifier().lower()
+            self.tokens.functions.append(name)
+            arguments = self.tokens.in_parentheses(self.expressions.expression)
+            alias = "" if self.tokens.at("as") else self.tokens.identifier()
             columns: tuple[str, ...] = ()
-            if self.accept("as") or self.token.kind == "quoted" or self._is_name(self.token):
-                columns = self._list(self._identifier)
+            if self.tokens.accept("as") or is_alias(self.tokens.next):
+                columns = self.tokens.listed(self.tokens.identifier)
             source = ast.LateralView(source, ast.Call(name, arguments), outer, alias, columns)
         return source
 
     def _pivot(self, source: ast.Relation) -> ast.Relation:
-        self._expect("(")
-        aggregates = self._list(self._select_item)
-        self._expect("for")
-        several = self.accept("(")
-        columns = self._list(self._primary_with_suffixes) if several else (self._primary_with_suffixes(),)
+        self.tokens.expect("(")
+        aggregates = self.tokens.listed(self.expressions.select_item)
+        self.tokens.expect("for")
+        several = self.tokens.accept("(")
+        columns = (
+            self.tokens.listed(self.expressions.primary_with_suffixes)
+            if several
+            else (self.expressions.primary_with_suffixes(),)
+        )
         if several:
-            self._expect(")")
-        self._expect("in")
-        values = self._in_parentheses(self._select_item)
-        self._expect(")")
+            self.tokens.expect(")")
+        self.tokens.expect("in")
+        values = self.tokens.in_parentheses(self.expressions.select_item)
+        self.tokens.expect(")")
         alias, _ = self._table_alias()
         return ast.Pivot(source, aggregates, columns, values, alias)
 

@@ -1,4 +1,4 @@
-"""Translate queries: FROM, WHERE, GROUP BY, SELECT, ORDER BY, set operations.
+"""Translate queries: WITH, WHERE, GROUP BY, SELECT, ORDER BY, set operations; relations.py translates FROM.
 
 Every table, subquery and column gets a name of our own (`t1`, `c1`), so which column a name refers to is decided here, by
 Spark's rules, and never by DuckDB.
@@ -7,21 +7,17 @@ Spark's rules, and never by DuckDB.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
-from functools import reduce
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from lakehouse.core.dataclass import dataclass
 from lakehouse.core.quoting import name as quoted
-from lakehouse.core.tables import Column as TableColumn
 from lakehouse.query.sql import ast
-from lakehouse.query.translate import operators
 from lakehouse.query.translate.expressions import Expressions, check_groupable, group_key, sort_key
 from lakehouse.query.translate.functions.basics import CAST_FUNCTIONS
-from lakehouse.query.translate.generators import GENERATORS, Generated
+from lakehouse.query.translate.relations import From, Relations, Rows, SourceTable, is_generator
 from lakehouse.query.translate.rules import coerce
-from lakehouse.query.translate.scope import Column, Scope, TranslatedSubquery, UnknownColumnError
+from lakehouse.query.translate.scope import Scope, TranslatedSubquery, UnknownColumnError
 from lakehouse.query.translate.types import (
     BIGINT,
     BOOLEAN,
@@ -30,69 +26,33 @@ from lakehouse.query.translate.types import (
     STRING,
     VOID,
     NotTranslatedError,
-    Type,
     common_type,
-    parse_type,
 )
 from lakehouse.query.translate.values import Value, literal_int
 
 
-@dataclass(frozen=True)
-class SourceTable:
-    """A table that a query reads: the view of it in DuckDB, its full name and its columns."""
-
-    view: str
-    qualifier: tuple[str, ...]
-    columns: tuple[TableColumn, ...]
-
-
-@dataclass(frozen=True)
-class From:
-    """A translated FROM clause and the columns that it offers."""
-
-    sql: str
-    columns: tuple[Column, ...]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A translated query: its columns are called `c1`, `c2`, … in its SQL."""
-
-    sql: str
-    columns: tuple[Value, ...]
-
-    def source(self, alias: str, qualifier: tuple[str, ...], names: Sequence[str] = ()) -> From:
-        """The query as a table in FROM."""
-        if names and len(names) != len(self.columns):
-            raise NotTranslatedError("a list of names that does not fit the columns")
-        shown = names or [column.name for column in self.columns]
-        columns = tuple(
-            Column(qualifier, name, f"{alias}.c{number}", column.type)
-            for number, (name, column) in enumerate(zip(shown, self.columns, strict=True), start=1)
-        )
-        return From(f"({self.sql}) AS {alias}", columns)
-
-
-@dataclass
 class Queries:
     """Translates the queries of one statement."""
 
-    tables: Mapping[int, SourceTable]
-    """By the position of the reference in the text."""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    bound: set[str] = field(default_factory=set)
-    """The parameters that the translation uses."""
-    _ctes: list[dict[str, tuple[str, Rows]]] = field(default_factory=list)
-    _numbers: count[int] = field(default_factory=lambda: count(1))
+    def __init__(self, tables: Mapping[int, SourceTable], parameters: Mapping[str, Any]) -> None:
+        """
+        Args:
+            tables: by the position of the reference in the text.
+        """
+        self._relations, self._parameters = Relations(tables, self), parameters
+        self.bound: set[str] = set()
+        """The parameters that the translation uses."""
+        self._ctes: list[dict[str, tuple[str, Rows]]] = []
+        self._numbers = count(1)
 
     def translate(self, query: ast.Query) -> Rows:
         """Translate a statement; its columns have Spark's names."""
-        return self._query(query, None, is_result=True)
+        return self.rows(query, None, is_result=True)
 
     def subquery(self, query: ast.Query, scope: Scope) -> TranslatedSubquery:
         """Translate a query within an expression, which may use names of the query around it."""
         names: list[ast.Name] = []
-        rows = self._query(query, Scope(parent=scope, from_around=names))
+        rows = self.rows(query, Scope(parent=scope, from_around=names))
         is_plain = isinstance(query.body, ast.Select) and query.limit is None and query.offset is None
         if names and not (is_plain and scope.takes_correlated):
             raise NotTranslatedError(f"the name {'.'.join(names[0].parts)} from around a subquery of this kind")
@@ -100,9 +60,9 @@ class Queries:
 
     def parameter(self, name: str) -> Value:
         """The value of a marker, bound by DuckDB; its type is that of the Python value, as in PySpark."""
-        if name not in self.parameters:
+        if name not in self._parameters:
             raise NotTranslatedError(f"the parameter {name}, which has no value,")
-        given = self.parameters[name]
+        given = self._parameters[name]
         if given is None:
             return Value("NULL", VOID, "", is_literal=True)
         kinds = {bool: BOOLEAN, float: DOUBLE, str: STRING}
@@ -110,17 +70,21 @@ class Queries:
         self.bound.add(name)
         return Value(f"CAST(${name} AS {kind.duckdb})", kind, "")
 
-    def _alias(self) -> str:
+    def alias(self) -> str:
         return f"t{next(self._numbers)}"
+
+    def common_table(self, name: str) -> tuple[str, Rows] | None:
+        """The innermost common table expression with a name: its name in DuckDB, and its rows."""
+        return next((ctes[name.lower()] for ctes in reversed(self._ctes) if name.lower() in ctes), None)
 
     # ---- queries -------------------------------------------------------------------------------------------------
 
-    def _query(self, query: ast.Query, parent: Scope | None, is_result: bool = False) -> Rows:
+    def rows(self, query: ast.Query, parent: Scope | None, is_result: bool = False) -> Rows:
         own: dict[str, tuple[str, Rows]] = {}
         self._ctes.append(own)
         try:
             for name, columns, inner in query.ctes:
-                rows = self._query(inner, None)
+                rows = self.rows(inner, None)
                 if columns:
                     if len(columns) != len(rows.columns):
                         raise NotTranslatedError("a list of names that does not fit the columns")
@@ -160,10 +124,10 @@ class Queries:
             case ast.Select():
                 return self._select(body, parent, (), is_result)
             case ast.Query():
-                rows = self._query(body, parent, is_result)
+                rows = self.rows(body, parent, is_result)
                 return Rows(f"({rows.sql})", rows.columns)
             case ast.Values():
-                source = self._values(body)
+                source = self._relations.values(body)
                 return self._select_columns(source, is_result)
         return self._set_operation(body, parent, is_result)
 
@@ -175,7 +139,7 @@ class Queries:
         """A body to which ORDER BY can be added: that of a query in parentheses is behind them."""
         if not isinstance(body, ast.Query):
             return self._body(body, parent, is_result)
-        return self._select_columns(self._query(body, parent).source(self._alias(), ()), is_result)
+        return self._select_columns(self.rows(body, parent).source(self.alias(), ()), is_result)
 
     def _order_rows(self, rows: Rows, keys: Sequence[ast.SortKey]) -> Rows:
         """ORDER BY behind a set operation, VALUES or parentheses: by columns of the result."""
@@ -217,13 +181,13 @@ class Queries:
         is_set = not node.all
         sides = [self._aligned(rows, columns, is_set) for rows in (left, right)]
         word = node.operator.upper() + ("" if is_set else " ALL")
-        alias = self._alias()
+        alias = self.alias()
         inner = f"{sides[0]} {word} {sides[1]}"
         named = [replace(column, sql=f"{alias}.c{number}") for number, column in enumerate(columns, start=1)]
         return Rows(f"SELECT {_listed(named, is_result)} FROM ({inner}) AS {alias}", tuple(named))
 
     def _aligned(self, rows: Rows, columns: Sequence[Value], is_set: bool) -> str:
-        alias = self._alias()
+        alias = self.alias()
         values = [
             coerce(replace(own, sql=f"{alias}.c{number}", is_literal=False), column.type)
             for number, (own, column) in enumerate(zip(rows.columns, columns, strict=True), start=1)
@@ -238,13 +202,13 @@ class Queries:
         try:
             return self._selected(node, parent, order, is_result)
         except UnknownColumnError as exc:
-            if not any(map(_is_generator, node.items)):
+            if not any(map(is_generator, node.items)):
                 raise
             raise NotTranslatedError(f"the name {exc} beside a function that makes rows") from exc
 
     def _selected(self, node: ast.Select, parent: Scope | None, order: Sequence[ast.SortKey], is_result: bool) -> Rows:
-        source = self._from(node.source, parent) if node.source is not None else From("", ())
-        source, items = self._with_generator(node, source, parent)
+        source = self._relations.translate(node.source, parent) if node.source is not None else From("", ())
+        source, items = self._relations.with_generator(node, source, parent)
         scope = Scope(source.columns, parent, windows=dict(node.windows))
         where = Expressions(scope, self).condition(node.where, "WHERE").sql if node.where is not None else ""
         scope = replace(scope, parent=parent and parent.close("SELECT, GROUP BY or HAVING"))
@@ -346,194 +310,6 @@ class Queries:
                 )
         return ", ".join(sorted_by)
 
-    def _with_generator(
-        self, node: ast.Select, source: From, parent: Scope | None
-    ) -> tuple[From, Sequence[ast.Expression]]:
-        """`SELECT explode(…)` as a lateral join."""
-        items = list(node.items)
-        for place, item in enumerate(items):
-            call = item.operand if isinstance(item, ast.Alias) else item
-            if not isinstance(call, ast.Call) or call.name not in GENERATORS:
-                continue
-            if node.group is not None or any(_is_generator(other) for other in items[place + 1 :]):
-                raise NotTranslatedError(f"{call.name} in this place")
-            base = source if source.sql else From(f"(SELECT 1) AS {self._alias()}", ())
-            names = (item.name,) if isinstance(item, ast.Alias) else ()
-            joined = self._lateral(base, call, call.name.endswith("_outer"), "", names, parent)
-            own = joined.columns[len(base.columns) :]
-            # Hidden: neither a star nor another expression of the same SELECT refers to them.
-            marked = tuple(replace(column, qualifier=(f"generated {place}",), is_hidden=True) for column in own)
-            items[place] = ast.Star((f"generated {place}",))
-            return From(joined.sql, (*base.columns, *marked)), items
-        return source, items
-
-    # ---- FROM ----------------------------------------------------------------------------------------------------
-
-    def _from(self, relation: ast.Relation, parent: Scope | None, left: From | None = None) -> From:
-        """Translate a relation; `left` is what a LATERAL one may refer to."""
-        match relation:
-            case ast.Table():
-                return self._table(relation)
-            case ast.Derived():
-                around = Scope(left.columns, parent) if left is not None and relation.lateral else parent
-                rows = self._query(relation.query, around)
-                qualifier = (relation.alias,) if relation.alias else ()
-                source = rows.source(self._alias(), qualifier, relation.columns)
-                return From(f"LATERAL {source.sql}", source.columns) if relation.lateral else source
-            case ast.Values():
-                return self._values(relation)
-            case ast.Join():
-                return self._join(relation, parent)
-            case ast.LateralView():
-                base = self._from(relation.source, parent)
-                return self._lateral(base, relation.call, relation.outer, relation.alias, relation.columns, parent)
-            case ast.TableFunction():
-                return self._table_function(relation)
-        raise NotTranslatedError("PIVOT")
-
-    def _table(self, table: ast.Table) -> From:
-        alias = self._alias()
-        if len(table.parts) == 1:
-            for ctes in reversed(self._ctes):
-                if table.parts[0].lower() in ctes:
-                    name, rows = ctes[table.parts[0].lower()]
-                    source = rows.source(alias, (table.alias or table.parts[0],), table.columns)
-                    return From(f"{name} AS {alias}", source.columns)
-        known = self.tables.get(table.start)
-        if known is None:
-            raise NotTranslatedError(f"the table {'.'.join(table.parts)}")
-        names = table.columns or [column.name for column in known.columns]
-        if len(names) != len(known.columns):
-            raise NotTranslatedError("a list of names that does not fit the columns")
-        qualifier = (table.alias,) if table.alias else known.qualifier
-        columns = tuple(
-            Column(qualifier, name, f"{alias}.{quoted(column.name)}", _type_or_none(column.type))
-            for name, column in zip(names, known.columns, strict=True)
-        )
-        return From(f"{quoted(known.view)} AS {alias}", columns)
-
-    def _values(self, values: ast.Values) -> From:
-        expressions = Expressions(Scope(), self)
-        rows = [[expressions.translate(item) for item in row] for row in values.rows]
-        if len({len(row) for row in rows}) != 1:
-            raise NotTranslatedError("VALUES with rows of different lengths")
-        kinds: list[Type] = []
-        for column in zip(*rows, strict=True):
-            kind = reduce(lambda left, right: left and common_type(left, right), (value.type for value in column))
-            if kind is None or kind.kind in ("void", "interval"):
-                raise NotTranslatedError("VALUES without a common type")
-            kinds.append(kind)
-        listed = ", ".join(
-            f"({', '.join(coerce(value, kind).sql for value, kind in zip(row, kinds, strict=True))})" for row in rows
-        )
-        names = values.columns or [f"col{number}" for number in range(1, len(kinds) + 1)]
-        if len(names) != len(kinds):
-            raise NotTranslatedError("a list of names that does not fit the columns")
-        alias = self._alias()
-        qualifier = (values.alias,) if values.alias else ()
-        columns = tuple(
-            Column(qualifier, name, f"{alias}.c{number}", kind)
-            for number, (name, kind) in enumerate(zip(names, kinds, strict=True), start=1)
-        )
-        own = ", ".join(f"c{number}" for number in range(1, len(kinds) + 1))
-        return From(f"(VALUES {listed}) AS {alias}({own})", columns)
-
-    def _table_function(self, node: ast.TableFunction) -> From:
-        call = node.call
-        if call.name != "range":
-            base = From(f"(SELECT 1) AS {self._alias()}", ())
-            try:
-                return self._lateral(base, call, False, node.alias, node.columns, None)
-            except UnknownColumnError as exc:
-                raise NotTranslatedError(f"the name {exc} in a table function") from exc
-        expressions = Expressions(Scope(), self)
-        numbers = [literal_int(expressions.translate(argument), "range") for argument in call.arguments]
-        if not 1 <= len(numbers) <= 3 or (len(numbers) == 3 and numbers[2] == 0):
-            raise NotTranslatedError("range with these arguments")
-        alias = self._alias()
-        qualifier = (node.alias,) if node.alias else ()
-        name = node.columns[0] if node.columns else "id"
-        listed = ", ".join(str(number) for number in numbers)
-        column = Column(qualifier, name, f"{alias}.c1", Type("bigint"))
-        return From(f"range({listed}) AS {alias}(c1)", (column,))
-
-    def _lateral(  # noqa: PLR0913 - the parts of LATERAL VIEW
-        self,
-        base: From,
-        call: ast.Call,
-        outer: bool,
-        table: str,
-        names: Sequence[str],
-        parent: Scope | None,
-    ) -> From:
-        generator = GENERATORS.get(call.name)
-        if generator is None:
-            raise NotTranslatedError(f"the table function {call.name}")
-        expressions = Expressions(Scope(base.columns, parent), self)
-        generated: Generated = generator([expressions.translate(argument) for argument in call.arguments])
-        outer = outer or call.name.endswith("_outer")
-        if names and len(names) != len(generated.columns):
-            raise NotTranslatedError(f"names for the columns of {call.name}")
-        alias = self._alias()
-        shown = names or [name for name, _ in generated.columns]
-        qualifier = (table,) if table else ()
-        columns = tuple(
-            Column(qualifier, name, f"{alias}.c{number}", kind)
-            for number, (name, (_, kind)) in enumerate(zip(shown, generated.columns, strict=True), start=1)
-        )
-        join = "LEFT JOIN" if outer else "JOIN"
-        return From(f"{base.sql} {join} LATERAL ({generated.sql}) AS {alias} ON TRUE", (*base.columns, *columns))
-
-    # ---- joins ---------------------------------------------------------------------------------------------------
-
-    def _join(self, node: ast.Join, parent: Scope | None) -> From:
-        left = self._from(node.left, parent)
-        right = self._from(node.right, parent, left)
-        sql = right.sql if not isinstance(node.right, ast.Join | ast.LateralView) else f"({right.sql})"
-        using = node.using
-        if node.natural:
-            theirs = {column.name.lower() for column in right.columns if not column.is_hidden}
-            using = tuple(c.name for c in left.columns if not c.is_hidden and c.name.lower() in theirs)
-        condition, columns = "", (*left.columns, *right.columns)
-        if using:
-            condition, columns = self._using(node, left, right, using)
-        elif node.on is not None:
-            scope = Scope(columns, parent and parent.close("ON"), takes_correlated=False)
-            condition = Expressions(scope, self).boolean(node.on, "ON").sql
-        if node.kind in ("semi", "anti"):
-            columns = left.columns
-        is_cross = not condition and node.kind in ("inner", "cross")
-        if not is_cross and not condition:
-            condition = "TRUE"
-        join = "CROSS JOIN" if is_cross else f"{'INNER' if node.kind == 'cross' else node.kind.upper()} JOIN"
-        return From(f"{left.sql} {join} {sql}{f' ON {condition}' if condition else ''}", tuple(columns))
-
-    def _using(self, node: ast.Join, left: From, right: From, names: Sequence[str]) -> tuple[str, tuple[Column, ...]]:
-        conditions, keys, hidden = [], [], []
-        for name in names:
-            pair = [_visible(side.columns, name) for side in (left, right)]
-            values = [column.value(column.name) for column in pair]
-            conditions.append(operators.comparison("=", *values).sql)
-            if node.kind == "full":
-                first, second = operators.unified(values)
-                merged = f"coalesce({first.settled().sql}, {second.settled().sql})"
-                keys.append(Column((), pair[0].name, merged, first.type))
-                hidden += [replace(column, is_hidden=True) for column in pair]
-            else:
-                kept, other = (pair[1], pair[0]) if node.kind == "right" else pair
-                keys.append(kept)
-                hidden.append(replace(other, is_hidden=True))
-        chosen = {column.sql for column in (*keys, *hidden)}
-        rest = [column for column in (*left.columns, *right.columns) if column.sql not in chosen]
-        return " AND ".join(conditions), (*keys, *rest, *hidden)
-
-
-def _visible(columns: Sequence[Column], name: str) -> Column:
-    matching = [column for column in columns if column.name.lower() == name.lower() and not column.is_hidden]
-    if len(matching) != 1:
-        raise NotTranslatedError(f"USING ({name})")
-    return matching[0]
-
 
 def _listed(values: Sequence[Value], is_result: bool) -> str:
     if is_result and not all(value.name for value in values):
@@ -557,11 +333,6 @@ def _item_name(item: ast.Expression, value: Value) -> str:
     return item.parts[-1] if isinstance(item, ast.Name) and not is_function else value.name
 
 
-def _is_generator(item: ast.Expression) -> bool:
-    call = item.operand if isinstance(item, ast.Alias) else item
-    return isinstance(call, ast.Call) and call.name in GENERATORS
-
-
 def _sorted_output(value: Value, place: int) -> str:
     """A column of the result as a sort key. DuckDB makes one zero of two in a column that it sorts by, Spark does not."""
     return f"({value.sql} + 0)" if value.type.is_fraction else str(place + 1)
@@ -570,13 +341,6 @@ def _sorted_output(value: Value, place: int) -> str:
 def _check_sortable(value: Value) -> None:
     if value.type.is_nested:
         raise NotTranslatedError(f"ORDER BY of {value.type}")
-
-
-def _type_or_none(text: str) -> Type | None:
-    try:
-        return parse_type(text)
-    except NotTranslatedError:
-        return None
 
 
 def _grouped_scope(node: ast.Select, group: ast.Grouping, items: Sequence[ast.Expression], scope: Scope) -> Scope:

@@ -15,12 +15,13 @@ from lakehouse.query.sql.ast import ParsedQuery
 from lakehouse.query.sql.lexer import NotParsedError
 from lakehouse.query.sql.select_parser import parse_query
 from lakehouse.query.translate.functions import is_known
-from lakehouse.query.translate.queries import Queries, SourceTable
+from lakehouse.query.translate.queries import Queries
+from lakehouse.query.translate.relations import SourceTable
 from lakehouse.query.translate.scope import UnknownColumnError
 from lakehouse.query.translate.types import NotTranslatedError
 
-#: Longer SQL would take DuckDB long to plan.
-_LONGEST = 500_000
+#: Longer SQL would take DuckDB long to plan: 0.3 s for 44,000 characters, 3.7 s for 239,000. The longest of TPC-DS has 27,000.
+_LONGEST = 100_000
 _MOST_SUGGESTIONS = 5
 
 
