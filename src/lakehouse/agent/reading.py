@@ -8,6 +8,9 @@ from lakehouse.agent.periods import Period
 from lakehouse.agent.semantics import Dimension, Entity, Join, Metric
 from lakehouse.core.dataclass import dataclass
 
+#: Parts of time that rows are grouped by; the last two repeat.
+GRAINS = ("day", "week", "month", "quarter", "year", "hour of day", "day of week")
+
 AGGREGATES, LIST, ROWS = "aggregates", "list", "rows"
 
 
