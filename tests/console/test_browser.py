@@ -137,6 +137,23 @@ def test_the_slider_shows_a_snapshot_and_the_address_holds_it(ann: Person, chrom
     bob.context.close()
 
 
+def test_a_move_of_the_slider_cancels_the_request_of_the_one_before(ann: Person) -> None:
+    page = ann.page
+    held: list[Any] = []
+    canceled: list[str] = []
+    page.goto("/ui/t/shop.orders")
+    page.wait_for_selector("#rows td")
+    page.on("requestfailed", lambda request: canceled.append(request.url))
+    page.route("**/travel?*", lambda route: held.append(route))  # answered only below
+    page.keyboard.press("[")
+    wait_for(lambda: page.evaluate("1") and len(held) == 1, 60)
+    page.keyboard.press("[")
+    wait_for(lambda: page.evaluate("1") and len(held) == 2 and canceled, 60)
+    assert canceled == [held[0].request.url] != [held[1].request.url]
+    held[1].continue_()
+    eventually(page, "document.querySelectorAll('#rows tbody tr').length > 0")
+
+
 def test_a_difference_is_shown_in_its_direction(ann: Person) -> None:
     snapshots = ann.served.admin.get("/tables/shop.orders/history").json()["snapshots"]
     first, last = snapshots[0]["id"], snapshots[2]["id"]

@@ -18,7 +18,7 @@ from lakehouse.lake.assemble import assemble
 from lakehouse.stack.fetch import artifact_path
 from lakehouse.stack.services.superset import PACKAGES
 
-_IS_INSTALLED = artifact_path(load_settings({}, environ={}), PACKAGES).is_dir()
+_IS_INSTALLED = artifact_path(load_settings(), PACKAGES).is_dir()
 NEEDS_SUPERSET = [
     pytest.mark.servers,
     pytest.mark.slow,
