@@ -213,7 +213,8 @@ def _compare_statement(lake: Lake, reference: Reference, statement: Statement, p
         progress.to_spark += 1
         return
     try:
-        detail = difference(reference.answer(statement.sql), got, statement.close, statement.ordered)
+        expected = reference.answer(statement.sql)
+        detail = difference(expected, got, statement.close, statement.ordered, zeros=statement.zeros)
     except LakeError as error:
         detail = f"answer: Spark refuses it: {error.message.splitlines()[0]}"
     if detail:

@@ -103,13 +103,16 @@ def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
     return value.items()
 
 
-def difference(expected: Answer, got: Answer, close: bool = False, ordered: bool = False, sets: bool = False) -> str:
+def difference(
+    expected: Answer, got: Answer, close: bool = False, ordered: bool = False, sets: bool = False, zeros: bool = False
+) -> str:
     """How an answer differs from the expected one; empty if it does not.
 
     Args:
         close: floating-point values may differ by `CLOSE`.
         ordered: the statement determines the order of rows.
         sets: the engine does not determine the order of elements in arrays.
+        zeros: the statement does not determine which of 0.0 and -0.0 is a row of the answer.
     """
     if expected.columns != got.columns:
         same_kinds = [kind for _, kind in expected.columns] == [kind for _, kind in got.columns]
@@ -118,6 +121,8 @@ def difference(expected: Answer, got: Answer, close: bool = False, ordered: bool
     left, right = (_with_scales(rows, kinds) for rows in (expected.rows, got.rows))
     if sets:
         left, right = _with_sorted_arrays(left), _with_sorted_arrays(right)
+    if zeros:
+        left, right = _with_equal_zeros(left), _with_equal_zeros(right)
     if not ordered:
         left, right = sorted(left, key=json.dumps), sorted(right, key=json.dumps)
     if len(left) != len(right):
@@ -145,6 +150,10 @@ def _with_scales(rows: list[Any], kinds: list[str]) -> list[Any]:
 
 def _with_scale(value: Any, scale: int) -> Any:
     return value if value is None else str(_EXACT.quantize(Decimal(value), Decimal(1).scaleb(-scale)))
+
+
+def _with_equal_zeros(rows: list[Any]) -> list[Any]:
+    return [["0.0" if value == "-0.0" else value for value in row] for row in rows]
 
 
 def _with_sorted_arrays(rows: list[Any]) -> list[Any]:

@@ -83,6 +83,7 @@ class Statement:
     sql: str
     ordered: bool = False
     close: bool = False
+    zeros: bool = False
 
 
 _ORDER_COLUMNS = ("o.item", "o.price", "o.weight", "o.day", "o.paid", "o.customer", "o.at")
@@ -251,7 +252,8 @@ def _combined(draw: Draw) -> Statement:
         return Statement(sql)
     keys = ", ".join(f"{place}{_pick(draw, *_DIRECTIONS)}" for place in range(1, left.count(",") + 2))
     ending = _pick(draw, "", f" order by {keys}", f" order by {keys} limit 3", f" order by {keys} limit 4 offset 1")
-    return Statement(f"({sql}){ending}" if ending and draw(st.booleans()) else sql + ending, ordered=bool(ending))  # type: ignore[arg-type]
+    whole = f"({sql}){ending}" if ending and draw(st.booleans()) else sql + ending  # type: ignore[arg-type]
+    return Statement(whole, ordered=bool(ending), zeros=bool(ending))  # 0.0 and -0.0 are equal keys
 
 
 _SUBQUERY_CONDITIONS = (

@@ -17,6 +17,8 @@ _SETTINGS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    # Rows in memory are planned as those of a table. Computed at once, a NULL without a type is not `<=>` to itself.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
     "spark.sql.datetime.java8API.enabled": "true",  # dates of the proleptic calendar reach the copies as they are
 }
 _TABLE = re.compile(r"\bedge\.(?=[a-z])")
