@@ -97,9 +97,7 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     from tests.conftest import cache_only
 
     own = {"home": tmp_path_factory.mktemp("stack") / "lake", "profile": "sql", "trino.branches": [SEEN_BY_TRINO]}
-    settings = load_settings({**own, **stack_ports()}, environ=cache_only())
-    if minio(settings) is None:  # to build one takes longer than all tests
-        settings = replace(settings, stack=replace(settings.stack, storage="s3proxy"))
+    settings = with_ready_storage(load_settings({**own, **stack_ports()}, environ=cache_only()))
     made = request.session.stash[STACK] = Stack(settings)
     try:
         yield made
@@ -116,6 +114,13 @@ def stack_settings(home: Path, **changed: Any) -> Settings:
 
     own = {f"stack.{name}": value for name, value in changed.items()}
     return load_settings({"home": home, "profile": "sql", **stack_ports(), **own}, environ=cache_only())
+
+
+def with_ready_storage(settings: Settings) -> Settings:
+    """The same settings, with s3proxy where MinIO is not built yet: to build it takes minutes of both processors."""
+    if minio(settings) is not None:
+        return settings
+    return replace(settings, stack=replace(settings.stack, storage="s3proxy"))
 
 
 def stack_ports(host: str = "127.0.0.1") -> dict[str, Any]:
