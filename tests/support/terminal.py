@@ -51,7 +51,10 @@ class Terminal:
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.process.close(force=True)
+        try:
+            self.process.close(force=True)
+        except pexpect.ExceptionPexpect:  # it waits 0.1 s for what it has killed, and a busy machine takes longer
+            self.process.wait()
 
     @property
     def text(self) -> str:
