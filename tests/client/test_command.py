@@ -285,6 +285,7 @@ WITH_A_REASON = {
     "keys revoke",
     "keys rotate",
     "new pipeline",
+    "runs log",
     "runs show",
     "tag create",
     "tag drop",
