@@ -18,7 +18,7 @@ NAMES = [name for commands in COMMANDS.values() for name in commands]
 GROUPS = {
     "branch": ["list", "create", "drop", "merge", "diff"],
     "tag": ["list", "create", "drop"],
-    "runs": ["list", "show"],
+    "runs": ["list", "show", "log"],
     "new": ["pipeline"],
     "stack": ["list", "fetch", "render", "rotate-token", "serve"],
     "config": ["show"],
