@@ -60,7 +60,10 @@ def show(context: Context, run: str) -> None:
 @command("lake runs log 20260114_0915\nlake runs log 20260114_0915 -o json", runs)
 @click.argument("run", shell_complete=complete_run)
 def log(context: Context, run: str) -> None:
-    """Show the log of a run: its steps, and what Spark logged from its start to its end. RUN is as for `show`."""
+    """Show the steps of a run and what Spark logged meanwhile.
+
+    RUN is as for `show`. Spark's lines are those from the start of the run to its end.
+    """
     lines = context.lake.run_log(run)
     show_rows(
         ["at", "source", "level", "text"],
