@@ -43,15 +43,21 @@ _PAINT = """new Promise((resolve) => new PerformanceObserver((list, observer) =>
 
 @dataclass(frozen=True)
 class PageTimes:
-    """Seconds of one page: of the server until its last byte, and of the browser until its first contentful paint."""
+    """Seconds of one page: of the server until its last byte, and of the browser until its first contentful paint.
+
+    `cold` and `warm` come from an empty page. The pages say `Cross-Origin-Opener-Policy: same-origin`, so between the two the browser
+    changes to another process, which is part of both. `onward` comes from another page of the console, in the process of that one, as
+    after a click.
+    """
 
     server: Times
     cold: Times
     warm: Times
+    onward: Times
 
     def without_first(self) -> PageTimes:
         """The same without the round that warmed up."""
-        return PageTimes(*(Times(times.runs[1:]) for times in (self.server, self.cold, self.warm)))
+        return PageTimes(*(Times(times.runs[1:]) for times in (self.server, self.cold, self.warm, self.onward)))
 
 
 @contextmanager
@@ -75,10 +81,11 @@ def page_times(chromium: Any, url: str, paths: Sequence[str], rounds: int) -> di
     Args:
         url: the address of a service without keys.
     """
-    runs: dict[str, list[tuple[float, float, float]]] = {path: [] for path in paths}
+    runs: dict[str, list[tuple[float, float, float, float]]] = {path: [] for path in paths}
     for _ in range(rounds + 1):
         for path in paths:
-            runs[path].append((_server_time(url + path), *_paint_times(chromium, url + path)))
+            other = next(page for page in ("/ui/b", "/ui/ask") if page != path)
+            runs[path].append((_server_time(url + path), *_paint_times(chromium, url + path, url + other)))
     return {
         path: PageTimes(*(Times(tuple(kind)) for kind in zip(*taken, strict=True))).without_first()
         for path, taken in runs.items()
@@ -91,17 +98,19 @@ def _server_time(address: str) -> float:
     return time.perf_counter() - started
 
 
-def _paint_times(chromium: Any, address: str) -> tuple[float, float]:
-    """The first paint in a new browser context, and the one of the same page afterwards."""
+def _paint_times(chromium: Any, address: str, other: str) -> tuple[float, float, float]:
+    """The first paint in a new browser context, that of the same page afterwards, and that of it from another page."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
     page = context.new_page()
     times = []
-    for _ in range(2):
+    for before in ("", "about:blank", other):
+        if before:
+            page.goto(before, wait_until="load")
         page.goto(address, wait_until="load")
         times.append(page.evaluate(_PAINT) / 1000)
-        page.goto("about:blank")
     context.close()
-    return times[0], times[1]
+    cold, warm, onward = times
+    return cold, warm, onward
 
 
 def with_tables(home: Path, count: int) -> None:
@@ -129,6 +138,7 @@ def every_page(chromium: Any, scratch: Path, rounds: int) -> list[Figure]:
         is_ours = path != EMPTY
         figures.append(waited(f"first paint of {path}, cold", taken.cold, COLD_LIMIT if is_ours else None))
         figures.append(waited(f"first paint of {path}, warm", taken.warm, WARM_LIMIT if is_ours else None))
+        figures.append(waited(f"first paint of {path}, onward", taken.onward, WARM_LIMIT if is_ours else None))
         figures.append(waited(f"server time of {path}", taken.server))
     return figures
 
