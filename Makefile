@@ -33,7 +33,7 @@ screenshots: setup ## pictures of the console over a demo lake, in docs/images (
 test: setup lint ## lint, then every test, on real Spark and real servers, in lanes balanced by tests/timings.json
 	@$(BIN)/python -m tools.suite.lanes $(PYTEST_ARGS)
 
-test-fast: .venv/ready ## the tests that start no JVM and no server: about a minute
+test-fast: .venv/ready ## the tests that start no JVM and no server: two minutes
 	@$(BIN)/python -m tools.suite.lanes --fast $(PYTEST_ARGS)
 
 test-faults: setup ## the tests of kills, races and random input (marked faults) with their full counts of repetitions

@@ -130,7 +130,7 @@ def check_names(lake: Lake) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_the_example_of_a_service_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(tmp_path / "lake", workers=1) as served:
+    with serving(tmp_path / "lake") as served:
         served.admin.insert("crm.leads", LEADS)
         run_example(EXAMPLES["connect"], {"url": served.url, "key": served.admin.key}, tmp_path, monkeypatch)
 

@@ -34,9 +34,16 @@ def test_files_that_share_a_server_are_in_one_batch_and_the_others_fill_the_lane
     assert made[0].family == "warm", "the longest starts first"
 
 
-def test_divided_files_make_batches_of_the_same_length() -> None:
-    files = [Timing(str(seconds), "plain", float(seconds)) for seconds in (50, 10, 20, 30, 40)]
-    assert sorted(batch.seconds for batch in divided("plain", files, 2)) == [70.0, 80.0]
+def test_divided_files_make_batches_of_about_the_same_length_and_neighbours_stay_together() -> None:
+    seconds = {"http/c": 20, "http/a": 50, "runs/a": 40, "http/b": 10, "query/a": 30}
+    files = [Timing(path, "plain", float(length)) for path, length in seconds.items()]
+    made = divided("plain", files, 2)
+    assert [[file.path for file in batch.files] for batch in made] == [
+        ["http/a", "http/b", "http/c"],
+        ["query/a", "runs/a"],
+    ]
+    assert [batch.seconds for batch in made] == [80.0, 70.0]
+    assert sum(len(batch.files) for batch in divided("plain", files, 9)) == len(files), "more batches than files"
 
 
 def test_a_batch_waits_while_it_would_start_too_many_sparks() -> None:

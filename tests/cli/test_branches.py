@@ -111,7 +111,7 @@ def test_the_log_lists_the_commits_of_other_writers(shop: Any) -> None:
         pytest.param(["branch", "create"], "bad_usage", id="no-name"),
         pytest.param(["branch", "merge"], "bad_usage", id="merge-what"),
         pytest.param(["tag", "create"], "bad_usage", id="tag-what"),
-        pytest.param(["runs", "show"], "bad_usage", id="show-what"),
+        pytest.param(["runs", "show"], "no_such_run", id="show-the-newest"),
         pytest.param(["runs", "show", "nothing"], "no_such_run", id="show"),
         pytest.param(["runs", "nothing"], "bad_usage", id="runs-what"),
         pytest.param(["tag", "drop", "nowhere"], "no_such_branch", id="tag"),

@@ -26,6 +26,8 @@ def test_a_new_pipeline_has_source_rules_checks_and_a_test(call: Call, folder: P
     settings = load_settings({}, folder, {})
     assert settings.pipelines == ("orders",)
     assert settings.sources == {"orders": {"path": str(folder / "data" / "orders")}}
+    # A literal date is part of the code that Spark generates, so every day would be compiled anew (docs/pipelines).
+    assert "F.lit(" not in (folder / "orders.py").read_text()
 
 
 def test_a_second_pipeline_is_added_to_the_settings_of_lake_init(call: Call, folder: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 LAKE = Path(sys.executable).parent / "lake"
+CLOSED = "Error: The output cannot be written: standard output is closed.\nTo discard it: > /dev/null\n"
 
 
 # ---- values -----------------------------------------------------------------------------------------------------
@@ -235,6 +236,30 @@ def test_a_damaged_catalog_is_reported_and_not_changed(lake_command: Any, home: 
     assert (home / "catalog.db").read_bytes() == damaged
 
 
+def test_a_command_ends_after_its_threads_and_is_not_taken_apart() -> None:
+    script = """if True:
+        import atexit, sys, threading, time
+        from lakehouse.cli import main
+
+        class Kept:
+            def __del__(self):
+                print("taken apart")
+
+        def work():
+            time.sleep(1)
+            print("thread")
+            atexit.register(lambda: print("at exit"))
+
+        kept = Kept()
+        threading.Thread(target=work).start()
+        sys.argv = ["lake", "--version"]
+        main()
+    """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split("\n", 1)[1] == "thread\nat exit\n"
+
+
 def with_closed_pipe(*arguments: str, home: Path, buffered: bool) -> tuple[int, str]:
     """Return the exit code and stderr of a command whose stdout is closed, as `| head` closes it."""
     reader, writer = os.pipe()
@@ -264,6 +289,29 @@ def test_head_of_a_long_result_is_not_an_error(home: Path) -> None:
     )
     assert (done.stdout, done.stderr) == ("n\n", "")
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("sql 'select 1 as n' >&-", (1, "", CLOSED)),
+        ("sql 'select 1 as n' -o csv >&-", (1, "", CLOSED)),
+        ("--help >&-", (1, "", CLOSED)),
+        ("sql 'select 1 as n' -o csv 2>&-", (0, "n\n1\n", "")),
+        ("describe shop.none 2>&-", (2, "", "")),
+        ("sql 'select 1 as n' >&- 2>&-", (1, "", "")),
+        ("sql - -o csv <&-", None),
+    ],
+    ids=["table", "csv", "help", "stderr", "error", "both", "stdin"],
+)
+def test_a_closed_stream_is_no_traceback(home: Path, arguments: str, expected: tuple[int, str, str] | None) -> None:
+    environment = {**os.environ, "LAKE_HOME": str(home)}
+    done = subprocess.run(["bash", "-c", f"{LAKE} {arguments}"], capture_output=True, text=True, env=environment)
+    assert "Traceback" not in done.stderr
+    if expected:
+        assert (done.returncode, done.stdout, done.stderr) == expected
+    else:
+        assert done.returncode and done.stderr.startswith("Error: ")
 
 
 def test_a_full_disk_is_an_error_of_one_line(home: Path) -> None:

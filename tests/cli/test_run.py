@@ -143,6 +143,20 @@ def test_a_run_reports_its_steps_on_stderr_and_its_tables_on_stdout(project: Pat
     assert (code, record["state"], [each["table"] for each in record["tables"]]) == (0, "published", ["fine.two"])
 
 
+def test_show_without_an_id_shows_the_newest_run(project: Path) -> None:
+    for command in ("show", "log"):
+        code, out, err = lake(project, "runs", command)
+        assert (code, out, err) == (2, "", "Error: There are no runs yet.\nStart one: lake run market\n")
+    lake(project, "run", "fine", "--light")
+    lake(project, "run", "fine", "--light", "--table", "fine.two")
+    newest, other = (run["run"] for run in json.loads(lake(project, "runs", "-o", "json")[1]))
+    assert newest != other
+    for command in ("show", "log"):
+        assert lake(project, "runs", command, "-o", "json") == lake(project, "runs", command, newest, "-o", "json")
+    (record,) = json.loads(lake(project, "runs", "show", "-o", "json")[1])
+    assert record["id"] == newest
+
+
 def test_an_error_of_user_code_is_one_line_and_exit_code_1(project: Path) -> None:
     code, out, err = lake(project, "run", "broken", "--light", "-o", "json")
     assert (code, out) == (1, "")

@@ -152,7 +152,7 @@ def test_a_canceled_scope_ends_the_statement_here_and_on_the_service(served: Ser
 
 def test_a_truncated_result_is_an_error_unless_it_was_asked_for(tmp_path: Path) -> None:
     with (
-        serving(tmp_path / "lake", max_rows=10, workers=1) as served,
+        serving(tmp_path / "lake", max_rows=10) as served,
         lakehouse.connect(served.url, key=served.admin.key) as lake,
     ):
         assert len(lake.sql("select * from range(100) t(i)", limit=10)) == 10
@@ -189,7 +189,7 @@ def test_an_upload_that_is_too_large_is_refused_by_the_service(tmp_path: Path) -
     file = tmp_path / "large.csv"
     file.write_bytes(b"id\n" + b"1\n" * 2_000_000)
     with (
-        serving(tmp_path / "lake", max_upload="1MB", workers=1) as served,
+        serving(tmp_path / "lake", max_upload="1MB") as served,
         lakehouse.connect(served.url, key=served.admin.key) as lake,
         pytest.raises(RequestTooLargeError, match="larger than"),
     ):

@@ -1,5 +1,5 @@
 """The service of the tests of routes, for pages in a browser."""
 
-from tests.support.servers.service import served
+from tests.support.servers.service import pipelined, served
 
-__all__ = ["served"]
+__all__ = ["pipelined", "served"]

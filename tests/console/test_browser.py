@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.support.servers.service import Served, serving, wait_for
+from tests.support.servers.service import Served, ServedPipelines, serving, wait_for
 
 from lakehouse.http.sessions import SignInLinks
 
@@ -27,6 +27,13 @@ PAGES = ("/ui", "/ui/t/shop.orders", "/ui/t/shop.orders?tab=schema", "/ui/t/shop
 #: A folder that keeps a picture of every page, in both themes and on a phone (default: that of the test).
 PICTURES = os.environ.get("LAKE_TEST_PICTURES", "")
 _TIMEOUT_MS = 30_000
+#: How far a name ends from the right side of its box in the picture of lineage, at the least.
+LEAST_MARGIN = """Math.min(...[...document.querySelectorAll('.lineage .node')].map((node) => {
+    const name = node.querySelector('.name'), text = document.createRange()
+    text.selectNodeContents(name)
+    const cut = name.getBoundingClientRect().right - parseFloat(getComputedStyle(name).paddingRight)
+    return node.querySelector('rect').getBoundingClientRect().right - Math.min(text.getBoundingClientRect().right, cut)
+}))"""
 SCROLL_TO_END = """[...document.querySelectorAll('#grid *')].filter((part) => part.scrollHeight > part.clientHeight + 1000)
     .forEach((part) => (part.scrollTop = part.scrollHeight))"""
 
@@ -119,6 +126,20 @@ def test_no_page_is_wider_than_a_phone(chromium: Any, shop: Served, tmp_path: Pa
         person.page.goto(path, wait_until="networkidle")
         take_picture(person.page, tmp_path, "phone", path)
         assert person.page.evaluate("document.documentElement.scrollWidth") <= 390, path
+        place = person.page.locator(".side nav [aria-current]").bounding_box()
+        assert place and place["x"] >= 0 and place["x"] + place["width"] <= 390, f"{path}: its own entry is seen"
+        sign_out, content = (person.page.locator(part).bounding_box() for part in ("#sign-out", "h1"))
+        assert sign_out and content
+        assert sign_out["x"] + sign_out["width"] <= 390 - content["x"], f"{path}: as far from the edge as the content"
+    person.context.close()
+
+
+def test_names_of_any_length_stay_in_their_boxes(chromium: Any, shop: Served) -> None:
+    person = Person(chromium, shop)
+    person.page.goto("/ui/lineage")
+    assert person.page.locator(".lineage .node").count() > 10
+    assert person.page.evaluate(LEAST_MARGIN) >= 8
+    assert person.page.evaluate("getComputedStyle(document.querySelector('.lineage .name')).overflow") == "hidden"
     person.context.close()
 
 
@@ -314,6 +335,33 @@ def test_unsaved_sql_survives_a_restart_of_the_service_and_is_not_for_others(chr
         page.wait_for_selector(".cm-content")
         assert "unsaved" not in page.inner_text(".cm-content")
         ann.context.close()
+
+
+def test_a_chosen_theme_stays(ann: Person) -> None:
+    page = ann.page
+    page.goto("/ui/health")
+    assert page.evaluate("document.documentElement.dataset.theme") is None, "that of the system"
+    page.click("#theme")
+    page.goto("/ui/ask")
+    assert page.locator("html[data-theme=dark]").count() == 1
+    page.click("#theme")
+    page.goto("/ui/health")
+    assert page.locator("html[data-theme=light]").count() == 1
+
+
+def test_a_run_is_shown_before_its_log_is_read(chromium: Any, pipelined: ServedPipelines) -> None:
+    run = pipelined.run(pipelined.admin, fails=True)["request"]["id"]
+    person, held = Person(chromium, pipelined), list[Any]()
+    page = person.page
+    page.route(f"**/runs/{run}/log", lambda route: held.append(route))  # answered only below
+    page.goto(f"/ui/runs/{run}", wait_until="domcontentloaded")
+    wait_for(lambda: page.evaluate("1") and held, 60)
+    assert "the source is gone" in page.inner_text(".error") and page.locator("[data-log] tr").count() == 0
+    held[0].continue_()
+    page.wait_for_selector("[data-log] tr.error")
+    assert "run_started" in page.inner_text("[data-log] tbody tr:first-child")
+    assert barriers(page) == [] and person.problems == []
+    person.context.close()
 
 
 def test_keys_lead_to_every_page_and_are_listed(ann: Person) -> None:

@@ -323,8 +323,10 @@ def test_files_are_read_as_the_options_say(lake: AnyLake, namespace: str, tmp_pa
     (tmp_path / "prices.json").write_text('{"id": 3, "price": 2.5, "shop": {"city": "Rome"}}\n')
     lake.ingest(tmp_path / "prices.csv", into=table, read=ReadOptions(delimiter=";", decimal=",", thousands="."))
     lake.ingest(tmp_path / "prices.json", into=table, read=ReadOptions(flatten=True))
+    (tmp_path / "report.csv").write_text("Prices of 2026\n\nid,price\n4,3.5\n")
+    lake.ingest(tmp_path / "report.csv", into=table, read=ReadOptions(skip_rows=2))
     rows = lake.sql(f"select id, cast(price as double) as price, shop_city from {table} order by id").rows()
-    assert rows == [(1, 0.5, None), (2, 1234.5, None), (3, 2.5, "Rome")]
+    assert rows == [(1, 0.5, None), (2, 1234.5, None), (3, 2.5, "Rome"), (4, 3.5, None)]
     with pytest.raises(LakeError, match="cannot separate thousands"):
         lake.ingest(tmp_path / "prices.csv", into=table, read=ReadOptions(thousands="."))
 

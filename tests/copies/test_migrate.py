@@ -89,6 +89,19 @@ def test_an_embedded_lake_moves_to_postgresql_and_s3(
         source.lake.migrate("sql")
 
 
+def test_a_migrated_lake_without_tables_does_not_hide_that_the_target_has_some(
+    tmp_path: Path, s3_server: S3Server, team_database: Postgres
+) -> None:
+    settings = on_postgres(s3_server, s3_server.make_bucket(), team_database)
+    with opened(tmp_path / "empty", **settings) as source:
+        assert source.lake.migrate("sql").tables == 0
+        assert source.lake.migrate("sql").written == 0
+    with opened(tmp_path / "empty", profile="sql", **settings) as there:
+        there.make("shop.orders")
+    with opened(tmp_path / "empty", **settings) as source, pytest.raises(TableExistsError, match="changed since"):
+        source.lake.migrate("sql")
+
+
 def test_a_migration_that_is_killed_is_finished_by_the_same_command(
     small: SmallLake, s3_server: S3Server, team_database: Postgres
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.core.jsonable import iso_interval, jsonable
+from lakehouse.core.jsonable import iso_interval, jsonable, reader
 
 BERLIN = timezone(timedelta(hours=2))
 
@@ -85,3 +85,27 @@ def test_a_negative_duration_has_one_sign() -> None:
 def test_an_infinite_decimal_is_text() -> None:
     assert jsonable(Decimal("Infinity")) == "Infinity"
     assert jsonable(Decimal("NaN")) == "NaN"
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        pytest.param(datetime(2026, 1, 31, 12, 30, 0, 5, UTC), "timestamp", id="timestamp"),
+        pytest.param(datetime(2026, 1, 31, 12, 30), "timestamp_ntz", id="timestamp-without-zone"),
+        pytest.param("0000-12-31 00:00:00Z", "timestamp", id="time-that-python-cannot-hold"),
+        pytest.param(date(2026, 1, 31), "date", id="date"),
+        pytest.param("+10000-01-01", "date", id="date-that-python-cannot-hold"),
+        pytest.param(Decimal("2.50"), "decimal(10,2)", id="decimal"),
+        pytest.param(float("-inf"), "double", id="infinity"),
+        pytest.param(b"\x00\xff", "binary", id="bytes"),
+    ],
+)
+def test_text_of_a_value_is_read_by_its_type(value: Any, kind: str) -> None:
+    read = reader(kind)
+    assert read is not None
+    restored = read(jsonable(value))
+    assert (restored, type(restored)) == (value, type(value))
+
+
+def test_text_is_the_value_of_text() -> None:
+    assert reader("string") is None

@@ -96,7 +96,7 @@ def test_a_key_has_a_rate_and_a_number_of_requests_at_once() -> None:
 
 
 def test_too_many_requests_say_when_to_come_back(tmp_path: Path) -> None:
-    with serving(tmp_path / "lake", rate=3, workers=1) as served:
+    with serving(tmp_path / "lake", rate=3) as served:
         answers = [served.admin.get("/whoami") for _ in range(5)]
         assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
         assert int(answers[-1].headers["retry-after"]) >= 1

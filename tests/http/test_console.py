@@ -89,7 +89,13 @@ def test_a_page_is_html_with_a_strict_policy_and_loads_only_files_of_the_console
     assert answer.headers["x-frame-options"] == "DENY"
     assert answer.headers["cache-control"] == "no-store"
     assert not re.search(r"<script(?![^>]*(src=|application/json))", answer.text), "no inline scripts"
-    assert not re.search(r"\son[a-z]+=|style=", answer.text), "no inline handlers or styles"
+    (nonce, styles), *others = re.findall(r'<style nonce="([^"]+)">([^<]*)</style>', answer.text)
+    markup = answer.text.replace(styles, "")
+    assert f"style-src 'self' 'nonce-{nonce}'" in policy and not others and markup.count("<style") == 1
+    assert not re.search(r"\son[a-z]+=|style=", markup), "no inline handlers or styles"
+    assert not re.search(r"""stylesheet|<script(?! type="(?:module|application/json)")""", markup), (
+        "no wait for the paint"
+    )
     assert not re.search(r"""(?:src|href|action)=["'](?!/|#)""", answer.text), "nothing from elsewhere"
 
 
@@ -121,6 +127,18 @@ def test_an_error_is_a_page_for_a_browser_and_json_for_a_program(crm: Client) ->
     assert browser.status_code == 404 and browser.headers["content-type"].startswith("text/html")
     assert "There is no branch" in browser.text or "nowhere" in browser.text
     assert crm.get("/ui?branch=nowhere").json()["error"] == "no_such_branch"
+
+
+def test_a_page_has_the_theme_that_its_reader_chose_before_it_is_painted(crm: Client) -> None:
+    def root(cookie: str) -> str:
+        return re.findall(r"<html[^>]*>", crm.get("/ui", headers={"Cookie": cookie} if cookie else {}).text)[0]
+
+    assert [root(cookie) for cookie in ("lake-theme=dark", "lake-theme=light", 'lake-theme=x" y', "")] == [
+        '<html lang="en" data-theme="dark">',
+        '<html lang="en" data-theme="light">',
+        '<html lang="en">',
+        '<html lang="en">',
+    ]
 
 
 def test_values_are_escaped(crm: Client) -> None:
@@ -389,7 +407,9 @@ def test_a_failed_run_is_shown_with_its_error_and_can_be_resumed_by_who_may(
 ) -> None:
     text = pipelined.admin.get(f"/ui/runs/{run}").text
     assert "the source is gone" in text and f"POST /runs/{run}/resume" in text
-    assert "run_started" in text and "run_failed" in text
+    (log,) = re.findall(r'data-log="([^"]+)"', text)
+    words = [line["source"] for line in pipelined.admin.get(log).json()["lines"]]
+    assert words[0] == "run_started" and "run_failed" in words
     reader = pipelined.client("reader").get(f"/ui/runs/{run}").text
     assert "the source is gone" in reader and "data-send" not in reader
     listed = facts(pipelined.admin, "/ui/runs?pipeline=steps")

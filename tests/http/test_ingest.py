@@ -116,7 +116,7 @@ def test_wrong_bodies_are_refused(admin: Client, kind: str, body: bytes, status:
 
 
 def test_bombs_are_refused_before_they_fill_the_disk(tmp_path: Path) -> None:
-    with serving(tmp_path / "lake", max_upload="1MB", workers=1) as served:
+    with serving(tmp_path / "lake", max_upload="1MB") as served:
         client, zeros = served.admin, b"id\n" + b"1\n" * 1_000_000
         for body in (gzip.compress(zeros, 9), bz2.compress(zeros)):
             assert len(body) < 100_000
@@ -157,7 +157,7 @@ def test_a_large_header_is_refused(served: Served) -> None:
 
 
 def test_a_slow_body_is_refused(tmp_path: Path) -> None:
-    with serving(tmp_path / "lake", body_timeout=1, workers=1) as served:
+    with serving(tmp_path / "lake", body_timeout=1) as served:
         host, port = served.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as connection:
             head = f"POST /query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {served.admin.key}\r\n"
@@ -191,11 +191,11 @@ def test_one_key_from_twenty_clients_is_one_commit(served: Served) -> None:
 
 def test_an_answer_is_replayed_after_a_restart(tmp_path: Path) -> None:
     headers = {"Idempotency-Key": "again"}
-    with serving(tmp_path / "lake", workers=1) as served:
+    with serving(tmp_path / "lake") as served:
         key = served.admin.key
         first = served.admin.post("/ingest/re.t", [{"id": 1}], headers=headers)
         wrong = served.admin.post("/branches", {"name": "main"}, headers={"Idempotency-Key": "wrong"})
-    with serving(tmp_path / "lake", workers=1) as served:
+    with serving(tmp_path / "lake") as served:
         client = Client(served.url, key)
         second = client.post("/ingest/re.t", [{"id": 1}], headers=headers)
         assert (second.status_code, second.content) == (200, first.content)

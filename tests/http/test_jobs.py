@@ -142,7 +142,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
     )
     (folder / "site").mkdir()
     (folder / "site" / "sitecustomize.py").write_text(SLOW_PYTHON.format(file=str(folder / "python")))
-    with pytest.MonkeyPatch.context() as environment, serving(folder / "lake", workers=1, jobs=1) as served:
+    with pytest.MonkeyPatch.context() as environment, serving(folder / "lake", jobs=1) as served:
         environment.setenv("PYTHONPATH", f"{folder / 'site'}:{os.environ.get('PYTHONPATH', '')}")
         yield Held(served, folder)
 

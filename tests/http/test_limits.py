@@ -131,7 +131,7 @@ def hidden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hidden]:
     folder: Path = tmp_path_factory.mktemp("hidden")
     (folder / "lake.toml").write_text('pipelines = ["hidden_pipelines"]\n')
     (folder / "hidden_pipelines.py").write_text(PIPELINE)
-    with serving(folder / "lake", workers=1, concurrency=0) as served:
+    with serving(folder / "lake", concurrency=0) as served:
         yield _filled(served)
 
 

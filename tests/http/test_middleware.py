@@ -27,7 +27,7 @@ def test_the_head_of_what_is_not_there_says_so(admin: Client) -> None:
 
 
 def test_one_request_after_the_other_never_finds_the_slot_taken(tmp_path: Path) -> None:
-    with serving(tmp_path / "lake", workers=1, concurrency=1) as served, requests.Session() as session:
+    with serving(tmp_path / "lake", concurrency=1) as served, requests.Session() as session:
         session.headers["Authorization"] = f"Bearer {served.admin.key}"
         statuses = {session.get(f"{served.url}/whoami", timeout=30).status_code for _ in range(300)}
         answers = {
@@ -66,17 +66,17 @@ def test_text_with_brackets_is_not_nested(admin: Client) -> None:
 
 def test_an_upload_that_was_cut_off_is_removed(tmp_path: Path) -> None:
     home = tmp_path / "lake"
-    with serving(home, workers=1) as served:
+    with serving(home) as served:
         folder = served.service.jobs.folder
     cut_off = folder / "0123456789abcdef"
     cut_off.mkdir(parents=True)
     (cut_off / "rows.csv").write_text("id\n1\n")
-    with serving(home, workers=1):
+    with serving(home):
         assert not cut_off.exists()
 
 
 def test_too_little_memory_is_507_and_names_the_setting(tmp_path: Path) -> None:
-    with serving(tmp_path / "lake", workers=1, worker_memory="24MB") as served:
+    with serving(tmp_path / "lake", worker_memory="24MB") as served:
         join = "select count(*) as n from range(3000000) a(id) join range(3000000) b(id) on a.id = b.id"
         answer = served.admin.post("/query", {"sql": f"{join} join range(3000000) c(id) on a.id + 1 = c.id"})
         assert (answer.status_code, answer.json()["error"]) == (507, "out_of_memory"), answer.text

@@ -157,9 +157,9 @@ def test_a_link_expires_and_is_stored_as_a_hash(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_session_outlives_a_restart(tmp_path: Path) -> None:
-    with serving(tmp_path / "lake", workers=1) as served:
+    with serving(tmp_path / "lake") as served:
         cookie = {served.service.sessions.cookie: served.service.sessions.of_link()}
-    with serving(tmp_path / "lake", workers=1) as served:
+    with serving(tmp_path / "lake") as served:
         assert requests.get(f"{served.url}/whoami", cookies=cookie, timeout=60).status_code == 200
 
 

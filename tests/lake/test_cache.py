@@ -14,16 +14,19 @@ from lakehouse.lake.cache import prune_cache
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
-    """A cache with a jar of this release, one of another, an old and a new class archive, and a file of the user."""
+    """A cache with a jar of this release, one of another, old and new class archives, a killed build, and a file of the user."""
     artifact = EMBEDDED[0]
     for name in ("jars", "dist", "classes"):
         (tmp_path / name).mkdir()
     (tmp_path / "jars" / artifact.file).write_bytes(b"now")
     (tmp_path / "jars" / artifact.file.replace(artifact.version, "0.0.1")).write_bytes(b"before")
-    for name in ("old.jsa", "new.jsa"):
-        (tmp_path / "classes" / name).write_bytes(b"classes")
-    long_ago = time.time() - 60 * 86_400
-    os.utime(tmp_path / "classes" / "old.jsa", (long_ago, long_ago))
+    (tmp_path / "classes" / "dump-1").mkdir()
+    (tmp_path / "classes" / "dump-2").mkdir()
+    for name, days in (("old.jsa", 60), ("a.jsa", 15), ("b.jsa", 1), ("new.jsa", 0), ("dump-1", 2)):
+        path = tmp_path / "classes" / name
+        if path.suffix:
+            path.write_bytes(b"classes")
+        os.utime(path, (time.time() - days * 86_400,) * 2)
     (tmp_path / "notes.txt").write_text("the user's own")
     return tmp_path
 
@@ -33,16 +36,18 @@ def names(cache: Path) -> set[str]:
 
 
 def test_only_what_no_release_uses_is_removed(cache: Path) -> None:
-    kept = {EMBEDDED[0].file, "new.jsa", "notes.txt"}
+    kept = {EMBEDDED[0].file, "a.jsa", "b.jsa", "new.jsa", "notes.txt"}
     removed = prune_cache(cache)
-    assert {path.name for path, _ in removed} == {EMBEDDED[0].file.replace(EMBEDDED[0].version, "0.0.1"), "old.jsa"}
-    assert sorted(size for _, size in removed) == [6, 7]
+    jar = EMBEDDED[0].file.replace(EMBEDDED[0].version, "0.0.1")
+    assert {path.name for path, _ in removed} == {jar, "old.jsa", "dump-1"}
+    assert sorted(size for _, size in removed) == [0, 6, 7]
     assert names(cache) == kept
+    assert (cache / "classes" / "dump-2").is_dir(), "this archive is being built"
 
 
 def test_a_dry_run_removes_nothing(cache: Path) -> None:
     before = names(cache)
-    assert len(prune_cache(cache, dry_run=True)) == 2
+    assert len(prune_cache(cache, dry_run=True)) == 3
     assert names(cache) == before
 
 

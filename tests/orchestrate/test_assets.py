@@ -120,6 +120,7 @@ def test_an_error_of_spark_names_the_column_the_nearest_names_and_the_line(
     assert message in said
     assert f"{pipeline.name}.bronze: " in said and f"{__file__}, line " in said
     assert any(line.startswith(">") and place in line for line in said.splitlines()), said
+    assert said.splitlines()[-1].startswith("lake runs show "), "the hint has a line of its own"
 
 
 def test_a_blocked_run_fails_with_its_check_and_materializes_nothing(shop_of: Any, instance: Any) -> None:  # noqa: F811

@@ -67,6 +67,19 @@ def test_every_asset_can_be_materialized_by_itself_with_its_checks(repository: d
         assert chosen.asset_layer.asset_graph.executable_asset_keys == {key}
 
 
+def test_what_dagster_lists_says_what_it_is(repository: dg.RepositoryDefinition) -> None:
+    graph = repository.asset_graph
+    assert [each.name for each in (*repository.schedule_defs, *repository.sensor_defs) if not each.description] == []
+    assert [key for key in graph.asset_check_keys if not graph.get(key).description] == []
+    assert graph.get(asset_key("raw.minute_aggs")).description == (
+        "Rows from outside the lake, read by bronze.minute_aggs."
+    )
+
+
+def test_a_run_loads_the_code_location_once(repository: dg.RepositoryDefinition) -> None:
+    assert {job.executor_def.name for job in repository.get_all_jobs()} == {"in_process"}
+
+
 #: Names, partitions and sources that Dagster does not take as they are.
 ODD = """
 from dataclasses import dataclass

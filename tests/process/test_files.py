@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from lakehouse.core.names import TableName
-from lakehouse.process.files import locked, statement_lock, try_locked, write_private
+from lakehouse.process.files import locked, statement_lock, try_locked, write_private, write_whole
 
 _HOLD = """
 import sys
@@ -63,10 +65,27 @@ def test_a_private_file_is_its_owners_alone_and_replaced_as_a_whole(tmp_path: Pa
 def test_a_private_file_does_not_follow_a_link_that_waits_for_it(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("as it was")
-    (tmp_path / "keys.json.new").symlink_to(victim)
+    (tmp_path / f".keys.json.{os.getpid()}.{threading.get_ident()}").symlink_to(victim)
     write_private(tmp_path / "keys.json", "secret")
     assert victim.read_text() == "as it was"
     assert not (tmp_path / "keys.json").is_symlink()
+
+
+def test_many_writers_of_one_file_leave_the_whole_text_of_one_of_them(tmp_path: Path) -> None:
+    file, texts = tmp_path / "state.json", {str(number) * 100_000 for number in range(8)}
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda text: [write_private(file, text) for _ in range(20)], texts))
+    assert file.read_text() in texts
+    assert os.listdir(tmp_path) == ["state.json"]
+
+
+def test_a_write_that_fails_leaves_the_old_file_alone(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    write_whole(file, "before")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(file, "after\ud800")
+    assert file.read_text() == "before"
+    assert os.listdir(tmp_path) == ["state.json"]
 
 
 @pytest.mark.parametrize("table", ["crm.leads", "crm.leads_2"])

@@ -76,7 +76,7 @@ BROKEN_RULES = {
 }
 BROKEN_CHECKS = {
     "unique_id": (1, "1 keys more than once"),
-    "buyer_refers_to_{0}_buyers": (1, "1 rows refer to nothing in {0}.buyers"),
+    "buyer_refers_to_{0}_buyers": (1, "1 rows refer to nothing in {0}.buyers: buyer 3 is not in id"),
     "sold_at_fresh": (0, "the newest row is 1 day, 1:"),
     "row_count_steady": (5, "2 rows before, 7 now"),
     "reconciles_with_{0}_buyers": (1, "7 here, 2 in {0}.buyers"),

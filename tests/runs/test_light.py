@@ -118,7 +118,7 @@ def test_a_blocking_rule_publishes_nothing(lake: Lake) -> None:
     ("check", "detail"),
     [
         (unique("id"), "1 keys more than once"),
-        (reference("id", "shop.sales", "cents"), "2 rows refer to nothing in shop.sales"),
+        (reference("id", "shop.sales", "cents"), "2 rows refer to nothing in shop.sales: id 7 is not in cents"),
         (fresh("at", timedelta(hours=-1), severity="block"), "the newest row is 0:"),
     ],
     ids=lambda value: getattr(value, "name", ""),
@@ -130,6 +130,14 @@ def test_a_failing_check_publishes_nothing(lake: Lake, check: Check, detail: str
     (outcome,) = lake.runs()[0].outcomes
     assert outcome.detail.startswith(detail)
     assert lake.sql("select id from shop.sales").rows() == [(5,)]
+
+
+@pytest.mark.parametrize(("count", "named"), [(5, "11, 12, 13, 14, 15"), (7, "11, 12, 13, 14, 15, …")])
+def test_a_check_of_references_names_five_of_the_missing_values(lake: Lake, count: int, named: str) -> None:
+    run(lake, {"id": 5})
+    rows = [{"id": 11 + number % count} for number in range(2 * count)]
+    with pytest.raises(RunBlockedError, match=f"shop.sales: id {named} are not in cents"):
+        run(lake, *rows, checks=(reference("id", "shop.sales", "cents"),))
 
 
 def test_rules_and_checks_that_need_spark_are_refused(lake: Lake) -> None:

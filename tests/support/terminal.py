@@ -17,6 +17,8 @@ import pyte
 LAKE = str(Path(sys.executable).parent / "lake")
 PROMPT = " main>"
 UP, RIGHT, TAB, CTRL_C, CTRL_D, CTRL_R = "\x1b[A", "\x1b[C", "\t", "\x03", "\x04", "\x12"
+#: After this, what was expected will not come; on an idle machine it comes within a second.
+LIMIT_S = 120.0
 _QUIET_S = 0.06
 #: After this, a shell that prints without end is not read any further.
 _MOST_S = 3.0
@@ -41,7 +43,13 @@ class Terminal:
         self.recorded: list[tuple[float, str]] = []
         """What the shell printed, and when."""
         self.process = pexpect.spawn(
-            LAKE, ["shell"], env=environment, dimensions=(30, columns), encoding="utf-8", cwd=str(folder), timeout=20
+            LAKE,
+            ["shell"],
+            env=environment,
+            dimensions=(30, columns),
+            encoding="utf-8",
+            cwd=str(folder),
+            timeout=LIMIT_S,
         )
 
     def __enter__(self) -> Terminal:
@@ -74,12 +82,12 @@ class Terminal:
             self.recorded.append((time.monotonic(), printed))
             self._stream.feed(printed)
 
-    def wait(self, text: str, seconds: float = 20.0, after: int = 0) -> str:
+    def wait(self, text: str, seconds: float = LIMIT_S, after: int = 0) -> str:
         """Wait until a text is on the screen, beyond the first `after` characters; returns what is there."""
         self.until(lambda: text in self.text[after:], seconds, repr(text))
         return self.text[after:]
 
-    def until(self, condition: Callable[[], bool], seconds: float = 20.0, what: str = "what was expected") -> None:
+    def until(self, condition: Callable[[], bool], seconds: float = LIMIT_S, what: str = "what was expected") -> None:
         """Read what the shell prints until a condition holds."""
         deadline = time.monotonic() + seconds
         while True:
@@ -92,7 +100,7 @@ class Terminal:
         """Press keys."""
         self.process.send(keys)
 
-    def run(self, line: str, until: str = "", seconds: float = 20.0) -> str:
+    def run(self, line: str, until: str = "", seconds: float = LIMIT_S) -> str:
         """Type a line and Enter; returns what appears up to the next prompt, or up to a text."""
         self.read()
         before = len(self.text.rstrip())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -199,7 +200,7 @@ def run(arguments: list[str], may_hand_over: bool = False) -> int:
     except LakeError as exc:
         return _report_error(exc, context)
     except OSError as exc:
-        return _report_broken_output(exc, context)
+        return report_broken_output(exc, context)
     return 0
 
 
@@ -208,12 +209,16 @@ def _wants_json(arguments: list[str]) -> bool:
     return any(option in {"-o", "--output"} and value == "json" for option, value in pairs)
 
 
-def _report_broken_output(exc: OSError, context: Context) -> int:
+def report_broken_output(exc: OSError, context: Context) -> int:
+    """Report that the output cannot be written; return the exit code."""
     # Python would report the buffered rest of the output at exit, so it goes to /dev/null.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(exc, BrokenPipeError):
         return 0  # `lake sql … | head` has read all it needs
-    error = LakeError(f"The output cannot be written: {exc.strerror or exc}.", "Is the disk full?")
+    if exc.errno == errno.EBADF:
+        error = LakeError("The output cannot be written: standard output is closed.", "To discard it: > /dev/null")
+    else:
+        error = LakeError(f"The output cannot be written: {exc.strerror or exc}.", "Is the disk full?")
     return _report_error(error, context)
 
 

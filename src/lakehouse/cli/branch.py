@@ -17,7 +17,7 @@ from lakehouse.cli.options import (
     message_option,
     optional_table_argument,
 )
-from lakehouse.cli.show import note, show_rows
+from lakehouse.cli.show import note, printed_rows, show_rows
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import InternalBranch
 
@@ -121,7 +121,7 @@ def diff(context: Context, name: str, table: str, limit: int) -> None:
     branches = context.lake.refs.branches
     if table:
         rows = branches.diff_rows(name, TableName.parse(table), limit)
-        show_rows(rows.names, rows.rows(), context.output)
+        show_rows(rows.names, printed_rows(rows), context.output)
     else:
         _show_changes(context, list(branches.diff(name)))
 

@@ -51,7 +51,7 @@ class Context:
         """The lake of this machine, or the one behind the service that --url or LAKE_URL names."""
         if self._lake is None:
             settings = self.all_settings()
-            lake = _connect(settings) if settings.url else _open(settings, self.status)
+            lake = _connect(settings) if settings.url else _open(settings, self.output, self.status)
             self._lake = lake.branch(self.branch) if self.branch else lake
         return self._lake
 
@@ -71,11 +71,11 @@ class Context:
         return lake
 
 
-def _open(settings: Settings, status: Callable[[str], AbstractContextManager[Any]] | None) -> Lake:
+def _open(settings: Settings, output: str, status: Callable[[str], AbstractContextManager[Any]] | None) -> Lake:
     from lakehouse.cli.show import show_download, show_status
     from lakehouse.lake.assemble import assemble
 
-    return assemble(settings, arrow=False, status=status or show_status, download=show_download)
+    return assemble(settings, arrow=output != "table", status=status or show_status, download=show_download)
 
 
 def _connect(settings: Settings) -> RemoteLake:

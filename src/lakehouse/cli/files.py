@@ -73,6 +73,13 @@ lake ingest leads.csv --into crm.leads --dry-run""")
 @click.option("--decimal", metavar="CHAR", help="Decimal separator of a CSV: . or , (default: .).")
 @click.option("--thousands", metavar="CHAR", help="Separator of thousands in a CSV (default: none).")
 @click.option("--sheet", default="", metavar="NAME", help="Sheet of an Excel workbook (default: the first).")
+@click.option(
+    "--skip-rows",
+    type=int,
+    default=0,
+    metavar="N",
+    help="Lines of a CSV, or rows of a sheet, above the header (default: 0).",
+)
 @click.option("--flatten", is_flag=True, help="Unpack structs: a.b becomes the column a_b (default: keep them).")
 @click.option("--force", is_flag=True, help="Ingest files again that were ingested before (default: skip them).")
 @click.option("--dry-run", is_flag=True, help="Show the columns and types found and what would change; write nothing.")
@@ -91,6 +98,7 @@ def ingest(context: Context, sources: tuple[str, ...], dry_run: bool, **options:
         header=options["header"],
         flatten=options["flatten"],
         sheet=options["sheet"],
+        skip_rows=options["skip_rows"],
         decimal=options["decimal"] or ".",
         thousands=options["thousands"] or "",
     )

@@ -114,7 +114,7 @@ def cache() -> None:
 @click.option("--all", "everything", is_flag=True, help="Remove everything; what is needed is downloaded again.")
 @click.option("--dry-run", is_flag=True, help="Show what would be removed; change nothing.")
 def prune(context: Context, everything: bool, dry_run: bool) -> None:
-    """Remove jars of other releases, and class archives that no Spark has used for 30 days."""
+    """Remove jars of other releases, and class archives that no Spark has used for 14 days (the newest three stay)."""
     from lakehouse.lake.cache import prune_cache
 
     removed = prune_cache(context.settings().cache, everything, dry_run)

@@ -174,11 +174,11 @@ def run_pipeline(
     progress: Callable[[str], None] = lambda text: None,
 ) -> RunRecord:
     """Run the pipeline, retry errors that may pass, and raise an error of user code as a LakeError."""
+    from lakehouse.core.when import new_id
     from lakehouse.runs.failure import user_code_errors
-    from lakehouse.runs.model import new_run_id
 
     # One id for all attempts: a run that was published is not repeated.
-    request = replace(request, id=request.id or new_run_id())
+    request = replace(request, id=request.id or new_id())
     name = pipeline if isinstance(pipeline, str) else pipeline.name
     for attempt in range(_RETRIES + 1):
         try:

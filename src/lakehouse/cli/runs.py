@@ -10,12 +10,13 @@ import click
 from lakehouse.cli.app import Context, command, group
 from lakehouse.cli.options import complete_run, limit_option
 from lakehouse.cli.show import note, show_rows
+from lakehouse.core.errors import NoSuchRunError
 
 if TYPE_CHECKING:
     from lakehouse.runs.model import RunRecord
 
 
-@group("lake runs\nlake runs --limit 5\nlake runs show 20260114_0915", bare_lists=True)
+@group("lake runs\nlake runs --limit 5\nlake runs show\nlake runs show 20260114_0915", bare_lists=True)
 def runs() -> None:
     """List the runs of pipelines, or show one in full. Without a command: list."""
 
@@ -43,33 +44,39 @@ def list_(context: Context, limit: int) -> None:
         note("There are no runs yet. Try: lake run market")
 
 
-@command("lake runs show 20260114_0915\nlake runs show 20260114_0915 -o json", runs)
-@click.argument("run", shell_complete=complete_run)
+@command("lake runs show\nlake runs show 20260114_0915\nlake runs show 20260114_0915 -o json", runs)
+@click.argument("run", default="", shell_complete=complete_run)
 def show(context: Context, run: str) -> None:
     """Show a run in full.
 
     The output has its tables, the outcome of each rule and check, rows that broke a rule, and its error. RUN is the id
-    of a run, or the beginning of the id.
+    of a run, or the beginning of the id (default: the newest run).
     """
-    record = context.lake.run_record(run)
+    record = context.lake.run_record(run or _newest(context))
     show_record(record, context.output)
     if context.output != "json":
         _show_outcomes(record, context.output)
 
 
-@command("lake runs log 20260114_0915\nlake runs log 20260114_0915 -o json", runs)
-@click.argument("run", shell_complete=complete_run)
+@command("lake runs log\nlake runs log 20260114_0915\nlake runs log 20260114_0915 -o json", runs)
+@click.argument("run", default="", shell_complete=complete_run)
 def log(context: Context, run: str) -> None:
     """Show the steps of a run and what Spark logged meanwhile.
 
     RUN is as for `show`. Spark's lines are those from the start of the run to its end.
     """
-    lines = context.lake.run_log(run)
+    lines = context.lake.run_log(run or _newest(context))
     show_rows(
         ["at", "source", "level", "text"],
         [(line.at, line.source, line.level, line.text) for line in lines],
         context.output,
     )
+
+
+def _newest(context: Context) -> str:
+    for record in context.lake.runs():
+        return record.id
+    raise NoSuchRunError("There are no runs yet.", "Start one: lake run market")
 
 
 def show_record(record: RunRecord, output: str) -> None:

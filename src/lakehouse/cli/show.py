@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from lakehouse.core.files import size_text
 from lakehouse.core.jsonable import csv_line, jsonable
-from lakehouse.core.result import Result
+from lakehouse.core.result import Result, Row
 from lakehouse.core.tables import Snapshot
 
 _MAX_CELL_WIDTH = 60
@@ -37,6 +37,13 @@ def write_rows(names: Sequence[str], rows: Sequence[Sequence[Any]], output: str,
         _csv(names, rows, out)
     else:
         _plain_table(names, rows, out)
+
+
+def printed_rows(result: Result) -> list[Row]:
+    """The rows of a statement as they are printed."""
+    from lakehouse.core.python_values import with_short_floats
+
+    return with_short_floats(result.columns, result.rows())
 
 
 def show_result(result: Result, output: str) -> None:

@@ -9,7 +9,7 @@ import click
 
 from lakehouse.cli.app import Context, command
 from lakehouse.cli.options import complete_tag
-from lakehouse.cli.show import note, show_result, show_rows
+from lakehouse.cli.show import note, printed_rows, show_result, show_rows
 from lakehouse.core.files import size_text
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Explain, Result
@@ -78,7 +78,7 @@ def sql(context: Context, query: str, engine: str | None, limit: int | None, exp
 
 def _show_table(result: Result, limit: int | None) -> tuple[int, bool]:
     """Print the first rows; returns how many there are, and whether these are not all."""
-    rows = result.rows()
+    rows = printed_rows(result)
     if not result.names and str(result.changes):
         return 0, False
     cut = limit is None and len(rows) > _TABLE_ROWS

@@ -6,7 +6,7 @@ import click
 
 from lakehouse.cli.app import Context, command
 from lakehouse.cli.options import complete_tag, limit_option, message_option, optional_table_argument, table_argument
-from lakehouse.cli.show import note, relative_paths, show_rows, snapshot_row
+from lakehouse.cli.show import note, printed_rows, relative_paths, show_rows, snapshot_row
 from lakehouse.core.names import MAIN, TableName
 
 
@@ -34,7 +34,7 @@ def travel(context: Context, table: str, when: str, limit: int) -> None:
     WHEN is a snapshot id, a tag, an ISO time, or words such as yesterday and '2 hours ago'. Times are UTC.
     """
     result = context.lake.travel(table, when, limit)
-    show_rows(result.names, result.rows(), context.output)
+    show_rows(result.names, printed_rows(result), context.output)
 
 
 @command("lake diff crm.leads --from yesterday\nlake diff crm.leads --from 2026-01-01 --to 2026-02-01 --key id")
@@ -53,7 +53,7 @@ def diff(context: Context, table: str, start: str, end: str, key: str, limit: in
     """
     names = [part.strip() for part in key.split(",") if part.strip()]
     diff = context.lake.diff(table, start, end, names, limit)
-    show_rows(diff.rows.names, diff.rows.rows(), context.output)
+    show_rows(diff.rows.names, printed_rows(diff.rows), context.output)
     for column in diff.columns_added:
         note(f"column added: {column.name} {column.type}")
     for column in diff.columns_removed:

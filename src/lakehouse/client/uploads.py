@@ -12,7 +12,7 @@ from typing import Any
 from lakehouse.client.messages import Content, as_json
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import NotSupportedError, SourceError
-from lakehouse.core.requests import IngestRequest, ReadOptions
+from lakehouse.core.requests import SERVED_READ_OPTIONS, IngestRequest, ReadOptions
 
 _CHUNK = 1 << 20
 
@@ -75,10 +75,6 @@ def _quoted(text: str) -> str:
     return "".join(letter if letter.isprintable() and letter not in '"\\' else "_" for letter in text)
 
 
-#: The options of `ReadOptions` that the service takes.
-_READ = ("null_words", "delimiter", "encoding", "header", "decimal", "thousands", "sheet", "flatten")
-
-
 def ingest_content(request: IngestRequest, branch: str) -> Content:
     """The files and options of an ingest."""
     remote = [source for source in request.sources if "://" in source and not source.startswith("file://")]
@@ -111,11 +107,11 @@ def _options(request: IngestRequest, branch: str) -> dict[str, Any]:
         "dry_run": request.dry_run,
         "branch": branch,
     }
-    given_read, default = {name: getattr(request.read, name) for name in _READ}, ReadOptions()
+    given_read, default = {name: getattr(request.read, name) for name in SERVED_READ_OPTIONS}, ReadOptions()
     read = {name: value for name, value in given_read.items() if value != getattr(default, name)}
     if request.read != ReadOptions(**read):
         raise NotSupportedError(
-            f"A service reads files with the options {', '.join(_READ[:-1])} and {_READ[-1]} only.",
+            f"A service reads files with the options {', '.join(SERVED_READ_OPTIONS[:-1])} and {SERVED_READ_OPTIONS[-1]} only.",
             "Leave out the others, or ingest with open_lake() where the lake is.",
         )
     return {name: value for name, value in given.items() if value not in ("", False)} | read

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadSettingError
-from lakehouse.core.names import nearest
+from lakehouse.core.names import suggestion
 from lakehouse.core.setting import as_property, check_choice, key_in, parse_value
 
 FILE_NAME = "lake.toml"
@@ -256,9 +256,9 @@ def settings_from(given: Flat, base: Path, cwd: Path) -> Settings:
 
 def _known_setting(name: str, origin: str, known: Mapping[str, KnownSetting]) -> KnownSetting:
     if name not in known:
-        near = nearest(name, known)
-        hint = f"Did you mean {near[0]}? " if near else ""
-        raise BadSettingError(f"{name} ({origin}) is not a setting.", hint + "All of them: lake config show")
+        raise BadSettingError(
+            f"{name} ({origin}) is not a setting.", suggestion(name, known) + "All of them: lake config show"
+        )
     return known[name]
 
 

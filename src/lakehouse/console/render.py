@@ -42,6 +42,7 @@ class PageFacts:
     query: str
     csrf: str
     nonce: str
+    theme: str
     version: str
     user: str
     scope: str
@@ -80,6 +81,12 @@ def asset(name: str) -> Asset:
     return Asset(content, gzip.compress(content, 9, mtime=0), f"{_TYPES[file.suffix]}; charset=utf-8")
 
 
+@cache
+def styles() -> Markup:
+    """The styles, which stand in every page: its first paint waits for no second request."""
+    return Markup(asset("console.css").content.decode())  # noqa: S704 - a file of ours, for an element that holds no markup
+
+
 def address_of(name: str) -> str:
     """The address of an asset. The version is a folder of it, so that files that import each other have the same."""
     return f"/ui/static/{_version()}/{name}"
@@ -102,6 +109,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals["asset"] = address_of
+    environment.globals["styles"] = styles
     environment.globals["address"] = address
     environment.globals["shown_snapshots"] = shown_snapshots
     environment.globals["pages"] = PAGES

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from lakehouse.copies.backup_store import BackupError, BackupStore, Manifest, StoredFile, new_backup_id
+from lakehouse.copies.backup_store import BackupError, BackupStore, Manifest, StoredFile
 from lakehouse.copies.content import (
     IMMUTABLE,
     Content,
@@ -21,6 +21,7 @@ from lakehouse.copies.content import (
 from lakehouse.copies.lake_parts import LakeParts
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.progress import report
+from lakehouse.core.when import new_id
 from lakehouse.storage.tree import LocalTree
 
 Progress = Callable[[str], None]
@@ -68,7 +69,7 @@ def back_up(
             if attempt == _ATTEMPTS:
                 raise
     made_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-    manifest = Manifest(new_backup_id(), made_at, parts.warehouse.uri, parts.kind, content.state, stored, content.notes)
+    manifest = Manifest(new_id(), made_at, parts.warehouse.uri, parts.kind, content.state, stored, content.notes)
     store.save(manifest)
     return BackupReport(
         manifest.id,

@@ -13,13 +13,11 @@ import gzip
 import hashlib
 import json
 import os
-import secrets
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -73,11 +71,6 @@ class Manifest:
     def size(self) -> int:
         """The bytes of all files."""
         return sum(file.size for file in self.files.values())
-
-
-def new_backup_id() -> str:
-    """Return a unique id that sorts by time."""
-    return datetime.now(UTC).strftime("%Y%m%d_%H%M%S_%f")[:-3] + secrets.token_hex(2)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from lakehouse.copies.transfer import Source, Transfer
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import TableExistsError
 from lakehouse.core.state import CatalogState
-from lakehouse.tables.fill import fill
+from lakehouse.tables.fill import fill, has_main
 
 Progress = Callable[[str], None]
 
@@ -129,14 +129,10 @@ def check_empty(target: LakeParts, wanted: CatalogState, resumes: bool = False) 
 
 
 def is_copied(source: Source, target: LakeParts) -> bool:
-    """Return whether main of the target already holds a copy of the source's main."""
-    pointers = target.catalog.pointers(entry.table for entry in source.state.main)
-    names = FileNames(source.warehouse)
-    return all(
-        (pointer := pointers[entry.table]) is not None and target.names.of(pointer) == names.of(entry.pointer)
-        for entry in source.state.main
-        if not entry.is_view
-    )
+    """Return whether main of the target is a copy of the source's main."""
+    held = target.catalog.dump_state().moved(target.names.of)
+    wanted = source.state.moved(FileNames(source.warehouse).of)
+    return has_main(held, wanted, target.catalog.capabilities.shared)
 
 
 def copy_lake(source: Source, target: LakeParts, kind: str, progress: Progress = lambda _: None) -> CopyReport:

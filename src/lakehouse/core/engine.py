@@ -34,6 +34,8 @@ class EngineCapabilities:
     """Finds tables itself, but none outside the lake. Keys with limits may use only this and `scans`."""
     translated: bool = False
     """Runs queries that are translated to DuckDB's SQL, and only those whose answer is shown to be Spark's."""
+    marks_commits: bool = False
+    """Notes the mark of a request in the snapshot of its commit, where the format has a place for it."""
 
 
 @dataclass(frozen=True)

@@ -680,7 +680,7 @@ class UnreadableFileError(SourceFileError):
 
 
 class EmptyFileError(SourceFileError):
-    """The file has no bytes or only blank lines."""
+    """The file has no bytes, only blank lines, or nothing below the lines to skip."""
 
     code = "empty_file"
 

@@ -20,6 +20,9 @@ from lakehouse.core.names import TableName
 from lakehouse.core.result import RowChanges
 from lakehouse.core.tables import Drop, FileSlice, Scan, SchemaCopy, Snapshot, TableInfo
 
+#: The name under which a snapshot has the mark of the statement that committed it. Not `lake.…`: those notes are of ingests and runs.
+MARK = "lakehouse-statement"
+
 
 @dataclass(frozen=True)
 class FormatCapabilities:
@@ -144,7 +147,9 @@ class TableFormat(Protocol):
 class CountsChanges(Protocol):
     """A format whose commits state how many rows they changed; what a format may also be able to do."""
 
-    def changes_since(self, table: TableName, snapshot: str, effects: Set[str], engine: str) -> RowChanges:
+    def changes_since(
+        self, table: TableName, snapshot: str, effects: Set[str], engine: str, mark: str = ""
+    ) -> RowChanges:
         """Return how many rows the only commit since a snapshot changed, as far as that is certain.
 
         Nothing if there are several commits, or if the one cannot be that of the statement, which then has committed nothing.
@@ -153,6 +158,7 @@ class CountsChanges(Protocol):
             snapshot: empty if the table had none.
             effects: what the statement may do to rows: `insert`, `update`, `delete`; also `overwrite`.
             engine: the engine that ran the statement.
+            mark: what the engine noted in the snapshot of the statement; empty if it notes nothing.
         """
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -29,6 +30,43 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [jsonable(item) for item in value]
     return _scalar(value)
+
+
+def reader(kind: str) -> Callable[[str], Any] | None:
+    """What makes a value of the text that `jsonable` made, by a type in Spark's words; None if text is the value.
+
+    Values within arrays, maps and structs stay as they are: people see them as JSON.
+    """
+    return _READERS.get(kind.partition("(")[0])
+
+
+def _read_time(text: str) -> datetime | str:
+    with suppress(ValueError):  # text already: before the year 1 or after 9999
+        return datetime.fromisoformat(text)
+    return text
+
+
+def _read_date(text: str) -> date | str:
+    with suppress(ValueError):
+        return date.fromisoformat(text)
+    return text
+
+
+def _read_bytes(text: str) -> bytes:
+    import base64
+
+    return base64.b64decode(text)
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "timestamp": _read_time,
+    "timestamp_ntz": _read_time,
+    "date": _read_date,
+    "decimal": Decimal,
+    "float": float,
+    "double": float,
+    "binary": _read_bytes,
+}
 
 
 def _scalar(value: Any) -> Any:

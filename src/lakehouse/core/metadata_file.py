@@ -15,6 +15,8 @@ from lakehouse.core.errors import TableError
 from lakehouse.core.files import Files
 
 _GZIP = b"\x1f\x8b"
+#: Previous metadata files that a metadata file lists, as Iceberg's own default.
+_LISTED_METADATA = 100
 
 
 def load_metadata(uri: str, files: Files) -> dict[str, Any]:
@@ -49,6 +51,12 @@ def write_next(pointer: str, metadata: Mapping[str, Any], files: Files) -> str:
     uri = new_uri(folder, version_of(name) + 1)
     files.write(uri, json.dumps(metadata).encode())
     return uri
+
+
+def metadata_log(raw: Mapping[str, Any], pointer: str, most: int = _LISTED_METADATA) -> list[dict[str, Any]]:
+    """Return the metadata log of the file that follows `pointer`, from which `raw` was read."""
+    replaced = {"metadata-file": pointer, "timestamp-ms": raw["last-updated-ms"]}
+    return [*raw.get("metadata-log", []), replaced][-most:]
 
 
 def new_uri(folder: str, version: int, origin: str = "") -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadNameError
@@ -67,8 +66,22 @@ class TableName:
 
 def nearest(given: str, known: Iterable[str], most: int = 3) -> list[str]:
     """The known names closest to the given one; the right table in a wrong namespace counts as close."""
+    import difflib  # for errors alone
+
     names = sorted(known)
     last = given.rsplit(".", 1)[-1]
     same_table = [name for name in names if name.rsplit(".", 1)[-1] == last]
     alike = difflib.get_close_matches(given, names, n=most, cutoff=0.7)
     return list(dict.fromkeys([*same_table, *alike]))[:most]
+
+
+def suggestion(given: str, known: Iterable[str]) -> str:
+    """The start of a hint, `Did you mean X? `, with the known name closest to the given one; empty if none is close."""
+    near = nearest(given, known, 1)
+    return f"Did you mean {near[0]}? " if near else ""
+
+
+def listed(names: Sequence[str], most: int = 5, separator: str = ", ") -> str:
+    """Names for a message: `a, b and 3 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return separator.join(names[:most]) + more

@@ -61,6 +61,8 @@ class QueryRequest:
     because the client may die before, and the statement may choose the location of the table."""
     maintains: str = ""
     """The Hudi table that maintenance changes with this statement, which must be a call of one of Hudi's procedures for it."""
+    mark: str = ""
+    """Identifies the commit of the statement; an engine that marks commits notes it in the snapshot."""
     stream: bool = False
     """Return the rows of a read while they are computed, where the engine can; such a result is read once."""
 
@@ -77,6 +79,20 @@ class DiffRequest:
     """Columns that identify a row (default: the table's key)."""
     limit: int = 1000
     """Maximum number of rows to return; all are counted."""
+
+
+#: The options of `ReadOptions` that a service takes.
+SERVED_READ_OPTIONS = (
+    "null_words",
+    "delimiter",
+    "encoding",
+    "header",
+    "decimal",
+    "thousands",
+    "sheet",
+    "skip_rows",
+    "flatten",
+)
 
 
 @dataclass(frozen=True)
@@ -99,10 +115,14 @@ class ReadOptions:
     """What separates groups of three digits in a CSV, such as `.`, `,` or a space; the empty string means nothing."""
     sheet: str = ""
     """The sheet of a workbook to read (default: the first one)."""
+    skip_rows: int = 0
+    """How many lines of a CSV, or rows of a sheet as its program numbers them, are above the header: a title, a summary."""
     flatten: bool = False
     """Unpack structs: a field b of a struct a becomes the column a_b. Lists and maps stay."""
 
     def __post_init__(self) -> None:
+        if self.skip_rows < 0:
+            raise BadSettingError(f"skip_rows={self.skip_rows} is less than 0.", "Count the lines above the header.")
         if self.decimal not in (".", ","):
             raise UnknownChoiceError("decimal", self.decimal, [".", ","])
         if (

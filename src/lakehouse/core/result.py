@@ -200,19 +200,12 @@ class ArrowRows:
     table: pyarrow.Table
 
     def fetch(self) -> list[Row]:
-        return list(zip(*(_values(column) for column in self.table.columns), strict=True))
+        from lakehouse.core.python_values import values_of
+
+        return list(zip(*map(values_of, self.table.columns), strict=True))
 
     def arrow(self) -> pyarrow.Table:
         return self.table
-
-
-def _values(column: pyarrow.ChunkedArray) -> list[Any]:
-    """The values of a column; a map is a dict, unless two of its keys are equal or a key is nested, which a dict cannot hold."""
-    try:
-        values = column.to_pylist(maps_as_pydicts="strict")
-    except (KeyError, TypeError):
-        values = column.to_pylist()
-    return list(values)
 
 
 class BatchedRows:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_type_hints
 from urllib.parse import urlsplit
 
 from lakehouse.core.errors import BadNameError, BadSettingError, UnknownChoiceError
-from lakehouse.core.names import check_part, nearest
+from lakehouse.core.names import check_part, suggestion
 from lakehouse.core.registry import is_kind, kinds
 
 T = TypeVar("T")
@@ -61,10 +61,9 @@ def read_options(model: type[T], given: Mapping[str, str], section: str) -> T:
     values: dict[str, Any] = {}
     for name, value in given.items():
         if name not in known:
-            near = nearest(name, known)
-            hint = f"Did you mean {near[0]}? " if near else ""
             raise BadSettingError(
-                f"{section}.{name} is not a setting.", f"{hint}There are: {', '.join(sorted(known)) or 'none'}."
+                f"{section}.{name} is not a setting.",
+                f"{suggestion(name, known)}There are: {', '.join(sorted(known)) or 'none'}.",
             )
         values[name] = parse_value(f"{section}.{name}", value, types[name], section, known[name].metadata)
         check_choice(f"{section}.{name}", values[name], known[name].metadata)

@@ -106,3 +106,10 @@ def _show(moment: datetime) -> str:
 def iso_time(nanoseconds: int) -> str:
     """Return a time since 1970 in ISO 8601, in UTC."""
     return datetime.fromtimestamp(nanoseconds / 1e9, tz=UTC).isoformat()
+
+
+def new_id() -> str:
+    """Return a unique id that sorts by time, to the millisecond: small runs begin in the same second."""
+    import secrets
+
+    return datetime.now(UTC).strftime("%Y%m%d_%H%M%S_%f")[:-3] + secrets.token_hex(2)

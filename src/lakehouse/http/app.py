@@ -15,6 +15,7 @@ from lakehouse.config.settings import Settings
 from lakehouse.core import __version__
 from lakehouse.core.errors import BadRequestError, LakeError, NotFoundError
 from lakehouse.core.idempotency import IdempotencyStore
+from lakehouse.core.names import listed
 from lakehouse.http.audit import AuditLog
 from lakehouse.http.authentication import Authenticator
 from lakehouse.http.catalog import PATH as CATALOG_PATH
@@ -127,9 +128,8 @@ async def _explain_validation(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, RequestValidationError)
     errors: list[Any] = list(exc.errors())
     parts = [f"{'.'.join(str(part) for part in error['loc'][1:]) or 'body'}: {error['msg']}" for error in errors]
-    more = f" and {len(parts) - _SHOWN_VALIDATION_ERRORS} more" if len(parts) > _SHOWN_VALIDATION_ERRORS else ""
-    message = "; ".join(part[:200] for part in parts[:_SHOWN_VALIDATION_ERRORS])
-    return _failed(request, BadRequestError(f"The request is wrong: {message}{more}.", "See /docs."))
+    message = listed([part[:200] for part in parts], _SHOWN_VALIDATION_ERRORS, "; ")
+    return _failed(request, BadRequestError(f"The request is wrong: {message}.", "See /docs."))
 
 
 async def _explain_http(request: Request, exc: Exception) -> Response:

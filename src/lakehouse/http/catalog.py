@@ -5,7 +5,9 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
+import threading
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -31,17 +33,11 @@ _KINDS = {401: "NotAuthorizedException", 403: "ForbiddenException", 404: "NoSuch
 class CatalogMount:
     """The catalog's application, which this service authenticates for."""
 
-    def __init__(self, lake: Lake, catalog: SqlCatalog, settings: Settings) -> None:
-        from lakehouse.lake.backend import warehouse_access
-        from lakehouse.rest_catalog.app import create_app
-
-        resolved = resolve_profile(settings)
-        remote = is_remote(warehouse_access(settings)[0])
+    def __init__(self, catalog: SqlCatalog, settings: Settings) -> None:
+        self._catalog, self._settings = catalog, settings
         self._inner_token, self._own_token = secrets.token_hex(32), secrets_of(settings).rest_token
-        files = access.for_pyiceberg(resolved.s3) if remote else {}
-        self._app: ASGIApp = create_app(
-            catalog, files, {self._inner_token: Owner()}, protected=settings.branches.protected
-        )
+        self._lock = threading.Lock()
+        self._app: ASGIApp | None = None
 
     def token_holder(self, scope: Scope) -> Principal | None:
         """The caller, if the request has the catalog's own token."""
@@ -53,13 +49,27 @@ class CatalogMount:
         headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
         headers.append((b"authorization", f"Bearer {self._inner_token}".encode()))
         caller: Principal = scope["state"]["call"].principal
-        await self._app({**scope, "headers": headers, CALLER: caller}, receive, send)
+        app: ASGIApp = await run_in_threadpool(self._open) if self._app is None else self._app
+        await app({**scope, "headers": headers, CALLER: caller}, receive, send)
+
+    def _open(self) -> ASGIApp:
+        """Open the catalog with its first request: it loads PyIceberg, which is a quarter of the time to start a service."""
+        from lakehouse.lake.backend import warehouse_access
+        from lakehouse.rest_catalog.app import create_app
+
+        with self._lock:
+            if self._app is None:
+                remote = is_remote(warehouse_access(self._settings)[0])
+                files = access.for_pyiceberg(resolve_profile(self._settings).s3) if remote else {}
+                protected = self._settings.branches.protected
+                self._app = create_app(self._catalog, files, {self._inner_token: Owner()}, protected=protected)
+            return self._app
 
 
 def open_catalog(lake: Lake, settings: Settings) -> CatalogMount | None:
     """The catalog of a lake that has a SQL catalog; None for other kinds, which have servers of their own."""
     catalog = lake.refs.branches.catalog
-    return CatalogMount(lake, catalog, settings) if isinstance(catalog, SqlCatalog) else None
+    return CatalogMount(catalog, settings) if isinstance(catalog, SqlCatalog) else None
 
 
 def error_response(error: LakeError) -> Response:

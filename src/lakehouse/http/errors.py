@@ -92,8 +92,10 @@ _DESCRIPTIONS = {
     503: "An engine, the catalog or the storage does not respond.",
     507: "The memory or the disk is full.",
 }
+_ERROR_CONTENT = {"application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorBody.__name__}"}}}
+#: By reference: from a model FastAPI would build a validator for each error of each route, which is most of the time to start.
 ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorBody, "description": text} for status, text in _DESCRIPTIONS.items()
+    status: {"description": text, "content": _ERROR_CONTENT} for status, text in _DESCRIPTIONS.items()
 }
 
 

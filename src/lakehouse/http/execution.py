@@ -250,11 +250,6 @@ class Execution:
         if self._statement is not None:
             self._statement.close()
 
-    @property
-    def ms(self) -> int:
-        """Milliseconds since the request."""
-        return round((time.monotonic() - self._begun) * 1000)
-
     def _expire(self) -> None:
         self._timed_out = True
         self._scope.cancel()

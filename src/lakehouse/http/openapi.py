@@ -20,6 +20,7 @@ from fastapi.openapi.utils import get_openapi
 from lakehouse.core.idempotency import MAX_KEY
 from lakehouse.core.names import TableName
 from lakehouse.core.result import Result
+from lakehouse.http.errors import ErrorBody
 from lakehouse.operations import BY_ROUTE, PUBLIC, Operation
 
 #: What clients call an operation, where that is not its own name: a verb and a noun.
@@ -169,6 +170,7 @@ def describe(api: FastAPI) -> dict[str, Any]:
     """The description of the routes of an application."""
     if api.openapi_schema is None:
         description = get_openapi(title=api.title, version=api.version, description=api.description, routes=api.routes)
+        description["components"]["schemas"][ErrorBody.__name__] = ErrorBody.model_json_schema()
         schemas = _Schemas(description["components"]["schemas"])
         description["servers"] = [{"url": "/", "description": "Where this description is."}]
         description["components"]["securitySchemes"] = {

@@ -74,6 +74,12 @@ def _csrf(call: Call, request: Request) -> str:
     return call.service.sessions.csrf(cookie) if cookie else ""
 
 
+def _theme(scope: Scope) -> str:
+    """The theme that the reader chose, if any; else the styles follow the system."""
+    chosen = Request(scope).cookies.get("lake-theme", "")
+    return chosen if chosen in ("light", "dark") else ""
+
+
 def _html(
     scope: Scope, template: str, data: Mapping[str, Any], principal: Principal, status: int, csrf: str
 ) -> Response:
@@ -84,6 +90,7 @@ def _html(
         query=query,
         csrf=csrf,
         nonce=nonce,
+        theme=_theme(scope),
         version=__version__,
         user=principal.name or principal.id,
         scope=principal.scope,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lakehouse.core.errors import NoRowsError, NoSuchColumnError, NotSupportedError, TableError
+from lakehouse.core.names import listed
 from lakehouse.core.requests import IngestRequest
 from lakehouse.core.tables import Column, Scan, TableInfo
 from lakehouse.ingest import layout, statements
@@ -38,7 +39,6 @@ from lakehouse.tables import native
 from lakehouse.tables.changes import UpsertChanges, UpsertInput, find_changes
 from lakehouse.tables.write import needs_spark
 
-_MAX_LISTED_FILES = 5
 _FORMAT_NAMES = {"iceberg": "an Iceberg", "hudi": "a Hudi"}
 
 
@@ -270,9 +270,8 @@ class IngestAttempt:
         """Provenance that is stored with the snapshot."""
         names = [file.name for file in self.files]
         fingerprints = [file.fingerprint for file in self.files if file.fingerprint]
-        more = f" and {len(names) - _MAX_LISTED_FILES} more" if len(names) > _MAX_LISTED_FILES else ""
         return {
-            "source": ", ".join(names[:_MAX_LISTED_FILES]) + more,
+            "source": listed(names),
             "bytes": str(sum(file.size for file in self.files)),
             "sha256": ",".join(self.hashes),
             "mode": mode,

@@ -18,6 +18,7 @@ from lakehouse.core.refs import Commit
 from lakehouse.core.requests import DiffRequest, IngestRequest, MaintainRequest, QueryRequest, RunRequest
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import Column, Drop, Snapshot, TableInfo
+from lakehouse.core.when import new_id
 from lakehouse.lake.interface import LakeInterface, Progress, check_runs_from_main, silent
 from lakehouse.lake.table import History, Table, describe_or_problem
 from lakehouse.query.route import QueryRouter
@@ -464,10 +465,8 @@ class Lake(LakeInterface):
         if request.dry_run:
             return work(ingester)
         tables.check_writable()
-        from lakehouse.runs.model import new_run_id
-
         observed = replace(request, branch=branch)
-        return self._components.observer().ingest(observed, new_run_id(), lambda: work(ingester))
+        return self._components.observer().ingest(observed, new_id(), lambda: work(ingester))
 
     def export(self, name: str, file: str | Path, as_of: str = "", branch: str = "") -> int:
         """Write a table to a CSV, JSON lines, Parquet or Arrow file, chosen by its suffix; returns the row count.
@@ -502,10 +501,7 @@ class Lake(LakeInterface):
         >>> lake.run_pipeline(pipeline, RunRequest(publish=False, message="try it")).state
         'kept'
         """
-        from lakehouse.pipelines.registry import by_name
-
-        declared = by_name(self.pipelines(), pipeline) if isinstance(pipeline, str) else pipeline
-        return self._run_observed(declared, request, progress)
+        return self._run_observed(self._declared(pipeline), request, progress)
 
     def plan(self, pipeline: str | Pipeline, request: RunRequest | None = None) -> list[TablePlan]:
         """What a run would rebuild, table by table, and why; nothing is changed.
@@ -516,20 +512,30 @@ class Lake(LakeInterface):
         >>> [(plan.table, plan.reason) for plan in lake.plan(pipeline)]
         [('crm.best', 'not built yet')]
         """
+        return self._components.runner().plan(self._declared(pipeline), request or RunRequest())
+
+    def _declared(self, pipeline: str | Pipeline) -> Pipeline:
         from lakehouse.pipelines.registry import by_name
 
-        declared = by_name(self.pipelines(), pipeline) if isinstance(pipeline, str) else pipeline
-        return self._components.runner().plan(declared, request or RunRequest())
+        return by_name(self.pipelines(), pipeline) if isinstance(pipeline, str) else pipeline
 
-    def _run_observed(self, pipeline: Pipeline, request: RunRequest, progress: Progress) -> RunRecord:
+    def _run_observed(
+        self,
+        pipeline: Pipeline,
+        request: RunRequest,
+        progress: Progress,
+        work: Callable[[SparkSession, str], None] | None = None,
+    ) -> RunRecord:
+        """Run a pipeline, or `work` under its name."""
         check_runs_from_main(self._branch)
-        from lakehouse.runs.model import new_run_id
+        runner, identified = self._components.runner(), replace(request, id=request.id or new_id())
 
-        identified = replace(request, id=request.id or new_run_id())
-        runner = self._components.runner()
-        return self._components.observer().run(
-            pipeline, identified, lambda noted: runner.run(pipeline, identified, noted), progress
-        )
+        def run(noted: Progress) -> RunRecord:
+            if work is not None:
+                return runner.transact(pipeline.name, work, identified, noted)
+            return runner.run(pipeline, identified, noted)
+
+        return self._components.observer().run(pipeline, identified, run, progress)
 
     def transact(
         self,
@@ -546,15 +552,8 @@ class Lake(LakeInterface):
         'published'
         """
         from lakehouse.pipelines import Pipeline
-        from lakehouse.runs.model import new_run_id
 
-        check_runs_from_main(self._branch)
-        request = request or RunRequest()
-        identified = replace(request, id=request.id or new_run_id())
-        runner = self._components.runner()
-        return self._components.observer().run(
-            Pipeline(name, ()), identified, lambda noted: runner.transact(name, work, identified, noted), progress
-        )
+        return self._run_observed(Pipeline(name, ()), request or RunRequest(), progress, work)
 
     def runs(self) -> list[RunRecord]:
         """Every run, newest first.
@@ -599,11 +598,10 @@ class Lake(LakeInterface):
         ...     print(error.code)
         no_such_run
         """
-        from lakehouse.pipelines.registry import by_name
         from lakehouse.runs.recovery import resume_request
 
         record = self.run_record(run)
-        return self._run_observed(by_name(self.pipelines(), record.pipeline), resume_request(record), progress)
+        return self._run_observed(self._declared(record.pipeline), resume_request(record), progress)
 
     # ---- branches -----------------------------------------------------------------------------------------------
 

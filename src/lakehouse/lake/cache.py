@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from lakehouse.engines.spark.archive import unused_archives
 from lakehouse.engines.spark.jars import EMBEDDED, ICEBERG_AWS, S3A
 from lakehouse.process.files import locked
 
-#: An archive that no Spark has used for this long is of a Java or a release that is gone.
-_UNUSED_DAYS = 30
+#: Building an archive takes two minutes, and its scratch folder is older only if the build was killed.
+_ABANDONED_S = 86_400
 
 
 def prune_cache(cache: Path, everything: bool = False, dry_run: bool = False) -> list[tuple[Path, int]]:
@@ -35,15 +36,15 @@ def _contents(cache: Path) -> Iterator[Path]:
 
 
 def _unused(cache: Path) -> Iterator[Path]:
-    """Yield jars of other versions than those of this release, and class archives that nothing has used for long."""
+    """Yield jars of other versions than those of this release, and what `unused_archives` finds."""
     for artifact in (*EMBEDDED, *S3A, *ICEBERG_AWS):
         stem = artifact.file.split(artifact.version)[0]
         for path in sorted((cache / "jars").glob(f"{stem}[0-9]*.jar")):
             if path.name != artifact.file:
                 yield path
-    oldest = time.time() - _UNUSED_DAYS * 86_400
-    for path in sorted((cache / "classes").glob("*")):
-        if path.stat().st_mtime < oldest:
+    yield from unused_archives(cache)
+    for path in sorted((cache / "classes").glob("dump-*")):
+        if path.stat().st_mtime < time.time() - _ABANDONED_S:
             yield path
 
 

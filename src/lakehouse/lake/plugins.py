@@ -54,7 +54,8 @@ def open_spark(context: LakeEngineContext) -> Engine:
         return spark_daemon(context.settings, context.status, context.download)
     from lakehouse.engines.spark.engine import SparkEngine
 
-    return SparkEngine(context, context.session, context.check_room, context.folder / "ingest")
+    has_jvm = not context.settings.spark.master.startswith("sc://")
+    return SparkEngine(context, context.session, context.check_room, context.folder / "ingest", marks_commits=has_jvm)
 
 
 def open_trino(context: LakeEngineContext) -> Engine:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from lakehouse.core.metadata_file import metadata_log
 from lakehouse.maintenance.layout import ended_at_ms
 from lakehouse.maintenance.policy import Policy
 from lakehouse.maintenance.snapshot_notes import carry_notes
@@ -45,8 +46,7 @@ def without_snapshots(raw: Mapping[str, Any], gone: set[int], pointer: str, now:
             new[name] = [statistics for statistics in raw[name] if statistics["snapshot-id"] not in gone]
     kept = {snapshot["snapshot-id"] for snapshot in new["snapshots"]}
     new["refs"] = {name: ref for name, ref in raw.get("refs", {}).items() if ref["snapshot-id"] in kept}
-    log = [*raw.get("metadata-log", []), {"metadata-file": pointer, "timestamp-ms": raw["last-updated-ms"]}]
-    new["metadata-log"] = log[-_LISTED_METADATA:]
+    new["metadata-log"] = metadata_log(raw, pointer, _LISTED_METADATA)
     new["last-updated-ms"] = max(int(now.timestamp() * 1000), raw["last-updated-ms"])
     return new
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadSettingError
-from lakehouse.core.names import TableName, nearest
+from lakehouse.core.names import TableName, suggestion
 from lakehouse.core.setting import setting
 
 #: Files of a writer that is still at work are younger than this; no setting can make it less.
@@ -114,11 +114,9 @@ def _with_differences(settings: MaintenanceSettings, key: str, values: Mapping[s
     kinds = {part.name: type(part.default) for part in fields(settings) if part.name not in _OF_THE_LAKE}
     for name in values:
         if name not in kinds:
-            near = nearest(name, kinds)
-            hint = f"Did you mean {near[0]}? " if near else ""
             raise BadSettingError(
                 f'maintenance.tables."{key}".{name} is not a setting of a table.',
-                f"{hint}Choose from: {', '.join(sorted(kinds))}.",
+                f"{suggestion(name, kinds)}Choose from: {', '.join(sorted(kinds))}.",
             )
     return replace(settings, **{name: _parse(key, name, text, kinds[name]) for name, text in values.items()})
 

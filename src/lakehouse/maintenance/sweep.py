@@ -9,7 +9,6 @@ below the lake's own warehouse; no table of another lake and no Hudi table is in
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -22,6 +21,7 @@ from lakehouse.core.metadata_file import load_metadata
 from lakehouse.formats.iceberg.references import normalized
 from lakehouse.maintenance.inventory import Inventories, Inventory
 from lakehouse.maintenance.layout import utc_now
+from lakehouse.process.files import write_whole
 from lakehouse.storage.warehouse import StoredFile, WarehouseStore
 
 _STATE_VERSION = 1
@@ -67,11 +67,9 @@ class SweepState:
 
     def save(self) -> None:
         """Write the state, complete or not at all."""
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.file.with_name(f".{self.file.name}.{os.getpid()}")
         known = {place: sorted(uuids) for place, uuids in self.locations.items()}
-        temporary.write_text(json.dumps({"version": _STATE_VERSION, "locations": known, "marks": self.marks}))
-        temporary.replace(self.file)
+        stored = {"version": _STATE_VERSION, "locations": known, "marks": self.marks}
+        write_whole(self.file, json.dumps(stored))
 
     def remember(self, locations: Mapping[str, set[str]]) -> None:
         """Add the folders of tables; those of tables that are gone stay known."""

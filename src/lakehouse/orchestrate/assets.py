@@ -131,7 +131,7 @@ def pipeline_assets(pipeline: Pipeline, foreign: Collection[str] = ()) -> dg.Ass
                 raise dg.RetryRequested(max_retries=_RETRIES, seconds_to_wait=_RETRY_AFTER_S) from exc
             outcomes = resource.lake.run_record(run_id).outcomes
             yield from _reported(_check_results(pipeline, outcomes, context), context, can_yield)
-            raise dg.Failure(f"{exc.message} {exc.hint}") from exc
+            raise dg.Failure(f"{exc.message}\n{exc.hint}") from exc
         _report_other_partitions(pipeline, record, partitions if dagster_partitions else (), context)
         if can_yield:
             yield from _materializations(pipeline, record, resource.lake, context)
@@ -155,14 +155,25 @@ def _table_spec(pipeline: Pipeline, table: Table | FilesTable) -> dg.AssetSpec:
 
 def _source_specs(pipeline: Pipeline, foreign: Collection[str]) -> list[dg.AssetSpec]:
     return [
-        dg.AssetSpec(asset_key(name), group_name=dagster_name(pipeline.name), kinds={"file"}, skippable=True)
-        for name in sorted(source_names(pipeline) - set(foreign))
+        dg.AssetSpec(
+            asset_key(name),
+            description=f"Rows from outside the lake, read by {', '.join(readers)}.",
+            group_name=dagster_name(pipeline.name),
+            kinds={"file"},
+            skippable=True,
+        )
+        for name, readers in sorted(source_readers(pipeline).items())
+        if name not in foreign
     ]
 
 
-def source_names(pipeline: Pipeline) -> set[str]:
-    """Return the names of the sources of a pipeline."""
-    return {source.name for table in pipeline.tables if isinstance(table, Table) for source in table.sources}
+def source_readers(pipeline: Pipeline) -> dict[str, list[str]]:
+    """Return the sources of a pipeline by name, each with the tables that read it."""
+    readers: dict[str, list[str]] = {}
+    for table in pipeline.tables:
+        for source in table.sources if isinstance(table, Table) else ():
+            readers.setdefault(source.name, []).append(table.name)
+    return readers
 
 
 def check_names(table: Table | FilesTable) -> dict[str, str]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.config.settings import Settings
 from lakehouse.core.errors import BadSettingError, DbtError, NotInstalledError, RunBlockedError
 from lakehouse.core.names import CATALOG, TableName
+from lakehouse.core.refs import run_branch
 from lakehouse.core.requests import RunRequest
 from lakehouse.engines.trino.settings import TrinoSettings
 from lakehouse.lake import Lake
@@ -78,7 +79,10 @@ def run_dbt(
             done = invoke(lake, project, arguments)
         results.append(done.result)
         if not done.success:
-            raise RunBlockedError(f"Nothing was published, because dbt failed: {_failures(done)}.")
+            run = branch.removeprefix(run_branch(""))
+            raise RunBlockedError(
+                f"Nothing was published, because dbt failed: {_failures(done)}.", f"Details: lake runs show {run}"
+            )
 
     return lake.transact("dbt", work, request, progress), results[-1]
 

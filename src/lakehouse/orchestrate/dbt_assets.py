@@ -41,7 +41,7 @@ def dbt_models(manifest: Path, project: Path) -> dg.AssetsDefinition:
         try:
             record, results = run_dbt(resource.lake, project, ["build"], context.log.info, request)
         except LakeError as exc:
-            raise dg.Failure(f"{exc.message} {exc.hint}") from exc
+            raise dg.Failure(f"{exc.message}\n{exc.hint}") from exc
         for result in results:
             key = asset_key(f"{result.node.schema}.{result.node.name}")
             if str(result.node.resource_type) == "model" and key in context.selected_asset_keys:

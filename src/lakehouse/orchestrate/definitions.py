@@ -19,7 +19,7 @@ from lakehouse.orchestrate.assets import (
     dagster_name,
     pipeline_assets,
     snapshot_report,
-    source_names,
+    source_readers,
 )
 from lakehouse.orchestrate.dbt import find_project, manifest_of
 from lakehouse.orchestrate.dbt_assets import dbt_models
@@ -45,6 +45,8 @@ def build_definitions(settings: Settings) -> dg.Definitions:
             snapshot_report(pipelines),
         ],
         resources={RESOURCE: _lake_resource(settings)},
+        # A step in a process of its own would load this code location again: seconds for each pipeline and each health check.
+        executor=dg.in_process_executor,
         asset_checks=health_checks(pipelines),
         jobs=[*(_job(pipeline) for pipeline in pipelines), maintenance_job],
         schedules=[*(_schedule(pipeline) for pipeline in pipelines), *maintenance_schedules(settings.maintenance)],
@@ -66,7 +68,7 @@ def _pipeline_assets(pipelines: list[Pipeline]) -> list[dg.AssetsDefinition]:
     known = {table.name for pipeline in pipelines for table in pipeline.tables}
     for pipeline in pipelines:
         assets.append(pipeline_assets(pipeline, known))
-        known |= source_names(pipeline)
+        known |= set(source_readers(pipeline))
     return assets
 
 
@@ -103,6 +105,7 @@ def _schedule(pipeline: Pipeline) -> dg.ScheduleDefinition:
         cron_schedule=_SCHEDULES.get(type(pipeline.partitions), _DAILY),
         target=dg.AssetSelection.groups(dagster_name(pipeline.name)),
         execution_timezone="UTC",
+        description=f"Runs {pipeline.name} on what is new or changed, as one transaction.",
         default_status=dg.DefaultScheduleStatus.STOPPED,
     )
 

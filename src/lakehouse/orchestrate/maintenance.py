@@ -43,6 +43,7 @@ def maintenance_schedules(settings: MaintenanceSettings) -> list[dg.ScheduleDefi
             cron_schedule=settings.schedule,
             job=maintenance_job,
             execution_timezone="UTC",
+            description="Maintains every table, as maintenance.schedule says.",
             default_status=dg.DefaultScheduleStatus.RUNNING,
         )
     ]
@@ -55,7 +56,8 @@ def health_checks(pipelines: Sequence[Pipeline]) -> list[dg.AssetChecksDefinitio
 
 def _health_check(pipeline: Pipeline) -> dg.AssetChecksDefinition:
     keys = {table.name: asset_key(table.name) for table in pipeline.tables}
-    specs = [dg.AssetCheckSpec("health", asset=key) for key in keys.values()]
+    description = f"The score of the table's files, by its metadata alone, as `lake health` shows it; below {LOWEST_SCORE} it warns."
+    specs = [dg.AssetCheckSpec("health", asset=key, description=description) for key in keys.values()]
 
     # Dagster runs the checks of an asset with it: without `can_subset`, no single asset could be materialized.
     @dg.multi_asset_check(

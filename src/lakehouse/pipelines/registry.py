@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lakehouse.core.errors import BadDeclarationError, NoSuchPipelineError
-from lakehouse.core.names import nearest
+from lakehouse.core.names import suggestion
 from lakehouse.core.registry import kinds, load
 from lakehouse.pipelines.model import Pipeline
 
@@ -76,10 +76,9 @@ class Pipelines(Mapping[str, Pipeline]):
 def by_name(pipelines: Mapping[str, P], name: str) -> P:
     """A pipeline by name; NoSuchPipelineError with similar names if there is none."""
     if name not in pipelines:
-        near = nearest(name, pipelines)
-        hint = f"Did you mean {near[0]}? " if near else ""
         raise NoSuchPipelineError(
-            f"There is no pipeline {name!r}.", f"{hint}There are: {', '.join(sorted(pipelines))}."
+            f"There is no pipeline {name!r}.",
+            f"{suggestion(name, pipelines)}There are: {', '.join(sorted(pipelines))}.",
         )
     return pipelines[name]
 

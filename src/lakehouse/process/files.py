@@ -12,14 +12,23 @@ from pathlib import Path
 from lakehouse.core.names import TableName
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a file with mode 0600, completely or not at all."""
+def write_whole(path: Path, text: str, mode: int = 0o666) -> None:
+    """Write a file completely or not at all: whoever reads it meanwhile gets the old text or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(path.name + ".new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
-        out.write(text)
-    new.replace(path)
+    new = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    new.unlink(missing_ok=True)  # of a killed process that had the same id
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as out:
+            out.write(text)
+        new.replace(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, completely or not at all."""
+    write_whole(path, text, 0o600)
 
 
 def table_lock(folder: Path, table: TableName) -> Path:

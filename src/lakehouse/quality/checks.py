@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -19,6 +20,9 @@ Figures: TypeAlias = "str | Sequence[str] | Callable[[DataFrame], DataFrame]"
 
 #: The number of rows that an outcome shows of those that break a check.
 SAMPLE_ROWS = 10
+#: The number of values that a detail names.
+SHOWN_VALUES = 5
+_MAX_SHOWN = 60
 
 
 def run_checks(table: str, checks: Sequence[Check], context: CheckContext) -> list[Outcome]:
@@ -61,7 +65,15 @@ def reference(column: str, table: str, other: str = "", severity: CheckSeverity 
         dangling = (
             f"SELECT {own} FROM {{rows}} r ANTI JOIN {{target}} t ON r.{own} = t.{target} WHERE {own} IS NOT NULL"
         )
-        return _none_of(context, dangling, f"{{}} rows refer to nothing in {table}", target=table)
+        finding = _none_of(context, dangling, f"{{}} rows refer to nothing in {table}", target=table)
+        if finding.passed:
+            return finding
+        missing = context.query(
+            f"SELECT DISTINCT {own} FROM ({dangling}) v ORDER BY 1 LIMIT {SHOWN_VALUES + 1}", target=table
+        )
+        values = _listed([next(iter(row.values())) for row in missing])
+        verb = "is" if len(missing) == 1 else "are"
+        return replace(finding, detail=f"{finding.detail}: {column} {values} {verb} not in {other or column}")
 
     return Check(f"{column}_refers_to_{table.replace('.', '_')}", evaluate, severity, portable=True)
 
@@ -160,3 +172,13 @@ def _none_of(context: CheckContext, violations: str, detail: str, **tables: str)
         return Finding(True)
     rows = context.query(f"{violations} LIMIT {SAMPLE_ROWS}", **tables)
     return Finding(False, count, detail.format(count), tuple(json.dumps(row, default=str) for row in rows))
+
+
+def _listed(values: Sequence[Any]) -> str:
+    """The first values, for a sentence."""
+    shown = [_shortened(repr(value) if isinstance(value, str) else str(value)) for value in values[:SHOWN_VALUES]]
+    return ", ".join([*shown, "…"] if len(values) > SHOWN_VALUES else shown)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"

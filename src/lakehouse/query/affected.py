@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -20,25 +21,26 @@ _EFFECTS = {"Insert": {"insert"}, "Update": _UPDATE, "Delete": {"delete"}, "Trun
 
 
 def with_changes(
-    statement: Statement, tables: Tables, run: Callable[[], Result], count: Callable[[str], int]
+    statement: Statement, tables: Tables, marks: bool, run: Callable[[str], Result], count: Callable[[str], int]
 ) -> Result:
     """Run a statement that writes once, and count the rows that it changed.
 
     Args:
-        run: runs it. A count that the engine returns is kept.
+        marks: the engine notes a mark in the commit.
+        run: runs it with such a mark, or with none. A count that the engine returns is kept.
         count: runs a query for a number on the same engine.
     """
     effects = effects_of(statement.tree)
     target = next((use.name for use in statement.uses if use.is_target), None)
     table_format = tables.find(target) if effects and target is not None else None
     if target is None or not isinstance(table_format, CountsChanges):
-        return run()
-    before = _current(table_format, target)
-    result = run()
+        return run("")
+    before, mark = _current(table_format, target), os.urandom(16).hex() if marks else ""
+    result = run(mark)
     if result.changes == RowChanges():
         # The statement has been committed: what fails here must not look like its failure.
         with suppress(LakeError):
-            result.changes = table_format.changes_since(target, before, effects, result.engine)
+            result.changes = table_format.changes_since(target, before, effects, result.engine, mark)
             if result.changes.updated is None and effects == _UPDATE:
                 result.changes = counted_update(result.changes, statement.tree, target, before, count)
     return result

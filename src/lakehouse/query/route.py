@@ -139,7 +139,10 @@ class QueryRouter:
             counting = self.check(replace(request, sql=sql, limit=None, explain=False, stream=False), engine.name)
             return int(self._run_on(engine, counting, tables, "counts changed rows").rows()[0][0])
 
-        return with_changes(query.statement, tables, lambda: engine.run(query), count)
+        def run(mark: str) -> Result:
+            return engine.run(replace(query, request=replace(request, mark=mark)))
+
+        return with_changes(query.statement, tables, engine.capabilities.marks_commits, run, count)
 
     def choose(self, checked: CheckedStatement, tables: Tables) -> tuple[str, str, Translation | None]:
         """The engine for a statement, the reason, and the translation if it is DuckDB."""

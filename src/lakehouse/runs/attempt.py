@@ -198,7 +198,7 @@ class Attempt:
             checked = SparkCheckContext(context.rows_of(table.name), context.rows_of, {}, None, self.now)
             outcomes = run_checks(table.name, table.checks, checked)
             context.outcomes.extend(outcomes)
-            raise_if_blocked(outcomes)
+            raise_if_blocked(self.record.id, outcomes)
         seconds = round((now() - started).total_seconds(), 2)
         note = "" if done.files else "nothing new"
         return TableReport(table.name, (), done.inserted + done.updated, done.rejected, done.snapshot, seconds, note)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.errors import BadDeclarationError, NeedsSparkError, RunBlockedError
 from lakehouse.core.format import spark_tables
+from lakehouse.core.names import listed
 from lakehouse.core.tables import Snapshot
 from lakehouse.pipelines.model import Batch, Source, Table
 from lakehouse.quality.checks import run_check
@@ -59,7 +60,7 @@ class TableBuild:
             return self._skip(planned)
         partitions = list(planned.partitions) if self.column else None
         reasons = ", ".join(dict.fromkeys([*planned.partitions.values(), *filter(None, [planned.reason])]))
-        keys = f": {_listed(partitions)}" if partitions else ""
+        keys = f": {listed(partitions)}" if partitions else ""
         self.context.progress(f"{self.table.name}{keys} ({reasons})")
         rejected = sum(self._build(group) for group in self._groups(partitions))
         self._record_code(planned, partitions)
@@ -159,7 +160,7 @@ class TableBuild:
 
     def _write_result(self, result: ValidationResult, partitions: Partitions, batch: Batch | None) -> int:
         self.context.outcomes.extend(result.outcomes)
-        raise_if_blocked(result.outcomes)
+        raise_if_blocked(self.context.run, result.outcomes)
         write = partial(self._write, result.valid, partitions, batch)
         invalid = result.invalid
         broken = {outcome.name for outcome in result.outcomes if outcome.broken}
@@ -231,7 +232,7 @@ class TableBuild:
         others = sorted(changed - set(partitions))
         if others:
             raise BadDeclarationError(
-                f"{self.table.name} was to build {_listed(partitions)} and returned rows of {_listed(others)} too.",
+                f"{self.table.name} was to build {listed(partitions)} and returned rows of {listed(others)} too.",
                 f"Carry {self.column} along from its input, or declare the table with merge=True and a key.",
             )
 
@@ -258,7 +259,7 @@ class TableBuild:
     def _notes(self, partitions: Partitions, batch: Batch | None) -> dict[str, str]:
         notes = {**self._signature(), "inputs": json.dumps(self.plan.inputs())}
         if partitions is not None:
-            notes["partitions"] = _listed(partitions)
+            notes["partitions"] = listed(partitions)
             notes["fingerprints"] = json.dumps(self.plan.fingerprints(partitions))
         notes |= self.plan.code_notes(partitions)
         if batch is not None:
@@ -280,7 +281,7 @@ class TableBuild:
             return
         outcomes = [self._outcome(check, partitions, after) for check in self.table.checks]
         self.context.outcomes.extend(outcomes)
-        raise_if_blocked(outcomes)
+        raise_if_blocked(self.context.run, outcomes)
 
     def _outcome(self, check: Check, partitions: Partitions, after: Sequence[Snapshot]) -> Outcome:
         """Evaluate a check without Spark if it can be, and if the run wrote few enough rows."""
@@ -317,16 +318,13 @@ def _rows_added(snapshots: Sequence[Snapshot]) -> int:
     return sum(snapshot.rows_added or 0 for snapshot in snapshots)
 
 
-def raise_if_blocked(outcomes: Sequence[Outcome]) -> None:
+def raise_if_blocked(run: str, outcomes: Sequence[Outcome]) -> None:
     """Raise RunBlockedError with the rules and checks that block the run, if any does."""
     broken = [outcome for outcome in outcomes if outcome.blocks]
     if broken:
         details = "; ".join(
             f"{outcome.table}: {outcome.name} ({outcome.detail or f'{outcome.broken} rows'})" for outcome in broken
         )
-        raise RunBlockedError(f"Nothing was published, because this does not hold: {details}.")
-
-
-def _listed(keys: Sequence[str], limit: int = 5) -> str:
-    more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
-    return ", ".join(list(keys)[:limit]) + more
+        raise RunBlockedError(
+            f"Nothing was published, because this does not hold: {details}.", f"Details: lake runs show {run}"
+        )

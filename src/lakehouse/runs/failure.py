@@ -16,6 +16,8 @@ from lakehouse.runs.model import reason
 
 _LINES_AROUND = 2
 _NOT_THE_USERS = (sys.prefix, sys.base_prefix, str(Path(__file__).parents[2]), "<")
+#: Folders of installed packages, which need not be below sys.prefix: those of the user, of PYTHONPATH, of another environment.
+_INSTALLED = {"site-packages", "dist-packages"}
 #: A frame in the text of an error: Spark's Python workers hand over their traceback as text.
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S+)')
 
@@ -52,13 +54,17 @@ def located(table: str, function: Any) -> Iterator[None]:
 def _place(exc: Exception, table: str, function: Any) -> str:
     called = [(frame.filename, frame.lineno or 0, frame.name) for frame in traceback.extract_tb(exc.__traceback__)]
     called += [(frame["file"], int(frame["line"]), frame["name"]) for frame in _FRAME.finditer(str(exc))]
-    frames = [frame for frame in called if not frame[0].startswith(_NOT_THE_USERS)]
+    frames = [frame for frame in called if _is_the_users(frame[0])]
     while hasattr(function, "func"):
         function = function.func
     code = getattr(function, "__code__", None)
     own = (code.co_filename, code.co_firstlineno, code.co_name) if code else ("", 0, str(function))
     file, line, name = frames[-1] if frames else own
     return "\n".join([f"{table}: {name} in {file}, line {line}", *_lines(file, line)])
+
+
+def _is_the_users(file: str) -> bool:
+    return not file.startswith(_NOT_THE_USERS) and _INSTALLED.isdisjoint(Path(file).parts)
 
 
 def _lines(file: str, line: int) -> Iterator[str]:

@@ -106,7 +106,7 @@ class LightBuild:
             )
             for at, (rule, count) in enumerate(zip(rules, numbers, strict=True))
         ]
-        raise_if_blocked(self._rule_outcomes)
+        raise_if_blocked(self.commit.run, self._rule_outcomes)
         quarantine = [(at, rule) for at, rule in enumerate(rules) if rule.severity == "quarantine"]
         condition = " OR ".join(_flag(at) for at, _ in quarantine) or "false"
         reasons = ", ".join(f"CASE WHEN {_flag(at)} THEN {text(rule.name)} END" for at, rule in quarantine) or "''"
@@ -135,7 +135,7 @@ class LightBuild:
         context = SmallCheckContext(self.reads, Part, self.table.name, before, total, self.now)
         outcomes = run_checks(self.table.name, self.table.checks, context)
         self.outcomes.extend(outcomes)
-        raise_if_blocked(outcomes)
+        raise_if_blocked(self.commit.run, outcomes)
 
     def _notes(self) -> dict[str, str]:
         commit = self.commit

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Mapping
 from dataclasses import field
-from datetime import UTC, datetime
 from typing import Any
 
 from lakehouse.core.dataclass import dataclass
@@ -86,13 +84,7 @@ def reason(exc: BaseException) -> str:
     """An error that is not a LakeError, in one line; below it where it happened, if that is known."""
     lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
     first = f"{type(exc).__name__}: {lines[0]}" if lines else type(exc).__name__
-    if "Traceback (most recent call last):" in str(
-        exc
-    ):  # of a function that Spark called: its last line says what is wrong
+    # Of a function that Spark called, the last line of the traceback says what is wrong.
+    if "Traceback (most recent call last):" in str(exc):
         first = next((line for line in reversed(lines) if _ERROR_LINE.match(line)), first)
     return "\n".join([first, *getattr(exc, "__notes__", ())])
-
-
-def new_run_id() -> str:
-    """A unique run id that sorts by time, to the millisecond: small runs begin in the same second."""
-    return datetime.now(UTC).strftime("%Y%m%d_%H%M%S_%f")[:-3] + secrets.token_hex(2)

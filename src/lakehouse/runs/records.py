@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakehouse.core.errors import NoSuchRunError
 from lakehouse.core.names import nearest
+from lakehouse.process.files import write_whole
 from lakehouse.process.pids import start_time
 from lakehouse.quality.model import Outcome
 from lakehouse.runs.model import RunRecord, TableReport
@@ -29,10 +30,7 @@ class RunLog:
 
     def save(self, record: RunRecord) -> RunRecord:
         """Write a record, complete or not at all."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        written = self._folder / f".{record.id}.{os.getpid()}"
-        written.write_text(json.dumps(asdict(record), indent=1))
-        written.replace(self._folder / f"{record.id}.json")
+        write_whole(self._folder / f"{record.id}.json", json.dumps(asdict(record), indent=1))
         return record
 
     def find(self, run: str) -> RunRecord | None:

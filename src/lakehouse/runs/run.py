@@ -20,15 +20,16 @@ from lakehouse.core.errors import (
     RunConflictError,
     UnknownChoiceError,
 )
-from lakehouse.core.names import TableName, check_part, nearest
+from lakehouse.core.names import TableName, check_part, suggestion
 from lakehouse.core.refs import run_branch
 from lakehouse.core.requests import RunRequest
+from lakehouse.core.when import new_id
 from lakehouse.pipelines.model import Pipeline, Table
 from lakehouse.process.pids import start_time
 from lakehouse.runs import recovery
 from lakehouse.runs.attempt import Attempt, Preview, now
 from lakehouse.runs.context import RunServices
-from lakehouse.runs.model import RunRecord, new_run_id, reason
+from lakehouse.runs.model import RunRecord, reason
 from lakehouse.runs.plan import TablePlan
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Runner(RunServices):
         """Run a pipeline; returns its record, or raises an error that the record holds as well."""
         request = self._checked(pipeline, request)
         recovery.expire(self.catalog, self.log, self.keep_days)
-        run = request.id or new_run_id()
+        run = request.id or new_id()
         earlier = recovery.find_record(self.catalog, self.log, run)
         if earlier is not None and recovery.is_done(self.catalog, earlier):
             return earlier
@@ -80,7 +81,7 @@ class Runner(RunServices):
         self, name: str, work: Callable[[SparkSession, str], None], request: RunRequest, progress: Progress
     ) -> RunRecord:
         """Run any work with Spark on a branch, which is the session's default catalog, and publish it."""
-        record = self._new_record(name, request.id or new_run_id(), request)
+        record = self._new_record(name, request.id or new_id(), request)
         if request.id:
             recovery.release_branch(self.catalog, record.branch, self.log.find(record.id))
         self.log.save(record)
@@ -94,10 +95,10 @@ class Runner(RunServices):
                 done = attempt.publish()
                 if done.state != "running":
                     return self.log.save(replace(done, ended_at=now().isoformat(timespec="seconds")))
+            raise _conflict(name)
         except BaseException as exc:
             self._record_failure(record, exc)
             raise
-        raise self._conflict(name, record)
 
     def records(self) -> list[RunRecord]:
         """Every run, newest first."""
@@ -140,15 +141,7 @@ class Runner(RunServices):
                 return self.log.save(replace(record, ended_at=now().isoformat(timespec="seconds")))
             request = replace(request, resume=False)
             progress("Repeating the run on the new state")
-        raise self._conflict(pipeline.name, record)
-
-    def _conflict(self, name: str, record: RunRecord) -> RunConflictError:
-        error = RunConflictError(
-            f"Others changed the tables of {name} {MAX_ATTEMPTS} times during this run.",
-            "Nothing was published. Run it again when there are fewer writers.",
-        )
-        self._record_failure(record, error)
-        return error
+        raise _conflict(pipeline.name)
 
     def _record_failure(self, record: RunRecord, exc: BaseException) -> None:
         latest = self.log.find(record.id) or record
@@ -156,8 +149,6 @@ class Runner(RunServices):
         with suppress(CatalogError):
             if recovery.reconcile(self.catalog, self.log, replace(latest, state="failed")).state == "published":
                 return
-        if isinstance(exc, RunBlockedError):
-            exc.hint = f"Details: lake runs show {latest.id}"
         error = exc.as_dict() if isinstance(exc, LakeError) else {"error": "failed", "message": reason(exc)}
         state = "blocked" if isinstance(exc, RunBlockedError) else "failed"
         self.log.save(replace(latest, state=state, error=error, ended_at=now().isoformat(timespec="seconds")))
@@ -166,11 +157,9 @@ class Runner(RunServices):
         known = pipeline.known_settings
         for name in self.settings.get(pipeline.name, {}):
             if name not in known:
-                near = nearest(name, known)
-                hint = f"Did you mean {near[0]}? " if near else ""
                 raise BadSettingError(
                     f"sources.{pipeline.name}.{name} is not a setting of that pipeline.",
-                    f"{hint}Its settings: {', '.join(sorted(known))}.",
+                    f"{suggestion(name, known)}Its settings: {', '.join(sorted(known))}.",
                 )
         names = [table.name for table in pipeline.tables]
         for name in request.tables:
@@ -201,11 +190,10 @@ class Runner(RunServices):
                 raise PipelineError(
                     f"{table} reads {name}, which is not built yet.", f"Build it first: lake run {pipeline.name}"
                 )
-            near = nearest(name, {*declared, *(str(existing) for existing, _ in self.tables.all())} - {table})
-            hint = f"Did you mean {' or '.join(near)}? " if near else ""
+            known = {*declared, *(str(existing) for existing, _ in self.tables.all())} - {table}
             raise BadDeclarationError(
                 f"{table} of the pipeline {pipeline.name} reads {name}, and there is no such table.",
-                f"{hint}Nothing was run.",
+                f"{suggestion(name, known)}Nothing was run.",
             )
 
     def _refuse_several_tables(self, pipeline: Pipeline, request: RunRequest) -> None:
@@ -217,3 +205,10 @@ class Runner(RunServices):
                 "Run it on a catalog that can (profiles sql, rest, stack), one table at a time (lake run"
                 f" {pipeline.name} --table {tables[0].name}), or with --no-publish.",
             )
+
+
+def _conflict(name: str) -> RunConflictError:
+    return RunConflictError(
+        f"Others changed the tables of {name} {MAX_ATTEMPTS} times during this run.",
+        "Nothing was published. Run it again when there are fewer writers.",
+    )

@@ -20,6 +20,7 @@ from typing import Any
 
 from lakehouse.config.load import parse_settings
 from lakehouse.process.daemons import sole_daemon
+from lakehouse.process.files import write_whole
 from lakehouse.process.sockets import listen_unix
 from lakehouse.stack.model import LOCK, SOCKET, STATE, protocol_version, run_folder, stack_context
 from lakehouse.stack.monitor import ServiceMonitor
@@ -84,9 +85,7 @@ class Supervisor:
     def write_state(self) -> None:
         """Record what runs, for the next supervisor if this one is killed."""
         records = [monitor.status() for monitor in list(self._monitors.values())]
-        new = self._folder / f"{STATE}.{threading.get_ident()}"
-        new.write_text(json.dumps(records))
-        new.replace(self._folder / STATE)
+        write_whole(self._folder / STATE, json.dumps(records))
 
 
 def main() -> None:

@@ -15,13 +15,20 @@ def fill(catalog: Catalog, state: CatalogState) -> list[str]:
     Raises:
         TableExistsError: the catalog holds something else.
     """
-    return [] if _holds(catalog, state) else list(catalog.load_state(state))
-
-
-def _holds(catalog: Catalog, state: CatalogState) -> bool:
     # A shared catalog takes tables one by one, and knows itself what it has.
-    if catalog.capabilities.shared or catalog.dump_state().is_empty:
-        return False
-    tables = [entry for entry in state.main if not entry.is_view]
-    pointers = catalog.pointers(entry.table for entry in tables)
-    return all(pointers[entry.table] == entry.pointer for entry in tables)
+    if not catalog.capabilities.shared:
+        held = catalog.dump_state()
+        if not held.is_empty and has_main(held, state):
+            return []
+    return list(catalog.load_state(state))
+
+
+def has_main(held: CatalogState, wanted: CatalogState, shared: bool = False) -> bool:
+    """Return whether two states have the same tables in main, and no others.
+
+    Args:
+        shared: the catalog of the first one may hold tables of other programs, and no views.
+    """
+    main = {(entry.table, entry.pointer) for entry in wanted.main if not (shared and entry.is_view)}
+    names = {table for table, _ in main}
+    return main == {(entry.table, entry.pointer) for entry in held.main if not shared or entry.table in names}

@@ -16,7 +16,7 @@ from lakehouse.core.catalog import Catalog
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import CommitConflictError
 from lakehouse.core.files import Files
-from lakehouse.core.metadata_file import load_metadata, write_next
+from lakehouse.core.metadata_file import load_metadata, metadata_log, write_next
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import BranchKind, Commit, InternalBranch, Published, Ref
 from lakehouse.process.pids import current_process, has_ended
@@ -118,9 +118,7 @@ def annotate(branch: Catalog, table: TableName, notes: Mapping[str, str], base: 
     Spark takes notes from a DataFrame's writer, but not from MERGE or UPDATE. What happened since the metadata file `base`
     becomes one snapshot: nobody has seen the ones in between.
     """
-    pointer = branch.pointer(table)
-    if pointer is None:
-        raise CommitConflictError(f"{table} is gone from the branch {branch.name} that writes to it.", "Try again.")
+    pointer = _pointer(branch, table)
     before = load_metadata(base, files) if base else {}
     annotated = write_next(pointer, _with_notes(pointer, load_metadata(pointer, files), notes, before), files)
     set_pointer(branch, table, pointer, annotated)
@@ -128,9 +126,7 @@ def annotate(branch: Catalog, table: TableName, notes: Mapping[str, str], base: 
 
 def add_notes(branch: Catalog, table: TableName, notes: Mapping[str, str], files: Files) -> None:
     """Add notes to the summary of a table's current snapshot; nothing else of the table changes."""
-    pointer = branch.pointer(table)
-    if pointer is None:
-        raise CommitConflictError(f"{table} is gone from the branch {branch.name} that writes to it.", "Try again.")
+    pointer = _pointer(branch, table)
     stored, named = load_metadata(pointer, files), {f"lake.{name}": value for name, value in notes.items()}
     snapshots = [
         {**entry, "summary": {**entry["summary"], **named}}
@@ -138,27 +134,29 @@ def add_notes(branch: Catalog, table: TableName, notes: Mapping[str, str], files
         else entry
         for entry in stored["snapshots"]
     ]
-    log = [*stored.get("metadata-log", []), {"metadata-file": pointer, "timestamp-ms": stored["last-updated-ms"]}]
-    set_pointer(
-        branch, table, pointer, write_next(pointer, {**stored, "snapshots": snapshots, "metadata-log": log}, files)
-    )
+    changed = {"snapshots": snapshots, "metadata-log": metadata_log(stored, pointer)}
+    set_pointer(branch, table, pointer, write_next(pointer, {**stored, **changed}, files))
+
+
+def _pointer(branch: Catalog, table: TableName) -> str:
+    if (pointer := branch.pointer(table)) is None:
+        raise CommitConflictError(f"{table} is gone from the branch {branch.name} that writes to it.", "Try again.")
+    return pointer
 
 
 def set_current(branch: Catalog, table: TableName, snapshot: str, files: Files) -> None:
     """Make a snapshot the current one of a table on a branch, with the columns that it had. No data is copied."""
-    pointer = branch.pointer(table)
-    assert pointer is not None  # the caller has found the snapshot in it
+    pointer = _pointer(branch, table)
     stored = load_metadata(pointer, files)
     entry = next(entry for entry in stored["snapshots"] if str(entry["snapshot-id"]) == snapshot)
     now = max(stored["last-updated-ms"] + 1, int(datetime.now(UTC).timestamp() * 1000))
-    replaced = {"metadata-file": pointer, "timestamp-ms": stored["last-updated-ms"]}
     refs = stored.get("refs", {})
     changed = {
         "current-snapshot-id": entry["snapshot-id"],
         "current-schema-id": _schema_of(stored, entry),
         "refs": {**refs, "main": {"type": "branch", **refs.get("main", {}), "snapshot-id": entry["snapshot-id"]}},
         "snapshot-log": [*stored.get("snapshot-log", []), {"snapshot-id": entry["snapshot-id"], "timestamp-ms": now}],
-        "metadata-log": [*stored.get("metadata-log", []), replaced],
+        "metadata-log": metadata_log(stored, pointer),
         "last-updated-ms": now,
     }
     set_pointer(branch, table, pointer, write_next(pointer, {**stored, **changed}, files))
@@ -199,11 +197,10 @@ def _with_notes(
         current.pop("parent-snapshot-id", None)
     else:
         current["parent-snapshot-id"] = parent
-    replaced = {"metadata-file": pointer, "timestamp-ms": stored["last-updated-ms"]}
     kept = [entry for entry in stored["snapshots"] if entry["snapshot-id"] in seen]
     return {
         **stored,
-        "metadata-log": [*stored.get("metadata-log", []), replaced],
+        "metadata-log": metadata_log(stored, pointer),
         "snapshots": [current if entry["snapshot-id"] == newest else entry for entry in kept],
         "snapshot-log": [entry for entry in stored["snapshot-log"] if entry["snapshot-id"] in seen],
     }

@@ -20,7 +20,7 @@ from typing import Any
 from lakehouse.core.catalog import Catalog
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.files import Files
-from lakehouse.core.metadata_file import load_metadata
+from lakehouse.core.metadata_file import load_metadata, metadata_log
 from lakehouse.core.names import TableName
 from lakehouse.tables.fork import Committer, forked
 
@@ -33,7 +33,6 @@ _ENTRIES_PER_MANIFEST = 4000
 #: A table has at most this many manifests before they are merged; and this multiple of those that it needs.
 _MANY_MANIFESTS, _EXCESS_MANIFESTS = 20, 4
 _COMPRESSION = "gzip"
-_LISTED_METADATA = 100
 
 PartitionKey = tuple[int, str]
 
@@ -277,11 +276,7 @@ def replace_files(
         # A second snapshot, without the manifests of removed files: DuckDB and PyIceberg would read them for every query.
         totals = {name: value for name, value in summary.items() if name.startswith("total-")}
         _ManifestFiles(table).add_snapshot(new, live, {**totals, **notes}, now)
-    log = [
-        *raw.get("metadata-log", []),
-        {"metadata-file": table.metadata_location, "timestamp-ms": raw["last-updated-ms"]},
-    ]
-    new["metadata-log"] = log[-_LISTED_METADATA:]
+    new["metadata-log"] = metadata_log(raw, table.metadata_location)
     return new
 
 

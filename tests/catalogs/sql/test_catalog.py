@@ -21,7 +21,7 @@ from tests.support.repetitions import repetitions
 
 from lakehouse.catalogs.sql import SqlCatalog, open_database
 from lakehouse.catalogs.sql.sqlite import SqliteDatabase
-from lakehouse.core.errors import HomeError, TableExistsError
+from lakehouse.core.errors import CatalogBusyError, HomeError, TableExistsError
 from lakehouse.core.names import TableName
 from lakehouse.storage.local import LocalHome
 
@@ -276,6 +276,13 @@ def append_twice(catalog: SqlCatalog, number: int) -> None:
                 theirs.load_table("crm.leads").append(ROWS)
     finally:
         theirs.close()
+
+
+def test_a_catalog_that_stays_locked_is_busy_and_not_damaged(catalog: SqlCatalog) -> None:
+    impatient = SqliteDatabase(file_of(catalog), busy_timeout_ms=50)
+    with catalog.database.transaction(), pytest.raises(CatalogBusyError, match="is busy: database is locked"):
+        impatient.write(lambda db: db.execute("SELECT 1"))
+    impatient.write(lambda db: db.execute("SELECT 1"))
 
 
 @pytest.mark.slow

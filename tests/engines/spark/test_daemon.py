@@ -27,6 +27,7 @@ REQUEST = QueryRequest(
     ingest_into="shop.orders",
     maintains="shop.refunds",
     stream=True,
+    mark="of this statement",
 )
 USE = TableUse(TableName("shop", "orders"), 14, 25, "1", "snapshots", "o", is_target=True)
 STATEMENT = Statement(

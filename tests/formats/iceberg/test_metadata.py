@@ -27,6 +27,7 @@ from pyiceberg.types import (
 )
 
 from lakehouse.core.errors import TableError
+from lakehouse.core.format import MARK
 from lakehouse.core.result import RowChanges
 from lakehouse.formats.iceberg.metadata import Metadata, read_metadata, row_changes, spark_type
 
@@ -204,3 +205,14 @@ def test_a_statement_that_committed_nothing_does_not_count_the_commit_of_another
     assert metadata.changes_since(before, set(effects.split()), engine) == RowChanges()
     if not notes:
         assert str(metadata.changes_since(before, {"insert"}, "")) == "1 row inserted"
+
+
+def test_the_commit_of_a_statement_is_known_by_its_mark(catalog: SqlCatalog) -> None:
+    """Of two appends at once, the one that committed nothing must not take the count of the other."""
+    table = catalog.create_table_if_not_exists("n.marked", SCHEMA)
+    before = str(table.metadata.current_snapshot_id or "")
+    rows = pyarrow.Table.from_pylist([{"id": 1, "at": None, "city": "Rome"}], schema=table.schema().as_arrow())
+    table.append(rows, snapshot_properties={MARK: "ours"})
+    metadata = metadata_of(table)
+    said = [str(metadata.changes_since(before, {"insert"}, "", mark)) for mark in ("ours", "other", "")]
+    assert said == ["1 row inserted", "", ""]

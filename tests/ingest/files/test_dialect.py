@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from datetime import date
 from typing import Any
 
 import pytest
 
-from lakehouse.core.errors import BadSettingError, LakeError, UnknownChoiceError
+from lakehouse.core.errors import BadSettingError, EmptyFileError, LakeError, NotSupportedError, UnknownChoiceError
 from lakehouse.core.requests import ReadOptions
 
 Reader = Callable[..., Any]
@@ -177,6 +178,68 @@ def test_the_words_for_null_are_a_setting(read: Reader) -> None:
     assert read(text).values("a") == [None, None, "-", "x"]
     assert read(text, null_words=("-",)).values("a") == ["NA", "", None, "x"]
     assert read(text, null_words=()).values("a") == ["NA", "", "-", "x"]
+
+
+TITLE = 'Umsätze; "2026\r\n\r\n'
+TABLE = "id;name\r\n1;Zoë\r\n2;Bo\r\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ((TITLE + TABLE).encode(), "a.csv"),
+        (("\ufeff" + TITLE + TABLE).encode(), "a.csv"),
+        ((TITLE + TABLE).encode("cp1252"), "a.csv"),
+        ((TITLE + TABLE).encode("utf-16"), "a.csv"),
+        ((TITLE + TABLE).replace("\r\n", "\n").encode(), "a.csv"),
+        ((TITLE + TABLE).replace("\r\n", "\r").encode(), "a.csv"),
+        (gzip.compress((TITLE + TABLE).encode()), "a.csv.gz"),
+        (('{"made": "2026"}\n\n' + TABLE.replace("\r\n", "\n")).encode(), "a.csv"),
+    ],
+    ids=["utf-8", "byte order mark", "cp1252", "utf-16", "LF", "CR", "gzip", "a title of JSON"],
+)
+def test_lines_above_the_header_are_skipped(read: Reader, content: bytes, name: str) -> None:
+    result = read(content, name, skip_rows=2)
+    assert result.types == {"id": "bigint", "name": "string"}
+    assert result.rows == [(1, "Zoë"), (2, "Bo")]
+    assert result.rejects == []
+
+
+def test_lines_are_skipped_above_a_file_with_one_column_or_without_header(read: Reader) -> None:
+    assert read("A title, in 2 parts\nid\n1\n2\n", skip_rows=1).rows == [(1,), (2,)]
+    assert read("A title, in 2 parts\n1,a\n2,b\n", skip_rows=1, header=False).rows == [(1, "a"), (2, "b")]
+
+
+def test_blank_lines_above_the_header_are_no_header(read: Reader) -> None:
+    assert read("\n\nid,name\n1,a\n").rows == [(1, "a")]
+    assert read("title\n\nid,name\n1,a\n", skip_rows=1).rows == [(1, "a")]
+
+
+def test_a_rejected_row_below_skipped_lines_keeps_the_number_of_its_line(read: Reader) -> None:
+    result = read('A "title\n\nid,name\n1,a\n2,b,c\n3,"d"\n4,e\nx\n', skip_rows=2)
+    assert result.rows == [(1, "a"), (3, "d"), (4, "e")]
+    assert [(reject.line, reject.raw) for reject in result.rejects] == [(5, "2,b,c"), (8, "x")]
+
+
+def test_a_line_end_between_two_chunks_is_one(read: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakehouse.ingest.files.encoding._CHUNK", len(b"title\r"))
+    assert read("title\r\nid,name\r\n1,a\r\n", skip_rows=1).rows == [(1, "a")]
+
+
+@pytest.mark.parametrize(("text", "skipped"), [(TABLE, 3), (TABLE, 9), (TABLE + "\n\n", 4)])
+def test_a_file_without_a_line_below_the_skipped_ones_says_so(read: Reader, text: str, skipped: int) -> None:
+    with pytest.raises(EmptyFileError, match=f"nothing below its first {skipped} lines"):
+        read(text, skip_rows=skipped)
+
+
+def test_a_negative_number_of_lines_is_refused() -> None:
+    with pytest.raises(BadSettingError, match="skip_rows=-1 is less than 0"):
+        ReadOptions(skip_rows=-1)
+
+
+def test_json_has_no_lines_above_a_header(read: Reader) -> None:
+    with pytest.raises(NotSupportedError, match="is JSON: only a CSV"):
+        read('{"a": 1}\n{"a": 2}\n', "a.jsonl", skip_rows=1)
 
 
 def test_a_null_word_may_hold_the_delimiter(read: Reader) -> None:

@@ -125,6 +125,25 @@ def test_a_zip_archive_is_refused_by_name(tmp_path: Path) -> None:
         plan_files(discover([str(tmp_path / "book.xlsx")]))
 
 
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        (["orders.csv", "more/", "more/items.json.gz", "notes.pdf"], "zip archive of orders.csv, more/items.json.gz."),
+        ([f"{number}.csv" for number in range(7)], "zip archive of 0.csv, 1.csv, 2.csv, 3.csv, 4.csv, …."),
+        (["\x1b[31m.csv"], "is a zip archive."),
+    ],
+    ids=["some", "many", "no name that can be shown"],
+)
+def test_a_zip_archive_says_what_could_be_read_of_it_and_how(tmp_path: Path, members: list[str], said: str) -> None:
+    with zipfile.ZipFile(tmp_path / "May 2026.zip", "w") as archive:
+        for name in members:
+            archive.writestr(name, "" if name.endswith("/") else "x")
+    with pytest.raises(BinaryFileError) as error:
+        plan_files(discover([str(tmp_path / "May 2026.zip")]))
+    assert error.value.message.endswith(said)
+    assert error.value.hint == "Extract it, and ingest the files: unzip 'May 2026.zip' -d 'May 2026'"
+
+
 def test_binary_garbage_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BinaryFileError, match="neither text nor Parquet"):
         refused(tmp_path, "a.csv", random.Random(3).randbytes(5000))

@@ -46,6 +46,18 @@ def test_another_sheet_and_one_without_a_header_are_read(read: Reader) -> None:
     assert read(book, "b.xlsx", sheet="Other", header=False).rows == [("a", 1), ("b", 2)]
 
 
+@pytest.mark.parametrize("above", [[["Orders of 2026"], [None], ["in", "EUR"]], [[None], [None], ["Orders"]]])
+def test_rows_above_the_header_of_a_sheet_are_skipped(read: Reader, above: list[list[Any]]) -> None:
+    result = read(workbook(Orders=[*above, ["Nr", "Day"], [1, (DAY,)]]), "b.xlsx", skip_rows=3)
+    assert result.types == {"nr": "bigint", "day": "date"}
+    assert result.rows == [(1, date(2023, 3, 15))]
+
+
+def test_a_sheet_without_a_row_below_the_skipped_ones_says_so(read: Reader) -> None:
+    with pytest.raises(EmptyFileError, match="The sheet Orders of .* has nothing below its first 4 rows"):
+        read(workbook(Orders=ORDERS), "b.xlsx", skip_rows=4)
+
+
 def test_a_sheet_that_there_is_not_names_those_that_there_are(read: Reader) -> None:
     with pytest.raises(UnknownChoiceError, match="Nope"):
         read(workbook(Orders=ORDERS), "b.xlsx", sheet="Nope")

@@ -42,4 +42,4 @@ class Reference:
         """Spark's answer to a query over `edge`; LakeError if Spark refuses it."""
         text = _TABLE.sub("edge_", sql)
         with translated(text):
-            return answer_of(to_result(self._session.sql(text), "", arrow=False))
+            return answer_of(to_result(self._session.sql(text), "", arrow=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -36,7 +37,9 @@ class Client:
 
     def ask(self, method: str, path: str, **options: Any) -> requests.Response:
         headers = {**({"Authorization": f"Bearer {self.key}"} if self.key else {}), **options.pop("headers", {})}
-        return requests.request(method, self.url + path, headers=headers, timeout=options.pop("timeout", 60), **options)
+        return requests.request(
+            method, self.url + path, headers=headers, timeout=options.pop("timeout", 300), **options
+        )
 
     def get(self, path: str, **options: Any) -> requests.Response:
         return self.ask("GET", path, **options)
@@ -83,9 +86,12 @@ def serve_app(app: Any, port: int = 0) -> AbstractContextManager[str]:
 
 @contextmanager
 def serving(home: Path, port: int = 0, **flags: Any) -> Iterator[Served]:
-    """A service on a lake until the block ends; flags are settings under [serve], or of another section if they name it."""
+    """A service on a lake until the block ends; flags are settings under [serve], or of another section if they name it.
+
+    It has one query process, because each takes half a second of processor time to start.
+    """
     named = {name if "." in name else f"serve.{name}": value for name, value in flags.items()}
-    given = {"home": home, "serve.rate": 0, **named}
+    given = {"home": home, "serve.rate": 0, "serve.workers": 1, **named}
     settings = load_settings(given, folder=home.parent, environ=cache_only())
     with assemble(settings) as lake, closing(create_service(lake, settings)) as service:
         key = service.keys.create(KeyRequest("admin", "tests"))[1]
@@ -98,7 +104,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One service for all tests that do not stop it; tests use namespaces of their own."""
     folder = tmp_path_factory.mktemp("http")
     (folder / "roots").mkdir()
-    with serving(folder / "lake", roots=[str(folder / "roots")], concurrency=0) as found:
+    with serving(folder / "lake", roots=[str(folder / "roots")], workers=2, concurrency=0) as found:
         yield found
 
 
@@ -163,7 +169,7 @@ def pipelined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPipeli
     folder = tmp_path_factory.mktemp("pipelined")
     (folder / "lake.toml").write_text('pipelines = ["served_pipelines"]\n')
     (folder / "served_pipelines.py").write_text(PIPELINE)
-    with serving(folder / "lake", workers=1, concurrency=0) as found:
+    with serving(folder / "lake", concurrency=0) as found:
         yield ServedPipelines(found.url, found.service, found.admin, folder)
 
 
@@ -199,7 +205,7 @@ def start(home: Path, tmp_path: Path) -> Iterator[Start]:
             port = free.getsockname()[1]
         popen = subprocess.Popen(
             [LAKE, "serve", "--port", str(port)],
-            env={**os.environ, "LAKE_HOME": str(home), **environment},
+            env={**os.environ, "LAKE_HOME": str(home), "LAKE_SERVE__WORKERS": "1", **environment},
             cwd=tmp_path,
             stderr=subprocess.PIPE,
             text=True,
@@ -232,10 +238,22 @@ def _answers(client: Client) -> bool:
         return False
 
 
-def wait_for(condition: Callable[[], Any], timeout_s: float = 60.0) -> Any:
+def wait_for(condition: Callable[[], Any], timeout_s: float = 300.0) -> Any:
     """What a condition returns once it holds."""
     deadline = time.monotonic() + timeout_s
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.05)
     return found
+
+
+@contextmanager
+def unread(client: Client, sql: str, accept: str = "application/json", **more: Any) -> Iterator[socket.socket]:
+    """The socket of a client that has sent a statement and reads nothing; at the end it hangs up."""
+    host, port = client.url.removeprefix("http://").split(":")
+    body = json.dumps({"sql": sql, **more}).encode()
+    head = f"POST /query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.key}\r\nAccept: {accept}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    with closing(socket.create_connection((host, int(port)))) as connection:
+        connection.sendall(head.encode() + body)
+        yield connection

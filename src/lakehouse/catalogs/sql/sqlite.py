@@ -14,12 +14,13 @@ from urllib.parse import quote
 
 from lakehouse.catalogs.sql.database import DuplicateKeyError, Rows, Transaction
 from lakehouse.catalogs.sql.schema import VERSION, statements
-from lakehouse.core.errors import HomeError
+from lakehouse.core.errors import CatalogBusyError, HomeError, LakeError
 
 T = TypeVar("T")
 
 #: How long a writer waits for a busy file; the slowest commit of eight writers took under a second.
 BUSY_TIMEOUT_MS = 30_000
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 _PRIVATE, _SHARED = 0o600, 0o660
 _IDENTITY = "INTEGER PRIMARY KEY AUTOINCREMENT"
@@ -28,13 +29,13 @@ _IDENTITY = "INTEGER PRIMARY KEY AUTOINCREMENT"
 class SqliteDatabase:
     """One file. Each transaction opens a connection, which takes less than a millisecond."""
 
-    def __init__(self, file: Path) -> None:
-        self.file, self.location = file, str(file)
+    def __init__(self, file: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
+        self.file, self.location, self._timeout_ms = file, str(file), busy_timeout_ms
 
     def jdbc(self) -> Mapping[str, str]:
         # As a URI, whose path SQLite decodes: the driver takes all after a `?` in a plain path for its own options.
         path = quote(str(self.file))
-        return {"uri": f"jdbc:sqlite:file:{path}?journal_mode=WAL&busy_timeout={BUSY_TIMEOUT_MS}"}
+        return {"uri": f"jdbc:sqlite:file:{path}?journal_mode=WAL&busy_timeout={self._timeout_ms}"}
 
     def sqlalchemy_url(self) -> str:
         # SQLAlchemy decodes the path.
@@ -69,12 +70,12 @@ class SqliteDatabase:
             log = self.file.with_name(self.file.name + "-wal")
             options = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
             address = f"file:{quote(str(self.file))}?{options}"
-            return sqlite3.connect(address, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None, uri=True)
+            return sqlite3.connect(address, timeout=self._timeout_ms / 1000, isolation_level=None, uri=True)
         if folder.is_dir() and not self.file.exists():
             # SQLite gives its log the mode of the file.
             mode = _SHARED if folder.stat().st_mode & stat.S_IWGRP else _PRIVATE
             os.close(os.open(self.file, os.O_WRONLY | os.O_CREAT, mode))
-        return sqlite3.connect(self.file, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)
+        return sqlite3.connect(self.file, timeout=self._timeout_ms / 1000, isolation_level=None)
 
     @contextmanager
     def _begun(self, begin: str) -> Iterator[Transaction]:
@@ -90,12 +91,18 @@ class SqliteDatabase:
             yield _SqliteTransaction(db)
             db.execute("COMMIT")
         except sqlite3.DatabaseError as exc:
-            raise HomeError(
-                f"The catalog {self.file} cannot be used: {exc}.",
-                "See lake doctor. If the file is damaged, restore it from a backup (the data files are intact).",
-            ) from exc
+            raise self._error(exc) from exc
         finally:
             db.close()  # rolls back what is not committed
+
+    def _error(self, exc: sqlite3.DatabaseError) -> LakeError:
+        # The low byte is the kind; an extended code such as SQLITE_BUSY_SNAPSHOT tells more.
+        if getattr(exc, "sqlite_errorcode", 0) & 0xFF in _BUSY:
+            return CatalogBusyError(f"The catalog {self.file} is busy: {exc}.", "Try again.")
+        return HomeError(
+            f"The catalog {self.file} cannot be used: {exc}.",
+            "See lake doctor. If the file is damaged, restore it from a backup (the data files are intact).",
+        )
 
 
 class _SqliteTransaction:

@@ -15,7 +15,8 @@ from lakehouse.cli.shell.display import MODES
 from lakehouse.cli.shell.parser import Sql
 from lakehouse.cli.shell.registry import ShellUsageError, command, execute, one_of, run_script
 from lakehouse.cli.shell.session import LIMIT, Session
-from lakehouse.core.names import nearest
+from lakehouse.core.names import suggestion
+from lakehouse.process.files import write_private
 
 _SWITCH = {"on": "on", "off": "off"}
 #: Names of modes in other shells.
@@ -161,9 +162,10 @@ def forget_query(session: Session, arguments: tuple[str, ...]) -> None:
 def _query(session: Session, name: str) -> str:
     queries = _read_queries(session)
     if name.lower() not in queries:
-        near = nearest(name.lower(), queries)
-        hint = f"Did you mean {near[0]}? " if near else ""
-        raise ShellUsageError(f"There is no query {name}.", f"{hint}\\queries lists them; \\save NAME adds one.")
+        raise ShellUsageError(
+            f"There is no query {name}.",
+            f"{suggestion(name.lower(), queries)}\\queries lists them; \\save NAME adds one.",
+        )
     return queries[name.lower()]
 
 
@@ -181,10 +183,7 @@ def _write_queries(session: Session, queries: dict[str, str]) -> None:
     """Replace the file at once: another shell may read it. Only the user may, since statements hold values."""
     file = session.queries_file
     assert file is not None
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=file.name, delete=False) as stream:
-        json.dump(queries, stream, indent=1, sort_keys=True)
-    os.replace(stream.name, file)
+    write_private(file, json.dumps(queries, indent=1, sort_keys=True))
 
 
 @command("\\e", "Edit the last statement in $EDITOR; it is then the text of the next prompt")

@@ -8,7 +8,7 @@ from typing import Any
 from lakehouse.cli.shell.parser import Sql
 from lakehouse.cli.shell.registry import COMMANDS, ShellUsageError, command, find_command
 from lakehouse.cli.shell.session import Session
-from lakehouse.cli.show import relative_paths, snapshot_row
+from lakehouse.cli.show import printed_rows, relative_paths, snapshot_row
 from lakehouse.core.errors import TableError
 from lakehouse.core.files import size_text
 from lakehouse.core.names import MAIN, TableName
@@ -94,7 +94,7 @@ def diff(session: Session, arguments: tuple[str, ...]) -> None:
     end = words.index("to") if "to" in words else len(words)
     start_when, end_when = " ".join(arguments[2:end]), " ".join(arguments[end + 1 :])
     diff = session.lake.diff(arguments[0], start_when, end_when, (), session.limit or _MANY)
-    session.display.rows(diff.rows.names, diff.rows.rows())
+    session.display.rows(diff.rows.names, printed_rows(diff.rows))
     changed = [f"+ {column.name} {column.type}" for column in diff.columns_added]
     changed += [f"- {column.name} {column.type}" for column in diff.columns_removed]
     changed += [f"{old.name} {old.type} -> {new.type}" for old, new in diff.columns_changed]

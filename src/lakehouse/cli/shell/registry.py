@@ -8,7 +8,7 @@ from lakehouse.cli.shell.parser import Sql, Statement, parse_script
 from lakehouse.cli.shell.session import Session
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import LakeError, UnknownChoiceError
-from lakehouse.core.names import nearest
+from lakehouse.core.names import suggestion
 
 Run = Callable[[Session, tuple[str, ...]], None]
 
@@ -56,9 +56,7 @@ def find_command(name: str, arguments: tuple[str, ...]) -> ShellCommand:
     if command is None and name in FOREIGN:
         raise ShellUsageError(f"There is no command {name} here.", FOREIGN[name])
     if command is None:
-        near = nearest(name, COMMANDS)
-        hint = f"Did you mean {near[0]}? " if near else ""
-        raise ShellUsageError(f"There is no command {name}.", f"{hint}\\? lists all of them.")
+        raise ShellUsageError(f"There is no command {name}.", f"{suggestion(name, COMMANDS)}\\? lists all of them.")
     least, most = command.arguments
     if not least <= len(arguments) <= most:
         raise ShellUsageError(f"{name} is used as: {command.usage}", f"help {name}")

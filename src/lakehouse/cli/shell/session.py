@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lakehouse.cli.shell.display import Display
 from lakehouse.cli.shell.parser import Sql, Statement, substitute
 from lakehouse.cli.shell.running import RunningStatement
+from lakehouse.cli.show import printed_rows
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.names import MAIN
 from lakehouse.core.result import Result, Row
@@ -85,7 +86,7 @@ class Session:
 
         def work() -> tuple[Result, list[Row]]:
             result = fetch(None if limit is None else limit + 1)
-            return result, result.rows()
+            return result, printed_rows(result)
 
         result, rows = RunningStatement(work).result() if self.display.interactive else work()
         seconds = time.monotonic() - started

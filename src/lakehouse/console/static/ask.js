@@ -35,7 +35,8 @@ function show(answer) {
   const statement = document.createElement("pre");
   statement.textContent = answer.sql;
   const type = (position) => (answer.rows.every((row) => row[position] === null || typeof row[position] === "number" || /^-?\d+(\.\d+)?$/.test(row[position])) ? "double" : "string");
-  const columns = answer.columns.map((name, position) => ({ name, type: type(position) }));
+  // An answer has no types: what is made out here decides how a column is drawn, and is not shown.
+  const columns = answer.columns.map((name, position) => ({ name, type: type(position), shownType: "" }));
   const chart = document.createElement("div");
   chart.id = "chart";
   chart.setAttribute("role", "img");

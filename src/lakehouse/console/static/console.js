@@ -111,7 +111,7 @@ document.getElementById("theme")?.addEventListener("click", () => {
     : matchMedia("(prefers-color-scheme: dark)").matches;
   const next = isDark ? "light" : "dark";
   document.documentElement.dataset.theme = next;
-  localStorage.setItem("lake-theme", next);
+  document.cookie = `lake-theme=${next}; path=/ui; max-age=31536000; samesite=strict`; // the service writes it into the page
   document.dispatchEvent(new Event("themechange"));
 });
 document.getElementById("sign-out")?.addEventListener("click", () => api("POST", "/ui/sign-out", { body: {} }).then(() => location.assign("/ui/sign-in"), failed));
@@ -119,6 +119,9 @@ document.getElementById("sign-out")?.addEventListener("click", () => api("POST",
 // A link from another site arrives without the cookie, which this page, being of this site, has.
 const signIn = document.querySelector("[data-signed-in-check]");
 if (signIn) fetch(location.href, { redirect: "manual" }).then((answer) => answer.type === "opaqueredirect" && location.replace(signIn.dataset.next));
+
+// On a phone the navigation is one line, of which the page's own entry may lie outside.
+document.querySelector(".side nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 
 // ---- palette ---------------------------------------------------------------------------------------------------------
 const palette = document.getElementById("palette");

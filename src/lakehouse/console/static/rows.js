@@ -22,7 +22,7 @@ export function rowsTable(columns, rows, caption) {
     if (NUMBERS.test(column.type)) cell.className = "num";
     const type = document.createElement("span");
     type.className = "type";
-    type.textContent = column.type;
+    type.textContent = column.shownType ?? column.type;
     cell.append(column.name, type);
     head.append(cell);
   }

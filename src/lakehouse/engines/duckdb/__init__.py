@@ -34,7 +34,7 @@ from lakehouse.engines.duckdb.connection import (
 from lakehouse.engines.duckdb.errors import ONLY_SPARK_HINT, only_spark_answers, translate, with_position
 from lakehouse.engines.duckdb.explain import explain_query
 from lakehouse.engines.duckdb.files import select_files, select_with_nulls
-from lakehouse.engines.duckdb.types import SPARK_TYPES, duckdb_type
+from lakehouse.engines.duckdb.types import SPARK_TYPES, TIMES, duckdb_type
 
 if TYPE_CHECKING:
     import duckdb
@@ -270,7 +270,11 @@ class DuckDBRows:
     def fetch(self) -> list[Row]:
         """All rows as tuples."""
         rows: list[Row] = self._read("fetchall")
-        return rows
+        if not any(name in str(kind) for _, kind, *_ in self.cursor.description or () for name in TIMES):
+            return rows
+        from lakehouse.engines.duckdb.values import with_far_times
+
+        return with_far_times(rows, self.cursor.description)
 
     def arrow(self) -> pyarrow.Table:
         """All rows as an Arrow table."""

@@ -32,6 +32,9 @@ SPARK_TYPES = {
     "timestamp_ns": "timestamp_ntz",
 }
 
+#: What the names of types have in them that hold dates or times.
+TIMES = ("DATE", "TIMESTAMP")
+
 
 def duckdb_type(spark_type: str) -> str:
     """The DuckDB type of a Spark type; a DuckDB type is returned unchanged."""

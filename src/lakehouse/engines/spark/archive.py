@@ -10,14 +10,16 @@ import hashlib
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from lakehouse.engines.spark.java import Java
 from lakehouse.engines.spark.launch import archived_class_path
 
-#: Archives of 240 MB to retain, one per class path: a few checkouts can be used side by side.
-_RETAINED = 3
+#: An archive (240 MB, one per class path) that no Spark has used for this long is of a Java, a release or a checkout that
+#: is gone. The newest ones stay whatever their age.
+_UNUSED_DAYS, _NEWEST = 14, 3
 _DUMP_TIMEOUT_S = 600
 
 
@@ -32,7 +34,7 @@ def find_archive(cache: Path, java: Java, jars: Sequence[Path]) -> Path | None:
     file = archive_file(cache, java, jars)
     if not file.is_file():
         return None
-    os.utime(file)  # marks it as recently used for `_prune`
+    os.utime(file)  # marks it as recently used for `unused_archives`
     return file
 
 
@@ -61,11 +63,13 @@ def build_archive(cache: Path, java: Java, jars: Sequence[Path], class_list: Pat
         if not built.is_file():
             return None
         os.replace(built, file)
-    _prune(file.parent)
+    for unused in unused_archives(cache):
+        unused.unlink(missing_ok=True)
     return file
 
 
-def _prune(folder: Path) -> None:
-    newest_first = sorted(folder.glob("*.jsa"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for file in newest_first[_RETAINED:]:
-        file.unlink(missing_ok=True)
+def unused_archives(cache: Path) -> list[Path]:
+    """The archives that no Spark has used for two weeks, apart from the three that were used last."""
+    used = sorted(((file.stat().st_mtime, file) for file in (cache / "classes").glob("*.jsa")), reverse=True)
+    oldest = time.time() - _UNUSED_DAYS * 86_400
+    return [file for at, file in used[_NEWEST:] if at < oldest]

@@ -27,16 +27,22 @@ class SparkEngine:
     """Runs statements in a Spark session of this process."""
 
     name = "spark"
-    capabilities = EngineCapabilities(writes=True, lake_only=True)
 
     def __init__(
-        self, context: EngineContext, session: LocalSession, check_room: Callable[[], None], ingest_folder: Path
+        self,
+        context: EngineContext,
+        session: LocalSession,
+        check_room: Callable[[], None],
+        ingest_folder: Path,
+        marks_commits: bool,
     ) -> None:
         """
         Args:
             check_room: raises if the disk is full.
             ingest_folder: where ingests stage files; a request may name no file outside it.
+            marks_commits: the JVM is within reach, as that of Spark Connect is not.
         """
+        self.capabilities = EngineCapabilities(writes=True, lake_only=True, marks_commits=marks_commits)
         self._context, self._catalog, self.session = context, context.catalog, session
         self._check_room, self._ingest_folder = check_room, ingest_folder
         self._known: dict[TableName, str] = {}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.result import ArrowRows, Explain, ListedRows, Result, Row
@@ -22,8 +22,11 @@ def to_result(frame: DataFrame, reason: str, arrow: bool) -> Result:
     frame = with_arrow_types(frame)
     if arrow:
         return Result(columns, ArrowRows(_to_arrow(frame)), explain)
-    rows = [tuple(_plain(value) for value in row) for row in frame.collect()]
-    return Result(columns, ListedRows([column.name for column in columns], _in_utc(columns, rows)), explain)
+    try:
+        rows = _collected(frame)
+    except (OverflowError, ValueError):  # a date or time that PySpark cannot make, 0001-01-01 among them
+        return Result(columns, ArrowRows(_to_arrow(frame)), explain)
+    return Result(columns, ListedRows([column.name for column in columns], rows), explain)
 
 
 def with_arrow_types(frame: DataFrame) -> DataFrame:
@@ -74,8 +77,7 @@ def _to_arrow(frame: DataFrame) -> Any:
     if collect is not None:
         return pyarrow.Table.from_batches(collect(), schema=schema)
     # A Spark Connect client of 3.5 has neither.
-    columns = tuple(Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields)
-    rows = _in_utc(columns, [tuple(_plain(value) for value in row) for row in frame.collect()])
+    rows = _collected(frame)
     return pyarrow.table([[row[index] for row in rows] for index in range(len(schema))], schema=schema)
 
 
@@ -93,26 +95,36 @@ def arrow_schema(schema: StructType) -> pyarrow.Schema:
     return pyarrow.schema(fields)
 
 
-def _plain(value: Any) -> Any:
-    """A value of a Spark row as plain Python: nested rows as dicts, timestamps in UTC."""
-    if hasattr(value, "asDict"):
-        return {key: _plain(item) for key, item in value.asDict().items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return value
-
-
-def _in_utc(columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
-    """Rows with timestamps in UTC: PySpark returns naive local times."""
-    zoned = {index for index, column in enumerate(columns) if column.type == "timestamp"}
-    if not zoned:
-        return list(rows)
+def _collected(frame: DataFrame) -> list[Row]:
+    """The rows as plain Python: nested rows as dicts, timestamps in UTC, which PySpark returns as naive local times."""
+    converters = [_converter(field.dataType) for field in frame.schema.fields]
     return [
         tuple(
-            value.astimezone(UTC) if index in zoned and isinstance(value, datetime) else value
-            for index, value in enumerate(row)
+            value if value is None or convert is None else convert(value)
+            for value, convert in zip(row, converters, strict=True)
         )
-        for row in rows
+        for row in frame.collect()
     ]
+
+
+def _converter(kind: DataType) -> Callable[[Any], Any] | None:
+    """What makes a plain value of one of PySpark's; None if it is plain already."""
+    from pyspark.sql import types as T
+
+    if isinstance(kind, T.TimestampType):
+        return lambda value: value.astimezone(UTC)
+    if isinstance(kind, T.ArrayType) and (element := _converter(kind.elementType)):
+        return lambda values: [value if value is None else element(value) for value in values]
+    if isinstance(kind, T.MapType):
+        key, item = (_converter(part) or _same for part in (kind.keyType, kind.valueType))
+        return lambda values: {key(name): value if value is None else item(value) for name, value in values.items()}
+    if isinstance(kind, T.StructType):
+        fields = {field.name: _converter(field.dataType) or _same for field in kind.fields}
+        return lambda row: {
+            name: value if value is None else fields[name](value) for name, value in row.asDict().items()
+        }
+    return None
+
+
+def _same(value: Any) -> Any:
+    return value

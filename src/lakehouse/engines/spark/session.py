@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import StatementLostError
+from lakehouse.core.format import MARK
 from lakehouse.core.requests import QueryRequest, WriteTarget
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import SchemaCopy
+from lakehouse.engines.spark.commit_mark import commits_marked
 from lakehouse.engines.spark.errors import translated
 from lakehouse.engines.spark.results import to_result
 from lakehouse.engines.spark.streaming import can_stream, streamed_result
@@ -116,7 +118,9 @@ class LocalSession:
 
     def run(self, prepared: PreparedStatement, request: QueryRequest, reason: str) -> Result:
         """Run one statement of a request."""
-        with translated(prepared.sql), self._borrowed(self._acquired(), reuse=not prepared.changes_session) as session:
+        borrowed = self._borrowed(self._acquired(), reuse=not prepared.changes_session)
+        mark = (MARK, request.mark) if request.mark else None
+        with translated(prepared.sql), borrowed as session, commits_marked(session, mark):
             _set_up(session, prepared)
             frame = (
                 session.sql(prepared.sql, args=dict(request.parameters))

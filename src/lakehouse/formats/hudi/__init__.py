@@ -74,7 +74,9 @@ class HudiTables:
     def history(self, table: TableName) -> Sequence[Snapshot]:
         return timeline.snapshots(read_metadata(self._locations, table).instants)
 
-    def changes_since(self, table: TableName, snapshot: str, effects: Set[str], engine: str) -> RowChanges:
+    def changes_since(
+        self, table: TableName, snapshot: str, effects: Set[str], engine: str, mark: str = ""
+    ) -> RowChanges:
         return timeline.changes_since(read_metadata(self._locations, table).instants, snapshot, effects)
 
     def file_slices(self, table: TableName) -> Sequence[FileSlice]:

@@ -78,8 +78,10 @@ class IcebergTables:
     def history(self, table: TableName) -> Sequence[Snapshot]:
         return self._metadata(table).snapshots()
 
-    def changes_since(self, table: TableName, snapshot: str, effects: Set[str], engine: str) -> RowChanges:
-        return self._metadata(table).changes_since(snapshot, effects, engine)
+    def changes_since(
+        self, table: TableName, snapshot: str, effects: Set[str], engine: str, mark: str = ""
+    ) -> RowChanges:
+        return self._metadata(table).changes_since(snapshot, effects, engine, mark)
 
     def resolve(self, table: TableName, when: str, now: datetime) -> str:
         metadata = self._metadata(table)

@@ -10,6 +10,7 @@ from typing import Any
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import TableError
 from lakehouse.core.files import LOCAL, Files
+from lakehouse.core.format import MARK
 from lakehouse.core.metadata_file import load_metadata
 from lakehouse.core.result import RowChanges
 from lakehouse.core.tables import Column, Snapshot
@@ -58,7 +59,7 @@ class Metadata:
         entry = self._entries.get(snapshot_id)
         return None if entry is None else self._snapshot(entry, self._names.get(snapshot_id, ()))
 
-    def changes_since(self, snapshot_id: str, effects: Set[str], engine: str) -> RowChanges:
+    def changes_since(self, snapshot_id: str, effects: Set[str], engine: str, mark: str = "") -> RowChanges:
         """The rows that the only commit since a snapshot changed (`CountsChanges`)."""
         entry = self._entries.get(self.current_id)
         if self.current_id == snapshot_id:
@@ -66,7 +67,7 @@ class Metadata:
         if entry is None or str(entry.get("parent-snapshot-id") or "") != snapshot_id:
             return RowChanges()
         summary, before = entry.get("summary", {}), self._entries.get(snapshot_id, {}).get("summary", {})
-        if not _may_be_of(summary, effects, engine):
+        if summary.get(MARK, "") != mark or not _may_be_of(summary, effects, engine):
             return RowChanges()
         removed = _count(summary, "deleted-records") or 0
         # Rows of removed files may have been deleted before, and nobody counts what equality deletes delete.

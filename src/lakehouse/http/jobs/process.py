@@ -18,7 +18,7 @@ from lakehouse.core.cancel import InterruptGuard
 from lakehouse.core.errors import LakeError
 from lakehouse.core.names import TableName
 from lakehouse.core.refs import acting_for
-from lakehouse.core.requests import IngestRequest, ReadOptions, RunRequest
+from lakehouse.core.requests import SERVED_READ_OPTIONS, IngestRequest, ReadOptions, RunRequest
 from lakehouse.http.answers import plain
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
@@ -64,10 +64,9 @@ def _do(lake: Lake, kind: str, request: dict[str, Any], progress: Any) -> Any:
 def ingest_request(request: dict[str, Any]) -> IngestRequest:
     """The typed request of an ingest."""
     given = request["options"]
-    options = ("delimiter", "encoding", "header", "decimal", "thousands", "sheet", "flatten")
-    read = {name: given[name] for name in options if given.get(name) is not None}
-    if given.get("null_words"):
-        read["null_words"] = tuple(given["null_words"])
+    read = {name: given[name] for name in SERVED_READ_OPTIONS if given.get(name) is not None}
+    if words := read.pop("null_words", ()):
+        read["null_words"] = tuple(words)
     named = {
         name: given[name]
         for name in (

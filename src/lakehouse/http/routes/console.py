@@ -29,7 +29,7 @@ from lakehouse.orchestrate import running_dagster
 routes = Routes("console")
 Next = Annotated[str, Query(description="Where to go afterwards.", max_length=8000)]
 _HIDDEN: Any = {"include_in_schema": False, "response_class": Response}
-_YEAR_S, _RECENT, _COMMITS, _RUNS, _NODES, _TABLES, _LOG_LINES = 31_536_000, 8, 50, 50, 60, 50, 300
+_YEAR_S, _RECENT, _COMMITS, _RUNS, _NODES, _TABLES = 31_536_000, 8, 50, 50, 60, 50
 
 
 # ---- sign-in ----------------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def ui_runs(
 
 @routes.operation(**_HIDDEN)
 def ui_run(call: CallContext, request: Request, run: runs.RunId) -> Response:
-    """One run: its tables, rules, rejected rows, error and log; resume, publish or drop it."""
+    """One run: its tables, rules, rejected rows and error; resume, publish or drop it. The page asks for its log afterwards."""
     record = runs.run_record(call, run)
     of_run = [job for job in jobs.jobs(call)["jobs"] if job["request"].get("id") == record["id"]]
     data = {
@@ -301,7 +301,6 @@ def ui_run(call: CallContext, request: Request, run: runs.RunId) -> Response:
         "job": of_run[0] if of_run else None,
         "rows": sum(table["rows"] for table in record["tables"]),
         "rejected": sum(table["rejected"] for table in record["tables"]),
-        "log": runs.run_log(call, run)["lines"][-_LOG_LINES:],
         "has_branch": record["branch"] in _branch_names(call),
         "may_change": call.principal.may_change(MAIN),
     }

@@ -51,6 +51,7 @@ class IngestOptions(BaseModel):
     decimal: Literal[".", ","] = Field(".", description="Decimal separator of a CSV.")
     thousands: str = Field("", max_length=1, description="Separator of thousands in a CSV.")
     sheet: str = Field("", max_length=300, description="Sheet of a workbook (default: the first).")
+    skip_rows: int = Field(0, ge=0, description="Lines of a CSV, or rows of a sheet, above the header.")
     flatten: bool = Field(False, description="Unpack structs: a.b becomes the column a_b.")
     force: bool = Field(False, description="Ingest content again that was ingested before.")
     dry_run: bool = False

@@ -9,12 +9,13 @@ from pydantic import BaseModel, Field
 
 from lakehouse.core.names import MAIN, TableName
 from lakehouse.core.refs import run_branch
+from lakehouse.core.when import new_id
 from lakehouse.http.answers import page, plain
 from lakehouse.http.registry import PageSize, PageToken, Routes
 from lakehouse.http.service import Call, CallContext
 from lakehouse.pipelines import Pipeline
 from lakehouse.pipelines.registry import by_name
-from lakehouse.runs.model import RunRecord, new_run_id
+from lakehouse.runs.model import RunRecord
 
 routes = Routes("pipelines")
 PipelineName = Annotated[str, Path(description="Name of the pipeline.", max_length=128)]
@@ -55,7 +56,7 @@ def start_run(call: CallContext, pipeline: PipelineName, body: RunBody) -> dict[
     declared = by_name(call.service.lake.pipelines(), pipeline)
     _check(call, declared, body.publish)
     # With an Idempotency-Key, a run that is started twice is one run.
-    run = body.id or call.stable_id or new_run_id()
+    run = body.id or call.stable_id or new_id()
     request = {
         **body.model_dump(),
         "pipeline": declared.name,

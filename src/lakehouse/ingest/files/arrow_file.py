@@ -11,11 +11,6 @@ from lakehouse.ingest.files.discover import SourceFile
 MAGIC = b"ARROW1"
 
 
-def is_arrow(file: SourceFile) -> bool:
-    with open(file.path, "rb") as stream:
-        return stream.read(len(MAGIC)) == MAGIC
-
-
 def write_parquet(file: SourceFile, into: Path) -> None:
     """Write the batches of an Arrow file to Parquet, one at a time."""
     import pyarrow

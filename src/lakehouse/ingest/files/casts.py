@@ -140,7 +140,7 @@ def _double(column: PlannedColumn, raw: str, value: str) -> Cast:
 def _matches_decimal(raw: str, precision: int, scale: int) -> str:
     whole = f"(?:0|[1-9][0-9]{{0,{precision - scale - 1}}})" if precision > scale else "0"
     # RE2 limits repetition to 1000; the maximum precision is 38.
-    fraction = rf"(?:\.[0-9]{{1,{scale}}})?" if scale else ""
+    fraction = rf"(?:\.[0-9]{{1,{scale}}}0*)?" if scale else ""
     return column_stats.matches(raw, rf" *-?{whole}?{fraction} *")
 
 

@@ -74,6 +74,7 @@ class ColumnStats:
     max_digits: int = 0
     """Maximum number of digits before the decimal point."""
     max_scale: int = 0
+    """Maximum number of digits after the decimal point, without zeros at the end."""
     min_shape: str = ""
     max_shape: str = ""
 
@@ -112,7 +113,9 @@ def stats_sql(texts: str) -> str:
     r and t differ for JSON only: r keeps the quotes of a string, so that "5" does not count as a number.
     """
     number = "kind IN ('i', 'f')"
-    whole_digits, scale = "length(ltrim(split_part(trim(r), '.', 1), '-'))", "length(split_part(trim(r), '.', 2))"
+    whole_digits = "length(ltrim(split_part(trim(r), '.', 1), '-'))"
+    # Zeros at the end add no digit, however many a program writes.
+    scale = "greatest(length(rtrim(split_part(trim(r), '.', 2), '0')), 1)"
     return f"""
     SELECT i, count(*) AS "values", {_counts()},
       {_count_where("kind = 'i'", "TRY_CAST(r AS BIGINT) IS NULL")} AS not_bigint,
@@ -141,10 +144,11 @@ def double_preserves(text: str) -> str:
     """SQL for whether a double preserves all digits of a number, apart from leading and trailing zeros."""
     plain = f"regexp_replace(trim({text}), '[eE].*$', '')"
     digits = f"length(trim(replace(ltrim({plain}, '-'), '.', ''), '0'))"
+    shortest = f"regexp_replace(lower(trim({text})), '([.][0-9]+?)0+$', '\\1')"
     small_exponent = f"NOT regexp_matches({text}, '[eE][-+]?(?:29[0-9]|[3-9][0-9]{{2}})')"
     return f"""(CASE WHEN length({text}) <= 16 THEN {small_exponent}
       WHEN {digits} <= 15 AND length({text}) < 250 THEN {small_exponent}
-      ELSE lower(trim({text})) = CAST(TRY_CAST({text} AS DOUBLE) AS VARCHAR) END)"""
+      ELSE {shortest} = CAST(TRY_CAST({text} AS DOUBLE) AS VARCHAR) END)"""
 
 
 def number_sql(text: str, settings: ReadOptions) -> str:

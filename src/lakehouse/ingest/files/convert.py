@@ -74,7 +74,7 @@ def convert_text(space: Workspace, file: FilePlan, plan: ReadPlan, path: Path, r
 
 def convert_parquet(space: Workspace, file: FilePlan, plan: ReadPlan, path: Path, rejects: RejectsWriter) -> int:
     """Convert a Parquet or Arrow file to the names and types of the plan; returns the number of rows written."""
-    table = duckdb_scan.parquet(space.parquet_path(file.file))
+    table = duckdb_scan.parquet(space.parquet_path(file))
     fields = [_parquet_field(file, column) for column in plan.columns]
     if inferred := _mismatching_columns(
         space, RowQuery(f"SELECT * FROM {table}", str, str), [f for f in fields if not f.fixed]

@@ -6,6 +6,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, takewhile
 
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BadSettingError
@@ -130,6 +131,16 @@ def _read(text: str, whole: bool, delimiter: str, quote: str, escape: str) -> li
     if not whole and len(rows) > 1:
         rows.pop()  # the last row is incomplete
     return [row for row in rows if row]
+
+
+def after_lines(text: str, count: int) -> str:
+    """The text without its first lines; empty if it has no more than these."""
+    return text[sum(map(len, islice(_lines(text), count))) :]
+
+
+def count_blank_lines(text: str) -> int:
+    """The number of blank lines at the start."""
+    return sum(1 for _ in takewhile(lambda line: not line.strip("\r\n"), _lines(text)))
 
 
 def _lines(text: str) -> Iterator[str]:

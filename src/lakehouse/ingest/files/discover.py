@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import (
+    EmptyFileError,
     EmptyGlobError,
     NoDataFilesError,
     NoSuchFileError,
@@ -87,6 +88,15 @@ def unreadable_file(name: str, exc: OSError) -> UnreadableFileError:
     """The error for a file that the operating system does not let us read."""
     reason = "permission denied" if isinstance(exc, PermissionError) else str(exc.strerror or exc)
     return UnreadableFileError(f"{name} cannot be read: {reason}.", f"See: ls -l '{name}'", file=name)
+
+
+def nothing_below(name: str, unit: str, skipped: int, file: SourceFile) -> EmptyFileError:
+    """The error for a file that has no rows below its skipped lines."""
+    return EmptyFileError(
+        f"{name} has nothing below its first {skipped} {unit}.",
+        f"Skip fewer: skip_rows is the number of {unit} above the header.",
+        file=file.name,
+    )
 
 
 def _paths(source: str) -> Iterator[tuple[str, str]]:

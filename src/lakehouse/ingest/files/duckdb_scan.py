@@ -83,6 +83,7 @@ def csv_scan(path: Path, dialect: Dialect, width: int, nulls: Sequence[str], **o
         "auto_detect": "false",
         "compression": "'none'",  # otherwise the name of the file decides
         "header": str(dialect.header).lower(),
+        "skip": str(dialect.lines_above),  # otherwise a blank line counts as the header
         "delim": text(dialect.delimiter),
         "quote": text(dialect.quote),
         "escape": text(dialect.escape),

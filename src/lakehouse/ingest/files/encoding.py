@@ -5,11 +5,13 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import BinaryFileError, DiskFullError, NulBytesError, UnknownChoiceError
+from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files.discover import SourceFile, unreadable_file
 from lakehouse.ingest.files.file_kind import open_decompressed, read_head
 from lakehouse.ingest.files.model import Compression, FilePlan
@@ -19,6 +21,7 @@ _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BO
 #: Control characters that text does not contain.
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\r\f\x0b\x1b\x00"))
 _MAX_CONTROL_SHARE = 0.05
+_LINE_END = re.compile(rb"\r\n|\n|\r")
 _VALID_NON_ASCII = re.compile("[\x80-\ud7ff\ue000-\U0010ffff]")
 
 
@@ -29,7 +32,7 @@ class Utf8File:
     path: Path
     has_quote: bool
     lines: int
-    """Number of line ends, including those of blank lines; the last line may have none."""
+    """Number of line ends after the skipped lines, including those of blank lines; the last line may have none."""
     encoding: str
 
 
@@ -69,15 +72,17 @@ def decode_head(file: SourceFile, compression: Compression, encoding: str | None
     return text.removeprefix("\ufeff"), chosen, len(start) < size
 
 
-def ensure_utf8(plan: FilePlan, detected: bool, into: Path) -> Utf8File:
-    """The file as uncompressed UTF-8: the file itself if it is that, else a copy at `into`."""
+def ensure_utf8(plan: FilePlan, settings: ReadOptions, into: Path) -> Utf8File:
+    """The file as uncompressed UTF-8: the file itself if it is that and no line is to be skipped, else a copy at `into`."""
     file, compression, encoding, quote = plan.file, plan.compression, plan.dialect.encoding, plan.dialect.quote
-    is_plain = not compression and _same_encoding(encoding, "utf-8")
+    detected, skipped = settings.encoding is None, settings.skip_rows
+    is_plain = not compression and _same_encoding(encoding, "utf-8") and not skipped
     path = Path(file.path) if is_plain else into
     if not is_plain:
         with open_decompressed(file, compression) as stream:
-            _copy(stream, path, encoding)
+            _copy(stream, path, encoding, skipped)
     has_quote, lines, valid = _scan(path, file.name, quote)
+    lines -= skipped
     if valid or not detected or encoding != "utf-8":
         return Utf8File(path, has_quote, lines, encoding)
     if (fallback := _single_byte_fallback(path)) is None:
@@ -89,18 +94,32 @@ def ensure_utf8(plan: FilePlan, detected: bool, into: Path) -> Utf8File:
     return Utf8File(converted, has_quote, lines, fallback)
 
 
-def _copy(stream: IO[bytes], path: Path, encoding: str) -> None:
+def _copy(stream: IO[bytes], path: Path, encoding: str, skipped: int = 0) -> None:
     try:
         with open(path, "wb") as out:
             chunks = _chunks(stream)
             if not _same_encoding(encoding, "utf-8"):
                 chunks = _convert(chunks, encoding)
-            for chunk in chunks:
+            for chunk in _blank_first_lines(chunks, skipped) if skipped else chunks:
                 out.write(chunk)
     except OSError as exc:
         if exc.errno == 28:
             raise DiskFullError(f"{path.parent} has no space for a decompressed copy.", "Free some space.") from exc
         raise
+
+
+def _blank_first_lines(chunks: Iterator[bytes], count: int) -> Iterator[bytes]:
+    """Keep only the ends of the first lines: the reader skips blank lines, and later ones keep their numbers."""
+    start, ends = b"", list[re.Match[bytes]]()
+    for chunk in chunks:
+        start += chunk
+        ends = list(islice(_LINE_END.finditer(start), count))
+        # A CR at the end of what was read may be half of a line end.
+        if len(ends) == count and ends[-1].end() < len(start):
+            break
+    yield b"".join(end[0] for end in ends)
+    yield start[ends[-1].end() :] if len(ends) == count else b""
+    yield from chunks
 
 
 def _convert(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:

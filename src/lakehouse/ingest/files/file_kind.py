@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import re
+import shlex
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import IO, Any
 
 from lakehouse.core.errors import BinaryFileError, DamagedFileError, EmptyFileError
 from lakehouse.ingest.files.arrow_file import MAGIC as ARROW
+from lakehouse.ingest.files.dialect import after_lines
 from lakehouse.ingest.files.discover import SourceFile, unreadable_file
 from lakehouse.ingest.files.model import Compression, FileKind, JsonLayout
 
@@ -48,12 +50,14 @@ _UNSUPPORTED = {
     b"\xfd7zXZ": ("compressed with xz", "Decompress it first: xz -d"),
     b"7z\xbc\xaf": ("a 7z archive", "Extract it first."),
 }
+#: How many files of an archive an error names.
+_MAX_NAMES = 5
 #: What decompression raises for a truncated or damaged file.
 _DECOMPRESSION_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, OSError, ValueError)
 
 
-def detect_kind(file: SourceFile) -> tuple[FileKind, Compression, list[str]]:
-    """Kind and compression of a file, and notes where its name suggests others."""
+def detect_kind(file: SourceFile, skipped: int = 0) -> tuple[FileKind, Compression, list[str]]:
+    """Kind and compression of a file below its skipped lines, and notes where its name suggests others."""
     start = read_head(file, "", 16)
     if not start:
         raise EmptyFileError(f"{file.name} is empty.", "Choose a file with data.", file=file.name)
@@ -65,8 +69,10 @@ def detect_kind(file: SourceFile) -> tuple[FileKind, Compression, list[str]]:
     if not compression and _is_workbook(file, content):
         kind: FileKind = "workbook"
     else:
+        if not compression and _is_archive(file, content):
+            raise _archive_error(file)
         _refuse_unsupported(file.name, content)
-        kind = _kind(content, named_kind)
+        kind = _kind(content, named_kind, skipped)
     notes = []
     if compression != named_compression:
         notes.append(
@@ -131,12 +137,12 @@ def _kind_of_name(name: str) -> tuple[FileKind | None, Compression]:
     return _KIND_SUFFIXES.get(last), compression
 
 
-def _kind(content: bytes, named: FileKind | None) -> FileKind:
+def _kind(content: bytes, named: FileKind | None, skipped: int) -> FileKind:
     if content.startswith(b"PAR1"):
         return "parquet"
     if content.startswith(ARROW):
         return "arrow"
-    text = _text(content)
+    text = after_lines(_text(content), skipped).lstrip()
     if json_layout(text, len(content) < _HEAD_BYTES) is not None:
         return "json"
     # Of a file whose name says JSON, the first line may be damaged.
@@ -170,19 +176,39 @@ def json_layout(text: str, whole: bool) -> JsonLayout | None:
 def _text(content: bytes) -> str:
     """The first characters of a text file in whatever encoding: those that make it JSON are ASCII in all of them."""
     plain = re.sub(rb"^(\xef\xbb\xbf|\xff\xfe|\xfe\xff)", b"", content).replace(b"\x00", b"")
-    return plain.decode("utf-8", errors="replace").lstrip()
+    return plain.decode("utf-8", errors="replace")
 
 
 def _is_workbook(file: SourceFile, content: bytes) -> bool:
     """Whether a file is an Excel workbook, also of the old format, or an OpenDocument spreadsheet."""
     if content.startswith(b"\xd0\xcf\x11\xe0"):
         return True
-    if not content.startswith(b"PK\x03\x04") or not zipfile.is_zipfile(file.path):
-        return False
+    return _is_archive(file, content) and any(
+        name.startswith("xl/workbook.") or name == "content.xml" for name in _names_in_archive(file)
+    )
+
+
+def _is_archive(file: SourceFile, content: bytes) -> bool:
+    return content.startswith(b"PK\x03\x04") and zipfile.is_zipfile(file.path)
+
+
+def _names_in_archive(file: SourceFile) -> list[str]:
     with zipfile.ZipFile(file.path) as archive:
         # Some programs write the paths of Windows.
-        names = [name.replace("\\", "/") for name in archive.namelist()]
-    return any(name.startswith("xl/workbook.") or name == "content.xml" for name in names)
+        return [name.replace("\\", "/") for name in archive.namelist()]
+
+
+def _archive_error(file: SourceFile) -> BinaryFileError:
+    """The error for a zip archive, which names the files in it that could be read."""
+    readable = [name for name in _names_in_archive(file) if _kind_of_name(name)[0] and name.isprintable()]
+    shown = ", ".join([*readable[:_MAX_NAMES], *(["…"] if len(readable) > _MAX_NAMES else [])])
+    archive = os.path.basename(file.name)
+    folder = os.path.splitext(archive)[0]
+    return BinaryFileError(
+        f"{file.name} is a zip archive{f' of {shown}' if readable else ''}.",
+        f"Extract it, and ingest the files: unzip {shlex.quote(archive)} -d {shlex.quote(folder)}",
+        file=file.name,
+    )
 
 
 def _refuse_unsupported(name: str, content: bytes) -> None:

@@ -86,7 +86,7 @@ def confirm_types(space: Workspace, plan: ReadPlan, names: Iterable[str]) -> Rea
     """Infer the types of some columns from all rows of all files."""
     totals = {name: ColumnStats() for name in names}
     for file in plan.files:
-        if file.kind != "parquet":
+        if not file.is_typed:
             for name, stats in stats_of_file(space, file, totals).items():
                 totals[name] += stats
     return _with_types(plan, totals)

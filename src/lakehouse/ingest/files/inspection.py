@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 
 from lakehouse.core import quoting
 from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import EmptyFileError, JsonArrayError, NotSupportedError
 from lakehouse.ingest.files import duckdb_scan
 from lakehouse.ingest.files.column_stats import ColumnStats
-from lakehouse.ingest.files.dialect import InferredDialect, detect_dialect, has_header
-from lakehouse.ingest.files.discover import SourceFile
+from lakehouse.ingest.files.dialect import InferredDialect, after_lines, count_blank_lines, detect_dialect, has_header
+from lakehouse.ingest.files.discover import SourceFile, nothing_below
 from lakehouse.ingest.files.encoding import decode_head
 from lakehouse.ingest.files.file_kind import detect_kind, json_layout
 from lakehouse.ingest.files.inference import stats_of_file, stats_of_head
-from lakehouse.ingest.files.model import Compression, Dialect, FilePlan, RecordedColumn
+from lakehouse.ingest.files.model import Compression, Dialect, FileKind, FilePlan, RecordedColumn
 from lakehouse.ingest.files.names import clean_names
 from lakehouse.ingest.files.nested import TypeTree, json_trees, tree_of
 from lakehouse.ingest.files.workspace import RowQuery, Workspace
@@ -38,16 +39,20 @@ class FileInspection:
 
 def inspect_file(space: Workspace, file: SourceFile, known: Sequence[RecordedColumn]) -> FileInspection:
     """Inspect a file before it is staged."""
-    kind, compression, notes = detect_kind(file)
-    inspections = {
+    kind, compression, notes = detect_kind(file, space.settings.skip_rows)
+    if space.settings.skip_rows and kind not in ("csv", "workbook"):
+        raise NotSupportedError(
+            f"{file.name} is {kind.upper()}: only a CSV and a sheet of a workbook have lines above the header.",
+            "Leave out skip_rows.",
+        )
+    inspections: dict[FileKind, Callable[..., FileInspection]] = {
         "csv": _inspect_csv,
         "json": _inspect_json,
         "parquet": _inspect_parquet,
-        "arrow": _inspect_parquet,
+        "arrow": partial(_inspect_parquet, kind="arrow"),
         "workbook": _inspect_workbook,
     }
-    inspect = inspections[kind]
-    inspection = inspect(space, file, compression, known)
+    inspection = inspections[kind](space, file, compression, known)
     return replace(inspection, notes=(*notes, *inspection.notes))
 
 
@@ -62,7 +67,8 @@ def _inspect_csv(
     fields = _fields(inferred.rows, header)
     names = _recorded_names(fields, known) if header else _names_by_position(fields, known)
     row_bytes = len(head) // max(1, head.count("\n")) + 1
-    dialect = Dialect(inferred.delimiter, inferred.quote, inferred.escape, encoding, header, row_bytes)
+    lines_above = space.settings.skip_rows + count_blank_lines(head)
+    dialect = Dialect(inferred.delimiter, inferred.quote, inferred.escape, encoding, header, row_bytes, lines_above)
     plan = FilePlan(file, "csv", compression, dialect, tuple(fields), tuple(names))
     notes = () if encoding == "utf-8" else (f"{file.name}: its encoding is {encoding}.",)
     if space.settings.all_text:
@@ -73,9 +79,12 @@ def _inspect_csv(
 def _first_rows(space: Workspace, file: SourceFile, compression: Compression) -> tuple[str, str, bool, InferredDialect]:
     for size in _HEAD_SIZES:
         head, encoding, whole = decode_head(file, compression, space.settings.encoding, size)
+        head = after_lines(head, space.settings.skip_rows)
         inferred = detect_dialect(head, whole, space.settings)
         if whole or len(inferred.rows) > 2:
             break
+    if not inferred.rows and space.settings.skip_rows:
+        raise nothing_below(file.name, "lines", space.settings.skip_rows, file)
     if not inferred.rows:
         raise _blank_file(file)
     return head, encoding, whole, inferred
@@ -130,17 +139,17 @@ def _with_columns(
     if space.settings.flatten:
         columns = {path: leaf for key, tree in trees.items() for path, leaf in tree.leaves((key,))}
     fields = tuple(".".join(path) for path in columns)
-    typed = plan.kind == "parquet"
     plan = replace(
         plan,
         fields=fields,
         names=tuple(_recorded_names(fields, known)),
         paths=tuple(columns),
         trees=tuple(
-            tree if typed or (tree.nested and not space.settings.all_text) else None for tree in columns.values()
+            tree if plan.is_typed or (tree.nested and not space.settings.all_text) else None
+            for tree in columns.values()
         ),
     )
-    if typed or space.settings.all_text:
+    if plan.is_typed or space.settings.all_text:
         return FileInspection(plan, whole=True)
     # The keys come from all lines anyway, so a sample of the values would save little.
     inferred = [name for name, tree in zip(plan.names, plan.trees, strict=True) if tree is None]
@@ -165,19 +174,24 @@ def _blank_file(file: SourceFile) -> EmptyFileError:
 
 
 def _inspect_parquet(
-    space: Workspace, file: SourceFile, compression: Compression, known: Sequence[RecordedColumn]
+    space: Workspace,
+    file: SourceFile,
+    compression: Compression,
+    known: Sequence[RecordedColumn],
+    kind: FileKind = "parquet",
 ) -> FileInspection:
     if compression:
         raise NotSupportedError(
             f"{file.name} is a binary file inside {compression}.",
             "Decompress it; Parquet and Arrow files compress their own data.",
         )
-    path = space.parquet_path(file)
+    plan = FilePlan(file, kind, "", Dialect(), (), ())
+    path = space.parquet_path(plan)
     with duckdb_scan.translate_errors(file):
         scanned = space.connection.sql(f"SELECT * FROM {duckdb_scan.parquet(path)}")
         _check_digits(space, file, path)
     trees = {name: tree_of(kind) for name, kind in zip(scanned.columns, scanned.types, strict=True)}
-    inspection = _with_columns(space, FilePlan(file, "parquet", "", Dialect(), (), ()), trees, known)
+    inspection = _with_columns(space, plan, trees, known)
     plan = inspection.plan
     notes = [
         f"{name}: {tree.kind} becomes {tree.spark}."

@@ -34,6 +34,8 @@ class Dialect:
     header: bool = True
     row_bytes: int = 100
     """Approximate size of a row, which decides the size of row groups."""
+    lines_above: int = 0
+    """Lines before the first row: skipped ones, of which only the ends are left, and blank ones."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,11 @@ class FilePlan:
     trees: tuple[TypeTree | None, ...] = ()
     """The type of each field as the file has it; None for a plain value of JSON, which is inferred. Empty for CSV."""
     layout: JsonLayout = "lines"
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the file has a type for each of its columns."""
+        return self.kind in ("parquet", "arrow")
 
     @property
     def types(self) -> tuple[str, ...]:

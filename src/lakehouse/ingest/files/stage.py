@@ -68,7 +68,7 @@ def _stage_all(space: Workspace, plan: ReadPlan, into: Path) -> Iterator[StagedF
 def _stage(space: Workspace, file: FilePlan, plan: ReadPlan, stem: Path) -> StagedFile:
     path = stem.with_suffix(".parquet")
     rejects = RejectsWriter(stem.with_suffix(".rejects.parquet"), space.options.on_bad)
-    convert = convert_parquet if file.kind == "parquet" else convert_text
+    convert = convert_parquet if file.is_typed else convert_text
     try:
         with duckdb_scan.translate_errors(file.file):
             rows = convert(space, file, plan, path, rejects)

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from lakehouse.core.errors import DamagedFileError, EmptyFileError, NotInstalledError, UnknownChoiceError
-from lakehouse.ingest.files.discover import SourceFile
+from lakehouse.core.requests import ReadOptions
+from lakehouse.ingest.files.discover import SourceFile, nothing_below
 
 
-def write_sheet(file: SourceFile, sheet: str, header: bool, into: Path) -> int:
+def write_sheet(file: SourceFile, settings: ReadOptions, into: Path) -> int:
     """Write the rows of a sheet, by default the first one, as objects; returns their number."""
-    name, others, rows = _open_sheet(file, sheet)
-    first = next(rows, None)
+    name, others, rows = _open_sheet(file, settings.sheet, settings.skip_rows)
+    header, first = settings.header is not False, next(rows, None)
+    if first is None and settings.skip_rows:
+        raise nothing_below(f"The sheet {name} of {file.name}", "rows", settings.skip_rows, file)
     if first is None:
         hint = f"Choose another: --sheet NAME, one of: {', '.join(others)}" if others else "It has no other sheet."
         raise EmptyFileError(f"{file.name} has no values in its sheet {name}.", hint, file=file.name)
@@ -28,8 +31,8 @@ def write_sheet(file: SourceFile, sheet: str, header: bool, into: Path) -> int:
     return count
 
 
-def _open_sheet(file: SourceFile, sheet: str) -> tuple[str, list[str], Iterator[Sequence[Any]]]:
-    """The name of a sheet, by default the first one, those of the others, and its rows that have a value."""
+def _open_sheet(file: SourceFile, sheet: str, skipped: int) -> tuple[str, list[str], Iterator[Sequence[Any]]]:
+    """The name of a sheet, by default the first one, those of the others, and its rows below those skipped that have a value."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError as exc:
@@ -40,7 +43,9 @@ def _open_sheet(file: SourceFile, sheet: str) -> tuple[str, list[str], Iterator[
                 raise UnknownChoiceError("sheet", sheet, book.sheet_names)
             name = sheet or next(iter(book.sheet_names), "")
             others = [other for other in book.sheet_names if other != name]
-            rows = book.get_sheet_by_name(name).to_python()
+            cells = book.get_sheet_by_name(name)
+            above = cells.start[0] if cells.start else 0  # empty rows above the first value, which are not read
+            rows = cells.to_python()[max(0, skipped - above) :]
     except CalamineError as exc:
         raise DamagedFileError(
             f"{file.name} cannot be read: {exc}", "Open it and save it again, or save the sheet as CSV.", file=file.name

@@ -16,10 +16,9 @@ from lakehouse.core.dataclass import dataclass
 from lakehouse.core.errors import DamagedFileError
 from lakehouse.core.requests import ReadOptions
 from lakehouse.ingest.files import duckdb_scan
-from lakehouse.ingest.files.arrow_file import is_arrow, write_parquet
+from lakehouse.ingest.files.arrow_file import write_parquet
 from lakehouse.ingest.files.casts import MISMATCH
 from lakehouse.ingest.files.column_stats import number_sql
-from lakehouse.ingest.files.discover import SourceFile
 from lakehouse.ingest.files.encoding import Utf8File, ensure_utf8
 from lakehouse.ingest.files.model import FilePlan, Reject, StageOptions
 from lakehouse.ingest.files.records import Record, count_lines, repair
@@ -94,9 +93,8 @@ class Workspace:
     def prepare(self, plan: FilePlan) -> ScannableFile:
         """Decompress a file and convert it to UTF-8, once, so that DuckDB can scan it."""
         if plan.file.path not in self._prepared:
-            detected = self.settings.encoding is None
             into = self.folder / f"{len(self._prepared)}.txt"
-            plain = self._sheet(plan, into) if plan.layout == "workbook" else ensure_utf8(plan, detected, into)
+            plain = self._sheet(plan, into) if plan.layout == "workbook" else ensure_utf8(plan, self.settings, into)
             if plan.layout in ("array", "values"):
                 plain = self._json_lines(plan, plain, into.with_suffix(".jsonl"))
             path = Path(duckdb_scan.literal_path(str(plain.path), self.folder))
@@ -114,18 +112,19 @@ class Workspace:
             self._prepared[plan.file.path] = lines
             return None
 
-    def parquet_path(self, file: SourceFile) -> str:
+    def parquet_path(self, plan: FilePlan) -> str:
         """The path of a Parquet file for DuckDB; of an Arrow file, that of a copy."""
-        if not is_arrow(file):
-            return duckdb_scan.literal_path(file.path, self.folder)
-        copy = self.folder / f"{hashlib.sha256(file.path.encode()).hexdigest()[:16]}.parquet"
+        path = plan.file.path
+        if plan.kind == "parquet":
+            return duckdb_scan.literal_path(path, self.folder)
+        copy = self.folder / f"{hashlib.sha256(path.encode()).hexdigest()[:16]}.parquet"
         if not copy.exists():
-            write_parquet(file, copy)
+            write_parquet(plan.file, copy)
         return str(copy)
 
     def _sheet(self, plan: FilePlan, into: Path) -> Utf8File:
         """The rows of a workbook as lines of JSON."""
-        count = write_sheet(plan.file, self.settings.sheet, self.settings.header is not False, into)
+        count = write_sheet(plan.file, self.settings, into)
         return Utf8File(into, has_quote=False, lines=count, encoding="")
 
     def _json_lines(self, plan: FilePlan, file: Utf8File, into: Path) -> Utf8File:

@@ -19,7 +19,6 @@ from lakehouse.core.dataclass import dataclass
 #: Identifiers of our objects are derived from it; another one would leave those of older versions behind.
 _NAMESPACE = UUID("b7a3c2de-6f0e-4a55-9d0e-0a4f7a1c5e28")
 _VERSION = "1.0.0"
-_GRID_COLUMNS = 12
 DUCKDB_URI = "duckdb:///:memory:lakehouse"
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakehouse.core.engine import EngineCapabilities, Query, job_group
 from lakehouse.core.errors import EngineUnreachableError, LakeError, StatementLostError, error_from_dict
+from lakehouse.core.jsonable import reader
 from lakehouse.core.refs import acting_author
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import Column
@@ -60,7 +61,7 @@ class SparkDaemonClient:
         self._status_reporter, self._before_start = status, before_start
 
     name = "spark"
-    capabilities = EngineCapabilities(writes=True, lake_only=True)
+    capabilities = EngineCapabilities(writes=True, lake_only=True, marks_commits=True)
 
     def run(self, query: Query) -> Result:
         """Run a statement on the daemon, which is started if it does not run; it runs there as it was parsed here."""
@@ -244,5 +245,11 @@ def _end(pid: int) -> None:
 
 def _listed_result(payload: dict[str, Any]) -> Result:
     columns = tuple(Column(**column) for column in payload["columns"])
-    rows = [tuple(row) for row in payload["rows"]]
+    readers = [reader(column.type) for column in columns]
+    rows = [
+        tuple(
+            read(value) if read and isinstance(value, str) else value for value, read in zip(row, readers, strict=True)
+        )
+        for row in payload["rows"]
+    ]
     return Result(columns, ListedRows([column.name for column in columns], rows), Explain(**payload["explain"]))

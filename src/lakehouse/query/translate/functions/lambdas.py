@@ -55,16 +55,10 @@ def body_of(
     return Body(value, f"lambdafunction({parts})" if value.name else "")
 
 
-def _array_argument(expressions: ExpressionTranslator, node: ast.Call, place: int = 0) -> Value:
+def _argument(expressions: ExpressionTranslator, node: ast.Call, kind: str, place: int = 0) -> Value:
+    """The argument at a place, if it is an array or a map, as `kind` says."""
     value = expressions.translate(node.arguments[place]).settled()
-    if value.type.kind != "array":
-        raise NotTranslatedError(f"{node.name} of {value.type}")
-    return value
-
-
-def _map_argument(expressions: ExpressionTranslator, node: ast.Call, place: int = 0) -> Value:
-    value = expressions.translate(node.arguments[place]).settled()
-    if value.type.kind != "map":
+    if value.type.kind != kind:
         raise NotTranslatedError(f"{node.name} of {value.type}")
     return value
 
@@ -84,7 +78,7 @@ def _named(node: ast.Call, *parts: Value | Body) -> str:
 def _over_elements(expressions: ExpressionTranslator, node: ast.Call) -> tuple[Value, str, Body]:
     """The array, the variables in DuckDB and the body of a function of an element and its place, which counts from 0."""
     _check_count(node, 2)
-    array = _array_argument(expressions, node)
+    array = _argument(expressions, node, "array")
     element, place = variable(expressions), variable(expressions, 2)
     known = [(element, array.type.parts[0]), (f"CAST({place} - 1 AS INTEGER)", INT)]
     return array, f"{element}, {place}", body_of(expressions, node.arguments[1], known, optional=1)
@@ -107,7 +101,7 @@ def _quantified(decisive: str, otherwise: str) -> Special:
 
     def translate(expressions: ExpressionTranslator, node: ast.Call) -> Value:
         _check_count(node, 2)
-        array = _array_argument(expressions, node)
+        array = _argument(expressions, node, "array")
         element = variable(expressions)
         body = body_of(expressions, node.arguments[1], [(element, array.type.parts[0])])
         answers = f"list_transform({array.sql}, lambda {element}: {boolean(body.value, node.name).sql})"
@@ -123,7 +117,7 @@ def _quantified(decisive: str, otherwise: str) -> Special:
 
 def _aggregate(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     _check_count(node, 3, 4)
-    array, start = _array_argument(expressions, node), expressions.translate(node.arguments[1]).settled()
+    array, start = _argument(expressions, node, "array"), expressions.translate(node.arguments[1]).settled()
     total, element = variable(expressions), variable(expressions, 2)
     kinds = start.type, array.type.parts[0]
     if start.type.kind == "void":
@@ -152,7 +146,7 @@ def _aggregate(expressions: ExpressionTranslator, node: ast.Call) -> Value:
 
 def _zip_with(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     _check_count(node, 3)
-    arrays = [_array_argument(expressions, node, place) for place in (0, 1)]
+    arrays = [_argument(expressions, node, "array", place) for place in (0, 1)]
     pair = variable(expressions)
     known = [(f"struct_extract({pair}, '{name}')", arrays[n].type.parts[0]) for n, name in enumerate("xy")]
     body = body_of(expressions, node.arguments[2], known)
@@ -168,7 +162,7 @@ def _over_entries(write: Callable[[Value, str, Body], tuple[str, Type]]) -> Spec
 
     def translate(expressions: ExpressionTranslator, node: ast.Call) -> Value:
         _check_count(node, 2)
-        entries = _map_argument(expressions, node)
+        entries = _argument(expressions, node, "map")
         entry = variable(expressions)
         key, content = entries.type.parts
         known = [(f"struct_extract({entry}, 'key')", key), (f"struct_extract({entry}, 'value')", content)]
@@ -199,7 +193,7 @@ def _transform_values(entries: Value, entry: str, body: Body) -> tuple[str, Type
 
 def _map_zip_with(expressions: ExpressionTranslator, node: ast.Call) -> Value:
     _check_count(node, 3)
-    left, right = (_map_argument(expressions, node, place) for place in (0, 1))
+    left, right = (_argument(expressions, node, "map", place) for place in (0, 1))
     key = left.type.parts[0]
     if right.type.parts[0] != key:
         raise NotTranslatedError("map_zip_with of different keys")
