@@ -74,6 +74,15 @@ def test_only_selected_tables_are_built(shop_of: Any, instance: Any) -> None:  #
     assert f"{pipeline.name}.gold" not in existing
 
 
+def test_a_source_by_itself_builds_the_tables_that_read_it(shop_of: Any, instance: Any) -> None:  # noqa: F811
+    lake, pipeline, _ = shop_of({MONDAY: "1,tea,10,1\n", TUESDAY: "2,tea,4,1\n"})
+    source = next(source.name for table in pipeline.tables for source in table.sources)
+    assert materialize(pipeline, lake, instance, partition_key=MONDAY, selection=[asset_key(source)]).success
+    assert [report.table for report in lake.runs()[0].tables] == [f"{pipeline.name}.bronze"]
+    for name in (source, f"{pipeline.name}.bronze"):
+        assert instance.get_materialized_partitions(asset_key(name)) == {MONDAY}, name
+
+
 def misspelled(raw: Any) -> Any:
     return raw.select("id", "amont")
 

@@ -107,7 +107,7 @@ def pipeline_assets(pipeline: Pipeline, foreign: Collection[str] = ()) -> dg.Ass
     def run_pipeline(context: dg.AssetExecutionContext) -> Iterator[Any]:
         resource: LakeResource = getattr(context.resources, RESOURCE)
         config = context.op_execution_context.op_config
-        selected = [table.name for table in pipeline.tables if asset_key(table.name) in context.selected_asset_keys]
+        selected = _tables_to_build(pipeline, context.selected_asset_keys)
         dagster_partitions = context.has_partition_key or context.has_partition_key_range
         # Dagster looks for the partition of each result's inputs, and fails in a run that has none.
         can_yield = dagster_partitions or partitions_def is None
@@ -132,7 +132,7 @@ def pipeline_assets(pipeline: Pipeline, foreign: Collection[str] = ()) -> dg.Ass
             outcomes = resource.lake.run_record(run_id).outcomes
             yield from _reported(_check_results(pipeline, outcomes, context), context, can_yield)
             raise dg.Failure(f"{exc.message}\n{exc.hint}") from exc
-        _report_other_partitions(pipeline, record, partitions if dagster_partitions else (), context)
+        _report_unrequested(pipeline, record, partitions if dagster_partitions else (), context)
         if can_yield:
             yield from _materializations(pipeline, record, resource.lake, context)
         yield from _reported(_check_results(pipeline, record.outcomes, context), context, can_yield)
@@ -199,15 +199,28 @@ def _check_specs(table: Table | FilesTable) -> list[dg.AssetCheckSpec]:
     ]
 
 
-def _report_other_partitions(
+def _tables_to_build(pipeline: Pipeline, selected: Collection[dg.AssetKey]) -> list[str]:
+    """Return the selected tables, and those that read a selected source: a source is read only to build a table."""
+    sources = source_readers(pipeline).items()
+    reading = {table for source, readers in sources if asset_key(source) in selected for table in readers}
+    return [table.name for table in pipeline.tables if table.name in reading or asset_key(table.name) in selected]
+
+
+def _report_unrequested(
     pipeline: Pipeline, record: RunRecord, requested: Collection[str], context: dg.AssetExecutionContext
 ) -> None:
-    """Report partitions that Dagster did not request, as in a scheduled run: a result of its own is for those that it requested."""
+    """Report what has no result of its own: partitions that Dagster did not request, as in a scheduled run, and tables that it did not select."""
     if record.state != "published":
         return
-    reports = [replace(report, partitions=tuple(set(report.partitions) - set(requested))) for report in record.tables]
+    reports = []
+    for report in record.tables:
+        if asset_key(report.table) in context.selected_asset_keys:
+            partitions = set(report.partitions) - set(requested)
+            reports += [replace(report, partitions=tuple(partitions))] if partitions else []
+        else:
+            reports.append(report)
     add_partitions(pipeline, reports, context.instance)
-    for event in partition_events(record.id, [report for report in reports if report.partitions]):
+    for event in partition_events(record.id, reports):
         context.log_event(event)
 
 
@@ -252,7 +265,10 @@ def _materializations(
         for source in table.sources if isinstance(table, Table) else ():
             if asset_key(source.name) in context.selected_asset_keys:
                 yield dg.MaterializeResult(asset_key=asset_key(source.name), metadata=_source_metadata(lake, report))
-        yield dg.MaterializeResult(asset_key=asset_key(report.table), metadata=_table_metadata(lake, record, report))
+        if asset_key(report.table) in context.selected_asset_keys:
+            yield dg.MaterializeResult(
+                asset_key=asset_key(report.table), metadata=_table_metadata(lake, record, report)
+            )
 
 
 def _source_metadata(lake: Lake, report: TableReport) -> dict[str, Any]:
