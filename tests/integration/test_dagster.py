@@ -116,10 +116,10 @@ def running_dagster(home: Path, folder: Path) -> Iterator[Dagster]:
     port, log = free_port(), folder / "log"
     (folder / "inbox").mkdir()
     environment = {**os.environ, "LAKE_HOME": str(home), "LAKE_SOURCES__FILES__PATH": str(folder / "inbox")}
+    # As a shell script starts it in the background, without Ctrl-C.
+    command = ["/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"', LAKE, "dagster", "--port", str(port)]
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [LAKE, "dagster", "--port", str(port)], stdout=output, stderr=output, env=environment, cwd=folder
-        )
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment, cwd=folder)
     server = Dagster(process, f"http://127.0.0.1:{port}")
     try:
         started = wait_for(lambda: server.answers() or process.poll() is not None, _START_TIMEOUT_S)

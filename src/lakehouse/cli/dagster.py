@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from importlib.util import find_spec
 
@@ -43,6 +44,8 @@ def dagster(context: Context, port: int, host: str) -> None:
     sys.stderr.flush()
     module = "lakehouse.orchestrate.definitions"
     arguments = module_command("dagster", "dev", "-m", module, "-h", host, "-p", str(port))
+    # What a script starts in the background ignores SIGINT, and Dagster then ignores SIGTERM as well: nothing would end it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Dagster replaces this process, so that it receives Ctrl-C and other signals.
     os.execve(sys.executable, arguments, environment)
 
