@@ -45,9 +45,7 @@ _PAINT = """new Promise((resolve) => new PerformanceObserver((list, observer) =>
 class PageTimes:
     """Seconds of one page: of the server until its last byte, and of the browser until its first contentful paint.
 
-    `cold` and `warm` come from an empty page. The pages say `Cross-Origin-Opener-Policy: same-origin`, so between the two the browser
-    changes to another process, which is part of both. `onward` comes from another page of the console, in the process of that one, as
-    after a click.
+    `cold` and `warm` come from an empty page, as by a bookmark; `onward` comes from another page of the console, as after a click.
     """
 
     server: Times

@@ -436,6 +436,15 @@ def test_a_dropped_file_becomes_a_published_table(ann: Person, tmp_path: Path) -
     assert len(ann.served.admin.rows("select full_name from shop.dropped")) == 2
 
 
+def test_a_window_that_a_foreign_page_opens_is_out_of_its_reach(ann: Person) -> None:
+    foreign = ann.context.new_page()
+    with foreign.expect_popup() as opened:
+        foreign.evaluate(f"window.held = window.open('{ann.served.url}/ui/b')")
+    opened.value.wait_for_url("**/ui/b")
+    assert opened.value.evaluate("window.opener") is None
+    assert foreign.evaluate("window.held.closed") is True
+
+
 def test_a_reader_is_refused_in_the_words_of_the_service(chromium: Any, shop: Served) -> None:
     person = Person(chromium, shop, shop.client("reader", name="eve").key)
     person.page.goto("/ui/b/prices")

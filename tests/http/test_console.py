@@ -99,6 +99,13 @@ def test_a_page_is_html_with_a_strict_policy_and_loads_only_files_of_the_console
     assert not re.search(r"""(?:src|href|action)=["'](?!/|#)""", answer.text), "nothing from elsewhere"
 
 
+@pytest.mark.parametrize("site", ["", "cross-site", "same-site", "none", "same-origin"])
+def test_a_page_is_out_of_reach_of_a_window_from_elsewhere(crm: Client, site: str) -> None:
+    headers = crm.get("/ui", headers={"Sec-Fetch-Site": site} if site else {}).headers
+    may_be_held = site not in ("none", "same-origin")
+    assert headers.get("cross-origin-opener-policy") == ("same-origin" if may_be_held else None)
+
+
 @pytest.mark.parametrize("page", ADDRESSES)
 def test_a_page_answers_as_json(crm: Client, page: str, request: pytest.FixtureRequest) -> None:
     assert isinstance(facts(*visited(page, crm, request)), dict)
