@@ -63,7 +63,8 @@ def test_rows_of_duckdb_and_of_arrow_are_the_same(cursor: duckdb.DuckDBPyConnect
         f"with t as (select make_timestamptz({micros}) as zoned, make_timestamp({micros}) as local, local::date as day)"
         " select zoned, local, day, [zoned], {'a': day}, map {'b': [local]}, map {[day]: 1} from t"
     )
-    rows = with_far_times(cursor.execute(sql).fetchall(), cursor.description or [])
+    rows = cursor.execute(sql).fetchall()
+    rows = with_far_times(rows, dict(enumerate(kind for _, kind, *_ in cursor.description or [])))
     (*scalars, in_list, in_struct, in_map, keyed) = rows[0]
     table = cursor.execute(sql).to_arrow_table()
     assert [values_of(column)[0] for column in table.columns[:6]] == [*scalars, in_list, in_struct, in_map]

@@ -17,7 +17,7 @@ from lakehouse.core.tables import Column, split_arguments
 if TYPE_CHECKING:
     import pyarrow
 
-#: After so many years, the calendar repeats itself.
+#: The calendar repeats itself after this many years and days.
 _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
 _DAY_US = 86_400_000_000
 _EPOCH = date(1970, 1, 1)

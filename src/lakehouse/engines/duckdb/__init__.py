@@ -270,11 +270,13 @@ class DuckDBRows:
     def fetch(self) -> list[Row]:
         """All rows as tuples."""
         rows: list[Row] = self._read("fetchall")
-        if not any(name in str(kind) for _, kind, *_ in self.cursor.description or () for name in TIMES):
+        kinds = [kind for _, kind, *_ in self.cursor.description or ()]
+        times = {place: kind for place, kind in enumerate(kinds) if any(name in str(kind) for name in TIMES)}
+        if not times:
             return rows
         from lakehouse.engines.duckdb.values import with_far_times
 
-        return with_far_times(rows, self.cursor.description)
+        return with_far_times(rows, times)
 
     def arrow(self) -> pyarrow.Table:
         """All rows as an Arrow table."""

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lakehouse.core.result import Row
-from lakehouse.engines.duckdb.types import TIMES
 
 
-def with_far_times(rows: list[Row], columns: Sequence[tuple[Any, ...]]) -> list[Row]:
+def with_far_times(rows: list[Row], times: Mapping[int, Any]) -> list[Row]:
     """The rows with the text of results in place of DuckDB's own for dates and times that Python cannot hold.
 
     Args:
-        columns: the description of a cursor.
+        times: the columns that hold dates or times, also within arrays, maps and structs, with their types.
     """
-    times = [place for place, (_, kind, *_) in enumerate(columns) if any(name in str(kind) for name in TIMES)]
-    far = [place for place in times if any(_is_far(row[place]) for row in rows)]
-    if not far:
+    convert = {place: _converter(kind) for place, kind in times.items() if any(_is_far(row[place]) for row in rows)}
+    if not convert:
         return rows
-    convert = {place: _converter(columns[place][1]) for place in far}
     return [
         tuple(convert[place](value) if place in convert else value for place, value in enumerate(row)) for row in rows
     ]
