@@ -14,6 +14,7 @@ import pytest
 from tests.support.servers.service import Served, ServedPipelines, serving, wait_for
 
 from lakehouse.http.sessions import SignInLinks
+from lakehouse.operations import OPERATIONS, PUBLIC
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 playwright = pytest.importorskip(
@@ -22,8 +23,8 @@ playwright = pytest.importorskip(
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="No Chromium is installed: apt-get install chromium")
 #: Set to a file of axe-core to check every page for accessibility (npm install axe-core@4.14.0).
 AXE = os.environ.get("LAKE_TEST_AXE", "")
-PAGES = ("/ui", "/ui/t/shop.orders", "/ui/t/shop.orders?tab=schema", "/ui/t/shop.orders?tab=history", "/ui/t/shop.orders?tab=metadata", "/ui/sql?q=select+*+from+shop.orders",
-         "/ui/b", "/ui/b/prices?table=shop.orders", "/ui/runs", "/ui/lineage", "/ui/health", "/ui/ingest", "/ui/ask?q=how+many+orders")  # fmt: skip
+PAGES = ("/ui", "/ui/t/shop.orders", "/ui/t/shop.orders?tab=schema", "/ui/t/shop.orders?tab=history", "/ui/t/shop.orders?tab=metadata", "/ui/t/shop.orders?tab=diff", "/ui/sql?q=select+*+from+shop.orders",
+         "/ui/b", "/ui/b/prices?table=shop.orders", "/ui/runs", "/ui/runs/{run}", "/ui/lineage", "/ui/health", "/ui/ingest", "/ui/ask?q=how+many+orders")  # fmt: skip
 #: A folder that keeps a picture of every page, in both themes and on a phone (default: that of the test).
 PICTURES = os.environ.get("LAKE_TEST_PICTURES", "")
 _TIMEOUT_MS = 30_000
@@ -47,6 +48,18 @@ def shop(served: Served) -> Served:
     admin.post("/branches", {"name": "prices"})
     admin.insert("shop.orders?key=id&branch=prices", [{"id": 1, "item": "tea, green", "price": 3.0}])
     return served
+
+
+@pytest.fixture(scope="module")
+def failed_run(pipelined: ServedPipelines) -> str:
+    return str(pipelined.run(pipelined.admin, fails=True)["request"]["id"])
+
+
+@pytest.fixture(scope="module")
+def places(shop: Served, pipelined: ServedPipelines, failed_run: str) -> list[tuple[Served, list[str]]]:
+    """Every page with the service that has something to show on it."""
+    runs = [path.format(run=failed_run) for path in PAGES if "{run}" in path]
+    return [(shop, [path for path in PAGES if "{run}" not in path]), (pipelined, runs)]
 
 
 @pytest.fixture(scope="module")
@@ -107,31 +120,64 @@ def ann(chromium: Any, shop: Served) -> Iterator[Person]:
     person.context.close()
 
 
+def test_every_page_of_the_console_is_visited_here() -> None:
+    pages = {
+        operation.path
+        for operation in OPERATIONS
+        if operation.path.startswith("/ui") and operation.method == "GET" and operation.needs != PUBLIC
+    }
+    visited = {path.partition("?")[0] for path in PAGES}
+    for page in pages:
+        pattern = re.sub(r"{\w+}", "[^/]+", page)
+        assert any(re.fullmatch(pattern, path) for path in visited), page
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_page_loads_without_errors_foreign_requests_or_barriers(
+    chromium: Any, places: list[tuple[Served, list[str]]], theme: str, tmp_path: Path
+) -> None:
+    for served, paths in places:
+        person = Person(chromium, served, color_scheme=theme, viewport={"width": 1280, "height": 800})
+        for path in paths:
+            person.page.goto(path, wait_until="networkidle")
+            take_picture(person.page, tmp_path, theme, path)
+            assert barriers(person.page) == [], path
+        assert person.problems == []
+        person.context.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_pages_of_a_stranger_and_of_an_error_have_no_barriers(
     chromium: Any, shop: Served, theme: str, tmp_path: Path
 ) -> None:
-    person = Person(chromium, shop, color_scheme=theme, viewport={"width": 1280, "height": 800})
-    for path in PAGES:
-        person.page.goto(path, wait_until="networkidle")
-        take_picture(person.page, tmp_path, theme, path)
-        assert barriers(person.page) == [], path
-    assert person.problems == []
-    person.context.close()
+    stranger = chromium.new_context(base_url=shop.url, color_scheme=theme).new_page()
+    signed_in = Person(chromium, shop, color_scheme=theme)
+    for page, path in ((stranger, "/ui/sign-in"), (signed_in.page, "/ui/t/shop.none")):
+        page.goto(path, wait_until="networkidle")
+        take_picture(page, tmp_path, theme, path)
+        assert barriers(page) == [], path
+    assert "There is no table shop.none" in signed_in.page.inner_text("main")
+    signed_in.page.click("#sign-out")
+    signed_in.page.wait_for_url("**/ui/sign-in")
+    stranger.context.close()
+    signed_in.context.close()
 
 
-def test_no_page_is_wider_than_a_phone(chromium: Any, shop: Served, tmp_path: Path) -> None:
-    person = Person(chromium, shop, viewport={"width": 390, "height": 800})
-    for path in PAGES:
-        person.page.goto(path, wait_until="networkidle")
-        take_picture(person.page, tmp_path, "phone", path)
-        assert person.page.evaluate("document.documentElement.scrollWidth") <= 390, path
-        place = person.page.locator(".side nav [aria-current]").bounding_box()
-        assert place and place["x"] >= 0 and place["x"] + place["width"] <= 390, f"{path}: its own entry is seen"
-        sign_out, content = (person.page.locator(part).bounding_box() for part in ("#sign-out", "h1"))
-        assert sign_out and content
-        assert sign_out["x"] + sign_out["width"] <= 390 - content["x"], f"{path}: as far from the edge as the content"
-    person.context.close()
+def test_no_page_is_wider_than_a_phone(chromium: Any, places: list[tuple[Served, list[str]]], tmp_path: Path) -> None:
+    for served, paths in places:
+        person = Person(chromium, served, viewport={"width": 390, "height": 800})
+        for path in paths:
+            person.page.goto(path, wait_until="networkidle")
+            take_picture(person.page, tmp_path, "phone", path)
+            assert person.page.evaluate("document.documentElement.scrollWidth") <= 390, path
+            place = person.page.locator(".side nav [aria-current]").bounding_box()
+            assert place and place["x"] >= 0 and place["x"] + place["width"] <= 390, f"{path}: its own entry is seen"
+            sign_out, content = (person.page.locator(part).bounding_box() for part in ("#sign-out", "h1"))
+            assert sign_out and content
+            assert sign_out["x"] + sign_out["width"] <= 390 - content["x"], (
+                f"{path}: as far from the edge as the content"
+            )
+        person.context.close()
 
 
 def test_names_of_any_length_stay_in_their_boxes(chromium: Any, shop: Served) -> None:
@@ -349,14 +395,13 @@ def test_a_chosen_theme_stays(ann: Person) -> None:
     assert page.locator("html[data-theme=light]").count() == 1
 
 
-def test_a_run_is_shown_before_its_log_is_read(chromium: Any, pipelined: ServedPipelines) -> None:
-    run = pipelined.run(pipelined.admin, fails=True)["request"]["id"]
+def test_a_run_is_shown_before_its_log_is_read(chromium: Any, pipelined: ServedPipelines, failed_run: str) -> None:
     person, held = Person(chromium, pipelined), list[Any]()
     page = person.page
-    page.route(f"**/runs/{run}/log", lambda route: held.append(route))  # answered only below
-    page.goto(f"/ui/runs/{run}", wait_until="domcontentloaded")
+    page.route(f"**/runs/{failed_run}/log", lambda route: held.append(route))  # answered only below
+    page.goto(f"/ui/runs/{failed_run}", wait_until="domcontentloaded")
     wait_for(lambda: page.evaluate("1") and held, 60)
-    assert "the source is gone" in page.inner_text(".error") and page.locator("[data-log] tr").count() == 0
+    assert "raise OSError" in page.inner_text(".error pre") and page.locator("[data-log] tr").count() == 0
     held[0].continue_()
     page.wait_for_selector("[data-log] tr.error")
     assert "run_started" in page.inner_text("[data-log] tbody tr:first-child")
@@ -457,6 +502,7 @@ def test_a_reader_is_refused_in_the_words_of_the_service(chromium: Any, shop: Se
 
 
 def take_picture(page: Any, folder: Path, kind: str, path: str) -> None:
+    path = re.sub(r"/runs/.+", "/runs/one", path)
     name = re.sub(r"[^a-z0-9]+", "-", path.removeprefix("/ui").lower()).strip("-") or "home"
     page.screenshot(path=Path(PICTURES or folder) / f"{kind}-{name}.png", full_page=True)
 

@@ -414,6 +414,9 @@ def test_a_failed_run_is_shown_with_its_error_and_can_be_resumed_by_who_may(
 ) -> None:
     text = pipelined.admin.get(f"/ui/runs/{run}").text
     assert "the source is gone" in text and f"POST /runs/{run}/resume" in text
+    lines = re.search(r"<pre>(.*?)</pre>", text, re.DOTALL)
+    assert lines and f"steps.t: build in {pipelined.folder / 'served_pipelines.py'}, line " in lines[1]
+    assert "raise OSError" in next(line for line in lines[1].splitlines() if line.startswith("&gt;"))
     (log,) = re.findall(r'data-log="([^"]+)"', text)
     words = [line["source"] for line in pipelined.admin.get(log).json()["lines"]]
     assert words[0] == "run_started" and "run_failed" in words

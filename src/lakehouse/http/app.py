@@ -110,7 +110,7 @@ def _failed(request: Request, error: LakeError) -> Response:
     """The answer to a request that failed; the audit log gets its error code."""
     call = call_of(request)
     call.note(error=error.code)
-    return failure_response(request.scope, error, call.principal)
+    return failure_response(request.scope, error, call.principal, call.service.sessions)
 
 
 async def _explain_error(request: Request, exc: Exception) -> Response:

@@ -122,8 +122,10 @@ class Gate:
             # Part of the answer is sent: the client notices by the missing last piece.
             _LOG.warning("request %s ended early: %s", entry.request_id, error.message)
             return
-        in_catalog = scope["path"].startswith(catalog.PATH + "/")
-        response = catalog.error_response(error) if in_catalog else failure_response(scope, error, entry.principal)
+        if scope["path"].startswith(catalog.PATH + "/"):
+            response = catalog.error_response(error)
+        else:
+            response = failure_response(scope, error, entry.principal, self._service.sessions)
         # The body may not have been read, so the connection cannot be used again.
         response.headers["Connection"] = "close"
         await response(scope, receive, answer.send)

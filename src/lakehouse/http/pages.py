@@ -18,8 +18,9 @@ from lakehouse.core.errors import LakeError, UnauthorizedError
 from lakehouse.core.names import MAIN
 from lakehouse.http.answers import plain
 from lakehouse.http.errors import error_response, shown_to, status_of
-from lakehouse.http.principal import NOBODY, Principal
+from lakehouse.http.principal import Principal
 from lakehouse.http.service import Call
+from lakehouse.http.sessions import Sessions
 from lakehouse.operations import ADMIN, WRITE
 
 PREFIX = "/ui"
@@ -53,10 +54,10 @@ def page_response(call: Call, request: Request, template: str, data: Mapping[str
     facts = plain(data)
     if request.scope["state"].get(_IS_JSON):
         return JSONResponse(facts, status)
-    return _html(request.scope, template, facts, call.principal, status, _csrf(call, request))
+    return _html(request.scope, template, facts, call.principal, status, call.service.sessions)
 
 
-def failure_response(scope: Scope, error: LakeError, principal: Principal = NOBODY) -> Response:
+def failure_response(scope: Scope, error: LakeError, principal: Principal, sessions: Sessions) -> Response:
     """The answer to a request that failed: a page for a browser that asked for one, else JSON."""
     is_json = scope.get("state", {}).get(_IS_JSON) or scope["path"].endswith(_SUFFIX)
     takes_html = "text/html" in Headers(scope=scope).get("accept", "")
@@ -68,12 +69,7 @@ def failure_response(scope: Scope, error: LakeError, principal: Principal = NOBO
         return RedirectResponse(f"{SIGN_IN}?{urlencode({'next': wanted})}", 303)
     usable = [branch for branch in principal.branches if branch != MAIN]
     data = {"error": shown_to(principal, error.as_dict()), "status": status_of(error), "branches": usable}
-    return _html(scope, "error.html", data, principal, status_of(error), "")
-
-
-def _csrf(call: Call, request: Request) -> str:
-    cookie = call.service.sessions.sent(request.headers)
-    return call.service.sessions.csrf(cookie) if cookie else ""
+    return _html(scope, "error.html", data, principal, status_of(error), sessions)
 
 
 def _theme(scope: Scope) -> str:
@@ -83,14 +79,14 @@ def _theme(scope: Scope) -> str:
 
 
 def _html(
-    scope: Scope, template: str, data: Mapping[str, Any], principal: Principal, status: int, csrf: str
+    scope: Scope, template: str, data: Mapping[str, Any], principal: Principal, status: int, sessions: Sessions
 ) -> Response:
-    nonce = secrets.token_urlsafe(16)
+    nonce, cookie = secrets.token_urlsafe(16), sessions.sent(Headers(scope=scope))
     query = scope.get("query_string", b"").decode("latin-1")
     facts = PageFacts(
         path=scope["path"],
         query=query,
-        csrf=csrf,
+        csrf=sessions.csrf(cookie) if cookie else "",
         nonce=nonce,
         theme=_theme(scope),
         version=__version__,

@@ -174,7 +174,9 @@ class Attempt:
         self.progress(table.name)
         settings = self.services.settings.get(self.pipeline.name, {})
         reads = BranchReads(self.services.tables.on(self.branch), self.services.duckdb, max_rows=inf)
-        return LightBuild(self.branch_catalog, reads, table, settings, self.commit, self.now, outcomes).run()
+        build = LightBuild(self.branch_catalog, reads, table, settings, self.commit, self.now, outcomes)
+        with located(table.name, table.light):
+            return build.run()
 
     def _ingest(self, context: RunContext, table: FilesTable, branch: str) -> TableReport:
         # Imported here: only tables of files need it, and it takes longer than to find that there is nothing to do.

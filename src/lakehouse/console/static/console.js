@@ -118,7 +118,7 @@ document.getElementById("sign-out")?.addEventListener("click", () => api("POST",
 
 // A link from another site arrives without the cookie, which this page, being of this site, has.
 const signIn = document.querySelector("[data-signed-in-check]");
-if (signIn) fetch(location.href, { redirect: "manual" }).then((answer) => answer.type === "opaqueredirect" && location.replace(signIn.dataset.next));
+if (signIn) fetch(location.href, { method: "HEAD", redirect: "manual" }).then((answer) => answer.type === "opaqueredirect" && location.replace(signIn.dataset.next));
 
 // On a phone the navigation is one line, of which the page's own entry may lie outside.
 document.querySelector(".side nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
