@@ -50,6 +50,8 @@ class Rule:
     """`scalar`, `aggregate` (also over windows) or `window` (only there)."""
     stored: bool = False
     """DuckDB holds the result in a wider type with the same values."""
+    takes_stored: bool = False
+    """The arguments may be what DuckDB holds in another type with the same values: a cast of each row costs more than a sum."""
     shown: str = ""
     """The name that Spark shows, if it is not that of the function; the whole text, if it has parentheses."""
 
@@ -97,7 +99,10 @@ def _match(rule: Rule, values: Sequence[Value], implicit: bool) -> list[Value] |
         return None
     matched: list[Value] = []
     for value, pattern in zip(values, patterns, strict=True):
-        argument = _argument(value, pattern, common, implicit)
+        if rule.takes_stored and pattern in CLASSES:
+            argument = value if CLASSES[pattern](value.type) else None
+        else:
+            argument = _argument(value, pattern, common, implicit)
         if argument is None:
             return None
         matched.append(argument)
@@ -196,7 +201,8 @@ def rule(  # noqa: PLR0913 - the columns of the table
     *,
     kind: str = "scalar",
     stored: bool = False,
+    takes_stored: bool = False,
     shown: str = "",
 ) -> Rule:
     """A line of the table; the arguments are separated by spaces."""
-    return Rule(function, tuple(arguments.split()), result, sql, kind, stored, shown)
+    return Rule(function, tuple(arguments.split()), result, sql, kind, stored, takes_stored, shown)

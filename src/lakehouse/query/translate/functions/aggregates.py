@@ -43,7 +43,7 @@ def _averages(function: str) -> list[Rule]:
     return [
         rule(function, "integer", "double", "avg({d}{0}){tail}", kind="aggregate"),
         rule(function, "fraction", "double", "avg({d}CAST({0} AS DOUBLE)){tail}", kind="aggregate"),
-        rule(function, "decimal", _average_type, _average, kind="aggregate"),
+        rule(function, "decimal", _average_type, _average, kind="aggregate", takes_stored=True),
         rule(function, "double", "double", "avg({d}{0}){tail}", kind="aggregate"),
     ]
 
@@ -116,7 +116,7 @@ def _mode(values: Sequence[Value]) -> str:
 RULES = [
     _aggregate("sum", "integer", "bigint", last_bits("sum({d}{0}){tail}", BIGINT)),
     rule("sum", "fraction", "double", "sum({d}CAST({0} AS DOUBLE)){tail}", kind="aggregate"),
-    rule("sum", "decimal", _sum_type, "sum({d}{0}){tail}", kind="aggregate", stored=True),
+    rule("sum", "decimal", _sum_type, "sum({d}{0}){tail}", kind="aggregate", stored=True, takes_stored=True),
     rule("sum", "double", "double", "sum({d}{0}){tail}", kind="aggregate"),
     *(
         rule("try_sum", kind, "bigint", "sum({d}{0}){tail}", kind="aggregate", stored=True)
@@ -124,7 +124,7 @@ RULES = [
     ),
     rule("try_sum", "bigint!", "bigint", lambda values: _try_sum_of_bigint(values), kind="aggregate"),
     rule("try_sum", "fraction", "double", "sum({d}CAST({0} AS DOUBLE)){tail}", kind="aggregate"),
-    rule("try_sum", "decimal", _sum_type, "sum({d}{0}){tail}", kind="aggregate", stored=True),
+    rule("try_sum", "decimal", _sum_type, "sum({d}{0}){tail}", kind="aggregate", stored=True, takes_stored=True),
     rule("try_sum", "double", "double", "sum({d}{0}){tail}", kind="aggregate"),
     *_averages("avg"),
     *_averages("mean"),
