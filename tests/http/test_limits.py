@@ -253,6 +253,17 @@ def test_a_tag_of_another_branch_is_not_a_way_around(hidden: Hidden) -> None:
     assert client.get("/tags").json()["tags"] == []
 
 
+def test_a_key_of_a_namespace_drops_its_own_tags_and_sees_no_run_of_others(hidden: Hidden) -> None:
+    tag = run_branch(hidden.ids["run"])
+    assert tag in [ref["name"] for ref in hidden.served.admin.get("/tags").json()["tags"]]
+    for scope in ("writer", "agent"):
+        client = hidden.clients[scope, "namespace"]
+        assert tag not in client.get("/tags").text
+        assert client.post("/tags", {"name": "of_mine"}).status_code == 201
+        assert client.ask("DELETE", "/tags/of_mine").status_code == 200
+        assert client.ask("DELETE", "/tags/marked").status_code == 403
+
+
 def test_a_hint_names_nothing_that_a_key_may_not_know(hidden: Hidden) -> None:
     limited = hidden.served.client("writer", branches=["mine", "second_branc"], namespaces=["own"])
     for answer in (

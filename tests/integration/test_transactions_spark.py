@@ -9,7 +9,7 @@ from tests.conftest import Command
 from tests.support.ingest_fixture import IngestFixture
 from tests.support.sales_pipeline import lake_with
 
-from lakehouse.core.errors import NotSupportedError
+from lakehouse.core.errors import LakeError, NotSupportedError
 from lakehouse.core.names import TableName
 from lakehouse.lake import Lake
 from lakehouse.pipelines import FilesTable, Pipeline
@@ -153,6 +153,46 @@ def test_a_view_is_neither_made_nor_read_on_a_branch(local_lake: Lake, orders: s
             with pytest.raises(NotSupportedError, match="main's tables"):
                 on_exp.sql(statement)
     local_lake.refs.branches.drop(exp)
+
+
+def test_the_rows_of_a_view_are_not_changed_and_its_commit_can_be_reverted(local_lake: Lake, orders: str) -> None:
+    view = orders.replace("orders", "latest")
+    local_lake.sql(f"create view {view} as select id from {orders}")
+    made, before = local_lake.refs.log.lines(limit=1)[0], ids(local_lake, orders)
+    for statement in (
+        f"delete from {view}",
+        f"update {view} set id = 7",
+        f"insert into {view} values (7)",
+        f"merge into {view} t using {orders} s on t.id = s.id when matched then delete",
+    ):
+        with pytest.raises(NotSupportedError, match=f"{view} is a view"):
+            local_lake.sql(statement)
+    assert ids(local_lake, orders) == before
+    assert [change.table for change in local_lake.refs.log.preview_revert(made.commit)] == [view]
+    local_lake.refs.log.revert(made.commit)
+    assert view not in map(str, local_lake.views())
+    assert ids(local_lake, orders) == before
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        pytest.param("drop schema {space}", "not empty", id="a-schema-with-tables"),
+        pytest.param("select raise_error('no such city')", "no such city", id="raise-error"),
+        pytest.param("select assert_true(id > 100) from {orders}", "is not true", id="assert-true"),
+        pytest.param("select element_at(array(id), 0) from {orders}", "index 0", id="an-index-of-zero"),
+        pytest.param("select id from {orders} group by", r"end of input\.", id="syntax"),
+        pytest.param("alter table {orders} rename to {space}.taken", "already exists", id="a-name-that-exists"),
+        pytest.param("select 'open from {orders}", "not closed", id="an-open-quote"),
+    ],
+)
+def test_what_a_statement_did_wrong_is_its_users_error(local_lake: Lake, orders: str, sql: str, message: str) -> None:
+    space = orders.partition(".")[0]
+    local_lake.sql(f"create table {space}.taken (id int)")
+    with pytest.raises(LakeError, match=message) as raised:
+        local_lake.sql(sql.format(orders=orders, space=space)).rows()
+    assert raised.value.is_user_error
+    assert "Spark failed" not in raised.value.message
 
 
 def test_a_hudi_table_of_a_run_is_committed_last_and_only_if_the_run_is_published(

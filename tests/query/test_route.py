@@ -33,6 +33,16 @@ from lakehouse.lake import Lake
     [
         pytest.param("select * from shop.orders", "duckdb", "fits in memory", id="a-read"),
         pytest.param("select 1", "duckdb", "a read of 0.0 MB", id="no-table"),
+        pytest.param(
+            "select id from shop.orders where id in (select id from shop.refunds) or id not in (select id from shop.refunds)",
+            *("spark", "OR of IN and NOT IN of queries"),
+            id="in-or-not-in",
+        ),
+        pytest.param(
+            "select id from shop.orders where id in (select id from shop.refunds) or id in (select 1)",
+            *("duckdb", "fits in memory"),
+            id="in-or-in",
+        ),
         pytest.param("insert into shop.orders select * from shop.refunds", "spark", "it writes", id="insert"),
         pytest.param("update shop.orders set id = 1", "spark", "it writes", id="update"),
         pytest.param("create table shop.new (id int)", "spark", "it writes", id="create"),

@@ -92,8 +92,11 @@ def test_a_diff_tells_rows_and_columns_and_a_merge_does_what_it_told(lake: Lake)
     assert [column.name for column in changes[TWO].columns_added] == ["note"]
     assert changes["shop.three"].change == "added"
     assert lake.refs.branches.diff_rows("exp", TableName.parse(ONE)).rows() == [("added", "theirs", 1)]
-    with pytest.raises(NoSuchTableError):
+    with pytest.raises(NoSuchTableError, match="shop.other"):
         lake.refs.branches.diff_rows("exp", TableName.parse("shop.other"))
+    lake.refs.branches.create("quiet")
+    assert lake.refs.branches.diff_rows("quiet", TableName.parse(TWO)).rows() == []
+    lake.refs.branches.drop("quiet")
     assert lake.refs.branches.merge("exp").entry
     assert names_in(lake, ONE) == ["first", "theirs"]
     assert lake.branches() == []

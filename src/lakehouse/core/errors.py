@@ -9,7 +9,8 @@ LakeError
 │                        BranchError: NoSuchBranchError, BranchExistsError, BranchProtectedError, BranchConflictError,
 │                        PublishRefusedError, NoSuchCommitError
 ├── CatalogError         CatalogUnreachableError, CatalogAccessError, CatalogBusyError
-├── EngineError          EngineMemoryError, EngineUnreachableError, QueryRejectedError, SparkInUseError, StatementLostError
+├── EngineError          EngineMemoryError, EngineUnreachableError, QueryRejectedError, SparkInUseError, StatementFailedError,
+│                        StatementLostError
 ├── RuntimeMissingError  JavaError, JarError, DiskFullError
 ├── StackError           NoSuchServiceError, PortTakenError, ServiceFailedError
 ├── StorageError         NoSuchBucketError, AccessDeniedError, StorageUnreachableError
@@ -360,6 +361,13 @@ class QueryRejectedError(EngineError):
     def as_dict(self) -> dict[str, object]:
         place = {"line": self.line, "column": self.column} if self.line else {}
         return {**super().as_dict(), **place}
+
+
+class StatementFailedError(EngineError):
+    """A statement that parses met a value or a state for which SQL has no answer, such as a schema that is not empty."""
+
+    code = "statement_failed"
+    is_user_error = True
 
 
 class EngineUnreachableError(Retryable, EngineError):

@@ -228,10 +228,13 @@ def _not_shown(engine: str, what: str) -> NotSupportedError:
 
 
 def _check_written_tables(checked: CheckedStatement, tables: Tables) -> None:
-    """Raise NoSuchTableError, as a read does, if a change of rows names a table that there is not."""
+    """Raise if a change of rows is one of a view, or names a table that there is not, as a read does."""
     statement = checked.statement
-    if statement.kind != "write" or not effects_of(statement.tree):
+    if statement.kind != "write" or not (effects_of(statement.tree) or statement.truncates):
         return
+    for use in statement.uses:
+        if use.is_target and use.name in checked.views:  # Spark would delete the rows of the table below it
+            raise NotSupportedError(f"{use.name} is a view.", "Change the rows of the table that it reads.")
     for name in {use.name for use in statement.uses} - set(checked.views):
         tables.format_of(name)
 

@@ -134,11 +134,14 @@ class Branches:
         return count_rows(self.iceberg, self.duckdb, changes, list(conflicts))
 
     def diff_rows(self, name: str, table: TableName, limit: int = 100) -> Result:
-        """The rows of a table that merging a branch would change."""
+        """The rows of a table that merging a branch would change; none if the branch has not changed it."""
         changes = {change.table: change for change in self.catalog.changes(name.lower())}
         if table not in changes:
-            known = [str(changed) for changed in changes]
-            raise NoSuchTableError(str(table), nearest(str(table), known) or known, len(known))
+            pointer = self.catalog.on(name.lower()).pointer(table)
+            if pointer is None:
+                known = [str(changed) for changed in changes]
+                raise NoSuchTableError(str(table), nearest(str(table), known) or known, 1)
+            changes[table] = Change(table, pointer, pointer)
         return changed_rows(self.iceberg, self.duckdb, changes[table], limit)[1]
 
     def merge(self, name: str, message: str = "") -> Published:

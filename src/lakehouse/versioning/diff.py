@@ -106,6 +106,8 @@ def changed_rows(iceberg: TableFormat, duckdb: DuckDB, change: Change, limit: in
     scan = old or new
     assert scan is not None
     empty = Scan(scan.columns)
+    if change.before == change.after:  # no file is read
+        old = new = None
     key = _at(iceberg, change.table, change.after or change.before).describe(change.table).key
     return compare(duckdb, old or empty, new or empty, key, limit)
 

@@ -31,9 +31,12 @@ def test_sql_over_several_lines(terminal: Terminal) -> None:
     terminal.send(CTRL_C)
 
 
-def test_two_statements_on_one_line(terminal: Terminal) -> None:
-    shown = terminal.run("select 1 as one; select 2 as two;")
-    assert "one" in shown and "two" in shown
+def test_statements_on_one_line_run_until_one_fails(terminal: Terminal) -> None:
+    shown = terminal.run("select 40 + 2 as a; select 50 + 3 as b; select 60 + 4 as c;")
+    assert all(re.search(rf"^ *{answer}$", shown, re.MULTILINE) for answer in (42, 53, 64)), shown
+    shown = terminal.run("select 70 + 5 as d; select nothing; select 80 + 6 as e; select 90 + 7 as f;")
+    assert "75" in shown and "nothing" in shown and "The 2 statements after it did not run." in shown
+    assert "86" not in shown and "97" not in shown
 
 
 def test_tables_describe_history_travel_diff_and_log(terminal: Terminal) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -51,7 +52,9 @@ def run_interactively(session: Session, history: Path) -> None:
             continue
         except EOFError:
             break
-        if any(_run_safely(session, statement) for statement in parse_input(text).statements):
+        statements = parse_input(text).statements
+        _run_in_order(session, statements)
+        if any(_may_change_names(statement) for statement in statements):
             metadata.refresh(session.lake)
 
 
@@ -69,11 +72,28 @@ def open_history(file: Path) -> FileHistory:
     return FileHistory(str(file))
 
 
+def _run_in_order(session: Session, statements: Sequence[Statement]) -> None:
+    """Run what was typed or pasted at once; as in a script, nothing runs after an error, a Ctrl-C or a refusal."""
+    for number, statement in enumerate(statements, start=1):
+        is_done = _run_safely(session, statement)
+        if session.ended:
+            return
+        if not is_done and (left := len(statements) - number):
+            session.display.note(f"The {'statement' if left == 1 else f'{left} statements'} after it did not run.")
+            return
+
+
+def _may_change_names(statement: Statement) -> bool:
+    return not isinstance(statement, Command) or statement.name in _CHANGING
+
+
 def _run_safely(session: Session, statement: Statement) -> bool:
-    """Run a statement and report its error; returns whether names may have changed."""
+    """Run a statement and report its error; returns whether it ran to its end."""
     try:
-        if _is_wanted(session, statement):
-            execute(session, statement)
+        if not _is_wanted(session, statement):
+            return False
+        execute(session, statement)
+        return True
     except LakeError as exc:
         report_error(exc, "table", exc)
     except StatementDetached:
@@ -83,7 +103,7 @@ def _run_safely(session: Session, statement: Statement) -> bool:
     except Exception as exc:  # noqa: BLE001 - whatever a statement raises, the shell goes on
         error = LakeError(f"Unexpected error: {type(exc).__name__}: {exc}", "LAKE_DEBUG=1 shows the whole trace.")
         report_error(error, "table", exc)
-    return not isinstance(statement, Command) or statement.name in _CHANGING
+    return False
 
 
 def _is_wanted(session: Session, statement: Statement) -> bool:

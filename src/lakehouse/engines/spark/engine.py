@@ -211,6 +211,8 @@ class _StatementTables:
 
     def _replacement(self, use: TableUse, as_of: str) -> str:
         table_format = self._format(use)
+        if self.statement.renames and use is not self.statement.uses[0]:
+            return f"`{use.name.namespace}`.`{use.name.table}`"  # Spark takes no catalog in a new name
         if table_format is None:
             # A view, a new table, or a mistake. A table that was replaced by a view since rights were checked is no table.
             is_view = self.tables.is_view(use.name)

@@ -13,6 +13,7 @@ from lakehouse.core.errors import (
     EngineUnreachableError,
     LakeError,
     QueryRejectedError,
+    StatementFailedError,
     StatementLostError,
 )
 
@@ -31,6 +32,13 @@ _CONFLICT = re.compile(
     r"|HoodieWriteConflictException"
 )
 _UNKNOWN_OUTCOME = "CommitStateUnknownException"
+#: What Spark raises for a value or a state that the statement must not meet; other exceptions are failures of Spark.
+_OF_THE_STATEMENT = re.compile(
+    r"(Spark)?(Arithmetic|DateTime|NumberFormat)Exception"
+    r"|Spark(ArrayIndexOutOfBounds|IllegalArgument|Runtime|UnsupportedOperation|Upgrade)Exception"
+    r"|NamespaceNotEmptyException|QueryExecutionException"
+)
+_RAISES = re.compile(r"\b(raise_error|assert_true)\s*\(", re.IGNORECASE)
 
 
 @contextmanager
@@ -46,7 +54,7 @@ def translated(sql: str) -> Iterator[None]:
     except Py4JNetworkError as exc:
         raise StatementLostError("Spark's JVM died during the statement.", "Run it again; lake doctor") from exc
     except (PySparkException, Py4JError) as exc:
-        raise _failed(str(exc)) from exc
+        raise _failed(str(exc), sql, type(exc).__name__) from exc
     except (ConnectionError, EOFError) as exc:
         raise EngineUnreachableError(f"Spark does not answer: {exc}.", "Run it again; lake doctor") from exc
 
@@ -55,12 +63,12 @@ def _rejected(text: str, sql: str) -> QueryRejectedError:
     position = _POSITION.search(text)
     line, column = (int(position[1]), int(position[2]) + 1) if position else (None, None)
     # Spark appends the statement and the plan to the message; the first paragraph is the message.
-    message = _CLASS.sub("", text.split("\n\n")[0].split("\n== ")[0].split(";\n")[0]).strip()
-    message = re.sub(r"\s*;? *line \d+,? pos(ition)? \d+\.?", "", message).replace("\n", " ")
+    message = _CLASS.sub("", text.strip().split("\n\n")[0].split("\n== ")[0].split(";\n")[0]).strip()
+    message = re.sub(r"\s*;? *\(?line \d+,? pos(ition)? \d+\)?\.?", "", message).replace("\n", " ")
     return QueryRejectedError(message, sql=sql, line=line, column=column)
 
 
-def _failed(text: str) -> LakeError:
+def _failed(text: str, sql: str, kind: str) -> LakeError:
     if "No space left on device" in text:
         return DiskFullError("The disk is full; the statement was not committed.", "Free some space and run it again.")
     if "cancelled" in text and "job" in text.lower():
@@ -74,6 +82,10 @@ def _failed(text: str) -> LakeError:
     causes = _CAUSE.findall(text)
     if causes:
         name, why = causes[-1]
+        if _OF_THE_STATEMENT.fullmatch(name) or (name == "RuntimeException" and _RAISES.search(sql)):
+            return StatementFailedError(_CLASS.sub("", why.strip()))
         return EngineError(f"Spark failed: {why.strip()} ({name}).", "LAKE_DEBUG=1 shows the whole trace.")
     first = _CLASS.sub("", next((line for line in text.splitlines() if line.strip()), "no reason given"))
+    if _OF_THE_STATEMENT.fullmatch(kind) or kind in ("ArrayIndexOutOfBoundsException", "IllegalArgumentException"):
+        return StatementFailedError(first.strip())
     return EngineError(f"Spark failed: {first.strip()}", "LAKE_DEBUG=1 shows the whole trace.")

@@ -186,14 +186,17 @@ class Metadata:
 
 @lru_cache(maxsize=256)
 def read_metadata(uri: str, files: Files = LOCAL) -> Metadata:
-    """Read a metadata file, plain or gzipped."""
+    """Read a metadata file of a table, plain or gzipped."""
     try:
-        return Metadata(load_metadata(uri, files))
+        raw = load_metadata(uri, files)
     except OSError as exc:
         raise TableError(
             f"The catalog points at {uri}, which cannot be read: {exc.strerror or 'there is no such file'}.",
             "The warehouse was moved or damaged: restore it, or drop the table with: lake drop",
         ) from exc
+    if "view-uuid" in raw:
+        raise TableError(f"{uri} is the metadata of a view, which has no rows of its own.")
+    return Metadata(raw)
 
 
 def _may_be_of(summary: Mapping[str, str], effects: Set[str], engine: str) -> bool:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from lakehouse.core.errors import BadRequestError, ForbiddenError
 from lakehouse.core.names import MAIN, TableName
+from lakehouse.core.refs import InternalBranch, Ref
 from lakehouse.http.answers import page, plain
 from lakehouse.http.registry import Branch, Limit, PageSize, PageToken, Routes
 from lakehouse.http.service import Call, CallContext
@@ -45,7 +46,7 @@ def branches(call: CallContext, page_size: PageSize = 0, page_token: PageToken =
     listed = [
         {**plain(ref), "pipeline": run.pipeline if run else "", "run_state": run.state if run else ""}
         for ref, run in call.refs.branches.list()
-        if call.principal.uses(ref.name)
+        if call.principal.uses(ref.name) and _sees_run_of(call, ref)
     ]
     return page("branches", listed, page_size, page_token)
 
@@ -95,7 +96,8 @@ def drop_branch(call: CallContext, name: Name) -> dict[str, Any]:
 @routes.operation()
 def tags(call: CallContext, page_size: PageSize = 0, page_token: PageToken = "") -> dict[str, Any]:
     """List the tags."""
-    usable = [tag for tag in call.refs.branches.tags() if call.principal.uses(tag.created_from)]
+    tags = call.refs.branches.tags()
+    usable = [tag for tag in tags if call.principal.uses(tag.created_from) and _sees_run_of(call, tag)]
     return page("tags", usable, page_size, page_token)
 
 
@@ -108,9 +110,11 @@ def create_tag(call: CallContext, body: RefBody) -> dict[str, Any]:
 
 @routes.operation()
 def drop_tag(call: CallContext, name: Name) -> dict[str, Any]:
-    """Drop a tag. The tables do not change."""
-    call.principal.check_change(MAIN)
-    call.principal.check_everywhere("A tag")
+    """Drop a tag. The tables do not change. Keys with limits drop the tags that they created, and so do agents."""
+    made_by = {tag.name: tag.author for tag in call.refs.branches.tags()}
+    if call.principal.is_process_user or made_by.get(name.lower()) != call.principal.author:
+        call.principal.check_change(MAIN)
+        call.principal.check_everywhere("A tag")
     call.refs.branches.drop_tag(name)
     return {"name": name.lower(), "dropped": True}
 
@@ -161,6 +165,12 @@ def revert(call: CallContext, commit: Name, body: MessageBody) -> dict[str, Any]
     call.principal.check_change(MAIN)
     call.principal.check_everywhere("A revert")
     return {"reverted": commit, "commit": call.refs.log.revert(commit, body.message).entry}
+
+
+def _sees_run_of(call: Call, ref: Ref) -> bool:
+    """Whether the caller may know the run that made a branch or tag, if one did: it names its pipeline."""
+    is_of_others = InternalBranch.parse(ref.name) is not None and ref.author != call.principal.author
+    return not (call.principal.namespaces and is_of_others)
 
 
 def _check_start(call: Call, body: RefBody) -> None:

@@ -111,7 +111,12 @@ def _sees_run(call: Call, record: RunRecord) -> bool:
 
 
 def _uses_run(call: Call, record: RunRecord) -> bool:
-    """Whether the run is of a branch of the caller: its own one, or main, which it publishes to."""
+    """Whether the run is of a branch of the caller: its own one, or main, which it publishes to.
+
+    A run that names no table, such as one of dbt, may be of any namespace.
+    """
+    if call.principal.namespaces and not record.tables and record.author != call.principal.author:
+        return False
     return call.principal.uses(MAIN) or call.principal.uses(record.branch)
 
 

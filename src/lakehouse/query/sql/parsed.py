@@ -108,6 +108,8 @@ def _is_target(table: exp.Table, tree: exp.Expr) -> bool:
     from sqlglot import exp
 
     named: exp.Expr = table.parent if isinstance(table.parent, exp.Schema) else table
+    if isinstance(named.parent, exp.AlterRename):  # the new name
+        return True
     return named.parent is tree and named.arg_key != "using" and not isinstance(tree, exp.Describe)
 
 

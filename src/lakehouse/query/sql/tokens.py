@@ -44,7 +44,7 @@ def tokenize(text: str, dialect: str) -> list[Token]:
     try:
         tokens = sqlglot.tokenize(_PREFIX + text, dialect)[1:]
     except TokenError as exc:
-        raise QueryRejectedError(str(exc).splitlines()[0], "Check for an unclosed quote or comment.", sql=text) from exc
+        raise QueryRejectedError("A quote or a comment is not closed.", sql=text) from exc
     return [
         Token(
             token.text.lower(), token.start - len(_PREFIX), token.end + 1 - len(_PREFIX), *_kind(token.token_type.name)

@@ -48,6 +48,9 @@ class Expressions:
         Only there `a IN (query)` is the same: where NULLs make it NULL, Spark's value is false, or NULL, depending on its plan.
         """
         if isinstance(node, ast.Binary) and node.operator in ("and", "or"):
+            if node.operator == "or" and len(_signs_of_in_queries(node)) > 1:
+                # Spark takes `a IN (query) OR a NOT IN (query)` for true, also where a is NULL.
+                raise NotTranslatedError("OR of IN and NOT IN of queries")
             return operators.logical(node.operator, self.condition(node.left, what), self.condition(node.right, what))
         inside = node.operand if isinstance(node, ast.Unary) and node.operator == "not" else node
         if not isinstance(inside, ast.In) or not isinstance(inside.options, ast.Query):
@@ -329,6 +332,18 @@ class Expressions:
         if number < 0:
             raise NotTranslatedError("a frame with a negative offset")
         return f"{number} {direction.upper()}"
+
+
+def _signs_of_in_queries(node: ast.Expression, negated: bool = False) -> set[bool]:
+    """Whether the `IN (query)` of a condition are negated: one of them, both, or none."""
+    match node:
+        case ast.Binary(operator="and" | "or"):
+            return _signs_of_in_queries(node.left, negated) | _signs_of_in_queries(node.right, negated)
+        case ast.Unary(operator="not"):
+            return _signs_of_in_queries(node.operand, not negated)
+        case ast.In(options=ast.Query()):
+            return {node.negated != negated}
+    return set()
 
 
 def _is_one_row(body: ast.Body) -> bool:
