@@ -157,11 +157,14 @@ def test_show_without_an_id_shows_the_newest_run(project: Path) -> None:
     assert record["id"] == newest
 
 
-def test_an_error_of_user_code_is_one_line_and_exit_code_1(project: Path) -> None:
+def test_an_error_of_user_code_has_its_place_and_exit_code_1(project: Path) -> None:
     code, out, err = lake(project, "run", "broken", "--light", "-o", "json")
     assert (code, out) == (1, "")
     error = json.loads(err.splitlines()[-1])
-    assert error["message"] == "The run of broken failed: ZeroDivisionError: integer division or modulo by zero"
+    message, place, *code_lines = error["message"].splitlines()
+    assert message == "The run of broken failed: ZeroDivisionError: integer division or modulo by zero"
+    assert place.startswith("broken.one: divide in ") and "own_pipelines.py, line 10" in place
+    assert code_lines[-1] == ">   10 |     return 1 // 0"
     run_id = error["hint"].removeprefix("lake runs show ").partition(";")[0]
     code, out, _ = lake(project, "runs", "show", run_id, "-o", "json")
     assert (code, json.loads(out)[0]["state"]) == (0, "failed")

@@ -8,12 +8,13 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 from tests.support.servers.service import Served, ServedPipelines, serving, wait_for
 
 from lakehouse.http.sessions import SignInLinks
+from lakehouse.lake.spark import spark_daemon
 from lakehouse.operations import OPERATIONS, PUBLIC
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -28,6 +29,10 @@ PAGES = ("/ui", "/ui/t/shop.orders", "/ui/t/shop.orders?tab=schema", "/ui/t/shop
 #: A folder that keeps a picture of every page, in both themes and on a phone (default: that of the test).
 PICTURES = os.environ.get("LAKE_TEST_PICTURES", "")
 _TIMEOUT_MS = 30_000
+#: How long the first write may take, which starts Spark.
+_SPARK_MS = 180_000
+#: The first whole number that a double does not hold.
+LONG = 2**53 + 1
 #: How far a name ends from the right side of its box in the picture of lineage, at the least.
 LEAST_MARGIN = """Math.min(...[...document.querySelectorAll('.lineage .node')].map((node) => {
     const name = node.querySelector('.name'), text = document.createRange()
@@ -35,18 +40,25 @@ LEAST_MARGIN = """Math.min(...[...document.querySelectorAll('.lineage .node')].m
     const cut = name.getBoundingClientRect().right - parseFloat(getComputedStyle(name).paddingRight)
     return node.querySelector('rect').getBoundingClientRect().right - Math.min(text.getBoundingClientRect().right, cut)
 }))"""
+#: The texts of a column of the grid, from the first row to the last.
+COLUMN = """(position) => [...document.querySelectorAll('#grid .ag-row')].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex)
+    .map((row) => row.querySelector(`[col-id="${position}"]`).textContent)"""
 SCROLL_TO_END = """[...document.querySelectorAll('#grid *')].filter((part) => part.scrollHeight > part.clientHeight + 1000)
     .forEach((part) => (part.scrollTop = part.scrollHeight))"""
 
 
 @pytest.fixture(scope="module")
 def shop(served: Served) -> Served:
-    """A table with three snapshots, and a branch that changes it."""
+    """A table with three snapshots, a branch that changes it, and a commit with a long word of a table with a long number."""
     admin = served.admin
     for item in ("tea", "oat milk", "tea, green"):
         admin.insert("shop.orders?key=id", [{"id": 1, "item": item, "price": 2.5}, {"id": len(item), "item": item}])
     admin.post("/branches", {"name": "prices"})
     admin.insert("shop.orders?key=id&branch=prices", [{"id": 1, "item": "tea, green", "price": 3.0}])
+    admin.post("/branches", {"name": "long"})
+    admin.insert("shop.long?key=id&branch=long", [{"id": LONG}])
+    assert admin.post("/branches/long/merge", {"message": "named_struct(" * 20}).status_code == 200
+    admin.ask("DELETE", "/branches/long")
     return served
 
 
@@ -230,6 +242,50 @@ def test_a_difference_is_shown_in_its_direction(ann: Person) -> None:
         assert f"From snapshot {start} to {end}: {words}" in note
 
 
+def test_every_view_of_a_table_follows_the_slider_and_a_branch_has_moments_of_its_own(ann: Person) -> None:
+    admin, page = ann.served.admin, ann.page
+    admin.insert("shop.wider?key=id", [{"id": 1}])
+    admin.insert("shop.wider?key=id", [{"id": 2, "colour": "red"}])
+    first = admin.get("/tables/shop.wider/history").json()["snapshots"][0]["id"]
+    page.goto(f"/ui/t/shop.wider?tab=schema&at={first}")
+    assert page.locator("tr[data-column]").count() == 1
+    page.click("#profile")
+    eventually(page, "document.querySelectorAll('tr[data-column=id] td').length === 5")
+    page.keyboard.press("]")
+    page.wait_for_selector("tr[data-column=colour]")
+    page.click("#profile")
+    eventually(page, "document.querySelector('tr[data-column=colour]').textContent.endsWith('redred')")
+    page.goto(f"/ui/t/shop.wider?tab=diff&vs={first}")
+    assert "1 added" in page.inner_text("#view .note")
+    page.keyboard.press("[")
+    eventually(page, "document.querySelector('#view .note').textContent.includes('no row was added')")
+    assert page.input_value("#view input[name=at]") == first
+    page.click(".tabs a:has-text('History')")
+    page.wait_for_url(lambda url: "tab=history" in url and f"at={first}" in url)
+    on_branch = admin.get("/tables/shop.orders/history?branch=prices").json()["snapshots"][-1]["id"]
+    page.goto(f"/ui/t/shop.orders?branch=prices&at={on_branch}")
+    page.select_option(".picker select", "")
+    page.wait_for_url("**/ui/t/shop.orders")
+    assert page.inner_text("h1") == "shop.orders"
+    page.goto("/ui/b/main")
+    assert page.url.endswith("/ui/b") and "main is what the branches are compared with" in page.inner_text("main")
+
+
+def test_a_view_is_listed_and_shown_by_its_query(ann: Person) -> None:
+    # As another engine creates one.
+    columns = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
+    sql = {"type": "sql", "sql": "select id from shop.orders where price < 3", "dialect": "spark"}
+    version = {"version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["shop"]}
+    view = {"name": "cheap", "schema": columns, "view-version": {**version, "representations": [sql]}, "properties": {}}
+    created = ann.served.admin.post("/catalog/v1/namespaces/shop/views", view)
+    assert created.status_code == 200, created.text
+    ann.page.goto("/ui")
+    address = ann.page.get_attribute("[aria-labelledby=views] a", "href")
+    assert address == "/ui/sql?q=select+%2A+from+shop.cheap+limit+100"
+    answer = ann.context.request.get("/ui/t/shop.cheap", max_redirects=0)
+    assert (answer.status, answer.headers["location"]) == (303, address)
+
+
 def test_each_layer_of_the_metadata_is_one_click_away(ann: Person) -> None:
     page = ann.page
     page.goto("/ui/t/shop.orders?tab=metadata")
@@ -326,6 +382,108 @@ def test_a_new_run_cancels_the_one_before_and_escape_cancels(ann: Person) -> Non
     assert [
         each.shown()["statement"] for each in running.all(_owner(ann.served)) if "range" in each.shown()["statement"]
     ] == []
+
+
+@pytest.fixture
+def spark_of_service(served: Served) -> Iterator[None]:
+    """The service's own warm Spark, which the first write starts, ends with the test."""
+    yield
+    spark_daemon(served.service.settings).shut_down()
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_of_service")
+def test_a_write_runs_once_and_says_how_it_ended(ann: Person) -> None:
+    page, admin = ann.page, ann.served.admin
+    admin.insert("shop.written", [{"id": 0}])
+    ids = "select id from shop.written order by id"
+    page.goto("/ui/sql?q=insert+into+shop.written+values+(5)")
+    page.wait_for_selector(".cm-content")
+    page.locator(".cm-content").click()
+    assert admin.rows(ids) == [{"id": 0}], "an address runs no write"
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#cancel:not([hidden])")
+    page.keyboard.press("Control+Enter")
+    page.get_by_text(re.compile(r"^Still running")).wait_for()
+    page.wait_for_selector("#cancel", state="hidden", timeout=_SPARK_MS)
+    assert admin.rows(ids) == [{"id": 0}, {"id": 5}], page.inner_text("main")
+    assert page.locator("#result [data-download]:visible").count() == 0 and page.locator("#copy").is_visible()
+    # 400,000 tasks take minutes.
+    slow = "insert into shop.written select count(*) from range(0, 400000, 1, 400000)"
+    page.goto(f"/ui/sql?{urlencode({'q': slow})}")
+    page.wait_for_selector(".cm-content")
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#cancel:not([hidden])")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#cancel", state="hidden", timeout=_SPARK_MS)
+    assert page.inner_text("#state") == "Canceled."
+    assert admin.rows(ids) == [{"id": 0}, {"id": 5}]
+
+
+def test_a_download_has_the_rows_that_are_shown(ann: Person) -> None:
+    page = ann.page
+    page.goto("/ui/sql?q=select+price+from+shop.orders+where+id+%3D+1&branch=prices")
+    page.wait_for_selector("#grid .ag-row")
+    page.select_option("#options select[name=branch]", "")
+    with page.expect_download() as download:
+        page.click("[data-export=csv]")
+    assert Path(download.value.path()).read_text().split() == ["price", "3.0"]
+
+
+def test_numbers_keep_their_digits_and_are_sorted_and_filtered_as_numbers(ann: Person) -> None:
+    page = ann.page
+    rows = (
+        f"select {LONG} as m, 2.80 as d, 'null' as t union all select null, 10.00, null union all select -3, 9.50, 'a'"
+    )
+    ann.run(rows)
+
+    def column(position: int) -> list[str]:
+        values: list[str] = page.evaluate(COLUMN, position)
+        return values
+
+    assert str(LONG) in column(0)
+    assert sorted(page.locator("#grid .ag-cell.null").all_inner_texts()) == ["null", "null"], "not the text"
+    page.click("#grid .ag-header-cell[col-id='0'] .ag-header-cell-label")
+    wait_for(lambda: column(0) == ["null", "-3", str(LONG)], 60)
+    page.click("#grid .ag-header-cell[col-id='1'] .ag-header-cell-label")
+    wait_for(lambda: column(1) == ["2.80", "9.50", "10.00"], 60)
+    page.click("#grid .ag-header-cell[col-id='1'] .ag-header-cell-filter-button")
+    page.locator(".ag-filter input:visible").first.fill("2.8")
+    wait_for(lambda: column(1) == ["2.80"], 60)
+    page.goto("/ui/t/shop.long")
+    page.wait_for_selector("#rows td")
+    assert page.inner_text("#rows td") == str(LONG)
+    exact, fallback = (
+        page.evaluate(
+            """async (source) => {
+            const parse = JSON.parse
+            if (!source) JSON.parse = (text, reviver) => parse(text, reviver && ((name, value) => reviver(name, value)))
+            const url = document.querySelector('script[src$="console.js"]').src.replace(/$/, source ? '' : '?other')
+            const values = (await import(url)).parseExactly('[9007199254740993, 0.1250000000000000000, "1234567890123456789", 7]')
+            JSON.parse = parse
+            return values.map(String)
+        }""",
+            has_source,
+        )
+        for has_source in (True, False)
+    )
+    assert exact == fallback == [str(LONG), "0.125", "1234567890123456789", "7"]
+
+
+def test_names_below_a_namespace_are_completed_without_keywords_and_may_have_commas(ann: Person) -> None:
+    page = ann.page
+    ann.run("select 'x' as `a,b`, 2 as v")
+    page.select_option("#chart-options select[name=kind]", "bar")
+    page.wait_for_selector("#chart canvas")
+    page.goto(page.url)
+    page.wait_for_selector("#chart canvas")
+    assert page.input_value("#chart-options select[name=x]") == "a,b"
+    page.goto("/ui/sql")
+    page.wait_for_selector(".cm-focused")
+    page.keyboard.type("select * from shop.o", delay=20)
+    page.locator(".cm-tooltip-autocomplete li", has_text="orders").wait_for()
+    assert not {"or", "on", "order"} & set(page.inner_text(".cm-tooltip-autocomplete").split())
 
 
 def test_statements_are_formatted_explained_saved_and_run_in_part(ann: Person) -> None:
@@ -479,6 +637,25 @@ def test_a_dropped_file_becomes_a_published_table(ann: Person, tmp_path: Path) -
     page.click("#confirm-yes")
     page.wait_for_url("**/ui")
     assert len(ann.served.admin.rows("select full_name from shop.dropped")) == 2
+
+
+def test_a_file_without_rows_is_not_reviewed_and_one_without_valid_rows_is_told_so(ann: Person, tmp_path: Path) -> None:
+    file, page = tmp_path / "leads.csv", ann.page
+    for table, text, words in (
+        ("shop.ragged", "id,n\n1,a,extra\n2\n", ["2 rejected", "the ingest would fail", "A new table"]),
+        ("shop.long", "id\n", ["0 inserted", "The columns of the table stay as they are."]),
+    ):
+        file.write_text(text)
+        page.goto("/ui/ingest")
+        page.set_input_files("#file", file)
+        page.fill("input[name=into]", table)
+        page.click("#plan")
+        page.wait_for_selector("#planned:not([hidden])")
+        assert [word for word in words if word not in page.inner_text("#planned")] == []
+    page.click("#start")
+    page.get_by_text("Nothing was ingested").wait_for()
+    assert page.locator("#outcome a").count() == 0
+    assert not any(ref["name"].startswith("upload_") for ref in ann.served.admin.get("/branches").json()["branches"])
 
 
 def test_a_window_that_a_foreign_page_opens_is_out_of_its_reach(ann: Person) -> None:

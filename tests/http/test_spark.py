@@ -180,6 +180,30 @@ def test_a_client_that_hangs_up_stops_its_statement_on_spark(on_spark: Served, s
     assert canceled[0]["path"] == "/query"
 
 
+def test_a_canceled_write_ends_as_what_became_of_it(on_spark: Served, namespace: str) -> None:
+    client, table = on_spark.admin, f"{namespace}.rows"
+    client.insert(table, [{"id": -1}])
+
+    def state_after(sql: str, wait_s: float) -> str:
+        path = (
+            f"/statements/{client.post('/statements', {'statement': sql, 'wait_timeout': '0s'}).json()['statement_id']}"
+        )
+        time.sleep(wait_s)
+        client.post(f"{path}/cancel")
+        wait_for(lambda: client.get(path).json()["status"]["state"] in ("SUCCEEDED", "FAILED", "CANCELED"))
+        return str(client.get(path).json()["status"]["state"])
+
+    # 400,000 tasks take minutes.
+    assert state_after(f"insert into {table} select count(*) from range(0, 400000, 1, 400000)", 1.0) == "CANCELED"
+    ends: dict[int, str] = {}
+    while "SUCCEEDED" not in ends.values() and len(ends) < 9:
+        number = len(ends)
+        ends[number] = state_after(f"insert into {table} values ({number})", 0.05 * 2**number)
+    assert "SUCCEEDED" in ends.values() and set(ends.values()) <= {"SUCCEEDED", "CANCELED"}, ends
+    there = [row["id"] for row in client.rows(f"select id from {table} where id >= 0 order by id")]
+    assert there == [number for number, state in ends.items() if state == "SUCCEEDED"]
+
+
 def running_on(daemon: SparkDaemonClient) -> int:
     """How many statements and attached processes the warm Spark has; -1 while it is too busy to say."""
     time.sleep(0.1)
@@ -224,7 +248,7 @@ def test_an_error_after_the_first_rows_ends_the_answer_early(on_spark: Served) -
         for _ in answer.iter_content(1 << 20):
             pass
     entry = next(each for each in on_spark.admin.get("/audit").json()["entries"] if each["path"] == "/query")
-    assert entry["error"] == "engine_failed"
+    assert entry["error"] == "statement_failed"
 
 
 @dataclass(frozen=True)

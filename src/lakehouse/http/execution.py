@@ -89,6 +89,7 @@ class Execution:
         self._timeout_s = queries.timeout_s
         self._begun = time.monotonic()
         self._result: Result | None = None
+        self._is_write = False
         self._pieces: Iterator[bytes] = iter(())
         self._is_computed = False
         self.id, self.spool = call.request_id, Spool(queries.space)
@@ -144,6 +145,7 @@ class Execution:
         check_depth(request.sql)
         lake = call.lake(request.branch)
         checked = self._check(lake, request)
+        self._is_write = checked.kind == "write"
         call.note(kind=checked.kind, tables=[str(name) for name in checked.tables])
         self._timer = threading.Timer(self._timeout_s, self._expire)
         self._timer.daemon = True
@@ -239,9 +241,10 @@ class Execution:
         yield encode.end(self.summary)
 
     def cancel(self) -> None:
-        """Stop the statement, and the sending of its rows."""
+        """Stop the statement, and the sending of its rows. A write ends as its engine says: it may have been committed."""
         self._scope.cancel()
-        self.spool.close()
+        if not self._is_write:
+            self.spool.close()
 
     def close(self) -> None:
         """Release what the statement holds; one that still runs is stopped."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -55,12 +56,21 @@ def open_stream(path: Path, target: str, body: Any) -> tuple[ExitStack, bytes]:
 
 
 def request(
-    path: Path, method: str, target: str, body: Any, accept: str, timeout: float | None
+    path: Path,
+    method: str,
+    target: str,
+    body: Any,
+    timeout: float | None,
+    stop: Callable[[], None] | None = None,
 ) -> tuple[int, str, bytes]:
-    """Send one request; returns the response's status, content type and body."""
-    message = _message(method, target, body, accept)
+    """Send one request; returns the response's status, content type and body.
+
+    Args:
+        stop: what a canceled scope calls while the response is waited for; by default, the connection is ended.
+    """
+    message = _message(method, target, body, "*/*")
     try:
-        with connect_unix(path, timeout) as connection, stopped_by(partial(_hang_up, connection)):
+        with connect_unix(path, timeout) as connection, stopped_by(stop or partial(_hang_up, connection)):
             return _exchange(connection, message)
     except OSError as exc:
         raise Unreachable from exc

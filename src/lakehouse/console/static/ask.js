@@ -1,5 +1,6 @@
 // A question: how it was read, its statement, rows and chart; the statement can be edited and run again.
-import { api } from "./console.js";
+import { chartAddress } from "./chart.js";
+import { api, exactJson } from "./console.js";
 import { message, rowsTable } from "./rows.js";
 
 const place = document.getElementById("answer");
@@ -18,7 +19,7 @@ async function ask() {
   place.replaceChildren(message("Reading the question…"));
   try {
     const query = branch ? `?${new URLSearchParams({ branch })}` : "";
-    show(await (await api("POST", `/ask${query}`, { body: { question } })).json());
+    show(await exactJson(await api("POST", `/ask${query}`, { body: { question } })));
   } catch (error) {
     place.replaceChildren(message(`${error.message}\n${error.hint ?? ""}`, "error"));
   }
@@ -34,7 +35,7 @@ function show(answer) {
   }
   const statement = document.createElement("pre");
   statement.textContent = answer.sql;
-  const type = (position) => (answer.rows.every((row) => row[position] === null || typeof row[position] === "number" || /^-?\d+(\.\d+)?$/.test(row[position])) ? "double" : "string");
+  const type = (position) => (answer.rows.every((row) => row[position] === null || ["number", "bigint"].includes(typeof row[position]) || /^-?\d+(\.\d+)?$/.test(row[position])) ? "double" : "string");
   // An answer has no types: what is made out here decides how a column is drawn, and is not shown.
   const columns = answer.columns.map((name, position) => ({ name, type: type(position), shownType: "" }));
   const chart = document.createElement("div");
@@ -42,7 +43,7 @@ function show(answer) {
   chart.setAttribute("role", "img");
   chart.setAttribute("aria-label", "Chart of the answer");
   const kind = answer.chart?.mark;
-  const address = new URLSearchParams({ q: answer.sql, ...(branch && { branch }), ...(kind && { chart: [kind, answer.columns[0], answer.columns[1]].join(",") }) });
+  const address = new URLSearchParams({ q: answer.sql, ...(branch && { branch }), ...(kind && { chart: chartAddress([kind, answer.columns[0], answer.columns[1]]) }) });
   place.replaceChildren(message(answer.reading, "note"), ...(kind ? [chart] : []), answer.rows.length ? rowsTable(columns, answer.rows, "Answer") : message("No rows."), statement, link("Edit and run", `/ui/sql?${address}`, true));
   if (kind) draw(chart, kind, columns, answer.rows);
 }

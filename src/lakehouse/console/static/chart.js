@@ -5,6 +5,16 @@ const BINS = 30;
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const shades = () => [colour("--accent"), "#c2703d", "#5b6fc4", "#8d5aa5", "#6b8e23", "#b54c6a", "#3d8fc2", "#8a7a4a", "#2f9e6e", "#a23b3b"];
 
+/** The choices of a chart as a part of an address. A name may have any letter, also a comma. */
+export const chartAddress = (parts) => parts.map((part) => encodeURIComponent(part)).join(",").replace(/,+$/, "");
+export function chartParts(text) {
+  try {
+    return text.split(",").map(decodeURIComponent);
+  } catch {
+    return text.split(","); // written by hand, with a bare %
+  }
+}
+
 export function option({ kind, x, y, by }, columns, rows) {
   const axis = { axisLine: { lineStyle: { color: colour("--line") } }, axisLabel: { color: colour("--muted") }, splitLine: { lineStyle: { color: colour("--line") } }, nameTextStyle: { color: colour("--muted") } };
   const base = {

@@ -15,6 +15,21 @@ export async function api(method, path, { body, headers = {}, signal } = {}) {
   throw Object.assign(new Error(failure.message), { hint: failure.hint, code: failure.error, facts: failure });
 }
 
+// A number of more digits than a double holds: 9,007,199,254,740,993 would be read as the even number before it.
+const NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/g;
+const isLong = (text) => /^-?\d{16,}$/.test(text);
+const knowsSource = JSON.parse("1", (_, value, context) => context?.source === "1");
+
+/** Parses JSON; integers that a double does not hold are BigInt, or text in a browser that does not show the source of a value. */
+export function parseExactly(text) {
+  if (!/\d{16}/.test(text)) return JSON.parse(text);
+  if (!knowsSource) return JSON.parse(text.replace(NUMBER, (part) => (isLong(part) ? `"${part}"` : part)));
+  return JSON.parse(text, (_, value, { source }) => (typeof value === "number" && !Number.isSafeInteger(value) && isLong(source) ? BigInt(source) : value));
+}
+
+/** The JSON of an answer that has values of a table. */
+export const exactJson = async (answer) => parseExactly(await answer.text());
+
 export function toast(text, isBad = false) {
   const element = document.createElement("div");
   element.className = isBad ? "toast bad" : "toast";
@@ -99,7 +114,8 @@ for (const form of document.querySelectorAll("form[data-auto]")) {
       if (value) address.searchParams.set(name, value);
       else address.searchParams.delete(name);
     }
-    address.searchParams.delete("page_token");
+    // A page of a list, and moments of a table: another branch may not have them.
+    for (const name of ["page_token", "at", "vs"]) address.searchParams.delete(name);
     location.assign(address);
   });
 }

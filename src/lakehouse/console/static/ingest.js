@@ -94,11 +94,24 @@ async function plan() {
   const report = await send({ dry_run: true, ...(branch && { branch }) });
   const key = form.elements.key.value || (report.mode === "upsert" ? "that of the table" : "none");
   const facts = [`Into ${report.table}, mode ${report.mode}, key: ${key}, contract: ${form.elements.contract.value}.`, `Of ${report.rows_read.toLocaleString("en")} rows: ${counts(report)}.`];
-  const changes = report.changes.length ? report.changes : ["The columns of the table stay as they are, or it is new."];
+  const isNew = !(await tables(branch)).includes(report.table);
+  const changes = isNew ? [`A new table: there is no ${report.table} yet.`] : report.changes.length ? report.changes : ["The columns of the table stay as they are."];
   const again = report.skipped.length ? ["This content is already in the table: it would be skipped."] : [];
-  document.getElementById("planned-facts").replaceChildren(message([...facts, ...changes, ...report.notes, ...again].join("\n"), "note"), columnsTable(report));
+  document.getElementById("planned-facts").replaceChildren(message([...facts, ...rejected(report, isNew), ...changes, ...report.notes, ...again].join("\n"), "note"), columnsTable(report));
   planned.hidden = false;
   document.getElementById("start").focus();
+}
+
+async function tables(branch) {
+  const listed = await (await api("GET", `/tables${branch ? `?${new URLSearchParams({ branch })}` : ""}`)).json();
+  return listed.tables.map((table) => table.name);
+}
+
+/** What becomes of rejected rows. The plan counts them; the reason of each is in the table that they go to. */
+function rejected(report, isNew) {
+  if (!report.rejected) return [];
+  if (isNew && report.rejected === report.rows_read) return ["No row can be read, so the ingest would fail: compare the number of values in each line with the header."];
+  return [`Rejected rows go to ${report.table}__rejected, each with its reason.`];
 }
 
 async function ingest() {
@@ -106,13 +119,15 @@ async function ingest() {
   const branch = `upload_${new Date().toISOString().replace(/\D/g, "").slice(0, 14)}_${Math.random().toString(36).slice(2, 6)}`;
   state.textContent = "Creating a branch…";
   await api("POST", "/branches", { body: { name: branch, from: form.dataset.branch || "main", message: `ingest of ${given.name}` } });
+  let report;
   try {
     state.textContent = "Sending the file…";
-    done(branch, await send({ branch }));
+    report = await send({ branch });
   } catch (error) {
     await api("DELETE", `/branches/${branch}`).catch(() => {});
     throw error;
   }
+  await done(branch, report);
 }
 
 const counts = (report) => ["inserted", "updated", "unchanged", "rejected", "superseded"].map((name) => `${(report[name] ?? 0).toLocaleString("en")} ${name}`).join(", ");
@@ -122,13 +137,21 @@ function columnsTable(report) {
   return rowsTable(["header", "column", "type", ""].map((name) => ({ name, type: "" })), columns, "Columns as they would be read");
 }
 
-/** What the file became, and the way to its review. */
-function done(branch, report) {
+/** What the file became, and the way to its review, if there is something to review. */
+async function done(branch, report) {
   planned.hidden = true;
+  const { changes } = await (await api("GET", `/branches/${branch}/diff`)).json();
+  const facts = [`${report.table} on the branch ${branch}: ${counts(report)}.`, ...report.changes, ...report.notes];
+  if (!changes.length) {
+    await api("DELETE", `/branches/${branch}`).catch(() => {});
+    outcome.replaceChildren(message([`Nothing was ingested: ${counts(report)}.`, ...report.notes, "No table changes, so the branch was dropped."].join("\n"), "note"));
+    return;
+  }
   const link = document.createElement("a");
   link.className = "button primary";
-  link.href = `/ui/b/${branch}?table=${encodeURIComponent(report.table)}`;
+  const table = changes.some((change) => change.table === report.table) ? `?${new URLSearchParams({ table: report.table })}` : "";
+  link.href = `/ui/b/${branch}${table}`;
   link.textContent = "Review and publish";
-  outcome.replaceChildren(message([`${report.table} on the branch ${branch}: ${counts(report)}.`, ...report.changes, ...report.notes].join("\n"), "note"), link);
+  outcome.replaceChildren(message(facts.join("\n"), "note"), link);
   link.focus();
 }

@@ -3,8 +3,10 @@ const NUMBERS = /^(tinyint|smallint|int|bigint|float|double|decimal.*)$/;
 
 export function cellText(value) {
   if (value === null || value === undefined) return "null";
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  return typeof value === "object" ? JSON.stringify(value, longNumber) : String(value);
 }
+// JSON has no word for a BigInt: it is a number of many digits, where the browser can write one.
+const longNumber = (_, value) => (typeof value === "bigint" ? (JSON.rawJSON?.(String(value)) ?? String(value)) : value);
 
 /** A table of rows; a row is an object, or an array in the order of the columns. */
 export function rowsTable(columns, rows, caption) {

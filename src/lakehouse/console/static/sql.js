@@ -1,6 +1,7 @@
 // The SQL page: one statement at a time runs on the server; the address holds it, its options and its chart.
-import { api, failed, toast } from "./console.js";
-import { message, rowsTable } from "./rows.js";
+import { chartAddress, chartParts } from "./chart.js";
+import { api, exactJson, failed, toast } from "./console.js";
+import { cellText, isNumber, message, rowsTable } from "./rows.js";
 
 const field = document.getElementById("statement");
 const options = document.getElementById("options");
@@ -66,7 +67,7 @@ async function openEditor() {
     EditorView.cspNonce.of(document.querySelector('meta[name="style-nonce"]').content),
     basicSetup,
     syntaxHighlighting(colours),
-    sql({ dialect: spark, schema, upperCaseKeywords: false }),
+    completion(cm, spark, schema),
     placeholder(field.placeholder),
     EditorView.lineWrapping,
     EditorView.contentAttributes.of({ "aria-label": "Statement" }),
@@ -75,6 +76,18 @@ async function openEditor() {
   editor = new EditorView({ state: EditorState.create({ doc: field.value, extensions }), parent: field.parentElement });
   field.hidden = true;
   if (wasFocused || !field.value) editor.focus();
+}
+
+/** The language with its completion; after a name and a dot come the names below it, and no keywords. */
+function completion({ EditorState, sql }, dialect, schema) {
+  const keywordCompletion = (label, type) => ({ label, type, boost: -1, isKeyword: true });
+  const language = sql({ dialect, schema, upperCaseKeywords: false, keywordCompletion });
+  const sources = EditorState.create({ extensions: language }).languageDataAt("autocomplete", 0);
+  const withoutKeywords = (source) => async (context) => {
+    const result = await source(context);
+    return result && context.matchBefore(/\.`?\w*/) ? { ...result, options: result.options.filter((entry) => !entry.isKeyword) } : result;
+  };
+  return [dialect.language, ...sources.map((source) => dialect.language.data.of({ autocomplete: withoutKeywords(source) }))];
 }
 
 async function tablesForCompletion() {
@@ -89,8 +102,8 @@ async function tablesForCompletion() {
 }
 
 // ---- running ---------------------------------------------------------------------------------------------------------
-let current = null; // the statement that runs: {id, isCanceled}
-let shown = null; // what the grid shows: {sql, id, columns, total, offsets, chunks, isTruncated}
+let current = null; // the statement that runs: {id, reads, word, isCanceled, wantsCancel}
+let shown = null; // what the grid shows: {sql, options, reads, id, columns, total, offsets, chunks, isTruncated}
 
 function chosen() {
   const { branch, at, engine } = options.elements;
@@ -111,46 +124,78 @@ function busy(isBusy) {
   document.getElementById("cancel").hidden = !isBusy;
 }
 
+const sendCancel = (statement) => api("POST", `/statements/${statement.id}/cancel`, { body: {} }).catch(() => {});
+
+/** A query is left at once. A write may be committed before the request to cancel arrives, so its outcome is waited for. */
 async function cancel() {
   const statement = current;
   if (!statement) return;
-  statement.isCanceled = true;
-  current = null;
-  busy(false);
-  state.textContent = "Canceled.";
-  if (statement.id) await api("POST", `/statements/${statement.id}/cancel`, { body: {} }).catch(() => {});
+  statement.wantsCancel = true;
+  if (await statement.reads) {
+    statement.isCanceled = true;
+    if (current === statement) {
+      current = null;
+      busy(false);
+      state.textContent = "Canceled.";
+    }
+  } else if (current === statement) state.textContent = statement.word = "Canceling…";
+  if (statement.id) await sendCancel(statement);
 }
 
-async function run() {
+/** Makes room for the next statement: a query is canceled, a write is not. Returns whether there is room. */
+async function isFree() {
+  while (current) {
+    const statement = current;
+    const reads = await statement.reads;
+    if (current !== statement) continue;
+    if (!reads) {
+      if (!statement.wantsCancel) state.textContent = statement.word = "Still running…";
+      toast("The statement before is still running, so no other was started.");
+      return false;
+    }
+    await cancel();
+  }
+  return true;
+}
+
+/** Runs the statement of the editor. Nobody asked for one that an address brings: it runs only if it changes nothing. */
+async function run({ isOfAddress = false } = {}) {
   const sql = wanted();
-  if (!sql) return;
-  if (current) await cancel();
-  const statement = { id: "", isCanceled: false };
+  if (!sql || !(await isFree()) || current) return; // another run may have waited, too
+  const given = chosen();
+  const statement = { id: "", reads: onlyReads(sql), word: "Running…", isCanceled: false, wantsCancel: false };
   current = statement;
   busy(true);
   problem.replaceChildren();
-  state.textContent = "Running…";
+  state.textContent = statement.word;
   updateAddress(text().trim());
-  remember(sql);
   const begun = performance.now();
+  const seconds = (digits) => `${((performance.now() - begun) / 1000).toFixed(digits)} s`;
   try {
-    let answer = await (await api("POST", "/statements", { body: { statement: sql, wait_timeout: "0s", ...chosen() } })).json();
+    if (isOfAddress && !(await statement.reads)) return void (state.textContent = "");
+    remember(sql);
+    let answer = await (await api("POST", "/statements", { body: { statement: sql, wait_timeout: "0s", ...given } })).json();
     statement.id = answer.statement_id;
-    if (statement.isCanceled) return void api("POST", `/statements/${statement.id}/cancel`, { body: {} }).catch(() => {});
+    if (statement.wantsCancel) sendCancel(statement);
     for (let pause = 30; ["PENDING", "RUNNING"].includes(answer.status.state); pause = Math.min(pause * 1.5, 1000)) {
+      if (statement.isCanceled) return;
       await new Promise((resolve) => setTimeout(resolve, pause));
       if (statement.isCanceled) return;
-      state.textContent = `Running… ${((performance.now() - begun) / 1000).toFixed(1)} s`;
-      answer = await (await api("GET", `/statements/${statement.id}`)).json();
+      state.textContent = `${statement.word} ${seconds(1)}`;
+      answer = await exactJson(await api("GET", `/statements/${statement.id}`));
     }
     if (statement.isCanceled) return;
-    if (answer.status.state !== "SUCCEEDED") throw Object.assign(new Error(answer.status.error?.message ?? "The statement was canceled."), answer.status.error);
-    state.textContent = `${((performance.now() - begun) / 1000).toFixed(2)} s`;
-    await show(sql, answer);
+    if (answer.status.state === "CANCELED") {
+      state.textContent = "Canceled.";
+      return;
+    }
+    if (answer.status.state !== "SUCCEEDED") throw Object.assign(new Error(answer.status.error?.message), answer.status.error);
+    state.textContent = `${seconds(2)}${statement.wantsCancel ? " · it was done before it could be canceled" : ""}`;
+    await show({ sql, options: given, reads: await statement.reads }, answer);
   } catch (error) {
     if (statement.isCanceled) return;
     state.textContent = "";
-    problem.replaceChildren(message(`${error.message}\n${error.hint ?? ""}`, "error"));
+    showProblem(error);
   } finally {
     if (current === statement) {
       current = null;
@@ -159,10 +204,10 @@ async function run() {
   }
 }
 
-async function show(sql, answer) {
+async function show(statement, answer) {
   const { manifest, result } = answer;
   shown = {
-    sql,
+    ...statement,
     id: answer.statement_id,
     columns: manifest.schema.columns.map((column) => ({ name: column.name, type: column.type_text })),
     total: manifest.total_row_count,
@@ -173,6 +218,8 @@ async function show(sql, answer) {
   };
   document.getElementById("none").hidden = true;
   document.getElementById("result").hidden = false;
+  // A download runs the statement again.
+  for (const part of document.querySelectorAll("[data-download]")) part.hidden = !shown.reads;
   const rows = `${shown.total.toLocaleString("en")} row${shown.total === 1 ? "" : "s"}`;
   document.getElementById("facts").textContent = `${rows} · ${shown.columns.length} columns${shown.isTruncated ? " · cut at the limit of the service" : ""}`;
   fillChartOptions();
@@ -183,7 +230,7 @@ async function show(sql, answer) {
 async function chunk(number) {
   if (!shown.chunks.has(number)) {
     const { id, chunks } = shown;
-    const answer = await (await api("GET", `/statements/${id}/result/chunks/${number}`)).json();
+    const answer = await exactJson(await api("GET", `/statements/${id}/result/chunks/${number}`));
     if (chunks.size > 24) chunks.delete([...chunks.keys()].find((key) => key !== 0));
     chunks.set(number, answer.data_array);
   }
@@ -219,6 +266,15 @@ async function rowsBetween(from, to) {
 // ---- the grid --------------------------------------------------------------------------------------------------------
 let grid = null;
 let gridLibrary = null;
+
+/** The order of two numbers as Spark sorts them: NULL first, NaN last. */
+function inOrder(left, right) {
+  const [a, b] = [left, right].map((value) => (value === null || typeof value === "bigint" ? value : Number(value)));
+  if (a === null || b === null) return (a !== null) - (b !== null);
+  if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) - Number.isNaN(b);
+  return a < b ? -1 : Number(a > b);
+}
+
 async function showGrid() {
   const place = document.getElementById("grid");
   grid?.destroy();
@@ -238,17 +294,21 @@ async function showGrid() {
   place.replaceChildren();
   const isShort = shown.total < 12;
   place.className = isShort ? "grid short" : "grid";
-  const isNumeric = (type) => /^(tinyint|smallint|int|bigint|float|double|decimal.*)$/.test(type);
   const columnDefs = shown.columns.map((column, position) => ({
     colId: String(position),
     headerName: column.name,
     valueGetter: (cell) => cell.data?.[position],
-    valueFormatter: (cell) => (cell.data === undefined ? "…" : cell.value === null ? "null" : typeof cell.value === "object" ? JSON.stringify(cell.value) : String(cell.value)),
-    comparator: isNumeric(column.type) ? (left, right) => Number(left) - Number(right) : undefined,
-    filter: isSmall ? (isNumeric(column.type) ? "agNumberColumnFilter" : "agTextColumnFilter") : false,
+    valueFormatter: (cell) => (cell.data === undefined ? "…" : cellText(cell.value)),
+    cellClass: (cell) => [...(isNumber(column.type) ? ["num"] : []), ...(cell.value === null ? ["null"] : [])],
+    filter: isSmall ? "agTextColumnFilter" : false,
     sortable: isSmall,
-    cellClass: isNumeric(column.type) ? "num" : "",
-    headerClass: isNumeric(column.type) ? "ag-right-aligned-header" : "",
+    ...(isNumber(column.type) && {
+      comparator: inOrder,
+      filter: isSmall && "agNumberColumnFilter",
+      // A decimal is text, and a long bigint is no number either, so that all of their digits are shown.
+      filterValueGetter: (row) => (row.data?.[position] == null ? null : Number(row.data[position])),
+      headerClass: "ag-right-aligned-header",
+    }),
   }));
   const { createGrid, themeQuartz, colorSchemeDark, colorSchemeLight } = gridLibrary;
   const isDark = getComputedStyle(document.documentElement).colorScheme === "dark";
@@ -289,12 +349,12 @@ async function showGrid() {
 // ---- charts ----------------------------------------------------------------------------------------------------------
 const chartOptions = Object.fromEntries([...document.querySelectorAll("#chart-options select")].map((select) => [select.name, select]));
 let wantedChart = new URLSearchParams(location.search).get("chart") ?? "";
-const chartText = () => (chartOptions.kind.value ? [chartOptions.kind.value, chartOptions.x.value, chartOptions.y.value, chartOptions.by.value].join(",").replace(/,+$/, "") : "");
+const chartText = () => (chartOptions.kind.value ? chartAddress(["kind", "x", "y", "by"].map((name) => chartOptions[name].value)) : "");
 
 function fillChartOptions() {
   const names = shown.columns.map((column) => column.name);
-  const numeric = shown.columns.filter((column) => /^(tinyint|smallint|int|bigint|float|double|decimal.*)$/.test(column.type)).map((column) => column.name);
-  const [kind, x, y, by] = (wantedChart || chartText()).split(",");
+  const numeric = shown.columns.filter((column) => isNumber(column.type)).map((column) => column.name);
+  const [kind, x, y, by] = chartParts(wantedChart || chartText());
   const fill = (select, values, value, first) => {
     select.replaceChildren(...(first === undefined ? [] : [new Option(first, "")]), ...values.map((name) => new Option(name, name)));
     if (values.includes(value)) select.value = value;
@@ -336,9 +396,10 @@ document.addEventListener("themechange", () => shown && (showGrid().catch(failed
 const TYPES = { csv: "text/csv", parquet: "application/vnd.apache.parquet", arrow: "application/vnd.apache.arrow.stream" };
 for (const button of document.querySelectorAll("[data-export]")) {
   button.addEventListener("click", async () => {
+    if (!shown.reads) return; // it would run again
     button.disabled = true;
     try {
-      const answer = await api("POST", "/query", { body: { sql: shown.sql, ...chosen() }, headers: { Accept: TYPES[button.dataset.export] } });
+      const answer = await api("POST", "/query", { body: { sql: shown.sql, ...shown.options }, headers: { Accept: TYPES[button.dataset.export] } });
       const link = document.createElement("a");
       link.href = URL.createObjectURL(await answer.blob());
       link.download = `result.${button.dataset.export}`;
@@ -354,7 +415,7 @@ for (const button of document.querySelectorAll("[data-export]")) {
 document.getElementById("copy").addEventListener("click", async () => {
   try {
     const rows = await rowsBetween(0, 10000);
-    const cell = (value) => (value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value)).replace(/[\t\n]/g, " ");
+    const cell = (value) => (value === null ? "" : cellText(value)).replace(/[\t\n]/g, " ");
     const lines = [shown.columns.map((column) => column.name), ...rows].map((row) => row.map(cell).join("\t"));
     await navigator.clipboard.writeText(lines.join("\n"));
     toast(`Copied ${rows.length.toLocaleString("en")} rows.`);
@@ -364,6 +425,7 @@ document.getElementById("copy").addEventListener("click", async () => {
 });
 /** What the service says of a text: set out in lines, and whether it only reads. */
 const checked = async (sql) => (await api("POST", "/format", { body: { sql } })).json();
+const onlyReads = (sql) => checked(sql).then((answer) => answer.reads, () => false);
 const showProblem = (error) => problem.replaceChildren(message(`${error.message}\n${error.hint ?? ""}`, "error"));
 
 async function format() {
@@ -464,13 +526,13 @@ document.getElementById("save-form").addEventListener("submit", (event) => {
   field.value = "";
 });
 
-document.getElementById("run").addEventListener("click", run);
+document.getElementById("run").addEventListener("click", () => run());
 document.getElementById("cancel").addEventListener("click", cancel);
-document.addEventListener("keydown", (event) => event.key === "Escape" && !document.querySelector("dialog[open]") && current && cancel());
+document.addEventListener("keydown", (event) => event.key === "Escape" && !event.defaultPrevented && !document.querySelector("dialog[open]") && current && cancel());
 options.addEventListener("change", () => updateAddress(new URLSearchParams(location.search).get("q") ?? ""));
 options.addEventListener("submit", (event) => event.preventDefault());
 
 showRecent();
 openEditor().catch(failed);
 // A shared address shows what it describes; only what the service knows to read runs by itself.
-if ("runsAtOnce" in document.getElementById("editor").dataset) run();
+if ("runsAtOnce" in document.getElementById("editor").dataset) run({ isOfAddress: true });

@@ -1,5 +1,5 @@
 // The page of a table: the slider shows a snapshot, and a move cancels the request of the one before.
-import { api, failed } from "./console.js";
+import { api, exactJson, failed } from "./console.js";
 import { message, rowsTable, sizeText } from "./rows.js";
 import { showTree } from "./metadata.js";
 
@@ -9,6 +9,8 @@ const slider = document.getElementById("slider");
 const rows = document.getElementById("rows");
 let position = facts.position;
 let request = new AbortController();
+/** Whether the view is made by the service, not by this script. */
+const isRendered = ["schema", "diff"].includes(facts.tab);
 
 async function showRows() {
   if (!rows || !snapshots.length) return;
@@ -17,11 +19,31 @@ async function showRows() {
   const { signal } = request;
   const query = new URLSearchParams({ when: snapshots[position].id, limit: "50", ...(branch && { branch }) });
   try {
-    const result = await (await api("GET", `/tables/${table}/travel?${query}`, { signal })).json();
+    const result = await exactJson(await api("GET", `/tables/${table}/travel?${query}`, { signal }));
     if (signal.aborted) return;
     rows.replaceChildren(result.rows.length ? rowsTable(result.columns, result.rows, `First rows of ${table}`) : message("No rows as of then."));
   } catch (error) {
     if (error.name !== "AbortError") rows.replaceChildren(message(`${error.message}\n${error.hint ?? ""}`, "error"));
+  }
+}
+
+/** Loads what the service writes into the page as of a snapshot: the columns, the difference. */
+async function showView() {
+  request.abort();
+  request = new AbortController();
+  const view = document.getElementById("view");
+  view.setAttribute("aria-busy", "true");
+  try {
+    const answer = await api("GET", location.pathname + location.search, { signal: request.signal });
+    const text = (await answer.text()).replace(/<style[^]*?<\/style>/, ""); // its nonce is not of this page
+    const page = new DOMParser().parseFromString(text, "text/html");
+    view.replaceChildren(...page.getElementById("view").childNodes);
+    view.removeAttribute("aria-busy");
+    showPartitions();
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    view.replaceChildren(message(`${error.message}\n${error.hint ?? ""}`, "error"));
+    view.removeAttribute("aria-busy");
   }
 }
 
@@ -47,15 +69,22 @@ function show(place) {
   document.querySelector("[data-later]")?.setAttribute("aria-disabled", String(position === snapshots.length - 1));
   document.querySelectorAll(".timeline rect").forEach((bar, index) => bar.classList.toggle("on", index === position));
   for (const element of document.querySelectorAll('[data-compare], [data-act="rollback"]')) element.hidden = snapshot.is_current;
-  const address = new URL(location.href);
-  if (snapshot.is_current) address.searchParams.delete("at");
-  else address.searchParams.set("at", snapshot.id);
-  history.replaceState(null, "", address);
+  history.replaceState(null, "", atSnapshot(location.href, snapshot));
+  for (const link of document.querySelectorAll(".tabs a")) link.href = atSnapshot(link.href, snapshot);
   const compare = document.querySelector("[data-compare]");
   if (compare) compare.href = `/ui/t/${table}?${new URLSearchParams({ ...(branch && { branch }), vs: snapshot.id, tab: "diff" })}`;
   const sql = document.querySelector("[data-sql]");
   if (sql) sql.href = `/ui/sql?${new URLSearchParams({ q: `select * from ${table} limit 100`, ...(branch && { branch }), ...(!snapshot.is_current && { at: snapshot.id }) })}`;
-  showRows();
+  if (isRendered) showView();
+  else showRows();
+}
+
+/** An address of this page at a snapshot. */
+function atSnapshot(href, snapshot) {
+  const address = new URL(href);
+  if (snapshot.is_current) address.searchParams.delete("at");
+  else address.searchParams.set("at", snapshot.id);
+  return address;
 }
 
 slider?.addEventListener("input", () => show(Number(slider.value)));
@@ -189,13 +218,18 @@ const quoted = (name) => `\`${name.replaceAll("`", "``")}\``;
 const named = table.split(".").map(quoted).join(".");
 async function query(sql, limit) {
   const as_of = snapshots.length && !snapshots[position].is_current ? snapshots[position].id : "";
-  return (await api("POST", "/query", { body: { sql, limit, branch, as_of } })).json();
+  return exactJson(await api("POST", "/query", { body: { sql, limit, branch, as_of } }));
 }
 
 const MOST_PROFILED = 40;
 const SIMPLE = /^(tinyint|smallint|int|bigint|float|double|decimal.*|date|timestamp.*|string|boolean)$/;
-document.getElementById("profile")?.addEventListener("click", async (event) => {
-  const button = event.currentTarget;
+// Of the document, because a move of the slider replaces the button.
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("#profile");
+  if (button) profile(button);
+});
+
+async function profile(button) {
   const lines = [...document.querySelectorAll("tr[data-column]")].filter((line) => SIMPLE.test(line.dataset.type)).slice(0, MOST_PROFILED);
   button.disabled = true;
   const parts = lines.map((line) => {
@@ -219,10 +253,11 @@ document.getElementById("profile")?.addEventListener("click", async (event) => {
     failed(error);
     button.disabled = false;
   }
-});
+}
 
-const partitions = document.getElementById("partition-rows");
-if (partitions) {
+function showPartitions() {
+  const partitions = document.getElementById("partition-rows");
+  if (!partitions) return;
   const columns = partitions.dataset.columns.split(",").filter((name) => document.querySelector(`tr[data-column="${CSS.escape(name)}"]`));
   if (columns.length) {
     const list = columns.map(quoted).join(", ");
@@ -232,5 +267,6 @@ if (partitions) {
   } else partitions.replaceChildren(message("They are parts of a column's values: see the files in lake health --deep."));
 }
 
+showPartitions();
 if (facts.tree) showTree(document.getElementById("tree"), facts.tree, table, branch);
 showRows();

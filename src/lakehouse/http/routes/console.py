@@ -9,9 +9,15 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from lakehouse.console import home, lineage
-from lakehouse.console.render import asset
+from lakehouse.console.render import address, asset
 from lakehouse.console.table import MOST_SNAPSHOTS, evolution, in_words, snapshots_of, timeline, tree_of_history
-from lakehouse.core.errors import BadRequestError, ForbiddenError, NotSupportedError, UnauthorizedError
+from lakehouse.core.errors import (
+    BadRequestError,
+    ForbiddenError,
+    NoSuchTableError,
+    NotSupportedError,
+    UnauthorizedError,
+)
 from lakehouse.core.inspection import SNAPSHOTS
 from lakehouse.core.names import MAIN
 from lakehouse.core.refs import InternalBranch
@@ -62,10 +68,10 @@ def ui_open_session(
     except UnauthorizedError as exc:
         service.count_guess(exc, request.client.host if request.client else "")
         return page_response(call, request, "sign_in.html", {"next": safe_next(next), "error": exc.as_dict()}, 401)
-    address = safe_next(next)
-    if address == PREFIX and not principal.uses(MAIN):
-        address = f"{PREFIX}?branch={principal.branches[0]}"
-    return RedirectResponse(address, 303, {"Set-Cookie": service.sessions.header(cookie)})
+    page = safe_next(next)
+    if page == PREFIX and not principal.uses(MAIN):
+        page = f"{PREFIX}?branch={principal.branches[0]}"
+    return RedirectResponse(page, 303, {"Set-Cookie": service.sessions.header(cookie)})
 
 
 @routes.operation(**_HIDDEN)
@@ -118,6 +124,7 @@ def ui_home(call: CallContext, request: Request, branch: Branch = "", page_token
         "branch": branch.lower() or MAIN,
         "branches": _branch_names(call),
         "layers": home.layers(listed["tables"], health, recent),
+        "views": [{"name": name, "link": _view_page(name)} for name in listed.get("views", ())],
         "next_page_token": listed["next_page_token"],
         "attention": home.attention(listed["tables"], health, recent, listed_jobs),
         "running": home.running(recent, listed_jobs, query.queries(call)["queries"]),
@@ -144,10 +151,17 @@ def ui_table(  # noqa: PLR0913 - one parameter per part of the address
     name, lake = call.table(table), call.lake(branch)
     for when in (at, vs):
         call.check_when(when)
-    info = tables.describe(call, table, branch)
+    try:
+        info = tables.describe(call, table, branch)
+    except NoSuchTableError:
+        if name in lake.views():
+            return RedirectResponse(_view_page(name), 303)
+        raise
     tree = _tree(lake, name)
     current = (info["current"] or {}).get("id", "")
-    line = _timeline(lake, name, tree, lake.snapshot_at(name, at) or current)
+    shown = lake.snapshot_at(name, at) or current
+    line = _timeline(lake, name, tree, shown)
+    is_earlier = shown != current
     diff = tables.diff(call, table, vs, at, branch=branch) if vs and tab == "diff" else None
     principal, changed = call.principal, branch.lower() or MAIN
     data = {
@@ -158,6 +172,8 @@ def ui_table(  # noqa: PLR0913 - one parameter per part of the address
         "vs": vs,
         "tab": tab or "rows",
         "info": info,
+        "is_earlier": is_earlier,
+        "columns": _columns_at(lake, name, shown) if is_earlier and tab == "schema" else info["columns"],
         "timeline": line,
         "evolution": evolution(tree) if tab == "schema" else [],
         "metadata": _first_nodes(tree) if tab == "metadata" else None,
@@ -167,6 +183,16 @@ def ui_table(  # noqa: PLR0913 - one parameter per part of the address
         "may_revert": changed == MAIN and principal.may_change(MAIN) and not principal.is_limited,
     }
     return page_response(call, request, "table.html", data)
+
+
+def _view_page(name: str) -> str:
+    """The address that shows a view, which has no metadata but its query."""
+    return address(f"{PREFIX}/sql", q=f"select * from {name} limit 100")
+
+
+def _columns_at(lake: Lake, name: str, snapshot: str) -> list[dict[str, Any]]:
+    """The columns of a table as of a snapshot; what is known of them then is their names and types."""
+    return [{"name": column.name, "type": column.type} for column in lake.travel(name, snapshot, limit=0).columns]
 
 
 def _tree(lake: Lake, name: str) -> dict[str, Any]:
@@ -245,6 +271,8 @@ def ui_branch(
     table: Annotated[str, Query(max_length=300)] = "",
 ) -> Response:
     """A branch as a pull request: what a merge would change, its checks, publish or drop."""
+    if name.lower() == MAIN:
+        return RedirectResponse(f"{PREFIX}/b", 303)  # main is what branches are compared with
     changes = refs.diff_branch(call, name)["changes"]
     run = next((run for run in runs.runs(call)["runs"] if run["branch"] == name.lower()), None)
     listed = {branch["name"]: branch for branch in refs.branches(call)["branches"]}

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, field
 from typing import Any
@@ -78,6 +78,7 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
     """
     app = FastAPI(title="lakehouse", version=__version__)
 
+    canceled: set[str] = set()  # tags of statements
     asking = ThreadPoolExecutor(max_workers=1)  # of its own: statements may use all threads
 
     _explain_errors(app)
@@ -94,17 +95,25 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
         completed, tasks = await asyncio.to_thread(session.progress, tag)
         return {"completed": completed, "tasks": tasks}
 
+    @app.post("/cancel/{tag}")
+    async def cancel(tag: str) -> dict[str, bool]:
+        """Cancel a statement whose client goes on waiting for its answer; one that is still on its way is canceled when it comes."""
+        canceled.add(tag)
+        return {"canceled": True}
+
     @app.post("/query")
     async def query(body: StatementBody, request: Request) -> Response:
         activity.running += 1
         tag = body.tag
         run = functools.partial(_run, answer, session, body)
+        is_canceled = functools.partial(_is_canceled, request, tag, canceled)
         try:
-            response = await _until_disconnect(request, run, lambda: session.cancel(tag))
+            response = await _until_canceled(is_canceled, run, lambda: session.cancel(tag))
             if isinstance(response, _Stream):
                 response.body_iterator = _followed(response.body_iterator, activity, lambda: session.cancel(tag))
             return response
         finally:
+            canceled.discard(tag)
             activity.running -= 1
             activity.last = time.monotonic()
 
@@ -113,21 +122,25 @@ def create_app(answer: Answer, session: LocalSession, fingerprint: str, activity
         """Lease the JVM for as long as the connection is open; then cancel what the client left running."""
         port, secret = await asyncio.to_thread(session.gateway)
         activity.running += 1
-
-        async def lease() -> AsyncIterator[str]:
-            try:
-                yield json.dumps({"port": port, "secret": secret}) + "\n"
-                while not await request.is_disconnected():
-                    await asyncio.sleep(_POLL_S)
-            finally:
-                activity.running -= 1
-                activity.last = time.monotonic()
-                # In a thread: nothing can be awaited once the connection is gone.
-                threading.Thread(target=session.cancel, args=(body.group,), daemon=True).start()
-
-        return StreamingResponse(lease(), media_type="application/json")
+        first = json.dumps({"port": port, "secret": secret}) + "\n"
+        return StreamingResponse(_lease(request, session, body, activity, first), media_type="application/json")
 
     return app
+
+
+async def _lease(
+    request: Request, session: LocalSession, body: Attachment, activity: Activity, first: str
+) -> AsyncIterator[str]:
+    """The first line of a lease, and nothing more until its client has gone."""
+    try:
+        yield first
+        while not await request.is_disconnected():
+            await asyncio.sleep(_POLL_S)
+    finally:
+        activity.running -= 1
+        activity.last = time.monotonic()
+        # In a thread: nothing can be awaited once the connection is gone.
+        threading.Thread(target=session.cancel, args=(body.group,), daemon=True).start()
 
 
 def exit_if_spark_has_ended(session: LocalSession) -> None:
@@ -223,10 +236,17 @@ def _arrow(result: Result, payload: dict[str, Any]) -> Response:
     return Response(sink.getvalue().to_pybytes(), media_type=ARROW)
 
 
-async def _until_disconnect(request: Request, run: Callable[[], Response], cancel: Callable[[], None]) -> Response:
-    """Run in a thread; cancel it if the client disconnects (Ctrl-C)."""
+async def _is_canceled(request: Request, tag: str, canceled: set[str]) -> bool:
+    """Whether the client has asked to cancel its statement, or has gone (Ctrl-C)."""
+    return tag in canceled or await request.is_disconnected()
+
+
+async def _until_canceled(
+    is_canceled: Callable[[], Awaitable[bool]], run: Callable[[], Response], cancel: Callable[[], None]
+) -> Response:
+    """Run in a thread; once it is canceled, stop its jobs again and again, because it may start more."""
     work = asyncio.ensure_future(asyncio.to_thread(run))
     while not (await asyncio.wait({work}, timeout=_POLL_S))[0]:
-        if await request.is_disconnected():
+        if await is_canceled():
             await asyncio.to_thread(cancel)
     return await work

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
@@ -69,13 +70,17 @@ class SparkDaemonClient:
 
         request = query.request
         self._ensure_running()
+        is_write = query.statement.kind == "write"
+        if is_write:  # it has no rows to stream, and its one answer says whether it was committed
+            request = replace(request, arrow=request.arrow or request.stream, stream=False)
         tag = token_hex(16)
-        body = statement_body(query, tag)
+        body = statement_body(replace(query, request=request), tag)
         if request.stream:
             with self._status_reporter("Running on Spark"), self._translated():
                 return stream_statement(self._socket, body, query.statement.text)
         with self._status_reporter("Running on Spark") as show, self._progress_shown(tag, show):
-            status, content_type, data = self._send("POST", "/query", body)
+            stop = partial(self._cancel, tag) if is_write else None
+            status, content_type, data = self._send("POST", "/query", body, stop=stop)
         if status != 200 and content_type != "application/json":
             raise self._lost()  # the daemon was told to end, and gave the statement up after some seconds
         if status != 200:
@@ -85,6 +90,11 @@ class SparkDaemonClient:
         import pyarrow
 
         return whole_result(pyarrow.ipc.open_stream(data))
+
+    def _cancel(self, tag: str) -> None:
+        """Ask the daemon to cancel a write, whose answer is then waited for: it may have been committed already."""
+        with suppress(LakeError):
+            self._send("POST", f"/cancel/{tag}", timeout=_CONNECT_TIMEOUT_S)
 
     @contextmanager
     def _progress_shown(self, tag: str, show: Callable[[str], None] | None) -> Iterator[None]:
@@ -191,12 +201,19 @@ class SparkDaemonClient:
                 f"Spark did not start: {exc}", f"lake doctor; the whole log: {self._log}"
             ) from exc
 
-    def _send(self, method: str, path: str, body: Any = None, timeout: float | None = None) -> tuple[int, str, bytes]:
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        timeout: float | None = None,
+        stop: Callable[[], None] | None = None,
+    ) -> tuple[int, str, bytes]:
         # Imported here: a query that DuckDB answers does not need HTTP.
         from lakehouse.process.unix_http import request
 
         with self._translated():
-            return request(self._socket, method, path, body, "*/*", timeout)
+            return request(self._socket, method, path, body, timeout, stop)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
