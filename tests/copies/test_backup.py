@@ -276,6 +276,8 @@ def test_a_restore_that_is_killed_leaves_no_lake_and_can_be_finished(
         refused = run("tables")
         assert refused.returncode == 2
         assert "not complete" in refused.stderr
+        folder = next(path.parent for path in home.rglob("warehouse/**/*") if path.is_file())
+        (folder / ".00000.parquet.0a1b2c3d.unfinished").write_bytes(b"half")  # as a kill within a file leaves it
         done = run("restore", str(dest))
         assert done.returncode == 0, done.stderr
     with opened(home) as other:

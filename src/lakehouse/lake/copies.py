@@ -135,6 +135,7 @@ def restore_lake(settings: Settings, source: str | Path, backup: str = "", progr
         backup: its id (default: the newest).
     """
     from lakehouse.copies.restore import BackupSource, copy_lake
+    from lakehouse.storage.tree import LocalTree
 
     store = backup_store(settings, source)
     store.check()
@@ -145,6 +146,8 @@ def restore_lake(settings: Settings, source: str | Path, backup: str = "", progr
     command = f"lake restore {shlex.quote(str(source))} --backup {manifest.id} --home {place}{profile}"
     with restoration(home, command) as resumes:
         target = _open_empty(settings, manifest.state, resumes)
+        if resumes and isinstance(target.warehouse, LocalTree):
+            target.warehouse.remove_unfinished()
         return copy_lake(BackupSource(store, manifest), target, manifest.catalog, progress)
 
 

@@ -117,6 +117,11 @@ class LocalTree:
     def remove_folder(self, folder: str) -> None:
         shutil.rmtree(self.folder / folder, ignore_errors=True)
 
+    def remove_unfinished(self) -> None:
+        """Remove the files that killed writers did not finish; the caller knows that nobody writes."""
+        for file in self.folder.rglob(f".*{UNFINISHED}"):
+            file.unlink(missing_ok=True)
+
     def _unfinished(self, name: str) -> Path:
         path = self.folder / name
         try:

@@ -158,8 +158,7 @@ async function isFree() {
   return true;
 }
 
-/** Runs the statement of the editor. Nobody asked for one that an address brings: it runs only if it changes nothing. */
-async function run({ isOfAddress = false } = {}) {
+async function run() {
   const sql = wanted();
   if (!sql || !(await isFree()) || current) return; // another run may have waited, too
   const given = chosen();
@@ -172,7 +171,6 @@ async function run({ isOfAddress = false } = {}) {
   const begun = performance.now();
   const seconds = (digits) => `${((performance.now() - begun) / 1000).toFixed(digits)} s`;
   try {
-    if (isOfAddress && !(await statement.reads)) return void (state.textContent = "");
     remember(sql);
     let answer = await (await api("POST", "/statements", { body: { statement: sql, wait_timeout: "0s", ...given } })).json();
     statement.id = answer.statement_id;
@@ -534,5 +532,7 @@ options.addEventListener("submit", (event) => event.preventDefault());
 
 showRecent();
 openEditor().catch(failed);
-// A shared address shows what it describes; only what the service knows to read runs by itself.
-if ("runsAtOnce" in document.getElementById("editor").dataset) run({ isOfAddress: true });
+// A shared address shows what it describes; only what the service knows to read runs by itself, and no text of before.
+const lines = (given) => given.replace(/\r\n?/g, "\n").trim();
+const isOfAddress = lines(field.value) === lines(new URLSearchParams(location.search).get("q") ?? "");
+if (isOfAddress && "runsAtOnce" in document.getElementById("editor").dataset) run();
