@@ -35,7 +35,7 @@ def one_row_commits(lake: Lake, table: str, count: int) -> None:
     for start in range(0, count, _MERGED):
         ids = range(ROWS + start, ROWS + min(start + _MERGED, count))
         files = [write_data_file(held, rows([id]).to_batches(), _no_partition(), None) for id in ids]
-        with held.transaction() as change, merging_append(change) as added:
+        with held.transaction() as change, merging_append(change, {}) as added:
             for file in files:
                 added.append_data_file(file)
     _add_snapshots(lake, TableName.parse(table), count + 1)
