@@ -146,6 +146,8 @@ class Execution:
         lake = call.lake(request.branch)
         checked = self._check(lake, request)
         self._is_write = checked.kind == "write"
+        if self._is_write and self._scope.is_canceled:  # before this, a cancel did not know that it is a write
+            raise StatementCanceledError("The statement was canceled.")
         call.note(kind=checked.kind, tables=[str(name) for name in checked.tables])
         self._timer = threading.Timer(self._timeout_s, self._expire)
         self._timer.daemon = True

@@ -36,7 +36,7 @@ _UNKNOWN_OUTCOME = "CommitStateUnknownException"
 _OF_THE_STATEMENT = re.compile(
     r"(Spark)?(Arithmetic|DateTime|NumberFormat)Exception"
     r"|Spark(ArrayIndexOutOfBounds|IllegalArgument|Runtime|UnsupportedOperation|Upgrade)Exception"
-    r"|NamespaceNotEmptyException|QueryExecutionException"
+    r"|NamespaceNotEmptyException"
 )
 _RAISES = re.compile(r"\b(raise_error|assert_true)\s*\(", re.IGNORECASE)
 

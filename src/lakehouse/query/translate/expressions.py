@@ -42,16 +42,19 @@ class Expressions:
     def boolean(self, node: ast.Expression, what: str) -> Value:
         return operators.boolean(self.translate(node), what)
 
-    def condition(self, node: ast.Expression, what: str) -> Value:
+    def condition(self, node: ast.Expression, what: str, in_or: bool = False) -> Value:
         """Translate a condition of WHERE or HAVING, which keeps the rows for which it is true.
 
         Only there `a IN (query)` is the same: where NULLs make it NULL, Spark's value is false, or NULL, depending on its plan.
         """
         if isinstance(node, ast.Binary) and node.operator in ("and", "or"):
-            if node.operator == "or" and len(_signs_of_in_queries(node)) > 1:
+            # Once for the outermost OR, so that a long chain is not walked again for each of its parts.
+            if node.operator == "or" and not in_or and len(_signs_of_in_queries(node)) > 1:
                 # Spark takes `a IN (query) OR a NOT IN (query)` for true, also where a is NULL.
                 raise NotTranslatedError("OR of IN and NOT IN of queries")
-            return operators.logical(node.operator, self.condition(node.left, what), self.condition(node.right, what))
+            in_or = in_or or node.operator == "or"
+            left, right = (self.condition(part, what, in_or) for part in (node.left, node.right))
+            return operators.logical(node.operator, left, right)
         inside = node.operand if isinstance(node, ast.Unary) and node.operator == "not" else node
         if not isinstance(inside, ast.In) or not isinstance(inside.options, ast.Query):
             return self.boolean(node, what)
