@@ -35,6 +35,8 @@ class Terminal:
             "TERM": "xterm-256color",
             "PROMPT_TOOLKIT_NO_CPR": "1",  # the emulator does not answer where its cursor is
             "PAGER": "cat",
+            "COLUMNS": "",  # a terminal has its own size, also where pytest was started with one
+            "LINES": "",
             **(env or {}),
         }
         self.screen = pyte.HistoryScreen(columns, 30, history=10_000, ratio=1.0)

@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def narrow(own_shop: Path, folder: Path) -> Iterator[Terminal]:
     """A shell in a terminal of 80 columns."""
-    with shell(own_shop, folder, 80, COLUMNS="", LINES="") as terminal:
+    with shell(own_shop, folder) as terminal:
         yield terminal
 
 
