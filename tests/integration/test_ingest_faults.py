@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import sqlite3
 import subprocess
 import time
@@ -28,7 +27,7 @@ pytestmark = pytest.mark.spark
 MOMENTS = repetitions(2, 50)
 HUDI_MOMENTS = repetitions(1, 10)
 ORPHANS = repetitions(1, 5)
-ROWS = 20_000
+ROWS = 100_000
 PROCESSES, FILES = repetitions(3, 8), repetitions(3, 25)
 
 
@@ -188,7 +187,7 @@ def test_what_a_killed_ingest_has_still_running_does_not_get_into_the_next_one(
     rows, wrong = 1, []
     for moment in range(ORPHANS):
         path = tmp_path / f"{moment}.csv"
-        last = rows + 5 * ROWS
+        last = rows + ROWS
         path.write_text("id,name,score\n" + "".join(f"{n},name {n},{n * 1.5}\n" for n in range(rows, last)))
         process = start(home, str(path), "--into", "killed.orphans")
         wait_for_a_branch(home)
@@ -206,17 +205,19 @@ def test_what_a_killed_ingest_has_still_running_does_not_get_into_the_next_one(
 def test_spark_killed_during_an_ingest_fails_clearly_and_the_next_one_works(
     home: Path, lake: Lake, command: Command, big: Path
 ) -> None:
-    process = start(home, str(big), "--into", "killed.spark", "--mode", "append")
-    wait_until_busy(home)
     health = spark_daemon(load_settings({"home": home})).health()
     assert health is not None
-    jvms = [child for child in psutil.Process(health["pid"]).children(recursive=True) if child.name() == "java"]
-    os.kill(health["pid"], signal.SIGKILL)
+    daemon = psutil.Process(health["pid"])
+    (jvm,) = [child for child in daemon.children(recursive=True) if child.name() == "java"]
+    jvm.suspend()  # so that the ingest is not done before the kill
+    process = start(home, str(big), "--into", "killed.spark", "--mode", "append")
+    wait_until_busy(home)
+    daemon.kill()
+    jvm.resume()
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "Traceback" not in errors
-    for jvm in jvms:
-        jvm.wait(timeout=60)
+    jvm.wait(timeout=60)  # it ends with the process that started it
     assert "killed.spark" not in [str(info.name) for info in lake.tables()]
     again = command("ingest", str(big), "--into", "killed.spark", "--mode", "append")
     assert again.returncode == 0, again.stderr
