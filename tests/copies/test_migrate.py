@@ -111,10 +111,10 @@ def test_a_migration_that_is_killed_is_finished_by_the_same_command(
     command = [LAKE, "--home", str(small.home), "migrate", "--to-profile", "sql"]
     environment = {**os.environ, **variables}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    while len(s3_server.names(bucket)) < 10 and process.poll() is None:
-        time.sleep(0.01)
+    while len(s3_server.names(bucket)) < 3 and process.poll() is None:
+        time.sleep(0.001)
     process.kill()
-    assert process.wait() != 0, "it was killed on its way"
+    assert process.wait() != 0, "with three of forty objects written there is much left to do"
     with opened(small.home, profile="sql", **settings) as there:
         assert there.catalog.dump_state().is_empty, "the catalog is filled last, in one transaction"
     done = subprocess.run(command, env=environment, capture_output=True, text=True)

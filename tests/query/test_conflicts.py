@@ -78,14 +78,14 @@ def test_a_loser_waits_for_its_turn_and_goes_on_without_it_in_the_end(tmp_path: 
     work, ended = LosingWork(1), threading.Event()
 
     def run() -> None:
-        attempt(tmp_path, UPDATE, work, turn_s=1.0)
+        attempt(tmp_path, UPDATE, work, turn_s=3.0)
         ended.set()
 
     with locked(table_lock(tmp_path, TableName.parse("shop.orders"))):  # as an ingest does
         threading.Thread(target=run).start()
         assert not ended.wait(0.5)
         assert work.runs == 1
-        assert ended.wait(10)
+        assert ended.wait(60)
     assert work.runs == 2
 
 

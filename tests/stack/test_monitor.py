@@ -40,7 +40,7 @@ def monitor_service(context: StackContext) -> Iterator[Callable[..., ServiceMoni
         def healthy(context: StackContext) -> bool:
             return (context.folder(name) / "up").exists()
 
-        own = {"healthy": healthy, "start_timeout_s": 20.0, **more}
+        own = {"healthy": healthy, "start_timeout_s": 60.0, **more}
         process = ProcessSpec((sys.executable, "-c", textwrap.dedent(code)))
         service = Service(name, "a test's", "1", "none", 10, process=lambda context: process, **own)
         begun.append(ServiceMonitor(service, context, needs, lambda: None))
@@ -52,7 +52,7 @@ def monitor_service(context: StackContext) -> Iterator[Callable[..., ServiceMoni
         each.stop()
 
 
-def until(true: Callable[[], object], seconds: float = 20.0) -> None:
+def until(true: Callable[[], object], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it never was so"
@@ -85,7 +85,7 @@ def test_a_server_that_dies_again_and_again_is_given_up(
 ) -> None:
     monkeypatch.setattr(monitor, "_RESTART_DELAYS", (0.01, 0.01))
     monitored = monitor_service(
-        "import pathlib, time; pathlib.Path('up').touch(); time.sleep(0.5); print('no more of this')"
+        "import pathlib, time; pathlib.Path('up').touch(); time.sleep(1.5); print('no more of this')"
     )
     until(lambda: monitored.state == "failed")
     assert monitored.restarts == 2
