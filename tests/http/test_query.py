@@ -265,7 +265,7 @@ def test_a_client_that_hangs_up_stops_its_query(served: Served) -> None:
         connection.sendall(head.encode() + body)
         wait_for(lambda: pool.busy == 1)
         connection.close()
-        wait_for(lambda: pool.busy == 0)
+        wait_for(lambda: pool.busy == 0, 20)
     assert {worker.pid for worker in pool._all} == processes, "the statements were stopped, not their processes"
 
 

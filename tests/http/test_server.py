@@ -37,7 +37,7 @@ def test_the_first_start_prints_an_admin_key_once(start: Start, home: Path) -> N
     assert "/tables/{table}" in page.text
     assert "<script" not in page.text
     process.popen.terminate()
-    assert process.popen.wait(60) == 0
+    assert process.popen.wait(20) == 0
     again = start()
     assert again.client.get("/whoami").status_code == 200, "the second start prints no key; the first one works"
 

@@ -210,10 +210,12 @@ def test_spark_killed_during_an_ingest_fails_clearly_and_the_next_one_works(
     daemon = psutil.Process(health["pid"])
     (jvm,) = [child for child in daemon.children(recursive=True) if child.name() == "java"]
     jvm.suspend()  # so that the ingest is not done before the kill
-    process = start(home, str(big), "--into", "killed.spark", "--mode", "append")
-    wait_until_busy(home)
-    daemon.kill()
-    jvm.resume()
+    try:
+        process = start(home, str(big), "--into", "killed.spark", "--mode", "append")
+        wait_until_busy(home)
+        daemon.kill()
+    finally:
+        jvm.resume()
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "Traceback" not in errors

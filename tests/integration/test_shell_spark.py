@@ -63,4 +63,4 @@ def _check_ctrl_c(terminal: Terminal) -> None:
     terminal.send(CTRL_C)
     terminal.wait("Stopped.", 30, before - 200)
     assert time.monotonic() - started < 30
-    assert "1 row · spark" in terminal.run("select 1 as still_here;", seconds=90), "Spark is free again"
+    assert "1 row · spark" in terminal.run("select 1 as still_here;", seconds=30), "Spark is free again"

@@ -23,7 +23,7 @@ def test_the_command_ends_with_a_killed_parent() -> None:
         child = int(parent.stdout.readline())
         assert start_time(child)
         parent.kill()
-    assert wait_until(lambda: not start_time(child), 60)
+    assert wait_until(lambda: not start_time(child), 10)
 
 
 def test_the_command_becomes_the_process_and_keeps_its_exit_code() -> None:

@@ -99,7 +99,7 @@ def test_logs_can_be_followed(lake: Lake, home: Path) -> None:
         with written_again_and_again(home / "logs" / "stack" / "postgres.log", "something new\n"):
             assert "something new\n" in iter(following.stdout.readline, "")  # PostgreSQL may log a checkpoint before it
         following.send_signal(signal.SIGINT)
-        assert following.wait(60) == 130
+        assert following.wait(10) == 130
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ def test_one_server_in_the_foreground_ends_on_a_signal(lake: Lake, home: Path) -
                 break
         serving.send_signal(signal.SIGTERM)
         assert "database system is shut down" in serving.stdout.read()
-        assert serving.wait(60) == 0
+        assert serving.wait(20) == 0
 
 
 def test_an_unknown_service_is_an_error(lake: Lake) -> None:

@@ -40,7 +40,7 @@ def monitor_service(context: StackContext) -> Iterator[Callable[..., ServiceMoni
         def healthy(context: StackContext) -> bool:
             return (context.folder(name) / "up").exists()
 
-        own = {"healthy": healthy, "start_timeout_s": 60.0, **more}
+        own = {"healthy": healthy, "start_timeout_s": 20.0, **more}
         process = ProcessSpec((sys.executable, "-c", textwrap.dedent(code)))
         service = Service(name, "a test's", "1", "none", 10, process=lambda context: process, **own)
         begun.append(ServiceMonitor(service, context, needs, lambda: None))
@@ -52,7 +52,7 @@ def monitor_service(context: StackContext) -> Iterator[Callable[..., ServiceMoni
         each.stop()
 
 
-def until(true: Callable[[], object], seconds: float = 60.0) -> None:
+def until(true: Callable[[], object], seconds: float = 20.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it never was so"

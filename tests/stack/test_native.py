@@ -65,7 +65,7 @@ def supervisor_of(settings: Settings) -> psutil.Process:
     return psutil.Process(pid)
 
 
-def until(true: Callable[[], object], seconds: float = 90.0) -> None:
+def until(true: Callable[[], object], seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it never was so"

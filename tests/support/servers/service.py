@@ -226,7 +226,7 @@ def start(home: Path, tmp_path: Path) -> Iterator[Start]:
     yield begin
     for process in started:
         process.popen.terminate()
-        process.popen.wait(120)
+        process.popen.wait(20)
         if process.popen.stderr is not None:
             process.popen.stderr.close()
 
