@@ -116,9 +116,14 @@ class Worker:
             return True
 
     def progress(self) -> int:
-        """How much of the running statement is done, in percent; -1 if that is not known."""
+        """How much of the running statement is done, in percent; -1 if that is not known.
+
+        Of a scan that it does not measure (each of an Iceberg table), DuckDB says 0 before it begins and then no more, and of a
+        part that is done before the next is known it says 100.
+        """
         with self._lock:
-            return round(self._cursor.query_progress()) if self._cursor is not None else -1
+            percent = round(self._cursor.query_progress()) if self._cursor is not None else -1
+        return percent if 0 < percent < 100 else -1
 
     def _run(self, job: Mapping[str, Any], cursor: duckdb.DuckDBPyConnection) -> bool:
         """Run a statement and send its result; returns whether nothing of it is left in the cursor."""
