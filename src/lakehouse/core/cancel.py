@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -24,7 +24,8 @@ class CancelScope:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._stops: list[Callable[[], None]] = []
-        self.is_canceled = False
+        self._hang_ups: list[Callable[[], None]] = []
+        self.is_canceled = self._is_abandoned = False
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -42,6 +43,29 @@ class CancelScope:
             stops = list(self._stops)
         for stop in stops:
             stop()
+
+    def abandon(self) -> None:
+        """Stop what runs, and wait for no answer about it."""
+        self.cancel()
+        with self._lock:
+            self._is_abandoned = True
+            hang_ups = list(self._hang_ups)
+        for hang_up in hang_ups:
+            hang_up()
+
+    @contextmanager
+    def abandoned_by(self, hang_up: Callable[[], None]) -> Iterator[None]:
+        """While the block waits for an answer, `abandon` calls `hang_up`, which ends the waiting."""
+        with self._lock:
+            self._hang_ups.append(hang_up)
+            is_abandoned = self._is_abandoned
+        try:
+            if is_abandoned:
+                hang_up()
+            yield
+        finally:
+            with self._lock:
+                self._hang_ups.remove(hang_up)
 
     def add(self, stop: Callable[[], None]) -> None:
         """Have `stop` called if the scope is canceled."""
@@ -64,6 +88,12 @@ def stop_with_scope(stop: Callable[[], None]) -> Callable[[], None]:
         return lambda: None
     scope.add(stop)
     return lambda: scope.remove(stop)
+
+
+def abandoned_by(hang_up: Callable[[], None]) -> AbstractContextManager[None]:
+    """While the block waits for an answer, an abandoned scope calls `hang_up`; without a scope, nothing does."""
+    scope = _current.get()
+    return nullcontext() if scope is None else scope.abandoned_by(hang_up)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from lakehouse.core.errors import (
     NoSuchTableError,
     NotSupportedError,
     StatementCanceledError,
+    StatementLostError,
     StatementTimeoutError,
 )
 from lakehouse.core.names import MAIN
@@ -247,6 +248,17 @@ class Execution:
         self._scope.cancel()
         if not self._is_write:
             self.spool.close()
+
+    def abandon(self) -> LakeError:
+        """Stop the statement and wait for nothing of it, as the service ends; returns what its client is told."""
+        self._scope.abandon()
+        self.spool.close()
+        if self._is_write:
+            return StatementLostError(
+                "The service ended during the statement, so it may or may not have been committed.",
+                "Check with `lake history`, then run it again.",
+            )
+        return StatementCanceledError("The service ended during the statement.", "Run it again.")
 
     def close(self) -> None:
         """Release what the statement holds; one that still runs is stopped."""

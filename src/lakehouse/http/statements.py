@@ -84,8 +84,10 @@ class StoredStatement:
         return (self._folder / str(number)).read_bytes()
 
     def forget(self) -> None:
-        """Stop it and remove its result."""
+        """Stop it, wait for nothing of it, and remove its result."""
         self.cancel()
+        if self.state not in ENDED:
+            self.execution.abandon()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property

@@ -124,6 +124,8 @@ async def respond(execution: Execution, queries: QueryService, request: Request)
             compress = compress and accepts_gzip(request.headers.get("accept-encoding", ""))
             is_streamed = True
             return PieceStream(execution, queries, compress, is_complete)
+    except asyncio.CancelledError as exc:  # the service ends
+        raise execution.abandon() from exc
     finally:
         gone.cancel()
         if not is_streamed:

@@ -1,0 +1,38 @@
+"""SIGTERM while statements run: `lake serve` ends within seconds, and their clients get an answer."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.support.servers.service import Start, wait_for
+
+from lakehouse.lake import Lake
+
+pytestmark = pytest.mark.spark
+
+#: A statement that takes hours, in short tasks.
+_READ = "select count(*) as n from range(0, 4000000, 1, 4000000)"
+#: Twice what the service gives its clients to end.
+_END_S = 10.0
+
+
+def test_a_service_does_not_wait_for_statements_on_spark(shared_lake: Lake, namespace: str, start: Start) -> None:
+    write = f"create table {namespace}.{{}} as {_READ}"
+    process = start(LAKE_HOME=str(shared_lake.folder), LAKE_AUTH="off")
+    client = process.client
+    with ThreadPoolExecutor() as threads:
+        read = threads.submit(client.post, "/query", {"sql": _READ, "engine": "spark"})
+        written = threads.submit(client.post, "/query", {"sql": write.format("t")})
+        for sql in (_READ, write.format("stored")):
+            sent = client.post("/statements", {"statement": sql, "engine": "spark", "wait_timeout": "0s"})
+            assert sent.status_code == 200, sent.text
+        wait_for(lambda: [query["state"] for query in client.get("/queries").json()["queries"]] == ["running"] * 4)
+        begun = time.monotonic()
+        process.popen.terminate()
+        assert process.popen.wait(60) == 0
+        assert time.monotonic() - begun < _END_S
+        answers = [answer.result(60).json() for answer in (read, written)]
+    assert [answer["error"] for answer in answers] == ["canceled", "statement_lost"]
+    assert not {f"{namespace}.t", f"{namespace}.stored"} & {str(table.name) for table in shared_lake.tables()}
