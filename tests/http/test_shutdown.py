@@ -19,12 +19,12 @@ _END_S = 10.0
 
 
 def test_a_service_does_not_wait_for_statements_on_spark(shared_lake: Lake, namespace: str, start: Start) -> None:
-    write = f"create table {namespace}.{{}} as {_READ}"
+    write, once = f"create table {namespace}.{{}} as {_READ}", {"Idempotency-Key": namespace}
     process = start(LAKE_HOME=str(shared_lake.folder), LAKE_AUTH="off")
     client = process.client
     with ThreadPoolExecutor() as threads:
         read = threads.submit(client.post, "/query", {"sql": _READ, "engine": "spark"})
-        written = threads.submit(client.post, "/query", {"sql": write.format("t")})
+        written = threads.submit(client.post, "/query", {"sql": write.format("t")}, headers=once)
         for sql in (_READ, write.format("stored")):
             sent = client.post("/statements", {"statement": sql, "engine": "spark", "wait_timeout": "0s"})
             assert sent.status_code == 200, sent.text
@@ -35,4 +35,7 @@ def test_a_service_does_not_wait_for_statements_on_spark(shared_lake: Lake, name
         assert time.monotonic() - begun < _END_S
         answers = [answer.result(60).json() for answer in (read, written)]
     assert [answer["error"] for answer in answers] == ["canceled", "statement_lost"]
+    again = start(LAKE_HOME=str(shared_lake.folder), LAKE_AUTH="off").client
+    repeated = again.post("/query", {"sql": write.format("t")}, headers=once)
+    assert repeated.json() == answers[1], "what may have been committed is not done again"
     assert not {f"{namespace}.t", f"{namespace}.stored"} & {str(table.name) for table in shared_lake.tables()}

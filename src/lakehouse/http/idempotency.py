@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import Message, Receive, Scope, Send
 
 from lakehouse.core.dataclass import dataclass
-from lakehouse.core.errors import BadRequestError, KeyReusedError, OutcomeUnknownError
+from lakehouse.core.errors import BadRequestError, KeyReusedError, OutcomeUnknownError, StatementLostError
 from lakehouse.core.idempotency import MAX_KEY, IdempotencyStore, KeyedRequest
 
 #: The largest answer that is stored; answers to changes are small.
@@ -88,18 +88,28 @@ class OnceRequest:
                 raise KeyReusedError("The Idempotency-Key was used for another request.", "Use a new one.")
             await StoredAnswer.from_json(earlier.status, earlier.answer).send(self._send)
             return
-        stored = False
+        is_kept = False
         try:
             await work(self.receive, self.send)  # type: ignore[misc]
-            if self._sent_all and self._status < 500 and self._size <= _MAX_ANSWER:
+            is_final = self._status < 500 or (not repeatable and self._is_lost)
+            if self._sent_all and is_final and self._size <= _MAX_ANSWER:
                 answer = StoredAnswer(self._status, self._headers, bytes(self._body))
                 await run_in_threadpool(
                     self._store.finish, self._key, await self._fingerprint(), answer.status, answer.to_json()
                 )
-                stored = True
+                is_kept = True
+        except asyncio.CancelledError:  # the service ends, and what came of the work is not known
+            is_kept = not repeatable
+            raise
         finally:
-            if not stored:
+            if not is_kept:
                 await run_in_threadpool(self._store.release, self._key)
+
+    @property
+    def _is_lost(self) -> bool:
+        """Whether the answer says that the work may have been done: to do it again could do it twice."""
+        is_json = self._body.startswith(b"{")
+        return is_json and bool(json.loads(self._body).get("error") == StatementLostError.code)
 
     async def receive(self) -> Message:
         message = await self._receive()
