@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -19,7 +20,7 @@ import pytest
 from tests.conftest import LAKE, Command, command_for, stop_spark
 
 from lakehouse.config.load import load_settings
-from lakehouse.core.errors import EngineError, StatementLostError
+from lakehouse.core.errors import EngineError, EngineMemoryError, StatementLostError
 from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 from lakehouse.lake.spark import spark_daemon
@@ -252,6 +253,21 @@ def test_it_stops_when_idle(tmp_path: Path) -> None:
         time.sleep(0.2)
     assert spark.health() is None
     assert not path.exists()
+
+
+def test_a_statement_that_needs_too_much_memory_says_so_and_the_next_one_works(tmp_path: Path) -> None:
+    with assemble(load_settings({"home": tmp_path / "lake", "spark.driver_memory": "512m"})) as lake:
+        try:
+            # Spark ends itself where a task has no memory left; which of the two is noticed first is a matter of chance.
+            with pytest.raises((EngineMemoryError, StatementLostError)) as failed:
+                lake.sql(
+                    "select max(length(repeat(concat('x', cast(id as string)), 300000000))) from range(1)",
+                    engine="spark",
+                )
+            assert re.search(r"spark\.driver_memory|spark\.log", failed.value.hint), failed.value
+            assert lake.sql("select 2", engine="spark").rows() == [(2,)]
+        finally:
+            stop_spark(tmp_path / "lake")
 
 
 def test_a_socket_that_nobody_serves_is_replaced(tmp_path: Path) -> None:

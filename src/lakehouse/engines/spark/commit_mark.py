@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from lakehouse.engines.spark.errors import ended_jvm_ignored
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,8 +23,6 @@ def commits_marked(session: SparkSession, mark: tuple[str, str] | None) -> Itera
     if mark is None:
         yield
         return
-    from py4j.protocol import Py4JError
-
     jvm = session._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     held = jvm.java.lang.Class.forName(_CLASS, True, loader).getDeclaredField(_FIELD)
@@ -32,5 +32,5 @@ def commits_marked(session: SparkSession, mark: tuple[str, str] | None) -> Itera
     try:
         yield
     finally:
-        with suppress(Py4JError, OSError):  # the JVM has ended, which the statement itself says
+        with ended_jvm_ignored():
             properties.remove()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from lakehouse.core.errors import (
     CommitConflictError,
     DiskFullError,
     EngineError,
-    EngineUnreachableError,
+    EngineMemoryError,
     LakeError,
     QueryRejectedError,
     StatementFailedError,
@@ -38,6 +38,7 @@ _OF_THE_STATEMENT = re.compile(
     r"|Spark(ArrayIndexOutOfBounds|IllegalArgument|Runtime|UnsupportedOperation|Upgrade)Exception"
     r"|NamespaceNotEmptyException"
 )
+_MEMORY_HINT = "If it ran out of memory, read less at once or raise spark.driver_memory."
 _RAISES = re.compile(r"\b(raise_error|assert_true)\s*\(", re.IGNORECASE)
 
 
@@ -51,12 +52,19 @@ def translated(sql: str) -> Iterator[None]:
         yield
     except (ParseException, AnalysisException) as exc:
         raise _rejected(str(exc), sql) from exc
-    except Py4JNetworkError as exc:
-        raise StatementLostError("Spark's JVM died during the statement.", "Run it again; lake doctor") from exc
+    except (Py4JNetworkError, ConnectionError, EOFError) as exc:
+        raise _lost() from exc
     except (PySparkException, Py4JError) as exc:
         raise _failed(str(exc), sql, type(exc).__name__) from exc
-    except (ConnectionError, EOFError) as exc:
-        raise EngineUnreachableError(f"Spark does not answer: {exc}.", "Run it again; lake doctor") from exc
+
+
+@contextmanager
+def ended_jvm_ignored() -> Iterator[None]:
+    """Put something in the JVM back as it was, unless the JVM has ended, which the statement itself says."""
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, OSError):
+        yield
 
 
 def _rejected(text: str, sql: str) -> QueryRejectedError:
@@ -68,9 +76,23 @@ def _rejected(text: str, sql: str) -> QueryRejectedError:
     return QueryRejectedError(message, sql=sql, line=line, column=column)
 
 
-def _failed(text: str, sql: str, kind: str) -> LakeError:
+def _lost() -> StatementLostError:
+    return StatementLostError(
+        "Spark's JVM ended during the statement, so it may or may not have been committed.",
+        f"logs/spark.log in the lake's folder says why. {_MEMORY_HINT}",
+    )
+
+
+def _of_spark(text: str) -> LakeError | None:
+    """What stopped Spark, where it is not a value of the statement."""
     if "No space left on device" in text:
         return DiskFullError("The disk is full; the statement was not committed.", "Free some space and run it again.")
+    if "java.lang.OutOfMemoryError" in text:
+        return EngineMemoryError(
+            "Spark needs more memory than it has for the statement.", "Read less at once, or raise spark.driver_memory."
+        )
+    if "SparkContext was shut down" in text:
+        return _lost()
     if "cancelled" in text and "job" in text.lower():
         return EngineError("The statement was cancelled; nothing was committed.")
     if _UNKNOWN_OUTCOME in text:
@@ -79,6 +101,12 @@ def _failed(text: str, sql: str, kind: str) -> LakeError:
         return CommitConflictError(
             "Other writers changed the table while the statement ran.", "Nothing was written. Run it again."
         )
+    return None
+
+
+def _failed(text: str, sql: str, kind: str) -> LakeError:
+    if (error := _of_spark(text)) is not None:
+        return error
     causes = _CAUSE.findall(text)
     if causes:
         name, why = causes[-1]

@@ -15,7 +15,7 @@ from lakehouse.core.requests import QueryRequest, WriteTarget
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import SchemaCopy
 from lakehouse.engines.spark.commit_mark import commits_marked
-from lakehouse.engines.spark.errors import translated
+from lakehouse.engines.spark.errors import ended_jvm_ignored, translated
 from lakehouse.engines.spark.results import to_result
 from lakehouse.engines.spark.streaming import can_stream, streamed_result
 
@@ -153,7 +153,8 @@ class LocalSession:
             yield
         finally:
             if context is not None:
-                context.setLocalProperty("spark.jobGroup.id", None)
+                with ended_jvm_ignored():
+                    context.setLocalProperty("spark.jobGroup.id", None)
 
     def cancel(self, tag: str) -> None:
         """Stop the jobs of a `cancellable` block."""
