@@ -71,4 +71,6 @@ def title_of(name: str) -> tuple[int, str]:
             return number, part.title
         if name == part.quick_name:
             return number, f"{part.title} (in tiny sizes)"
+        if name == f"{part.name}_some":
+            return number, f"{part.title} (some contenders)"
     return len(PARTS), name
