@@ -180,6 +180,18 @@ def test_a_client_that_hangs_up_stops_its_statement_on_spark(on_spark: Served, s
     assert canceled[0]["path"] == "/query"
 
 
+@pytest.mark.parametrize("sql", ["{}", "create table {table} as {}"], ids=["read", "write"])
+def test_a_statement_on_spark_is_listed_with_the_share_of_its_tasks(on_spark: Served, namespace: str, sql: str) -> None:
+    client = on_spark.admin
+    statement = sql.format("select count(*) as n from range(0, 100000, 1, 100000)", table=f"{namespace}.t")  # minutes
+    body = {"statement": statement, "engine": "spark", "wait_timeout": "0s"}
+    sent = client.post("/statements", body).json()["statement_id"]
+    (percent,) = wait_for(lambda: [q["progress"] for q in client.get("/queries").json()["queries"] if q["progress"]])
+    assert 0 < percent < 100
+    assert client.post(f"/statements/{sent}/cancel", {}).status_code == 200
+    wait_for(lambda: client.get(f"/statements/{sent}").json()["status"]["state"] == "CANCELED")
+
+
 def test_a_canceled_write_ends_as_what_became_of_it(on_spark: Served, namespace: str) -> None:
     client, table = on_spark.admin, f"{namespace}.rows"
     client.insert(table, [{"id": -1}])

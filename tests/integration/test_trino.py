@@ -13,6 +13,7 @@ from tests.support.servers.stack import SEEN_BY_TRINO, Stack
 from tests.support.threads import at_once
 
 from lakehouse.core.errors import EngineError, NotSupportedError, QueryRejectedError
+from lakehouse.core.progress import listening
 from lakehouse.engines.trino import Trino, TrinoSettings
 from lakehouse.lake import Lake
 
@@ -115,7 +116,8 @@ def test_updates_on_trino_that_lose_a_race_are_tried_again(lake: Lake) -> None:
     assert asked(lake, "select n from trino_shop.counters") == [(4,)]
 
 
-def test_a_statement_is_cancelled_and_its_progress_told(stack: Stack) -> None:
+@pytest.mark.parametrize("is_shown", [True, False], ids=["shown", "reported"])
+def test_a_statement_is_cancelled_and_its_progress_told(stack: Stack, is_shown: bool) -> None:
     endpoints = stack.need("trino")
     told: list[str] = []
     failed: list[EngineError] = []
@@ -123,7 +125,9 @@ def test_a_statement_is_cancelled_and_its_progress_told(stack: Stack) -> None:
 
     def ask() -> None:
         try:
-            Trino(TrinoSettings(endpoints.trino_url)).run(slow, "asked for", progress=told.append)
+            with listening(lambda amount: told.append(f"{amount.done} of {amount.total} {amount.unit}")):
+                progress = told.append if is_shown else None
+                Trino(TrinoSettings(endpoints.trino_url)).run(slow, "asked for", progress=progress)
         except EngineError as exc:
             failed.append(exc)
 
@@ -138,4 +142,4 @@ def test_a_statement_is_cancelled_and_its_progress_told(stack: Stack) -> None:
     look.run(f"call system.runtime.kill_query(query_id => '{found[0][0]}', message => 'enough')", "stop")
     asking.join(60)
     assert "cancelled" in failed[0].message or "enough" in failed[0].message
-    assert "splits" in told[-1]
+    assert ("splits" in told[-1], "Running on Trino" in told[-1]) == (True, is_shown)

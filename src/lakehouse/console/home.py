@@ -110,7 +110,7 @@ def running(runs: Sequence[Facts], jobs: Sequence[Facts], queries: Sequence[Fact
             "id": statement["id"],
             "title": statement["statement"],
             "state": statement["state"],
-            "progress": f"{statement['seconds']:.0f} s",
+            "progress": f"{statement['seconds']:.0f} s" + (f", {done} %" if (done := statement["progress"]) else ""),
             "since": "",
             "cancel": f"/queries/{statement['id']}",
             "method": "DELETE",

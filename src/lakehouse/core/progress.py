@@ -20,7 +20,7 @@ class Amount:
     done: int
     total: int
     unit: str
-    """bytes, rows, files or tables."""
+    """bytes, rows, files or tables; tasks or splits of an engine."""
 
 
 Listener = Callable[[Amount], None]
@@ -35,6 +35,11 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+def has_listener() -> bool:
+    """Whether anybody wants to know the progress of this thread."""
+    return _listener.get() is not None
 
 
 def reporter() -> Callable[[int, int, str], None]:
@@ -59,7 +64,7 @@ def followed(fraction: Callable[[], float], done: int, size: int, total: int, un
         done: the amount before the block.
         size: the amount of the block itself.
     """
-    if _listener.get() is None or not total:
+    if not has_listener() or not total:
         yield
         return
     ended, tell = threading.Event(), reporter()

@@ -25,6 +25,7 @@ from lakehouse.core.errors import (
     StatementTimeoutError,
 )
 from lakehouse.core.names import MAIN
+from lakehouse.core.progress import Amount, listening
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result, first_rows
 from lakehouse.core.tables import Column
@@ -90,6 +91,7 @@ class Execution:
         self._timeout_s = queries.timeout_s
         self._begun = time.monotonic()
         self._result: Result | None = None
+        self._amount: Amount | None = None
         self._is_write = False
         self._pieces: Iterator[bytes] = iter(())
         self._is_computed = False
@@ -120,7 +122,7 @@ class Execution:
             "id": self.id,
             "state": "queued" if place is not None else "running" if is_running else "sending",
             "place": place,
-            "progress": self._statement.progress if self._statement is not None and is_running else None,
+            "progress": self._percent() if is_running else None,
             "seconds": round(time.monotonic() - self._begun, 3),
             "key": self.owner.id,
             "name": self.owner.name,
@@ -128,6 +130,14 @@ class Execution:
             "branch": self._request.branch or MAIN,
             "statement": statement_shape(self._request.sql),
         }
+
+    def _percent(self) -> int | None:
+        if self._amount is not None:  # of Spark's tasks, or Trino's splits
+            return 100 * self._amount.done // self._amount.total
+        return self._statement.progress if self._statement is not None else None
+
+    def _note_progress(self, amount: Amount) -> None:
+        self._amount = amount
 
     @property
     def changes(self) -> dict[str, int]:
@@ -154,7 +164,7 @@ class Execution:
         self._timer.daemon = True
         self._timer.start()
         try:
-            with self._scope.active():
+            with self._scope.active(), listening(self._note_progress):
                 self._result = self._run(lake, checked)
         except LakeError as exc:
             self.close()

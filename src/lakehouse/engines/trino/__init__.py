@@ -24,6 +24,7 @@ from lakehouse.core.errors import (
 )
 from lakehouse.core.masking import mask
 from lakehouse.core.names import CATALOG
+from lakehouse.core.progress import report
 from lakehouse.core.result import BatchedRows, Explain, ListedRows, Result, Row, RowChanges, first_rows
 from lakehouse.core.tables import Column, split_arguments
 from lakehouse.engines.trino.settings import TrinoSettings
@@ -168,8 +169,7 @@ def _execute(cursor: Any, sql: str, limit: int | None, progress: Progress | None
         with stopped_by(lambda: _cancel(cursor)):
             while worker.is_alive():
                 worker.join(_POLL_S)
-                if progress:
-                    _report(cursor, progress)
+                _report(cursor, progress)
     finally:
         if worker.is_alive():  # after Ctrl-C
             _cancel(cursor)
@@ -185,10 +185,14 @@ def _cancel(cursor: Any) -> None:
         cursor.cancel()
 
 
-def _report(cursor: Any, progress: Progress) -> None:
+def _report(cursor: Any, progress: Progress | None) -> None:
     stats = cursor.stats or {}
     done, total = int(stats.get("completedSplits", 0)), int(stats.get("totalSplits", 0))
-    if total:
+    if not total:
+        return
+    if progress is None:
+        report(done, total, "splits")
+    else:
         progress(f"Running on Trino: {100 * done // total} % ({done} of {total} splits)")
 
 

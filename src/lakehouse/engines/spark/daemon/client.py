@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.core.engine import EngineCapabilities, Query, job_group
 from lakehouse.core.errors import EngineUnreachableError, LakeError, StatementLostError, error_from_dict
 from lakehouse.core.jsonable import reader
+from lakehouse.core.progress import has_listener, reporter
 from lakehouse.core.refs import acting_author
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import Column
@@ -76,7 +77,7 @@ class SparkDaemonClient:
         tag = token_hex(16)
         body = statement_body(replace(query, request=request), tag)
         if request.stream:
-            with self._status_reporter("Running on Spark"), self._translated():
+            with self._status_reporter("Running on Spark"), self._progress_shown(tag, None), self._translated():
                 return stream_statement(self._socket, body, query.statement.text)
         with self._status_reporter("Running on Spark") as show, self._progress_shown(tag, show):
             stop = partial(self._cancel, tag) if is_write else None
@@ -98,11 +99,11 @@ class SparkDaemonClient:
 
     @contextmanager
     def _progress_shown(self, tag: str, show: Callable[[str], None] | None) -> Iterator[None]:
-        """Show how many tasks of a statement are done, while the block waits for its result."""
-        if show is None:
+        """Show how many tasks of a statement are done, or report it to who listens, while the block waits for its result."""
+        if show is None and not has_listener():
             yield
             return
-        ended = threading.Event()
+        ended, tell = threading.Event(), reporter()
 
         def watch() -> None:
             while not ended.wait(_PROGRESS_S):
@@ -111,7 +112,10 @@ class SparkDaemonClient:
                     progress = json.loads(data) if status == 200 else {}
                     if progress.get("tasks") and not ended.is_set():
                         done, total = progress["completed"], progress["tasks"]
-                        show(f"Running on Spark: {100 * done // total} % ({done} of {total} tasks)")
+                        if show is None:
+                            tell(done, total, "tasks")
+                        else:
+                            show(f"Running on Spark: {100 * done // total} % ({done} of {total} tasks)")
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
