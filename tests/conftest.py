@@ -77,8 +77,8 @@ def home_watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HomeWatch]:
 def _no_lake_but_ones_own(home_watch: HomeWatch) -> Iterator[None]:
     """Fails the test that opens a lake outside its temporary folder."""
     yield
-    found = home_watch.found()
-    assert not found, f"the test used {found[0]}, which is not in its temporary folder"
+    places = home_watch.found()
+    assert not places, f"the test used {places[0]}, which is not in its temporary folder"
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def family_of(item: pytest.Item) -> str:
 def uses(item: pytest.Item, family: str) -> bool:
     """Whether a test uses a fixture of a family."""
     parameters = {str(value) for value in item.callspec.params.values()} if hasattr(item, "callspec") else set()
-    names = {*getattr(item, "fixturenames", ()), *(REQUESTED[each] for each in parameters & set(REQUESTED))}
+    names = {*getattr(item, "fixturenames", ()), *(REQUESTED[parameter] for parameter in parameters & set(REQUESTED))}
     return bool(names & FAMILIES[family])
 
 

@@ -51,7 +51,7 @@ def cpu_seconds(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str,
 
     def spent() -> float:
         used = [resource.getrusage(kind) for kind in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-        return sum(each.ru_utime + each.ru_stime for each in used)
+        return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
     least = dict.fromkeys(ways, float("inf"))
     for number in range(rounds + 1):
@@ -125,8 +125,8 @@ def result(*ratios: Ratio, figures: tuple[Figure, ...] = ()) -> page.Result:
     return {
         "measured_at": "2026-01-01T00:00:00+00:00",
         "machine": {"cpus": 2, "system": "Linux", "python": "3.11"},
-        "ratios": [{**asdict(each), "ratio": each.ratio, "verdict": each.verdict} for each in ratios],
-        "figures": [{**asdict(each), "verdict": each.verdict} for each in figures],
+        "ratios": [{**asdict(ratio), "ratio": ratio.ratio, "verdict": ratio.verdict} for ratio in ratios],
+        "figures": [{**asdict(figure), "verdict": figure.verdict} for figure in figures],
     }
 
 

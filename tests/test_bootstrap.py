@@ -49,9 +49,9 @@ def programs(tmp_path: Path) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in TOOLS:
-        found = shutil.which(name)
-        assert found, name
-        (folder / name).symlink_to(found)
+        program = shutil.which(name)
+        assert program, name
+        (folder / name).symlink_to(program)
     return folder
 
 

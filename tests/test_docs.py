@@ -60,17 +60,17 @@ PUBLIC = {f"lakehouse.{name}" for name in lakehouse.__all__}
 def missing_paths(text: str) -> list[str]:
     """The paths and modules in a text that are not there; the last part of a module's name may be one of its names."""
     missing = []
-    for found in PATHS.finditer(text):
-        if path := found["path"]:
+    for match in PATHS.finditer(text):
+        if path := match["path"]:
             there = any((start / path).exists() or next(start.glob(path), None) for start in BEGINNINGS)
         else:
-            parts = found["module"].split(".")
+            parts = match["module"].split(".")
             names = [ROOT / "src" / "/".join(parts[:count]) for count in (len(parts), len(parts) - 1) if count > 1]
-            there = found["module"] in {*GROUPS, *PUBLIC} or any(
+            there = match["module"] in {*GROUPS, *PUBLIC} or any(
                 name.is_dir() or name.with_suffix(".py").exists() for name in names
             )
         if not there:
-            missing.append(found[0])
+            missing.append(match[0])
     return missing
 
 

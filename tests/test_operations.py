@@ -31,8 +31,8 @@ SERVED = [operation for operation in OPERATIONS if operation.lake]
 
 def method_of(operation: Operation, classes: dict[str, type]) -> Callable[..., Any]:
     kind, _, name = operation.lake.partition(".")
-    found: Callable[..., Any] = getattr(classes[kind], name)
-    return found
+    method: Callable[..., Any] = getattr(classes[kind], name)
+    return method
 
 
 def routes() -> dict[str, APIRoute]:

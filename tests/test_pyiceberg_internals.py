@@ -83,15 +83,15 @@ def private_names(file: Path) -> set[str]:
         and not node.attr.startswith("__")
         and not (isinstance(node.value, ast.Name) and node.value.id in own)
     }
-    return names & {each.__name__ for each in SIGNATURES} | names & {"_session", "_supported_endpoints"}
+    return names & {function.__name__ for function in SIGNATURES} | names & {"_session", "_supported_endpoints"}
 
 
 def test_no_other_module_uses_internals() -> None:
-    files = [each for each in (ROOT / "src").rglob("*.py") if each.name != "pyiceberg_internals.py"]
+    files = [file for file in (ROOT / "src").rglob("*.py") if file.name != "pyiceberg_internals.py"]
     assert private_names(ROOT / "src" / "lakehouse" / "pyiceberg_internals.py")
-    assert {str(each): found for each in files if (found := private_names(each))} == {}
+    assert {str(file): names for file in files if (names := private_names(file))} == {}
     helpers = ("data_file_statistics_from_parquet_metadata", "IcebergBaseModel.model_dump_json", "TableMetadataV3")
-    assert [str(each) for each in files if any(name in each.read_text() for name in helpers)] == []
+    assert [str(file) for file in files if any(name in file.read_text() for name in helpers)] == []
 
 
 @pytest.fixture

@@ -82,9 +82,9 @@ def test_the_sampler_sees_processes_that_detached(tmp_path: Path) -> None:
     while not sampler.peak.memory and time.monotonic() < deadline:
         time.sleep(0.1)
     sampler.stop()
-    (found,) = [each.process for each in sampler._seen.values() if each]
-    assert found.name() == "sleep"
-    found.kill()
+    (process,) = [usage.process for usage in sampler._seen.values() if usage]
+    assert process.name() == "sleep"
+    process.kill()
     assert sampler.peak.memory > 0 and sampler.peak.java == 0
 
 

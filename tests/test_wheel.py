@@ -29,10 +29,10 @@ def test_it_holds_every_file_of_the_package(wheel: Path) -> None:
 def test_it_runs_away_from_the_checkout(wheel: Path, tmp_path: Path) -> None:
     programs = install_wheel(wheel, tmp_path)
     code = "import lakehouse; from lakehouse.orchestrate.dbt import PACKAGED_PROJECT as p; print(lakehouse.__file__, p)"
-    found = subprocess.run(
+    result = subprocess.run(
         [programs / "python", "-c", code], cwd=tmp_path, env=without_checkout(), capture_output=True, text=True
     )
-    assert all(path.startswith(str(tmp_path / "venv")) for path in found.stdout.split()), found.stdout + found.stderr
+    assert all(path.startswith(str(tmp_path / "venv")) for path in result.stdout.split()), result.stdout + result.stderr
     told = subprocess.run(
         [programs / "lake", "tables"], cwd=tmp_path, env=without_checkout(), capture_output=True, text=True
     )

@@ -286,7 +286,7 @@ def test_a_revert_undoes_a_publish_in_all_its_tables(shop: Bench) -> None:
     done = shop.catalog.revert(entry, Commit(message="wrong"))
     assert done and done.entry != entry
     assert (shop.ids("crm.leads"), shop.ids("crm.deals"), shop.has("crm.fresh")) == ([1, 2], [10], False)
-    assert [each.commit.kind for each in shop.catalog.log(limit=2)] == ["revert", "publish"]
+    assert [record.commit.kind for record in shop.catalog.log(limit=2)] == ["revert", "publish"]
     shop.add("crm.leads", 4)
     assert shop.ids("crm.leads") == [1, 2, 4], "writers go on from there"
 
@@ -305,8 +305,8 @@ def test_a_run_whose_publish_was_reverted_has_not_published(shop: Bench) -> None
         return shop.catalog.publish("run_7", Commit(run="7")).entry
 
     def entry_of_run() -> str:
-        found = shop.catalog.published_by("7")
-        return found.id if found else ""
+        entry = shop.catalog.published_by("7")
+        return entry.id if entry else ""
 
     first = publish()
     undone = shop.catalog.revert(first, Commit(run="7")).entry
@@ -347,8 +347,8 @@ def test_everything_that_anything_leads_to_is_reachable(shop: Bench) -> None:
     on_branch = shop.catalog.on("exp").pointer(LEADS)
     shop.add("crm.leads", 4)
     now = shop.catalog.pointer(LEADS)
-    found = {(file.pointer, file.by) for file in shop.catalog.reachable() if file.table.table.startswith("leads")}
-    assert found == {(now, "main"), (on_branch, "branch exp"), (first, "base of exp"), (first, "tag close")}
+    files = {(file.pointer, file.by) for file in shop.catalog.reachable() if file.table.table.startswith("leads")}
+    assert files == {(now, "main"), (on_branch, "branch exp"), (first, "base of exp"), (first, "tag close")}
     shop.catalog.drop(LEADS, "2026-01-01")
     dropped = {file.by for file in shop.catalog.reachable() if file.pointer == now}
     assert dropped == {"dropped", f"log {shop.catalog.log()[0].id}"}
@@ -365,5 +365,5 @@ def test_what_a_revert_would_need_is_reachable(shop: Bench) -> None:
 
 def test_several_pointers_are_of_one_moment_and_none_where_there_is_no_table(shop: Bench) -> None:
     gone = TableName("crm", "gone")
-    found = shop.catalog.pointers([LEADS, DEALS, gone])
-    assert found == {LEADS: shop.catalog.pointer(LEADS), DEALS: shop.catalog.pointer(DEALS), gone: None}
+    pointers = shop.catalog.pointers([LEADS, DEALS, gone])
+    assert pointers == {LEADS: shop.catalog.pointer(LEADS), DEALS: shop.catalog.pointer(DEALS), gone: None}

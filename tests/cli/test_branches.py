@@ -29,7 +29,7 @@ def test_a_branch_is_created_listed_used_merged_and_dropped(shop: Any) -> None:
     assert (row["branch"], row["from"], row["message"]) == ("exp", "main", "try it")
     assert row["author"]
     assert shop("drop", "shop.empty", "--branch", "exp").code == 0
-    assert [each["table"] for each in shop("--branch", "exp", "tables", "-o", "json").rows()] == ["shop.orders"]
+    assert [table["table"] for table in shop("--branch", "exp", "tables", "-o", "json").rows()] == ["shop.orders"]
     assert len(shop("tables", "-o", "json").rows()) == 2, "main is unchanged"
     (change,) = shop("branch", "diff", "exp", "-o", "json").rows()
     assert (change["table"], change["change"], change["conflict"]) == ("shop.empty", "removed", False)

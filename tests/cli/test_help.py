@@ -89,8 +89,8 @@ def test_every_command_is_listed_once_and_has_its_module() -> None:
     assert len(NAMES) == len(set(NAMES))
     modules = {module for commands in COMMANDS.values() for module, _ in commands.values()}
     folder = Path(__file__).parents[2] / "src" / "lakehouse" / "cli"
-    found = {file.stem for file in folder.glob("*.py")} | {file.parent.name for file in folder.glob("*/__init__.py")}
-    assert modules <= found
+    stems = {file.stem for file in folder.glob("*.py")} | {file.parent.name for file in folder.glob("*/__init__.py")}
+    assert modules <= stems
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("histroy", "history"), ("sqll", "sql"), ("table", "tables")])
@@ -141,7 +141,7 @@ def test_an_unknown_command_of_a_group_suggests_the_nearest(call) -> None:  # ty
 
 def _options() -> list[tuple[str, click.Option]]:
     """Every option of every command, but the common ones once."""
-    found = {}
+    options = {}
     for path in SUBCOMMANDS:
         command = lake.get_command(click.Context(lake), path[0])
         if len(path) > 1:
@@ -150,8 +150,8 @@ def _options() -> list[tuple[str, click.Option]]:
         assert command is not None
         for option in command.params:
             if isinstance(option, click.Option):
-                found.setdefault((option.opts[-1], option.help), (" ".join([*path, option.opts[-1]]), option))
-    return list(found.values())
+                options.setdefault((option.opts[-1], option.help), (" ".join([*path, option.opts[-1]]), option))
+    return list(options.values())
 
 
 @pytest.mark.parametrize(("name", "option"), _options(), ids=lambda value: value if isinstance(value, str) else "")

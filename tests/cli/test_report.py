@@ -68,8 +68,8 @@ class Page(HTMLParser):
 
     def bars_of(self, kind: str) -> list[float]:
         """The heights of the bars of one class, from left to right."""
-        found = sorted((bar for bar in self.bars if bar["class"] == kind), key=lambda bar: float(bar["x"]))
-        return [float(bar["height"]) for bar in found]
+        bars = sorted((bar for bar in self.bars if bar["class"] == kind), key=lambda bar: float(bar["x"]))
+        return [float(bar["height"]) for bar in bars]
 
     @classmethod
     def of(cls, file: Path) -> Page:
@@ -93,9 +93,9 @@ def test_the_page_has_a_row_and_a_bar_for_each_snapshot(call: Any, file: Path) -
     assert page.sections == ["shop.orders"]
     head, first, second = page.rows[:3]
     done = [dict(zip(head, row, strict=True)) for row in (first, second)]
-    first_id, second_id = (str(each["id"]) for each in call("history", "shop.orders", "-o", "json").rows())
-    assert [each["snapshot"] for each in done] == [first_id, f"{second_id} (now)"]
-    assert [(each["added"], each["rows"], each["growth"]) for each in done] == [("1", "1", ""), ("2", "3", "+2")]
+    first_id, second_id = (str(snapshot["id"]) for snapshot in call("history", "shop.orders", "-o", "json").rows())
+    assert [row["snapshot"] for row in done] == [first_id, f"{second_id} (now)"]
+    assert [(row["added"], row["rows"], row["growth"]) for row in done] == [("1", "1", ""), ("2", "3", "+2")]
     assert page.bars_of("total") == [40.0, 120.0], "a third of the height, and all of it"
     assert page.bars_of("added") == [40.0, 80.0]
     assert [title.partition(": ")[2] for title in page.titles[1:]] == ["1 rows, 1 added", "3 rows, 2 added"]

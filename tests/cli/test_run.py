@@ -72,7 +72,7 @@ def test_a_run_that_a_retry_saves_is_one_published_run(home: Path) -> None:
         record = run_pipeline(lake, failing_first(1), LIGHT, steps.append)
         assert record.state == "published"
         assert lake.sql("select run from shop.one").rows() == [("first",)]
-        assert [each.id for each in lake.runs()] == [record.id]
+        assert [run.id for run in lake.runs()] == [record.id]
     assert any(step.startswith("The catalog does not answer. Retrying") for step in steps)
 
 
@@ -140,7 +140,7 @@ def test_a_run_reports_its_steps_on_stderr_and_its_tables_on_stdout(project: Pat
     assert steps[-1].startswith("Published to all tables at once: run ")
     code, out, _ = lake(project, "run", "fine", "--light", "--table", "fine.two", "-o", "json")
     (record,) = json.loads(out)
-    assert (code, record["state"], [each["table"] for each in record["tables"]]) == (0, "published", ["fine.two"])
+    assert (code, record["state"], [table["table"] for table in record["tables"]]) == (0, "published", ["fine.two"])
 
 
 def test_show_without_an_id_shows_the_newest_run(project: Path) -> None:
@@ -200,7 +200,7 @@ def test_ctrl_c_stops_a_run_and_publishes_nothing(project: Path) -> None:
     assert err.endswith("\nStopped.\n")
     assert "Traceback" not in err
     code, out, _ = lake(project, "runs", "-o", "json")
-    assert [(each["pipeline"], each["state"]) for each in json.loads(out)] == [("slow", "failed")]
+    assert [(run["pipeline"], run["state"]) for run in json.loads(out)] == [("slow", "failed")]
     assert json.loads(lake(project, "tables", "-o", "json")[1]) == []
 
 

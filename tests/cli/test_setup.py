@@ -58,13 +58,13 @@ def test_the_written_lake_toml_has_the_defaults_when_its_comments_are_removed(ca
     lines = file.read_text().splitlines()
     uncommented = [line.removeprefix("# ") if " = " in line or line.startswith("# [") else line for line in lines]
     file.write_text("\n".join(uncommented))
-    found = load_settings({}, tmp_path / "with", {})
+    settings = load_settings({}, tmp_path / "with", {})
     default = load_settings({}, tmp_path / "without", {})
     of_the_folder = {"origins": {}, "home": default.home, "dbt": default.dbt, "pipelines": (), "sources": {}}
-    assert replace(found, **of_the_folder) == default
-    assert "spark.master" in found.origins
+    assert replace(settings, **of_the_folder) == default
+    assert "spark.master" in settings.origins
     folder = tmp_path / "with"
-    assert found.sources == {"shop": {"path": str(folder / "sales")}, "market": {"path": str(folder / "bars")}}
+    assert settings.sources == {"shop": {"path": str(folder / "sales")}, "market": {"path": str(folder / "bars")}}
 
 
 def test_the_written_env_example_holds_the_defaults(call: Any, tmp_path: Path) -> None:
@@ -72,10 +72,10 @@ def test_the_written_env_example_holds_the_defaults(call: Any, tmp_path: Path) -
     lines = (tmp_path / ".env.example").read_text().splitlines()
     (tmp_path / ".env").write_text("\n".join(line.removeprefix("# ") for line in lines if "LAKE_" in line))
     (tmp_path / "lake.toml").unlink()
-    found = load_settings({}, tmp_path, {})
+    settings = load_settings({}, tmp_path, {})
     (tmp_path / ".env").unlink()
-    assert replace(found, origins={}) == load_settings({}, tmp_path, {})
-    assert "home" in found.origins
+    assert replace(settings, origins={}) == load_settings({}, tmp_path, {})
+    assert "home" in settings.origins
 
 
 def test_the_written_script_is_python(call: Any, tmp_path: Path) -> None:
@@ -179,10 +179,10 @@ def test_a_shell_completes_commands_and_names_of_the_lake(completed_home: Path, 
 
 def test_doctor_checks_everything_without_starting_spark(call: Any) -> None:
     done = call("doctor", "-o", "json")
-    found = {row["check"]: row for row in done.rows()}
-    assert {"python", "java", "jars", "memory", "disk", "lake", "catalog", "duckdb", "spark"} <= set(found)
-    assert found["catalog"]["found"] == "2 tables, all readable"
-    assert all(row["what to do"] for row in found.values() if row["state"] != "ok")
+    checks = {row["check"]: row for row in done.rows()}
+    assert {"python", "java", "jars", "memory", "disk", "lake", "catalog", "duckdb", "spark"} <= set(checks)
+    assert checks["catalog"]["found"] == "2 tables, all readable"
+    assert all(row["what to do"] for row in checks.values() if row["state"] != "ok")
 
 
 def test_doctor_finds_failures_and_suggests_fixes(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,12 +192,12 @@ def test_doctor_finds_failures_and_suggests_fixes(call: Any, tmp_path: Path, mon
     monkeypatch.setenv("LAKE_CACHE", str(tmp_path / "cache"))
     done = call("doctor", "-o", "json", "--home", str(tmp_path / "lake"))
     assert "checks failed." in done.err
-    found = {row["check"]: row for row in done.rows()}
-    assert found["catalog"]["state"] == found["java"]["state"] == "fail"
-    assert "backup" in found["catalog"]["what to do"]
-    assert "LAKE_SPARK__JAVA_HOME" in found["java"]["what to do"]
-    assert found["jars"]["state"] == "warn"
-    assert "lake setup" in found["jars"]["what to do"]
+    checks = {row["check"]: row for row in done.rows()}
+    assert checks["catalog"]["state"] == checks["java"]["state"] == "fail"
+    assert "backup" in checks["catalog"]["what to do"]
+    assert "LAKE_SPARK__JAVA_HOME" in checks["java"]["what to do"]
+    assert checks["jars"]["state"] == "warn"
+    assert "lake setup" in checks["jars"]["what to do"]
 
 
 def test_doctor_fails_when_a_check_fails(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,12 +212,12 @@ def test_doctor_checks_the_profile_in_use(call: Any, tmp_path: Path, monkeypatch
     for server in ("STORAGE", "POSTGRES", "TRINO"):
         monkeypatch.setenv(f"LAKE_STACK__{server}_PORT", "1")  # nothing listens there
     done = call("doctor", "-o", "json", "--profile", "sql", "--home", str(tmp_path / "lake"))
-    found = {row["check"]: row for row in done.rows()}
-    assert {found[name]["state"] for name in ("catalog", "storage", "servers")} == {"fail"}
-    assert found["servers"]["found"] == "not running: storage, postgres, trino"
-    assert found["servers"]["what to do"] == "lake --profile sql up"
-    found = {row["check"]: row for row in call("doctor", "-o", "json").rows()}
-    assert found["storage"]["state"] == found["servers"]["state"] == "ok"
+    checks = {row["check"]: row for row in done.rows()}
+    assert {checks[name]["state"] for name in ("catalog", "storage", "servers")} == {"fail"}
+    assert checks["servers"]["found"] == "not running: storage, postgres, trino"
+    assert checks["servers"]["what to do"] == "lake --profile sql up"
+    checks = {row["check"]: row for row in call("doctor", "-o", "json").rows()}
+    assert checks["storage"]["state"] == checks["servers"]["state"] == "ok"
 
 
 @pytest.mark.parametrize("engine", ["spark", "spark-connect", "duckdb", "pyiceberg"])

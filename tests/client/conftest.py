@@ -14,8 +14,8 @@ from lakehouse.client import RemoteLake
 @pytest.fixture(scope="package")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One service for all tests of the client; tests use namespaces of their own."""
-    with serving(tmp_path_factory.mktemp("client") / "lake", concurrency=0, max_rows=25_000_000) as found:
-        yield found
+    with serving(tmp_path_factory.mktemp("client") / "lake", concurrency=0, max_rows=25_000_000) as service:
+        yield service
 
 
 @pytest.fixture

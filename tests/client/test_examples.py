@@ -52,12 +52,12 @@ def examples(admin: Client) -> Iterator[tuple[str, str, Any]]:
 
 
 def test_every_example_gets_the_answer_that_it_promises(admin: Client) -> None:
-    found = list(examples(admin))
-    assert {path for path, _, _ in found} == set(EXPECTED)
+    requests = list(examples(admin))
+    assert {path for path, _, _ in requests} == set(EXPECTED)
     for path in EXPECTED:  # in this order: a tag and a branch of one name do not go together
         if path == "/branches":
             admin.ask("DELETE", "/tags/exp")
-        for kind, body in [(kind, body) for each, kind, body in found if each == path]:
+        for kind, body in [(kind, body) for route, kind, body in requests if route == path]:
             values, expected = EXPECTED[path]
             data = {"json": body} if kind == "application/json" else {"data": body.encode()}
             answer = admin.ask("POST", path.format(**values), headers={"Content-Type": kind}, **data)

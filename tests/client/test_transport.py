@@ -256,7 +256,7 @@ def test_all_pages_of_a_list_are_read(lake: RemoteLake, namespace: str) -> None:
     for table in tables:
         lake.ingest_rows([{"id": 1}], table)
     pages = lake._service.pages(Request("GET", "/tables", {"page_size": 1}), "tables")  # noqa: SLF001 - so few tables are one page by default
-    assert [each["name"] for each in pages] == lake.table_names() == [str(info.name) for info in lake.tables()]
+    assert [entry["name"] for entry in pages] == lake.table_names() == [str(info.name) for info in lake.tables()]
     assert set(tables) <= set(lake.table_names())
 
 

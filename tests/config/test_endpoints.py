@@ -46,9 +46,9 @@ def test_what_is_in_a_password_does_not_break_an_address(home: Path) -> None:
 
 
 def test_no_secret_is_printed(home: Path) -> None:
-    found = endpoints_of(settings(home))
-    for secret in (found.s3_secret_key, *(each.password for each in found.databases.values())):
-        assert secret not in repr(found)
+    endpoints = endpoints_of(settings(home))
+    for secret in (endpoints.s3_secret_key, *(database.password for database in endpoints.databases.values())):
+        assert secret not in repr(endpoints)
         assert secret not in repr(settings(home, oltp_password=secret))
 
 

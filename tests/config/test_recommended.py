@@ -30,9 +30,9 @@ def messages() -> Iterator[tuple[str, str]]:
 
 
 def test_every_setting_and_variable_in_a_message_exists() -> None:
-    found = [(where, name) for where, text in messages() for name in SETTING.findall(text) if not OTHERS.match(name)]
-    assert len({name for _, name in found}) > 10
-    assert [each for each in found if each[1] not in SETTINGS] == []
+    settings = [(where, name) for where, text in messages() for name in SETTING.findall(text) if not OTHERS.match(name)]
+    assert len({name for _, name in settings}) > 10
+    assert [setting for setting in settings if setting[1] not in SETTINGS] == []
     variables = [(where, name) for where, text in messages() for name in VARIABLE.findall(text)]
     assert len({name for _, name in variables}) > 5
-    assert [each for each in variables if each[1] not in VARIABLES] == []
+    assert [variable for variable in variables if variable[1] not in VARIABLES] == []

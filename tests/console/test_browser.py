@@ -380,7 +380,7 @@ def test_a_new_run_cancels_the_one_before_and_escape_cancels(ann: Person) -> Non
     page.keyboard.press("Control+Enter")
     eventually(page, "document.querySelector('#grid')?.textContent.includes('7')")
     assert [
-        each.shown()["statement"] for each in running.all(_owner(ann.served)) if "range" in each.shown()["statement"]
+        query.shown()["statement"] for query in running.all(_owner(ann.served)) if "range" in query.shown()["statement"]
     ] == []
 
 

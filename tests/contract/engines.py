@@ -87,7 +87,7 @@ class _Sql:
         return f"insert into {self.prefix}{table} values ({row[0]}, '{row[1]}'{', null' if noted else ''})"
 
     def insert_at_once(self, table: str, rows: Sequence[tuple[int, str]]) -> None:
-        failures = [each for each in at_once(lambda number: self.insert(table, rows[number]), len(rows)) if each]
+        failures = [answer for answer in at_once(lambda number: self.insert(table, rows[number]), len(rows)) if answer]
         assert not failures, failures
 
     def read(self, table: str) -> Rows:

@@ -58,7 +58,7 @@ class Section:
         """The table, and the reasons of its gaps."""
         reasons: dict[str, int] = {}
         rows = [
-            f"| {words} | {engine} | {' | '.join(self._cell(kind, engine, each, reasons) for each in ABILITIES)} |"
+            f"| {words} | {engine} | {' | '.join(self._cell(kind, engine, verb, reasons) for verb in ABILITIES)} |"
             for kind, words in self.kinds.items()
             for engine in self.engines
         ]
@@ -101,8 +101,8 @@ class Desk:
         for name, engine in self.able("reads").items():
             if name != but:
                 with self.asked(name, "reads"):
-                    found = engine.read(table)
-                    assert found == wanted, f"{name} reads {found}"
+                    rows = engine.read(table)
+                    assert rows == wanted, f"{name} reads {rows}"
 
     def nobody_reads(self, table: str) -> None:
         for name, engine in self.able("reads").items():

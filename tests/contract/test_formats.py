@@ -73,7 +73,7 @@ def test_the_table_is_described_and_listed(shared_lake: Lake, things: str, table
         [("id", "int"), ("name", "string"), ("n", "bigint")],
     )
     assert info.current is not None and info.current.rows_total == 2
-    assert things in [str(each.name) for each in shared_lake.tables()]
+    assert things in [str(table.name) for table in shared_lake.tables()]
 
 
 def test_history_tells_what_each_change_did(shared_lake: Lake, make: Make) -> None:
@@ -161,8 +161,8 @@ def test_a_new_column_evolves_the_table_and_old_rows_have_null(shared_lake: Lake
     shared_lake.sql(f"ALTER TABLE {table} ADD COLUMNS (note STRING)")
     shared_lake.sql(f"INSERT INTO {table} VALUES (3, 'c', 30, 'new')")
     for engine in ("duckdb", "spark"):
-        found = rows(shared_lake, f"SELECT id, note FROM {table} ORDER BY id", engine)
-        assert found == [(1, None), (2, None), (3, "new")]
+        answer = rows(shared_lake, f"SELECT id, note FROM {table} ORDER BY id", engine)
+        assert answer == [(1, None), (2, None), (3, "new")]
     assert shared_lake.travel(table, first.id).names == ["id", "name", "n"]
     diff = shared_lake.diff(table, first.id, key=["id"])
     assert [column.name for column in diff.columns_added] == ["note"]

@@ -159,10 +159,10 @@ def test_what_trino_and_the_lake_cannot_do_there_they_refuse(metastore: Desk) ->
 def test_the_tables_in_the_docs_are_what_was_seen(stack: Stack) -> None:
     """Last, since it is about the tests before it, in their lane. WRITE_MATRIX=1 writes the document anew."""
     sections = (ICEBERG, HUDI)
-    if missing := [each for section in sections for each in section.not_begun()]:
+    if missing := [pair for section in sections for pair in section.not_begun()]:
         pytest.skip(f"only a part of test_engines.py and test_hudi.py was run: {len(missing)} not, as {missing[0]}")
-    found = document(sections)
-    assert "?" not in found, "something was not asked for, or failed"
+    text = document(sections)
+    assert "?" not in text, "something was not asked for, or failed"
     if os.environ.get("WRITE_MATRIX"):
-        FILE.write_text(found)
-    assert FILE.read_text() == found
+        FILE.write_text(text)
+    assert FILE.read_text() == text

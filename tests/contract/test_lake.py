@@ -188,7 +188,7 @@ def test_a_table_is_listed_and_described(lake: AnyLake, people: str) -> None:
 
 def test_history_travel_and_report_tell_the_same_story(lake: AnyLake, people: str) -> None:
     old, new = lake.history(people)
-    assert [(each.rows_total, each.is_current) for each in (old, new)] == [(2, False), (3, True)]
+    assert [(snapshot.rows_total, snapshot.is_current) for snapshot in (old, new)] == [(2, False), (3, True)]
     assert (new.parent, new.notes["mode"]) == (old.id, "upsert")
     assert sorted(lake.travel(people, old.id).rows()) == [(1, "Ann"), (2, "Bob")]
     assert len(lake.travel(people, old.id, limit=1)) == 1
@@ -203,17 +203,17 @@ def test_history_travel_and_report_tell_the_same_story(lake: AnyLake, people: st
 def test_a_diff_has_counts_rows_and_columns(lake: AnyLake, leads: str) -> None:
     old, new = lake.history(leads)
     lake.ingest_rows([{"id": 4, "name": "Di", "due": "2026-01-31"}], leads, key=["id"])
-    found = lake.diff(leads, old.id)
-    assert (found.table, found.start, found.key) == (TableName.parse(leads), old.id, ("id",))
-    assert (found.added, found.removed, found.changed) == (2, 0, 1)
-    assert found.columns_added == (Column("due", "date", comment="due"),)
-    assert sorted(found.rows.rows(), key=str) == [
+    diff = lake.diff(leads, old.id)
+    assert (diff.table, diff.start, diff.key) == (TableName.parse(leads), old.id, ("id",))
+    assert (diff.added, diff.removed, diff.changed) == (2, 0, 1)
+    assert diff.columns_added == (Column("due", "date", comment="due"),)
+    assert sorted(diff.rows.rows(), key=str) == [
         ("added", 3, "Cy", None),
         ("added", 4, "Di", date(2026, 1, 31)),
         ("after", 2, "Bo", None),
         ("before", 2, "Bob", None),
     ]
-    assert found.rows.names == ["change", "id", "name", "due"]
+    assert diff.rows.names == ["change", "id", "name", "due"]
     assert len(lake.diff(leads, old.id, new.id, limit=1).rows) == 1
 
 
@@ -350,13 +350,13 @@ def test_rows_may_be_arrow(lake: AnyLake, namespace: str) -> None:
 
 
 def test_pipelines_are_listed(lake: AnyLake) -> None:
-    found = lake.pipelines()
-    assert {"market", "taxi", "files", "contract_fine"} <= set(found)
-    assert [table.name for table in found["contract_fine"].tables] == ["contract_runs.one", "contract_runs.two"]
-    assert "path" in found["market"].known_settings
-    partitions = found["market"].partitions
+    pipelines = lake.pipelines()
+    assert {"market", "taxi", "files", "contract_fine"} <= set(pipelines)
+    assert [table.name for table in pipelines["contract_fine"].tables] == ["contract_runs.one", "contract_runs.two"]
+    assert "path" in pipelines["market"].known_settings
+    partitions = pipelines["market"].partitions
     assert partitions is not None and partitions.between("2026-01-14", "2026-01-15") == ["2026-01-14", "2026-01-15"]
-    assert found["contract_fine"].partitions is None
+    assert pipelines["contract_fine"].partitions is None
 
 
 def test_a_run_is_followed_and_recorded(lake: AnyLake) -> None:

@@ -106,8 +106,8 @@ def test_a_file_that_no_instant_of_hudi_wrote_is_found(shared_lake: Lake, namesp
     again = file.with_name(f"again{file.name}")
     with pytest.raises(AuditError, match="1 files that nothing names"), audit(shared_lake, {table: ALL}):
         shutil.copy(file, again)
-    (found,) = shared_lake.health(table)
-    assert (found.unnamed_files, found.unnamed_bytes) == (1, file.stat().st_size)
+    (health,) = shared_lake.health(table)
+    assert (health.unnamed_files, health.unnamed_bytes) == (1, file.stat().st_size)
     listed = [finding.where for finding in shared_lake.verify(table, deep=True).findings if finding.kind == UNREACHABLE]
     assert listed == [file_uri(again)]
     again.unlink()

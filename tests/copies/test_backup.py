@@ -121,14 +121,14 @@ def test_a_backup_under_load_is_one_moment_of_all_tables(tmp_path: Path, dest: P
                     failures.append(exc)
 
         threads = [threading.Thread(target=write, args=(number,)) for number in range(2)]
-        for each in threads:
-            each.start()
+        for thread in threads:
+            thread.start()
         for _ in range(3):
             time.sleep(0.3)
             small.lake.backup(dest)
         done.set()
-        for each in threads:
-            each.join()
+        for thread in threads:
+            thread.join()
         assert not failures
         written = small.ids("shop.left")
     for number, backup in enumerate(_backups(dest)):
@@ -309,7 +309,7 @@ def test_a_backup_that_is_killed_is_none_and_the_next_one_is_whole(
 def test_the_command_line_lists_and_restores(small: SmallLake, dest: Path, tmp_path: Path) -> None:
     made = json.loads(command_for(small.home)("backup", str(dest), "-o", "json").stdout)
     listed = json.loads(command_for(small.home)("backup", str(dest), "--list", "-o", "json").stdout)
-    assert [each["backup"] for each in listed] == [each["backup"] for each in made]
+    assert [row["backup"] for row in listed] == [row["backup"] for row in made]
     run = command_for(tmp_path / "restored")
     done = run("restore", str(dest), "-o", "json")
     assert (done.returncode, json.loads(done.stdout)[0]["tables"]) == (0, 2)

@@ -37,25 +37,25 @@ def test_deletes_and_hudi_tables_are_the_same_after_a_restore(
     )
     shared_lake.sql(f"insert into {hudi} values (1, 'home', 1), (2, 'shop', 1)")
     expected = [
-        sorted(shared_lake.sql(f"select * from {namespace}.{each}").rows()) for each in ("positions", "vectors")
+        sorted(shared_lake.sql(f"select * from {namespace}.{table}").rows()) for table in ("positions", "vectors")
     ]
     assert [len(rows) for rows in expected] == [43, 43]
 
     # A lake of these tables alone: its Iceberg tables are in another lake's warehouse, a Hudi table can be copied.
     shared = open_backend(shared_settings).catalog
-    tables = [TableName(namespace, each) for each in ("positions", "vectors")]
+    tables = [TableName(namespace, table) for table in ("positions", "vectors")]
     pointers = shared.pointers(tables)
     with opened(tmp_path / "lake") as small:
-        state = CatalogState(tuple(TableEntry(each, str(pointers[each])) for each in tables), {namespace: {}})
+        state = CatalogState(tuple(TableEntry(table, str(pointers[table])) for table in tables), {namespace: {}})
         small.catalog.load_state(state)
         folder = small.home / "warehouse" / namespace / "visits"
         shutil.copytree(local_path(shared_lake.describe(hudi).location), folder)
         small.lake.backup(tmp_path / "backups")
     restore_lake(load_settings({"home": tmp_path / "own"}, folder=tmp_path, environ={}), tmp_path / "backups")
     with opened(tmp_path / "own") as own:
-        names = [f"{namespace}.{each}" for each in ("positions", "vectors")]
-        found = [sorted(own.lake.sql(f"select * from {each}", engine="duckdb").rows()) for each in names]
-        assert found == expected
+        names = [f"{namespace}.{table}" for table in ("positions", "vectors")]
+        answers = [sorted(own.lake.sql(f"select * from {name}", engine="duckdb").rows()) for name in names]
+        assert answers == expected
         assert sorted(own.lake.sql(f"select id, page from {hudi}", engine="duckdb").rows()) == [
             (1, "home"),
             (2, "shop"),
@@ -63,8 +63,8 @@ def test_deletes_and_hudi_tables_are_the_same_after_a_restore(
         assert not own.lake.verify(deep=True).damage
         base = next(folder.parent.parent.parent.parent.joinpath("own/warehouse", namespace, "visits").glob("*.parquet"))
         base.write_bytes(base.read_bytes()[:-20])
-        assert {each.kind for each in own.lake.verify(deep=True).damage} >= {"corrupt"}
+        assert {finding.kind for finding in own.lake.verify(deep=True).damage} >= {"corrupt"}
         base.unlink()
-        assert {each.kind for each in own.lake.verify().damage} >= {"missing"}
+        assert {finding.kind for finding in own.lake.verify().damage} >= {"missing"}
         with pytest.raises(TableError, match="its timeline states 1"):
             own.lake.sql(f"select id from {hudi}", engine="duckdb")

@@ -37,7 +37,7 @@ def test_a_shallow_clone_shares_data_and_never_changes_its_source(small: SmallLa
         assert not list((tmp_path / "clone" / "warehouse").rglob("_external"))
         assert 3 * sum(_files(tmp_path / "clone" / "warehouse").values()) < sum(before.values())
     assert _files(small.home / "warehouse") == before
-    assert report.tag in [each.name for each in small.catalog.tags()]
+    assert report.tag in [tag.name for tag in small.catalog.tags()]
     small.catalog.drop_tag(report.tag)
     assert small.contents() == expected
     # A backup of a clone holds the shared files, too.
@@ -107,7 +107,7 @@ def test_maintenance_of_the_source_keeps_what_a_clone_needs(small: SmallLake, tm
         small.lake.refs.branches.drop(branch)
     assert maintain(small), "without the tag, the old snapshots are nobody's"
     with opened(tmp_path / "clone") as clone:
-        assert {each.kind for each in clone.lake.verify().damage} == {"missing", "unreadable"}
+        assert {finding.kind for finding in clone.lake.verify().damage} == {"missing", "unreadable"}
     assert not small.lake.verify(deep=True).damage
 
 

@@ -180,8 +180,8 @@ def test_a_lake_moves_to_nessie_with_branches_tags_log_and_drops(
                 assert there.ids(table, branch) == small.ids(table, branch)
         assert [tag.name for tag in there.catalog.tags()] == [tag.name for tag in small.catalog.tags()]
         assert set(there.catalog.tag_pointers("v1") or ()) == {ORDERS, ITEMS}
-        (entry,) = (each for each in there.catalog.log() if each.commit.run == "r2")
-        (known,) = (each for each in small.catalog.log() if each.commit.run == "r2")
+        (entry,) = (record for record in there.catalog.log() if record.commit.run == "r2")
+        (known,) = (record for record in small.catalog.log() if record.commit.run == "r2")
         assert (entry.at, entry.commit) == (known.at, known.commit)
         assert there.catalog.published_by("r2") is not None
         assert [change.table for change in there.catalog.changes("exp")] == [ORDERS]
@@ -224,11 +224,11 @@ def test_a_catalog_without_branches_keeps_them_beside_it(
         assert report.notes == ()
     assert list(catalog.tables()) == [ITEMS, ORDERS]
     assert list(catalog.dropped()) == [TableName("shop", "gone")]
-    assert [each.name for each in catalog.branch_refs()] == ["exp", "run_r1"]
-    assert [each.commit for each in catalog.log()] == [each.commit for each in small.catalog.log()]
+    assert [ref.name for ref in catalog.branch_refs()] == ["exp", "run_r1"]
+    assert [entry.commit for entry in catalog.log()] == [entry.commit for entry in small.catalog.log()]
     assert catalog.publish("run_r1"), "main of the server counts as the base of the branch"
     again = catalog.dump_state()
-    assert [each.table for each in again.main] == [ITEMS, ORDERS]
+    assert [entry.table for entry in again.main] == [ITEMS, ORDERS]
 
 
 @pytest.mark.usefixtures("plugin")
@@ -274,8 +274,8 @@ def test_an_older_catalog_is_copied_before_it_is_upgraded(tmp_path: Path) -> Non
 
 def test_an_older_catalog_in_postgresql_is_copied_before_it_is_upgraded(postgres: Postgres) -> None:
     script = VERSION_1.replace("INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT PRIMARY KEY").split("PRAGMA")[0]
-    for each in filter(str.strip, script.split(";")):
-        postgres.run(each)
+    for statement in filter(str.strip, script.split(";")):
+        postgres.run(statement)
     postgres.run(
         "CREATE TABLE lake_schema (version INTEGER NOT NULL PRIMARY KEY)", "INSERT INTO lake_schema VALUES (1)"
     )

@@ -30,9 +30,9 @@ def opened_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
 def small(opened_lake: tuple[Path, SmallLake]) -> SmallLake:
     """A lake that is opened once, and whose files are put back before each test."""
     folder, small = opened_lake
-    for each in ("warehouse", "runs"):
-        shutil.rmtree(folder / "lake" / each)
-        shutil.copytree(folder / "kept" / each, folder / "lake" / each, copy_function=shutil.copy)
+    for name in ("warehouse", "runs"):
+        shutil.rmtree(folder / "lake" / name)
+        shutil.copytree(folder / "kept" / name, folder / "lake" / name, copy_function=shutil.copy)
     for file in (folder / "lake").glob("catalog.db*"):
         file.unlink()
     for file in (folder / "kept").glob("catalog.db*"):
@@ -49,7 +49,7 @@ def test_a_sound_lake_has_no_findings_and_is_not_changed(small: SmallLake) -> No
 
 
 def test_there_are_at_least_fifteen_kinds_of_damage() -> None:
-    assert len({each.id for each in DAMAGES}) >= 15
+    assert len({damage.id for damage in DAMAGES}) >= 15
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.id)
@@ -58,13 +58,15 @@ def test_damage_is_found(small: SmallLake, damage: Damage) -> None:
     report = small.lake.verify(deep=damage.deep)
     matching = [finding for finding in report.findings if finding.kind == damage.kind and named in finding.where]
     assert matching, f"not found; instead: {report.findings}"
-    assert all(each.is_damage == damage.is_damage for each in matching)
+    assert all(finding.is_damage == damage.is_damage for finding in matching)
     assert bool(report.damage) == damage.is_damage
 
 
 def test_a_table_that_an_engine_cannot_read_is_named(small: SmallLake) -> None:
     data(small).unlink()
-    kinds = {each.kind for each in small.lake.verify("shop.orders", deep=True).damage if each.table == "shop.orders"}
+    kinds = {
+        finding.kind for finding in small.lake.verify("shop.orders", deep=True).damage if finding.table == "shop.orders"
+    }
     assert kinds == {"missing", "unreadable"}
 
 
@@ -81,7 +83,9 @@ def test_a_lake_that_went_on_differs_from_its_backup(small: SmallLake, tmp_path:
     assert not small.lake.verify(against=tmp_path / "backups").findings
     small.add("shop.items", 8)
     different = small.lake.verify(against=tmp_path / "backups").damage
-    assert {(each.kind, each.table, each.ref) for each in different} == {("different", "shop.items", "main")}
+    assert {(finding.kind, finding.table, finding.ref) for finding in different} == {
+        ("different", "shop.items", "main")
+    }
 
 
 def test_the_exit_code_is_for_monitoring(small: SmallLake) -> None:

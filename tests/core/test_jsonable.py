@@ -53,10 +53,10 @@ BERLIN = timezone(timedelta(hours=2))
     ],
 )  # fmt: skip
 def test_a_value_has_its_form(value: Any, expected: Any) -> None:
-    found = jsonable(value)
-    assert found == expected
-    assert type(found) is type(expected)
-    json.dumps(found, allow_nan=False)
+    form = jsonable(value)
+    assert form == expected
+    assert type(form) is type(expected)
+    json.dumps(form, allow_nan=False)
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False))

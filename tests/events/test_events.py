@@ -72,7 +72,7 @@ def test_a_run_is_reported_as_openlineage_to_a_file_and_a_server(home: Path, tmp
     assert output["name"] == "shop.sales"
     assert output["facets"]["version"]["datasetVersion"] == record.tables[0].snapshot
     assert output["outputFacets"]["outputStatistics"]["rowCount"] == 2
-    assert [each["name"] for each in output["facets"]["schema"]["fields"]] == ["id", "at"]
+    assert [field["name"] for field in output["facets"]["schema"]["fields"]] == ["id", "at"]
     for event in events:
         assert {"eventType", "eventTime", "run", "job", "producer", "schemaURL"} <= set(event)
         datetime.fromisoformat(event["eventTime"])
@@ -134,7 +134,7 @@ def test_a_dead_receiver_neither_fails_nor_slows_a_run_and_is_reported_once(
         with opened(home, url=url, webhook=url, timeout_s="0.5") as lake, caplog.at_level(logging.WARNING):
             plain, observed = _seconds(lake, shop()), _seconds(lake, shop())
             lake._components.observer()._events.flush(5)
-    warnings = [each.getMessage() for each in caplog.records if each.name == "lakehouse.events"]
+    warnings = [record.getMessage() for record in caplog.records if record.name == "lakehouse.events"]
     assert len(warnings) == 1 and "events.url" in warnings[0], "the webhook had nothing to send"
     assert "secret-path" not in warnings[0]
     assert max(plain, observed) < 20
@@ -167,7 +167,7 @@ def test_an_address_that_is_not_http_is_refused_before_the_run(home: Path, name:
 def test_a_folder_that_cannot_be_written_does_not_fail_a_run(home: Path, caplog: pytest.LogCaptureFixture) -> None:
     with opened(home, file="/proc/nothing/lineage.jsonl") as lake, caplog.at_level(logging.WARNING):
         assert lake.run(shop(), light=True).state == "published"
-    assert sum("events.file" in each.getMessage() for each in caplog.records) == 1
+    assert sum("events.file" in record.getMessage() for record in caplog.records) == 1
 
 
 def test_traces_have_runs_and_their_failures(home: Path) -> None:
@@ -177,7 +177,7 @@ def test_traces_have_runs_and_their_failures(home: Path) -> None:
             lake.run(shop(unique("id")), light=True)
         spans = [body["resourceSpans"][0]["scopeSpans"][0]["spans"][0] for body in server.wait(2)]
     assert [span["name"] for span in spans] == ["lake.run", "lake.run"]
-    attributes = {each["key"]: each["value"]["stringValue"] for each in spans[0]["attributes"]}
+    attributes = {attribute["key"]: attribute["value"]["stringValue"] for attribute in spans[0]["attributes"]}
     assert attributes == {"lake.run": record.id, "lake.pipeline": "shop"}
     assert (spans[0]["status"], spans[1]["status"]) == ({}, {"code": 2})
     assert len(spans[0]["traceId"]) == 32

@@ -48,5 +48,5 @@ def test_three_processes_lose_no_line(tmp_path: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", WRITE, str(file), name]) for name in "abc"]
     assert [writer.wait(60) for writer in writers] == [0, 0, 0]
     # 1200 lines of about 60 bytes fit into the file and its five predecessors.
-    found = [json.loads(line) for each in tmp_path.glob("lake.jsonl*") for line in each.read_text().splitlines()]
-    assert sorted((line["writer"], line["number"]) for line in found) == [(w, n) for w in "abc" for n in range(400)]
+    lines = [json.loads(line) for path in tmp_path.glob("lake.jsonl*") for line in path.read_text().splitlines()]
+    assert sorted((line["writer"], line["number"]) for line in lines) == [(w, n) for w in "abc" for n in range(400)]

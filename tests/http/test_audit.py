@@ -64,8 +64,8 @@ def test_the_log_survives_a_kill(start: Start, home: Path) -> None:
     with file.open("a") as out:
         out.write('{"at": "2026-01-01T00:00:00Z", "path": "/cut')
     again = start()
-    found = again.client.post("/audit/query", {"sql": "select path from audit"}).json()["rows"]
-    assert {"path": "/query"} in found
+    rows = again.client.post("/audit/query", {"sql": "select path from audit"}).json()["rows"]
+    assert {"path": "/query"} in rows
     assert file.stat().st_mode & 0o777 == 0o600
 
 

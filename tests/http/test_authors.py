@@ -98,8 +98,8 @@ def drop_in_the_catalog(scene: Scene) -> dict[str, Any]:
 def create(kind: str) -> Callable[[Scene], dict[str, Any]]:
     def create_ref(scene: Scene) -> dict[str, Any]:
         scene.done("POST", f"/{kind}", json={"name": f"ref{scene.number}"})
-        found: list[dict[str, Any]] = scene.done("GET", f"/{kind}")[kind]
-        return next(each for each in found if each["name"] == f"ref{scene.number}")
+        refs: list[dict[str, Any]] = scene.done("GET", f"/{kind}")[kind]
+        return next(ref for ref in refs if ref["name"] == f"ref{scene.number}")
 
     return create_ref
 

@@ -21,7 +21,7 @@ def test_pyiceberg_reads_and_writes_with_a_key(served: Served) -> None:
     table = catalog.load_table("ice.t")
     table.append(pyarrow.table({"id": pyarrow.array([2], pyarrow.int64())}))
     assert served.admin.rows("select id from ice.t order by id") == [{"id": 1}, {"id": 2}]
-    assert [each["path"] for each in served.admin.get("/audit").json()["entries"] if "/catalog/" in each["path"]]
+    assert [entry["path"] for entry in served.admin.get("/audit").json()["entries"] if "/catalog/" in entry["path"]]
 
 
 def test_a_reader_reads_and_does_not_write(served: Served) -> None:

@@ -69,9 +69,9 @@ def facts(client: Client, path: str) -> Any:
 
 def test_every_page_is_tested_here() -> None:
     pages = {
-        each.name
-        for each in OPERATIONS
-        if each.path.startswith("/ui") and each.method == "GET" and each.needs != PUBLIC
+        operation.name
+        for operation in OPERATIONS
+        if operation.path.startswith("/ui") and operation.method == "GET" and operation.needs != PUBLIC
     }
     assert ADDRESSES.keys() == pages
 

@@ -30,8 +30,8 @@ def numbers(count: int, start: int = 0) -> bytes:
 
 
 def ended(client: Client, job: str) -> dict[str, Any] | None:
-    found: dict[str, Any] = client.get(f"/jobs/{job}", params={"wait": 10}).json()
-    return found if found["state"] in ("succeeded", "failed", "canceled") else None
+    record: dict[str, Any] = client.get(f"/jobs/{job}", params={"wait": 10}).json()
+    return record if record["state"] in ("succeeded", "failed", "canceled") else None
 
 
 def test_an_upload_is_a_job_that_is_polled_and_followed(served: Served) -> None:
@@ -48,8 +48,8 @@ def test_an_upload_is_a_job_that_is_polled_and_followed(served: Served) -> None:
         lines = [line.decode() for line in events.iter_lines() if line.startswith(b"data: ")]
     states = [json.loads(line.removeprefix("data: "))["state"] for line in lines]
     assert states[-1] == "succeeded"
-    found = client.get(f"/jobs/{job}").json()
-    assert (found["result"]["inserted"], found["result"]["snapshot"] != "") == (1000, True)
+    record = client.get(f"/jobs/{job}").json()
+    assert (record["result"]["inserted"], record["result"]["snapshot"] != "") == (1000, True)
     assert client.rows("select count(*) as n from jobs.t") == [{"n": 1001}]
     assert served.client("writer").get(f"/jobs/{job}").status_code == 404, "jobs of others are not there"
     assert not list(served.service.jobs.folder.glob("*")), "the uploaded file is gone"
@@ -205,8 +205,8 @@ def test_a_job_that_dies_with_the_service_reads_as_failed_and_is_resumed(
         process.kill()
         assert psutil.wait_procs(children, timeout=60)[1] == []
     client = start().client
-    found = client.get(f"/jobs/{job}").json()
-    assert (found["state"], found["error"]["error"]) == ("failed", "interrupted")
+    record = client.get(f"/jobs/{job}").json()
+    assert (record["state"], record["error"]["error"]) == ("failed", "interrupted")
     assert client.rows("select count(*) as n from killed.t") == [{"n": 1}]
     resumed = client.post(f"/jobs/{job}/resume").json()
     done = wait_for(lambda: ended(client, resumed["id"]))
@@ -215,7 +215,7 @@ def test_a_job_that_dies_with_the_service_reads_as_failed_and_is_resumed(
 
 
 def test_pipelines_and_runs_are_listed(served: Served) -> None:
-    names = [each["name"] for each in served.admin.get("/pipelines").json()["pipelines"]]
+    names = [pipeline["name"] for pipeline in served.admin.get("/pipelines").json()["pipelines"]]
     assert {"market", "taxi", "social"} <= set(names)
     assert served.admin.get("/runs").json()["runs"] == []
     assert served.admin.get("/runs/nothing").json()["error"] == "no_such_run"

@@ -143,9 +143,9 @@ def test_the_command_creates_lists_revokes_and_rotates(lake_command: Command) ->
     made = json.loads(lake_command("keys", "create", "--scope", "writer", "--namespace", "crm", "-o", "json").stdout)[0]
     assert made["key"].startswith(f"lake_{made['id']}_")
     listed = json.loads(lake_command("keys", "-o", "json").stdout)
-    assert [(each["id"], each["namespaces"], each["state"]) for each in listed] == [(made["id"], ["crm"], "active")]
+    assert [(key["id"], key["namespaces"], key["state"]) for key in listed] == [(made["id"], ["crm"], "active")]
     assert lake_command("keys", "rotate", made["id"]).returncode == 0
-    states = [each["state"] for each in json.loads(lake_command("keys", "-o", "json").stdout)]
+    states = [key["state"] for key in json.loads(lake_command("keys", "-o", "json").stdout)]
     assert sorted(states) == ["active", "revoked"]
     unknown = lake_command("keys", "revoke", "nothing")
     assert unknown.returncode == 2
@@ -166,7 +166,7 @@ def limited(two_namespaces: Served) -> Client:
 
 def test_a_key_of_a_namespace_sees_its_tables_only(limited: Client) -> None:
     assert limited.rows("select id from mine.t") == [{"id": 1}]
-    names = [each["name"] for each in limited.get("/tables").json()["tables"]]
+    names = [table["name"] for table in limited.get("/tables").json()["tables"]]
     assert set(names) == {"mine.t"}
     assert all("theirs.t" not in line["tables"] for line in limited.get("/log").json()["commits"])
 

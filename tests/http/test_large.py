@@ -34,9 +34,9 @@ class Watch:
 
     def now(self) -> int:
         total = 0
-        for each in (self._root, *self._root.children(recursive=True)):
+        for process in (self._root, *self._root.children(recursive=True)):
             try:
-                total += each.memory_full_info().uss
+                total += process.memory_full_info().uss
             except psutil.NoSuchProcess:
                 continue
         return total

@@ -68,13 +68,13 @@ class Issuer:
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[Issuer]:
-    found = Issuer()
-    thread = threading.Thread(target=found.server.serve_forever)
+    provider = Issuer()
+    thread = threading.Thread(target=provider.server.serve_forever)
     thread.start()
-    yield found
-    found.server.shutdown()
+    yield provider
+    provider.server.shutdown()
     thread.join()
-    found.server.server_close()
+    provider.server.server_close()
 
 
 @pytest.fixture
@@ -84,8 +84,8 @@ def verifier(issuer: Issuer) -> OidcVerifier:
 
 def test_the_groups_give_the_highest_scope(issuer: Issuer, verifier: OidcVerifier) -> None:
     assert verifier.verify(issuer.token(email="a@b.c")).scope == "reader"
-    found = verifier.verify(issuer.token(groups=["other", "analysts", "engineers"], email="a@b.c"))
-    assert (found.id, found.scope, found.name) == ("u1", "writer", "a@b.c")
+    principal = verifier.verify(issuer.token(groups=["other", "analysts", "engineers"], email="a@b.c"))
+    assert (principal.id, principal.scope, principal.name) == ("u1", "writer", "a@b.c")
 
 
 @pytest.mark.parametrize(

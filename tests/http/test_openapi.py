@@ -26,8 +26,8 @@ from lakehouse.operations import BY_ROUTE, PUBLIC, Operation
 
 @pytest.fixture(scope="module")
 def openapi(served: Served) -> dict[str, Any]:
-    found: dict[str, Any] = requests.get(f"{served.url}/openapi.json", timeout=60).json()
-    return found
+    document: dict[str, Any] = requests.get(f"{served.url}/openapi.json", timeout=60).json()
+    return document
 
 
 def examples(openapi: dict[str, Any], path: str, method: str) -> list[Any]:

@@ -75,9 +75,9 @@ def test_values_of_every_type_are_the_same_as_on_the_command_line(orders: Client
 
 def test_an_empty_result_has_its_columns(orders: Client) -> None:
     sql = "select id, item from shop.orders where id < 0"
-    found = fetch(orders, "application/json", sql).json()
-    assert (found["rows"], found["row_count"], found["truncated"]) == ([], 0, False)
-    assert [column["name"] for column in found["columns"]] == ["id", "item"]
+    answer = fetch(orders, "application/json", sql).json()
+    assert (answer["rows"], answer["row_count"], answer["truncated"]) == ([], 0, False)
+    assert [column["name"] for column in answer["columns"]] == ["id", "item"]
     assert pyarrow.ipc.open_stream(fetch(orders, ARROW, sql).content).read_all().schema.names == ["id", "item"]
     assert parquet.read_table(io.BytesIO(fetch(orders, PARQUET, sql).content)).schema.names == ["id", "item"]
 
@@ -88,8 +88,8 @@ def test_columns_of_one_name_are_all_there(orders: Client) -> None:
 
 def test_a_limit_cuts_and_says_so(orders: Client) -> None:
     for limit, count, truncated in ((3, 3, True), (10, 10, False), (0, 0, True), (99, 10, False)):
-        found = orders.post("/query", {"sql": "select id from shop.orders", "limit": limit}).json()
-        assert (found["row_count"], found["truncated"]) == (count, truncated)
+        answer = orders.post("/query", {"sql": "select id from shop.orders", "limit": limit}).json()
+        assert (answer["row_count"], answer["truncated"]) == (count, truncated)
 
 
 @pytest.mark.parametrize("accept", ["text/csv", "application/x-ndjson", ARROW, PARQUET])
@@ -121,8 +121,8 @@ def test_values_say_what_they_are(orders: Client) -> None:
 @pytest.mark.parametrize("value", ["i3", "' or 1 = 1 --", "'; drop table shop.orders; --", "ü", "$item", ":item"])
 def test_a_parameter_is_a_value_and_never_sql(orders: Client, value: str) -> None:
     sql = "select id from shop.orders where item = :item"
-    found = orders.rows(sql, parameters={"item": value})
-    assert found == ([{"id": 3}] if value == "i3" else [])
+    rows = orders.rows(sql, parameters={"item": value})
+    assert rows == ([{"id": 3}] if value == "i3" else [])
     listed = [{"name": "low", "value": "8", "type": "INT"}]
     assert orders.rows("select id from shop.orders where id >= :low order by id", parameters=listed) == [
         {"id": 8},
@@ -150,8 +150,8 @@ def test_time_travel_and_branches(served: Served) -> None:
 
 
 def test_explain_says_what_was_read(orders: Client) -> None:
-    found = orders.post("/query", {"sql": "select * from shop.orders", "explain": True}).json()["explain"]
-    assert (found["engine"], found["files_read"]) == ("duckdb", 1)
+    explanation = orders.post("/query", {"sql": "select * from shop.orders", "explain": True}).json()["explain"]
+    assert (explanation["engine"], explanation["files_read"]) == ("duckdb", 1)
 
 
 def test_nobody_reads_stale_rows_from_the_cache(served: Served) -> None:
@@ -159,8 +159,8 @@ def test_nobody_reads_stale_rows_from_the_cache(served: Served) -> None:
     for count in range(1, 4):
         client.insert("fresh.t", [{"id": count}])
         assert client.rows(sql) == client.rows(sql) == [{"n": count}]
-    entries = [each for each in client.get("/audit").json()["entries"] if "fresh.t" in each.get("tables", ())]
-    assert [each["cached"] for each in entries if each["path"] == "/query"] == [True, False] * 3
+    entries = [entry for entry in client.get("/audit").json()["entries"] if "fresh.t" in entry.get("tables", ())]
+    assert [entry["cached"] for entry in entries if entry["path"] == "/query"] == [True, False] * 3
 
 
 def test_a_result_that_varies_is_not_cached(orders: Client) -> None:
@@ -282,44 +282,44 @@ def test_a_killed_query_process_is_replaced(served: Served) -> None:
 
 def test_a_statement_in_the_shape_of_databricks(orders: Client) -> None:
     sql = "select id from range(20000) t(id)"
-    found = orders.post("/statements", {"statement": sql, "row_limit": 10_000, "wait_timeout": "30s"}).json()
-    assert found["status"] == {"state": "SUCCEEDED"}
-    manifest = found["manifest"]
+    statement = orders.post("/statements", {"statement": sql, "row_limit": 10_000, "wait_timeout": "30s"}).json()
+    assert statement["status"] == {"state": "SUCCEEDED"}
+    manifest = statement["manifest"]
     assert (manifest["total_row_count"], manifest["truncated"]) == (10_000, True)
     assert manifest["schema"]["columns"] == [{"name": "id", "type_text": "bigint", "position": 0}]
-    rows, chunk = list(found["result"]["data_array"]), found["result"]
+    rows, chunk = list(statement["result"]["data_array"]), statement["result"]
     while link := chunk.get("next_chunk_internal_link"):
         chunk = orders.get(link).json()
         rows += chunk["data_array"]
     assert rows == [[number] for number in range(10_000)]
-    assert orders.get(f"/statements/{found['statement_id']}").json() == found
+    assert orders.get(f"/statements/{statement['statement_id']}").json() == statement
 
 
 @pytest.mark.parametrize("format", ["JSON_ARRAY", "ARROW_STREAM"])
 def test_the_manifest_says_where_chunks_of_different_sizes_begin(orders: Client, format: str) -> None:
     # Long texts make chunks of fewer rows, and a line break within one is no end of a row.
     sql = "select id, repeat('long\\n', case when id < 1000 then 4000 else 1 end) as t from range(20000) t(id)"
-    found = orders.post("/statements", {"statement": sql, "format": format, "wait_timeout": "30s"}).json()
-    chunks, next_row = found["manifest"]["chunks"], 0
+    statement = orders.post("/statements", {"statement": sql, "format": format, "wait_timeout": "30s"}).json()
+    chunks, next_row = statement["manifest"]["chunks"], 0
     assert len({chunk["row_count"] for chunk in chunks}) > 1
     for chunk in chunks:
         assert chunk["row_offset"] == next_row
-        answer = orders.get(f"/statements/{found['statement_id']}/result/chunks/{chunk['chunk_index']}")
+        answer = orders.get(f"/statements/{statement['statement_id']}/result/chunks/{chunk['chunk_index']}")
         is_json = format == "JSON_ARRAY"
         rows = answer.json()["data_array"] if is_json else pyarrow.ipc.open_stream(answer.content).read_all()
         assert (rows[0][0] if is_json else rows["id"][0].as_py()) == next_row
         next_row += chunk["row_count"]
         assert len(rows) == chunk["row_count"]
-    assert next_row == found["manifest"]["total_row_count"] == 20_000
+    assert next_row == statement["manifest"]["total_row_count"] == 20_000
 
 
 def test_chunks_as_arrow(orders: Client) -> None:
     body = {"statement": "select id from range(20000) t(id)", "format": "ARROW_STREAM", "wait_timeout": "30s"}
-    found = orders.post("/statements", body).json()
-    path = f"/statements/{found['statement_id']}/result/chunks/"
+    statement = orders.post("/statements", body).json()
+    path = f"/statements/{statement['statement_id']}/result/chunks/"
     counts = [
         pyarrow.ipc.open_stream(orders.get(f"{path}{number}").content).read_all().num_rows
-        for number in range(found["manifest"]["total_chunk_count"])
+        for number in range(statement["manifest"]["total_chunk_count"])
     ]
     assert sum(counts) == 20_000
     assert orders.get(f"{path}99").status_code == 404
@@ -327,9 +327,9 @@ def test_chunks_as_arrow(orders: Client) -> None:
 
 def test_a_statement_outlives_its_request_and_is_canceled(served: Served) -> None:
     client = served.admin
-    found = client.post("/statements", {"statement": SLOW, "wait_timeout": "0s"}).json()
-    path = f"/statements/{found['statement_id']}"
-    assert found["status"]["state"] in ("PENDING", "RUNNING")
+    statement = client.post("/statements", {"statement": SLOW, "wait_timeout": "0s"}).json()
+    path = f"/statements/{statement['statement_id']}"
+    assert statement["status"]["state"] in ("PENDING", "RUNNING")
     wait_for(lambda: client.get(path).json()["status"]["state"] == "RUNNING")
     assert served.client().get(path).status_code == 404, "statements of others are not there"
     assert client.post(f"{path}/cancel").json()["status"]["state"] == "CANCELED"
@@ -353,9 +353,9 @@ def test_tables_are_listed_without_reading_them(served: Served) -> None:
     assert listed == {"tables": tables, "next_page_token": None, "views": []}
     first = reader.get("/tables", params={"page_size": 2}).json()
     second = reader.get("/tables", params={"page_size": 2, "page_token": first["next_page_token"]}).json()
-    assert [each["name"] for page in (first, second) for each in page["tables"]] == names
+    assert [table["name"] for page in (first, second) for table in page["tables"]] == names
     described = reader.get("/tables", params={"details": True, "page_size": 1}).json()
-    assert [each["columns"][0]["name"] for each in described["tables"]] == ["id"]
+    assert [table["columns"][0]["name"] for table in described["tables"]] == ["id"]
     broken = reader.get("/tables", params={"details": True}).json()["tables"][1]
     assert (broken["name"], broken["problem"] != "") == ("listed.t1", True)
     catalog.swap_pointer(TableName.parse("listed.t1"), "file:///nowhere/1.metadata.json", pointer)

@@ -56,11 +56,11 @@ def test_sql_writes_run_on_spark_and_are_read_at_once(on_spark: Served, namespac
         answer = client.post("/query", {"sql": sql})
         assert (answer.status_code, answer.json()["engine"]) == (200, "spark"), answer.text
     assert client.rows(f"select name from {namespace}.t where id = 2") == [{"name": "b"}]
-    found = client.post(
+    result = client.post(
         "/query",
         {"sql": f"select name from {namespace}.t where id = :id", "parameters": {"id": 1}, "engine": "spark"},
     ).json()
-    assert (found["rows"], found["engine"]) == ([{"name": "a"}], "spark")
+    assert (result["rows"], result["engine"]) == ([{"name": "a"}], "spark")
     cut = client.post("/query", {"sql": f"select * from {namespace}.t", "engine": "spark", "limit": 1}).json()
     assert (cut["row_count"], cut["truncated"]) == (1, True)
     first = client.get(f"/tables/{namespace}.t/history").json()["snapshots"][0]["id"]
@@ -161,8 +161,8 @@ def test_an_upload_creates_tables_of_both_formats(on_spark: Served, namespace: s
 
 
 def ended(client: Client, job: str) -> Any:
-    found = client.get(f"/jobs/{job}", params={"wait": 20}).json()
-    return found if found["state"] in ("succeeded", "failed", "canceled") else None
+    record = client.get(f"/jobs/{job}", params={"wait": 20}).json()
+    return record if record["state"] in ("succeeded", "failed", "canceled") else None
 
 
 def test_a_client_that_hangs_up_stops_its_statement_on_spark(on_spark: Served, shared_settings: Settings) -> None:
@@ -259,7 +259,7 @@ def test_an_error_after_the_first_rows_ends_the_answer_early(on_spark: Served) -
         assert answer.status_code == 200
         for _ in answer.iter_content(1 << 20):
             pass
-    entry = next(each for each in on_spark.admin.get("/audit").json()["entries"] if each["path"] == "/query")
+    entry = next(entry for entry in on_spark.admin.get("/audit").json()["entries"] if entry["path"] == "/query")
     assert entry["error"] == "statement_failed"
 
 

@@ -16,8 +16,8 @@ from lakehouse.ingest.schema import (
 )
 
 
-def kind_of(found: SchemaChanges) -> str:
-    parts = {"added": found.added, "widened": found.widened, "rewritten": found.rewritten}
+def kind_of(changes: SchemaChanges) -> str:
+    parts = {"added": changes.added, "widened": changes.widened, "rewritten": changes.rewritten}
     return ", ".join(name for name, columns in parts.items() if columns)
 
 
@@ -42,18 +42,18 @@ def kind_of(found: SchemaChanges) -> str:
     ids=lambda value: value or "fits",
 )
 def test_a_column_fits_widens_or_is_rewritten(existing: str, planned: str, what: str) -> None:
-    found = plan_schema_changes(
+    changes = plan_schema_changes(
         [PlannedColumn("n", "N", planned, recorded=existing)], [Column("n", existing)], "evolve"
     )
-    assert kind_of(found) == what
-    assert bool(found) == bool(what)
+    assert kind_of(changes) == what
+    assert bool(changes) == bool(what)
 
 
 def test_new_columns_are_added_in_the_order_of_the_files() -> None:
     planned = [PlannedColumn("id", "id", "bigint"), PlannedColumn("b", "B", "string"), PlannedColumn("a", "A", "date")]
-    found = plan_schema_changes(planned, [Column("id", "bigint")], "evolve")
-    assert [column.name for column in found.added] == ["b", "a"]
-    assert found.describe() == ("column added: b string", "column added: a date")
+    changes = plan_schema_changes(planned, [Column("id", "bigint")], "evolve")
+    assert [column.name for column in changes.added] == ["b", "a"]
+    assert changes.describe() == ("column added: b string", "column added: a date")
 
 
 def test_a_column_that_the_files_lack_changes_nothing() -> None:

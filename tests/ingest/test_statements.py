@@ -34,7 +34,7 @@ def test_a_table_is_created_with_its_headers_as_comments() -> None:
 def test_a_rewritten_column_keeps_its_position() -> None:
     changed = PlannedColumn("name", "Name", "string", recorded="bigint")
     sql = list(statements.evolve(LEADS, SchemaChanges(rewritten=(changed,)), ["id", "name"]))
-    assert [each.split(" ", 3)[0] for each in sql] == ["ALTER", "UPDATE", "ALTER", "ALTER", "ALTER"]
+    assert [statement.split(" ", 3)[0] for statement in sql] == ["ALTER", "UPDATE", "ALTER", "ALTER", "ALTER"]
     assert sql[-1] == "ALTER TABLE `crm`.`leads` ALTER COLUMN `name` AFTER `id`"
     first = list(statements.evolve(LEADS, SchemaChanges(rewritten=(changed,)), ["name", "id"]))
     assert first[-1].endswith("FIRST")

@@ -50,9 +50,9 @@ class Dagster:
     def ask(self, question: str) -> dict[str, Any]:
         body = json.dumps({"query": question}).encode()
         with urlopen(Request(self.url + "/graphql", body, {"Content-Type": "application/json"}), timeout=60) as answer:
-            found = json.loads(answer.read())
-        assert "errors" not in found, found
-        return dict(found["data"])
+            result = json.loads(answer.read())
+        assert "errors" not in result, result
+        return dict(result["data"])
 
     def answers(self) -> bool:
         try:
@@ -69,10 +69,10 @@ def processes_below(pid: int) -> set[int]:
             parents[int(folder.name)] = int(folder.joinpath("stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue  # it has ended meanwhile
-    found = {pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
+    pids = {pid}
+    while more := {child for child, parent in parents.items() if parent in pids} - pids:
+        pids |= more
+    return pids
 
 
 def running(pids: set[int]) -> set[int]:
@@ -288,8 +288,8 @@ def test_dagster_serves_the_pipelines_on_loopback_and_ends_with_all_its_processe
     dagster = pipeline.server
     status, page = dagster.get("/")
     assert (status, "<!doctype html>" in page.lower(), "Dagster" in page) == (200, True, True)
-    found = dagster.ask(QUESTION)
-    groups = {"/".join(node["assetKey"]["path"]): node["groupName"] for node in found["assetNodes"]}
+    answer = dagster.ask(QUESTION)
+    groups = {"/".join(node["assetKey"]["path"]): node["groupName"] for node in answer["assetNodes"]}
     for name, group in {
         "gold/daily_bars": "market",
         "gold/fct_daily_trips": "taxi",
@@ -299,7 +299,7 @@ def test_dagster_serves_the_pipelines_on_loopback_and_ends_with_all_its_processe
         f"{pipeline.pipeline}/gold": pipeline.pipeline,
     }.items():
         assert groups[name] == group
-    (repository,) = found["repositoriesOrError"]["nodes"]
+    (repository,) = answer["repositoriesOrError"]["nodes"]
     assert {item["name"] for item in repository["schedules"]} == {
         f"{name}_schedule" for name in ("market", "taxi", "social", "files", pipeline.pipeline)
     }

@@ -69,8 +69,8 @@ def columns(settings: Settings) -> Callable[[str], list[str]]:
 
     def of(table: str) -> list[str]:
         entry = Metastore(settings.catalog.uri).entry(TableName.parse(table))
-        found = [column.name for column in (*entry.sd.cols, *entry.partitionKeys)]
-        return [name for name in found if not name.startswith("_hoodie_")]
+        names = [column.name for column in (*entry.sd.cols, *entry.partitionKeys)]
+        return [name for name in names if not name.startswith("_hoodie_")]
 
     return of
 
@@ -83,9 +83,9 @@ def asked(lake: Lake, sql: str, engine: str = "", **how: str) -> list[tuple[obje
 
 
 def test_tables_of_both_formats_stand_in_one_metastore_and_lie_in_one_bucket(lake: Lake, desk: Desk) -> None:
-    found = {str(info.name): info for info in lake.tables() if info.name.namespace == "crm"}
-    assert (found["crm.leads"].format, found["crm.visits"].format) == ("iceberg", "hudi")
-    assert {info.location.partition("/warehouse/")[0] for info in found.values()} == {"s3://lakehouse"}
+    tables = {str(info.name): info for info in lake.tables() if info.name.namespace == "crm"}
+    assert (tables["crm.leads"].format, tables["crm.visits"].format) == ("iceberg", "hudi")
+    assert {info.location.partition("/warehouse/")[0] for info in tables.values()} == {"s3://lakehouse"}
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_a_time_without_a_zone_is_kept_as_utc_and_stays_the_same_row(lake: Lake,
     same = desk.bring("crm.visits", "id,lead,country,at,note\n12,3,FR,2026-01-02 12:00:00,ho\n", contract="quarantine")
     assert same.unchanged == 1
     for engine in ("duckdb", "spark"):
-        found = asked(lake, "select at from crm.visits where id = 12", engine)
-        assert found == [(datetime(2026, 1, 2, 12, tzinfo=UTC),)]
+        rows = asked(lake, "select at from crm.visits where id = 12", engine)
+        assert rows == [(datetime(2026, 1, 2, 12, tzinfo=UTC),)]
 
 
 # ---- one SQL over both ------------------------------------------------------------------------------------------
@@ -144,9 +144,9 @@ ROWS = [("Ada", None, "UK", None), ("Bob", "Rome", "US", "hi"), ("Cy", "Bonn", "
 @pytest.mark.parametrize("visits", ["crm.visits", "crm.visits_by_country"])
 @pytest.mark.parametrize("engine", ["spark", "duckdb", "trino"])
 def test_hudi_is_joined_with_iceberg(lake: Lake, desk: Desk, engine: str, visits: str) -> None:
-    found = lake.sql(JOINED(visits=visits), engine=engine)
-    assert found.engine == engine
-    assert found.rows() == ROWS
+    result = lake.sql(JOINED(visits=visits), engine=engine)
+    assert result.engine == engine
+    assert result.rows() == ROWS
 
 
 def test_in_trino_hudi_has_a_catalog_of_its_own_too(lake: Lake, desk: Desk) -> None:
@@ -262,8 +262,12 @@ def test_spark_keeps_no_connections_of_what_it_wrote(lake: Lake, desk: Desk, set
 
     def open_now() -> int:
         port, held = settings.stack.storage_port, (psutil.CONN_ESTABLISHED, psutil.CONN_CLOSE_WAIT)
-        found = [each for each in psutil.net_connections("tcp") if each.raddr and each.raddr.port == port]
-        return len([each for each in found if each.status in held])
+        connections = [
+            connection
+            for connection in psutil.net_connections("tcp")
+            if connection.raddr and connection.raddr.port == port
+        ]
+        return len([connection for connection in connections if connection.status in held])
 
     before = open_now()
     for number in range(3):

@@ -28,7 +28,7 @@ def test_pyiceberg_writes_and_duckdb_reads_in_any_folder(tmp_path: Path, name: s
     catalog.create_table("shop.t", pa.schema([("a", pa.int64())])).append(pa.table({"a": [1, 2]}))
     with assemble(settings) as lake:
         assert lake.sql("select sum(a) from shop.t", engine="duckdb").rows() == [(3,)]
-    assert [each.name for each in tmp_path.iterdir()] == [name]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 @pytest.mark.spark
@@ -45,4 +45,4 @@ def test_spark_and_duckdb_read_what_spark_writes_in_a_folder_with_every_odd_char
                 lake.sql("create table shop.h using hudi tblproperties (primaryKey = 'a') as select 1 as a")
     finally:
         spark_daemon(settings).shut_down()
-    assert [each.name for each in tmp_path.iterdir()] == [name]
+    assert [path.name for path in tmp_path.iterdir()] == [name]

@@ -33,7 +33,7 @@ def test_an_ingest_is_reported_with_its_files_and_snapshot(
     (output,) = end["outputs"]
     assert output["facets"]["version"]["datasetVersion"] == report.snapshot
     assert output["outputFacets"]["outputStatistics"]["rowCount"] == 2
-    assert [each["name"] for each in output["facets"]["schema"]["fields"]] == ["id", "name"]
+    assert [field["name"] for field in output["facets"]["schema"]["fields"]] == ["id", "name"]
     logged = [json.loads(line) for line in (shared_settings.home / "logs" / "lake.jsonl").read_text().splitlines()]
     assert any(line["event"] == "ingested" and line["table"] == f"{namespace}.leads" for line in logged)
     after = spark_daemon(shared_settings).health()

@@ -74,9 +74,9 @@ def row_counts(lake: Lake, table: str) -> tuple[int, int]:
 def branches(home: Path) -> set[str]:
     """The branches with tables in the catalog."""
     db = sqlite3.connect(home / "catalog.db")
-    found = {name for (name,) in db.execute("SELECT DISTINCT catalog_name FROM iceberg_tables")}
+    names = {name for (name,) in db.execute("SELECT DISTINCT catalog_name FROM iceberg_tables")}
     db.close()
-    return found - {"lake", "lake__dropped"}
+    return names - {"lake", "lake__dropped"}
 
 
 def work_folders(home: Path) -> list[str]:

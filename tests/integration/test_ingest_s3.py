@@ -107,7 +107,7 @@ def test_an_object_is_ingested_once_under_its_own_name(
     assert again.returncode == 0
     assert f"{name} is already in {fixture.table}; --force ingests it again." in again.stderr
     assert [row[-2:] for row in fixture.rows()] == [(1, "Ada"), (2, "Bob")]
-    (snapshot,) = [each for each in fixture.lake.history(fixture.table) if each.notes.get("sha256")]
+    (snapshot,) = [snapshot for snapshot in fixture.lake.history(fixture.table) if snapshot.notes.get("sha256")]
     assert snapshot.source == name
 
 

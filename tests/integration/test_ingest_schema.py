@@ -18,9 +18,9 @@ Rows = list[tuple[Any, ...]]
 def rows_in_both(fixture: IngestFixture, as_of: str = "", where: str = "") -> Rows:
     """The rows of the table, which DuckDB and Spark must read alike."""
     query = f"SELECT * FROM {fixture.table} {where} ORDER BY 1"
-    found, same = (fixture.lake.sql(query, engine=engine, as_of=as_of).rows() for engine in ("duckdb", "spark"))
-    assert found == same
-    return found
+    rows, same = (fixture.lake.sql(query, engine=engine, as_of=as_of).rows() for engine in ("duckdb", "spark"))
+    assert rows == same
+    return rows
 
 
 # ---- new columns ------------------------------------------------------------------------------------------------
@@ -90,10 +90,8 @@ def test_rows_of_a_partitioned_table_are_found_again_after_a_new_column(
     if table_format == "hudi":
         fixture.ingest(f"id,p,n\n2,{east},many\n", "four.csv")
         assert fixture.ingest(f"id,p,n\n2,{east},21\n1,{west},10\n", "five.csv").updated == 1
-    found = fixture.lake.sql(
-        f"SELECT id, CAST(n AS BIGINT), v FROM {fixture.table} ORDER BY id", engine="duckdb"
-    ).rows()
-    assert found == [(1, 10, "u"), (2, 21, "x"), (3, 31, "z")]
+    rows = fixture.lake.sql(f"SELECT id, CAST(n AS BIGINT), v FROM {fixture.table} ORDER BY id", engine="duckdb").rows()
+    assert rows == [(1, 10, "u"), (2, 21, "x"), (3, 31, "z")]
     assert len(rows_in_both(fixture)) == 3
 
 

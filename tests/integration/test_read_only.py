@@ -78,7 +78,7 @@ def test_a_read_only_lake_is_read_and_refuses_a_write(home: Path) -> None:
         assert not os.access(home, os.W_OK)
         with assemble(settings_of(home)) as lake:
             assert lake.sql("select sum(a) from shop.t", engine="duckdb").rows() == [(3,)]
-            assert [str(each.name) for each in lake.tables()] == ["shop.t"]
+            assert [str(table.name) for table in lake.tables()] == ["shop.t"]
             with pytest.raises(HomeError):
                 lake.refs.branches.create("exp")
 
@@ -93,8 +93,8 @@ def test_a_table_whose_commits_delete_metadata_files_is_warned_about(home: Path)
     lake = command_for(home)
     assert "delete-after-commit" in lake("describe", "shop.risky").stderr
     assert "delete-after-commit" not in lake("describe", "shop.t").stderr
-    found = lake("doctor", "-o", "json").stdout
-    assert "shop.risky has write.metadata.delete-after-commit.enabled=true" in found
+    report = lake("doctor", "-o", "json").stdout
+    assert "shop.risky has write.metadata.delete-after-commit.enabled=true" in report
 
 
 def test_an_expired_snapshot_is_an_error_by_its_id_and_by_a_time(home: Path) -> None:
@@ -110,7 +110,9 @@ def test_an_expired_snapshot_is_an_error_by_its_id_and_by_a_time(home: Path) -> 
     file = Path(table.refresh().metadata_location.removeprefix("file://"))
     file.write_text(json.dumps({**json.loads(file.read_text()), "snapshot-log": log}))
     with assemble(settings) as lake:
-        rows = [lake.sql("select sum(a) from shop.t", as_of=str(each.snapshot_id)).rows() for each in (first, last)]
+        rows = [
+            lake.sql("select sum(a) from shop.t", as_of=str(snapshot.snapshot_id)).rows() for snapshot in (first, last)
+        ]
         assert rows == [[(3,)], [(10,)]]
         assert lake.sql("select sum(a) from shop.t", as_of="now").rows() == [(10,)]
         for when in (between, str(middle.snapshot_id)):

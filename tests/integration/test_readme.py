@@ -81,18 +81,18 @@ def terminal(checkout: Path, programs: Path) -> Shell:
 def steps(checkout: Path, terminal: Shell) -> list[Step]:
     """Every command of the README, run in its order, and after them its Python."""
     readme = (ROOT / "README.md").read_text()
-    found = []
+    all_steps = []
     for kind, block in re.findall(r"^```(console|python)\n(.*?)^```", readme, re.DOTALL | re.MULTILINE):
         if kind == "python":
             (checkout / "first.py").write_text(block)
-            found.append(Step("python first.py", "", terminal.run("python first.py")))
+            all_steps.append(Step("python first.py", "", terminal.run("python first.py")))
             continue
         for text in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, shown = text.partition("\n")
             command = re.sub(r"\s+#.*", "", command)
-            found.append(Step(command, shown, terminal.readme(command)))
+            all_steps.append(Step(command, shown, terminal.readme(command)))
             stop_spark(checkout / ".lake-demo")  # the README goes on in another lake; two would need twice the memory
-    return found
+    return all_steps
 
 
 def test_every_command_prints_what_the_readme_shows(steps: list[Step]) -> None:

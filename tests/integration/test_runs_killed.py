@@ -84,15 +84,15 @@ class Victim:
 
 def contents(lake: Lake, tables: tuple[str, ...]) -> Contents:
     """The rows of every table, sorted; of rejected rows their reasons, since their text holds when they were read."""
-    found = {}
+    content = {}
     for info in lake.tables():
         name = str(info.name)
         if name.removesuffix("__rejected") in tables:
-            columns = [each.name for each in lake.describe(name).columns if each.name not in VOLATILE]
+            columns = [column.name for column in lake.describe(name).columns if column.name not in VOLATILE]
             chosen = "reason" if name.endswith("__rejected") else ", ".join(columns)
             rows = lake.sql(f"select {chosen} from {name}", engine="duckdb").rows()
-            found[name] = sorted(map(repr, rows))
-    return found
+            content[name] = sorted(map(repr, rows))
+    return content
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def command_lines() -> Iterator[set[str]]:
     """The command lines with a planted secret, of all processes but the `lake` that a test itself calls."""
-    found: set[str] = set()
+    lines: set[str] = set()
     stop = threading.Event()
 
     def watch() -> None:
@@ -70,11 +70,11 @@ def command_lines() -> Iterator[set[str]]:
                 except OSError:
                     continue
                 if PLANTED in text and " ingest " not in text:
-                    found.add(text)
+                    lines.add(text)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    yield found
+    yield lines
     stop.set()
     watcher.join()
 

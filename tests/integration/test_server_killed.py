@@ -45,9 +45,9 @@ def contents(settings: Settings) -> Contents:
     return {name: sorted(rows, key=repr) for name, rows in read.items()}
 
 
-def days(found: Contents) -> dict[str, int]:
+def days(tables: Contents) -> dict[str, int]:
     """How many days each table has."""
-    return {name: len({row["date"] for row in rows}) for name, rows in found.items()}
+    return {name: len({row["date"] for row in rows}) for name, rows in tables.items()}
 
 
 def run_until(step: str, environment: dict[str, str]) -> subprocess.Popen[str]:
@@ -70,7 +70,7 @@ def test_a_server_killed_during_a_run_costs_nothing_but_the_run(stack: Stack, tm
         write_day(bars, date(2026, 1, 14 + number), tickers=20)
         before = contents(settings)
         running = run_until(STEP, environment)
-        (pid,) = [each.pid for each in status(stack.settings) if each.service == victim]
+        (pid,) = [service.pid for service in status(stack.settings) if service.service == victim]
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
         said, _ = running.communicate(timeout=300)

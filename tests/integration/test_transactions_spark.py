@@ -211,7 +211,7 @@ def test_a_hudi_table_of_a_run_is_committed_last_and_only_if_the_run_is_publishe
     lake = lake_with(local_lake, {"mixed": {"path": str(tmp_path)}})
     kept = lake.run(pipeline, publish=False)
     assert kept.state == "kept"
-    assert [(each.table.rpartition(".")[2], each.note) for each in kept.tables] == [
+    assert [(report.table.rpartition(".")[2], report.note) for report in kept.tables] == [
         ("plain", ""),
         ("folder", f"hudi {NOT_COMMITTED}"),
     ]
@@ -219,7 +219,7 @@ def test_a_hudi_table_of_a_run_is_committed_last_and_only_if_the_run_is_publishe
     lake.refs.branches.drop(kept.branch)
     done = lake.run(pipeline)
     assert done.state == "published"
-    assert {each.table: each.note for each in done.tables} == {
+    assert {report.table: report.note for report in done.tables} == {
         f"{space}.plain": "",
         f"{space}.folder": f"hudi {COMMITTED_LAST}",
     }

@@ -41,14 +41,14 @@ def asked(lake: Lake, sql: str, **how: str) -> list[tuple[object, ...]]:
 
 
 def test_one_sql_joins_the_oltp_database_with_the_lake(lake: Lake) -> None:
-    found = lake.sql(
+    answer = lake.sql(
         "select c.name, sum(o.total) as spent from trino_shop.orders o"
         " join oltp.public.customers c on c.id = o.customer group by 1 order by 1",
         engine="trino",
     )
-    assert found.engine == "trino"
-    assert found.names == ["name", "spent"]
-    assert found.rows() == [("Ada", Decimal("40.50")), ("Bob", Decimal("25.25"))]
+    assert answer.engine == "trino"
+    assert answer.names == ["name", "spent"]
+    assert answer.rows() == [("Ada", Decimal("40.50")), ("Bob", Decimal("25.25"))]
 
 
 def test_trino_and_duckdb_give_the_same_rows_and_types(lake: Lake) -> None:
@@ -136,10 +136,10 @@ def test_a_statement_is_cancelled_and_its_progress_told(stack: Stack, is_shown: 
     look = Trino(TrinoSettings(endpoints.trino_url))
     running = "select query_id from system.runtime.queries where state = 'RUNNING' and query like '%tpch.sf100%' and query not like '%runtime%'"
     deadline = time.monotonic() + 60
-    while not (found := look.run(running, "look").rows()) or not told:
+    while not (rows := look.run(running, "look").rows()) or not told:
         assert time.monotonic() < deadline
         time.sleep(0.2)
-    look.run(f"call system.runtime.kill_query(query_id => '{found[0][0]}', message => 'enough')", "stop")
+    look.run(f"call system.runtime.kill_query(query_id => '{rows[0][0]}', message => 'enough')", "stop")
     asking.join(60)
     assert "cancelled" in failed[0].message or "enough" in failed[0].message
     assert ("splits" in told[-1], "Running on Trino" in told[-1]) == (True, is_shown)

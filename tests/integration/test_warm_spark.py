@@ -77,7 +77,7 @@ def test_two_cold_commands_at_once_start_one_spark(warm_home: Path, command: Com
 def test_status_shows_it_and_its_memory(command: Command, lake: Lake) -> None:
     lake.sql("select 1", engine="spark")
     told = json.loads(command("status", "-o", "json").stdout)
-    assert [(each["service"], each["state"]) for each in told] == [("spark", "running")]
+    assert [(entry["service"], entry["state"]) for entry in told] == [("spark", "running")]
     assert told[0]["memory_mb"] > 200
 
 

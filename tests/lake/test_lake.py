@@ -135,8 +135,8 @@ def test_a_tag_is_a_when(shared_lake: Lake, orders: str) -> None:
     shared_lake.sql(f"ALTER TABLE {orders} CREATE TAG opening")
     shared_lake.sql(f"DELETE FROM {orders} WHERE id = 1")
     for engine in ("duckdb", "spark"):
-        found = shared_lake.sql(f"SELECT count(*) AS c FROM {orders} VERSION AS OF 'opening'", engine=engine)
-        assert found.rows() == [(3,)]
+        answer = shared_lake.sql(f"SELECT count(*) AS c FROM {orders} VERSION AS OF 'opening'", engine=engine)
+        assert answer.rows() == [(3,)]
     assert "opening" in shared_lake.history(orders)[0].refs
 
 
@@ -195,8 +195,8 @@ for number in range(5):
         thread.join()
     assert failures == []
     assert [process.wait(timeout=60) for process in processes] == [0, 0]
-    found = shared_lake.sql(f"SELECT writer, n FROM {table} ORDER BY writer, n").rows()
-    assert found == [(writer, number) for writer in range(8) for number in range(5)]
+    rows = shared_lake.sql(f"SELECT writer, n FROM {table} ORDER BY writer, n").rows()
+    assert rows == [(writer, number) for writer in range(8) for number in range(5)]
 
 
 def test_a_session_of_this_process_sees_the_same_tables(tmp_path: Path) -> None:

@@ -13,5 +13,5 @@ from lakehouse.lake import Lake
 
 @pytest.fixture
 def lake(home: Path) -> Iterator[Lake]:
-    with with_settings(home) as found:
-        yield found
+    with with_settings(home) as lake:
+        yield lake

@@ -94,7 +94,7 @@ def test_maintenance_in_a_bucket(s3_server: S3Server, home: Path) -> None:
         assert lake.maintain(T).actions[0].state == "done"
         late = maintainer(lake, FUTURE_DAYS, keep_snapshots=1, delete_after_hours=0)
         assert late.run(MaintainRequest()).sweep.removed_files > 5
-        found = pyiceberg(lake).load_table(T).scan().to_arrow()
-        assert sorted(found.column("id").to_pylist()) == [1, 2, 3, 4, 5]
+        rows = pyiceberg(lake).load_table(T).scan().to_arrow()
+        assert sorted(rows.column("id").to_pylist()) == [1, 2, 3, 4, 5]
         stored = {file.uri for file in late.store.files(f"s3://{bucket}")}
         assert other in stored and orphan not in stored and len(stored) < 8

@@ -64,7 +64,7 @@ def test_a_dry_run_changes_nothing_and_states_the_gain(lake: Lake) -> None:
     damaged(lake, 7)
     pointer = catalog_of(lake).pointer(NAME)
     planned = lake.maintain(T, dry_run=True).actions
-    assert [(each.state, each.files_before, each.files_after) for each in planned] == [("planned", 7, 1)]
+    assert [(action.state, action.files_before, action.files_after) for action in planned] == [("planned", 7, 1)]
     assert planned[0].bytes > 0 and catalog_of(lake).pointer(NAME) == pointer
 
 
@@ -106,8 +106,8 @@ def test_deleted_rows_are_gone_from_the_files_and_so_are_the_delete_files(lake: 
     assert ids(lake) == left and lake.health(T)[0].delete_files == 2
     assert lake.maintain(T).actions[0].state == "done"
     assert ids(lake) == left
-    found = lake.health(T)[0]
-    assert (found.delete_files, found.files, found.rows) == (0, 1, 17)
+    health = lake.health(T)[0]
+    assert (health.delete_files, health.files, health.rows) == (0, 1, 17)
 
 
 def test_delete_files_of_data_that_stays_are_kept(lake: Lake) -> None:

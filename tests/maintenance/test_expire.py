@@ -83,7 +83,7 @@ def test_the_log_begins_after_the_last_gap() -> None:
     raw = metadata(50, 40, 30, 1)
     new = without_snapshots(raw, {2}, "file:///t/1.json", NOW)
     assert [snapshot["snapshot-id"] for snapshot in new["snapshots"]] == [1, 3, 4]
-    assert [each["snapshot-id"] for each in new["snapshot-log"]] == [3, 4], (
+    assert [entry["snapshot-id"] for entry in new["snapshot-log"]] == [3, 4], (
         "across the gap, 1 would seem to last until 3"
     )
 
@@ -177,9 +177,9 @@ def test_a_revert_brings_the_expired_snapshots_back(lake: Lake) -> None:
 def test_a_wrong_policy_is_refused(tables: dict[str, dict[str, str]], named: str) -> None:
     from lakehouse.maintenance.policy import special_policies
 
-    with pytest.raises(BadSettingError) as found:
+    with pytest.raises(BadSettingError) as error:
         special_policies(MaintenanceSettings(tables=tables))
-    assert named in f"{found.value} {found.value.hint}"
+    assert named in f"{error.value} {error.value.hint}"
 
 
 def test_the_policy_of_a_table_overrides_that_of_its_namespace(lake: Lake) -> None:

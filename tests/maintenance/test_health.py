@@ -39,14 +39,16 @@ def test_each_damage_has_its_reason_and_lowers_the_score(lake: Lake) -> None:
     create(lake)
     append(lake, range(10))
     delete_by_position(lake, [1])
-    found = lake.health(T)[0]
-    assert [(each.what, each.action) for each in found.reasons] == [("delete_files", "compact")] and found.rows == 9
+    health = lake.health(T)[0]
+    assert [(reason.what, reason.action) for reason in health.reasons] == [
+        ("delete_files", "compact")
+    ] and health.rows == 9
     for number in range(5):
         append(lake, [100 + number])
     worse = lake.health(T)[0]
-    assert {each.what for each in worse.reasons} == {"delete_files", "small_files"} and worse.score < found.score
+    assert {reason.what for reason in worse.reasons} == {"delete_files", "small_files"} and worse.score < health.score
     late = maintainer(lake, 60, keep_snapshots=1).health().tables()[0]
-    assert "snapshots" in {each.what for each in late.reasons} and late.score < worse.score
+    assert "snapshots" in {reason.what for reason in late.reasons} and late.score < worse.score
 
 
 def test_the_score_needs_nothing_but_the_metadata_file(lake: Lake) -> None:
@@ -62,8 +64,8 @@ def test_a_table_that_cannot_be_read_does_not_hide_the_others(lake: Lake) -> Non
     damaged(lake, 1)
     create(lake, "shop.broken")
     local_path(opened(lake, "shop.broken").metadata_location).unlink()
-    found = {each.table: each for each in lake.health()}
-    assert found["shop.broken"].score == 0 and found["shop.broken"].problem and found[T].score == 100
+    tables = {health.table: health for health in lake.health()}
+    assert tables["shop.broken"].score == 0 and tables["shop.broken"].problem and tables[T].score == 100
 
 
 def test_deep_health_tells_which_bytes_are_held_by_what(lake: Lake) -> None:
@@ -73,9 +75,9 @@ def test_deep_health_tells_which_bytes_are_held_by_what(lake: Lake) -> None:
     file = orphan_of(lake, b"x" * 5000)
     os.utime(file, (1, 1))
     lake.maintain(only=["remove_files"])  # finds it, and waits
-    found = lake.health(T, deep=True)[0]
-    assert found.deep["bytes"]["unreachable"] == 5000 and found.deep["branches"]["exp"] > 0
-    assert found.deep["manifests"] == 3 and "unreachable" in {each.what for each in found.reasons}
+    health = lake.health(T, deep=True)[0]
+    assert health.deep["bytes"]["unreachable"] == 5000 and health.deep["branches"]["exp"] > 0
+    assert health.deep["manifests"] == 3 and "unreachable" in {reason.what for reason in health.reasons}
 
 
 def test_a_file_that_was_written_twice_is_counted(lake: Lake) -> None:
@@ -83,10 +85,10 @@ def test_a_file_that_was_written_twice_is_counted(lake: Lake) -> None:
     assert (lake.health()[0].unnamed_files, lake.health()[0].reasons) == (0, ())
     file = data_files(lake)[0]
     shutil.copy(file, file.with_name(f"again-{file.name}"))
-    found = lake.health()[0]
-    assert (found.unnamed_files, found.unnamed_bytes) == (1, file.stat().st_size)
-    assert [(reason.what, reason.action) for reason in found.reasons] == [("unnamed", "remove_files")]
-    assert f'lake_table_unnamed_files{{table="{T}",format="iceberg"}} 1' in exposition([found])
+    health = lake.health()[0]
+    assert (health.unnamed_files, health.unnamed_bytes) == (1, file.stat().st_size)
+    assert [(reason.what, reason.action) for reason in health.reasons] == [("unnamed", "remove_files")]
+    assert f'lake_table_unnamed_files{{table="{T}",format="iceberg"}} 1' in exposition([health])
     deep = [finding.where for finding in lake.verify(deep=True).findings if finding.kind == UNREACHABLE]
     assert deep == [file_uri(file.with_name(f"again-{file.name}"))]
     assert not lake.verify().findings, "a writer may be about to commit it"
@@ -124,5 +126,5 @@ def test_the_layout_knows_how_many_files_the_last_compaction_left(lake: Lake) ->
     damaged(lake, 6)
     lake.maintain(T)
     append(lake, [7])
-    found = layout_of(load_metadata(opened(lake).metadata_location, LOCAL), 0)
-    assert (found.data_files, found.min_files, found.is_exact) == (2, 1, True)
+    layout = layout_of(load_metadata(opened(lake).metadata_location, LOCAL), 0)
+    assert (layout.data_files, layout.min_files, layout.is_exact) == (2, 1, True)

@@ -55,12 +55,12 @@ REPLACED = {"p/a1.parquet", "p/.a2.log.1_0", "p/a3.parquet", "p/b2.parquet"}
 
 
 def test_the_slices_of_a_timeline() -> None:
-    found = {each.files: each for each in file_slices(TIMELINE)}
-    merged = found[("p/a1.parquet", "p/.a2.log.1_0")]
+    slices = {file_slice.files: file_slice for file_slice in file_slices(TIMELINE)}
+    merged = slices[("p/a1.parquet", "p/.a2.log.1_0")]
     assert (merged.log_files, merged.bytes, merged.replaced_at, merged.is_latest) == (1, 20, "4", False)
-    assert [each.files for each in latest_slices(list(found.values()))] == [("p/c6.parquet",)]
+    assert [file_slice.files for file_slice in latest_slices(list(slices.values()))] == [("p/c6.parquet",)]
     early = latest_slices(file_slices(TIMELINE[:3]))
-    assert [each.files for each in early] == [("p/a3.parquet",), ("p/b2.parquet",)]
+    assert [file_slice.files for file_slice in early] == [("p/a3.parquet",), ("p/b2.parquet",)]
     assert small_files(file_slices(TIMELINE[:3]), 1000).keys() == {"p"} and not small_files(early, 10)
 
 
@@ -69,7 +69,9 @@ def test_the_slices_of_a_timeline() -> None:
     [("4", set()), ("5", REPLACED), ("6", REPLACED | {"p/c4.parquet"})],
 )
 def test_a_file_is_unneeded_when_no_kept_instant_reads_it(earliest: str, gone: set[str]) -> None:
-    assert {path for each in unneeded_slices(file_slices(TIMELINE), earliest) for path in each.files} == gone
+    assert {
+        path for file_slice in unneeded_slices(file_slices(TIMELINE), earliest) for path in file_slice.files
+    } == gone
 
 
 @pytest.mark.parametrize(
@@ -108,14 +110,14 @@ def test_maintenance_calls_nothing_but_the_procedures_of_its_table(sql: str) -> 
 
 def waits_for_others(lake: Lake, table: str, sql: str) -> None:
     """Run a statement that another writer of the table, or its maintenance, keeps waiting for a while."""
-    found: list[Any] = []
-    worker = threading.Thread(target=lambda: found.append(lake.sql(sql)))
+    answers: list[Any] = []
+    worker = threading.Thread(target=lambda: answers.append(lake.sql(sql)))
     with locked(statement_lock(lake.folder / "run" / "ingest", TableName.parse(table))):
         worker.start()
         worker.join(2)
-        assert worker.is_alive() and not found
+        assert worker.is_alive() and not answers
     worker.join(120)
-    assert len(found) == 1
+    assert len(answers) == 1
 
 
 @pytest.mark.spark
@@ -129,7 +131,7 @@ def test_small_files_are_clustered_and_old_instants_cleaned(shared_lake: Lake, n
     folder = lake.folder / "warehouse" / namespace / "t"
     stored = {path.name for path in folder.glob("*.parquet")}
     planned = maintainer(lake).run(request(table, dry_run=True)).actions
-    assert [(each.action, each.state, each.files_before, each.files_after) for each in planned] == [
+    assert [(action.action, action.state, action.files_before, action.files_after) for action in planned] == [
         ("cluster", "planned", 2, 1)
     ]
     assert {path.name for path in folder.glob("*.parquet")} == stored
@@ -142,7 +144,7 @@ def test_small_files_are_clustered_and_old_instants_cleaned(shared_lake: Lake, n
     pending.unlink()
 
     done = maintainer(lake).run(request(table)).actions
-    assert [(each.action, each.state, each.files_after) for each in done] == [("cluster", "done", 1)], done
+    assert [(action.action, action.state, action.files_after) for action in done] == [("cluster", "done", 1)], done
     assert stored < {path.name for path in folder.glob("*.parquet")}, "no file goes with a clustering"
     for engine in ("duckdb", "spark"):
         assert names(lake, table, engine=engine) == [(1, "Ada"), (2, "Bob")]
@@ -176,8 +178,8 @@ def test_log_files_are_merged_so_that_every_engine_reads_the_table(shared_lake: 
     lake.sql(f"create table {table} (id int, name string) using hudi tblproperties (primaryKey = 'id', type = 'mor')")
     lake.sql(f"insert into {table} values (1, 'Ada'), (2, 'Bob')")
     lake.sql(f"update {table} set name = 'Eve' where id = 1")
-    found = lake.health(table)[0]
-    assert [(reason.what, reason.action) for reason in found.reasons] == [("log_files", "compact")]
+    health = lake.health(table)[0]
+    assert [(reason.what, reason.action) for reason in health.reasons] == [("log_files", "compact")]
     report = maintainer(lake).run(request(table))
     assert [(action.action, action.state) for action in report.actions] == [("compact", "done")], report
     assert names(lake, table, engine="duckdb") == [(1, "Eve"), (2, "Bob")]
@@ -203,7 +205,7 @@ def test_a_clustering_that_is_killed_is_finished_by_the_next_maintenance(
     for engine in ("duckdb", "spark"):
         assert names(lake, table, engine=engine) == [(1, "Ada"), (2, "Bob")]
     done = maintainer(lake).run(request(table)).actions
-    assert [(each.action, each.state, each.files_after) for each in done] == [("cluster", "done", 1)], done
+    assert [(action.action, action.state, action.files_after) for action in done] == [("cluster", "done", 1)], done
     lake.sql(f"update {table} set name = 'Eve' where id = 1")
     for engine in ("duckdb", "spark"):
         assert names(lake, table, engine=engine) == [(1, "Eve"), (2, "Bob")]

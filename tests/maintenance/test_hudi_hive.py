@@ -17,11 +17,11 @@ def test_small_files_in_a_bucket_are_clustered_and_no_instant_is_cleaned(stack: 
     with_small_files(lake, table)
     first = lake.history(table)[0]
     done = maintainer(lake).run(request(table)).actions
-    assert [(each.action, each.state, each.files_after) for each in done] == [("cluster", "done", 1)], done
+    assert [(action.action, action.state, action.files_after) for action in done] == [("cluster", "done", 1)], done
     lake.sql(f"update {table} set name = 'Eve' where id = 1")
     for engine in ("duckdb", "spark"):
         assert names(lake, table, engine=engine) == [(1, "Eve"), (2, "Bob")]
     cleaned = maintainer(lake, 60, keep_snapshots=1).run(request(table)).actions
-    assert [(each.action, each.state) for each in cleaned] == [("expire", "skipped")]
+    assert [(action.action, action.state) for action in cleaned] == [("expire", "skipped")]
     assert "a metastore registers it" in cleaned[0].detail
     assert names(lake, table, engine="spark", as_of=first.id) == [(1, "Ada")]

@@ -66,6 +66,6 @@ def test_health_states_the_overlap_and_maintenance_sorts_when_it_is_decayed(lake
     assert health.reasons[0].action == "compact" and health.score == 90
     pointer = catalog_of(lake).pointer(NAME)
     planned = maintained.run(MaintainRequest((NAME,), dry_run=True)).actions
-    assert [(each.action, each.engine, each.files_before) for each in planned] == [("compact", "spark", 3)]
+    assert [(action.action, action.engine, action.files_before) for action in planned] == [("compact", "spark", 3)]
     assert "overlap by 100%" in planned[0].detail and catalog_of(lake).pointer(NAME) == pointer
     assert len(data_files(lake)) == 3

@@ -56,7 +56,7 @@ def test_a_policy_that_sorts_runs_on_spark_and_keeps_what_is_appended_meanwhile(
 
     maintained = maintainer(shared_lake, tables={namespace: {"sort": "zorder(x, y)"}})
     report = before_publish(maintained, append).run(MaintainRequest((name,), only=("compact",)))
-    assert [(each.state, each.engine) for each in report.actions] == [("done", "spark")]
+    assert [(action.state, action.engine) for action in report.actions] == [("done", "spark")]
     assert ids(shared_lake, table) == [*range(20), 100]
     assert shared_lake.history(table)[-1].operation == "replace"
 
@@ -72,12 +72,14 @@ def test_a_decayed_order_is_sorted_again_once(shared_lake: Lake, namespace: str)
     request = MaintainRequest((TableName.parse(table),), only=("compact",))
     reason = maintained.run(replace(request, dry_run=True)).actions[0].detail
     report = maintained.run(request)
-    assert [(each.state, each.engine) for each in report.actions] == [("done", "spark")]
+    assert [(action.state, action.engine) for action in report.actions] == [("done", "spark")]
     assert "overlap" in reason, "the order was the reason"
-    found = opened(shared_lake, table)
-    assert overlap(found, read_snapshot(found), ["id"]) == 0, "several files, each with a range of its own"
+    iceberg_table = opened(shared_lake, table)
+    assert overlap(iceberg_table, read_snapshot(iceberg_table), ["id"]) == 0, (
+        "several files, each with a range of its own"
+    )
     planned = maintained.run(replace(request, dry_run=True)).actions
-    assert not [each for each in planned if "overlap" in each.detail], "the order is no reason any more"
+    assert not [action for action in planned if "overlap" in action.detail], "the order is no reason any more"
     assert ids(shared_lake, table) == list(range(20_000))
 
 
@@ -88,19 +90,21 @@ def test_statistics_are_kept_where_a_policy_asks_for_them(shared_lake: Lake, nam
     lake.sql(f"insert into {table} select id, id % 7 as x from range(0, 100)")
     assert maintainer(lake).run(request).actions == (), "not unless a policy says so"
     maintained = maintainer(lake, tables={namespace: {"statistics": "true"}})
-    assert [each.state for each in maintained.run(replace(request, dry_run=True)).actions] == ["planned"]
+    assert [action.state for action in maintained.run(replace(request, dry_run=True)).actions] == ["planned"]
 
     def append(rows: int) -> None:
         held = pyiceberg(lake).load_table(table)
         held.append(pyarrow.table({"id": [0] * rows, "x": [0] * rows}, schema=held.schema().as_arrow()))
 
     report = before_publish(maintained, lambda: append(5)).run(request)
-    assert [(each.action, each.state, each.engine) for each in report.actions] == [("statistics", "done", "spark")]
+    assert [(action.action, action.state, action.engine) for action in report.actions] == [
+        ("statistics", "done", "spark")
+    ]
     assert len(ids(lake, table)) == 105, "what was appended meanwhile stays"
     assert distinct(lake, table) == {"1": "100", "2": "7"}
     assert maintained.run(request).actions == (), "five rows more change little"
     append(50)
-    assert [each.state for each in maintained.run(request).actions] == ["done"]
+    assert [action.state for action in maintained.run(request).actions] == ["done"]
     assert len(opened(lake, table).metadata.statistics) == 2
     assert not lake.verify(table).damage
     assert [row[0] for row in lake.sql(f"select count(*) from {table}", engine="spark").rows()] == [155]

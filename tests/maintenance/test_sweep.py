@@ -130,8 +130,8 @@ def planted_under_a_tag(lake: Lake) -> Callable[[], bool]:
 def planted_by_a_kept_run(lake: Lake) -> Callable[[], bool]:
     record = run(lake, "kept", "shop.kept", publish=False)
     assert record.state == "kept"
-    found = lake.sql("select run from shop.kept", branch=record.branch)
-    return lambda: found.rows() == lake.sql("select run from shop.kept", branch=record.branch).rows() == [("kept",)]
+    answer = lake.sql("select run from shop.kept", branch=record.branch)
+    return lambda: answer.rows() == lake.sql("select run from shop.kept", branch=record.branch).rows() == [("kept",)]
 
 
 def planted_as_a_dropped_table(lake: Lake) -> Callable[[], bool]:
@@ -272,10 +272,10 @@ def test_a_file_that_is_committed_right_before_the_removal_stays(lake: Lake) -> 
     commit = slow_writer(lake)
     maintained = maintainer(lake, FUTURE_DAYS, **NO_DELAY)
     swept = maintained.sweeper()
-    found, _, inventory = swept.find()
-    assert any("data" in each.uri for each in found), "the writer's file is a candidate"
+    files, _, inventory = swept.find()
+    assert any("data" in file.uri for file in files), "the writer's file is a candidate"
     commit()
-    swept._remove(found, inventory)
+    swept._remove(files, inventory)
     assert ids(lake) == [0, 1, 100]
 
 
@@ -283,10 +283,10 @@ def test_without_the_second_look_it_would_be_lost(lake: Lake, monkeypatch: pytes
     damaged(lake, 2)
     commit = slow_writer(lake)
     swept = maintainer(lake, FUTURE_DAYS, **NO_DELAY).sweeper()
-    found, _, inventory = swept.find()
+    files, _, inventory = swept.find()
     commit()
     monkeypatch.setattr(type(swept.inventories), "take", lambda self, since="", previous=None: previous)
-    swept._remove(found, inventory)
+    swept._remove(files, inventory)
     with pytest.raises(FileNotFoundError):
         data_files(lake)
 
@@ -330,21 +330,21 @@ def test_a_run_at_work_protects_all_files_since_it_began(lake: Lake) -> None:
 def test_a_second_maintainer_is_told_that_one_is_at_work(lake: Lake) -> None:
     damaged(lake, 1)
     inside, done = threading.Event(), threading.Event()
-    found: list[Exception] = []
+    errors: list[Exception] = []
 
     def second() -> None:
         inside.wait(30)
         try:
             lake.maintain(T)
         except MaintenanceRunningError as exc:
-            found.append(exc)
+            errors.append(exc)
         done.set()
 
     worker = threading.Thread(target=second)
     worker.start()
     racing(lake, lambda: (inside.set(), done.wait(60), None)[2])
     worker.join()
-    assert len(found) == 1
+    assert len(errors) == 1
 
 
 def test_two_maintainers_of_two_machines_lose_nothing(lake: Lake, tmp_path: Path) -> None:
@@ -363,10 +363,10 @@ def test_two_maintainers_of_two_machines_lose_nothing(lake: Lake, tmp_path: Path
             failures.append(exc)
 
     workers = [threading.Thread(target=work, args=(tmp_path / name,)) for name in ("a", "b")]
-    for each in workers:
-        each.start()
-    for each in workers:
-        each.join()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
     assert not failures and ids(lake) == list(range(6))
     assert catalog_of(lake).branches() == []
 

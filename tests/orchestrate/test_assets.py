@@ -51,7 +51,7 @@ def test_a_partition_is_built_and_every_asset_names_its_snapshot(shop_of: Any, i
     assert metadata["silver"]["rows_written"].value == 1
     assert metadata["silver"]["rows_rejected"].value == 1
     assert "| 1 | tea |" in str(metadata["silver"]["preview"].value)
-    checks = {each.check_name: each.passed for each in done.get_asset_check_evaluations()}
+    checks = {check.check_name: check.passed for check in done.get_asset_check_evaluations()}
     assert checks["id_not_null"] is False
     assert checks["unique_id"] is True
     assert lake.sql(f"select count(*) from {pipeline.name}.bronze").rows()[0][0] == 2, "Tuesday was not requested"
@@ -137,7 +137,7 @@ def test_a_blocked_run_fails_with_its_check_and_materializes_nothing(shop_of: An
     done = materialize(pipeline, lake, instance, partition_key=MONDAY)
     assert not done.success
     assert done.get_asset_materialization_events() == []
-    broken = [each.check_name for each in done.get_asset_check_evaluations() if not each.passed]
+    broken = [check.check_name for check in done.get_asset_check_evaluations() if not check.passed]
     assert broken == ["not_forbidden"]
     with pytest.raises(RunBlockedError, match="not_forbidden"):
         run_pipeline(lake, pipeline, RunRequest((MONDAY,)))

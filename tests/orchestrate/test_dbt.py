@@ -46,7 +46,7 @@ def test_models_are_published_only_if_all_tests_pass(lake: Lake, tmp_path: Path)
     assert lake.runs()[0].state == "blocked"
     record, results = run_dbt(lake, PACKAGED_PROJECT, ["build"], lambda text: None)
     assert record.state == "published"
-    assert {str(each.status) for each in results} <= {"success", "pass"}
+    assert {str(result.status) for result in results} <= {"success", "pass"}
     from_dbt = lake.sql("select sum(trips), sum(revenue) from dbt_gold.fct_daily_trips").rows()
     assert from_dbt == lake.sql("select sum(trips), sum(revenue) from gold.fct_daily_trips").rows()
     assert lake.spark.conf.get("spark.sql.defaultCatalog") == "lake"

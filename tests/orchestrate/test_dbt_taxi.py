@@ -37,7 +37,7 @@ def dbt(folder: Path, *arguments: str) -> Any:
         paths = ["--project-dir", str(PACKAGED_PROJECT), "--profiles-dir", str(PACKAGED_PROJECT)]
         written = ["--target-path", str(folder / "target"), "--log-path", str(folder / "logs")]
         done = dbtRunner().invoke([*arguments, *paths, *written])
-    assert done.success, done.exception or [(each.node.name, each.message) for each in done.result]
+    assert done.success, done.exception or [(result.node.name, result.message) for result in done.result]
     return done.result
 
 
@@ -91,12 +91,12 @@ def test_dbt_builds_the_same_rows_as_the_pipeline(lake: Lake, published: Path, t
 @pytest.mark.slow  # dbt takes seconds to load
 def test_the_models_compile_for_trino(tmp_path: Path) -> None:
     options = ["--target", "trino", "--no-populate-cache", "--vars", '{"months": ["2026-01"]}']
-    models = [each for each in dbt(tmp_path, "compile", *options) if each.node.resource_type == "model"]
+    models = [result for result in dbt(tmp_path, "compile", *options) if result.node.resource_type == "model"]
     assert len(models) == len(MODELS)
     for result in models:
         (statement,) = sqlglot.parse(result.node.compiled_code, dialect="trino")
         assert statement is not None
-        called = {str(each.this).lower() for each in statement.find_all(exp.Anonymous)}
+        called = {str(function.this).lower() for function in statement.find_all(exp.Anonymous)}
         assert not called & SPARK_ONLY, result.node.name
         assert "datediff" not in result.node.compiled_code
         assert "'2026-01'" in result.node.compiled_code

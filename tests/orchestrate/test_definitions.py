@@ -54,8 +54,8 @@ def test_blocking_rules_are_blocking_checks(repository: dg.RepositoryDefinition)
 
 
 def test_schedules_and_sensors_that_start_runs_are_stopped_by_default(repository: dg.RepositoryDefinition) -> None:
-    assert {each.default_status for each in repository.schedule_defs} == {dg.DefaultScheduleStatus.STOPPED}
-    on = {each.name for each in repository.sensor_defs if each.default_status == dg.DefaultSensorStatus.RUNNING}
+    assert {schedule.default_status for schedule in repository.schedule_defs} == {dg.DefaultScheduleStatus.STOPPED}
+    on = {sensor.name for sensor in repository.sensor_defs if sensor.default_status == dg.DefaultSensorStatus.RUNNING}
     assert on == {"lake_runs"}
 
 
@@ -69,7 +69,11 @@ def test_every_asset_can_be_materialized_by_itself_with_its_checks(repository: d
 
 def test_what_dagster_lists_says_what_it_is(repository: dg.RepositoryDefinition) -> None:
     graph = repository.asset_graph
-    assert [each.name for each in (*repository.schedule_defs, *repository.sensor_defs) if not each.description] == []
+    assert [
+        definition.name
+        for definition in (*repository.schedule_defs, *repository.sensor_defs)
+        if not definition.description
+    ] == []
     assert [key for key in graph.asset_check_keys if not graph.get(key).description] == []
     assert graph.get(asset_key("raw.minute_aggs")).description == (
         "Rows from outside the lake, read by bronze.minute_aggs."

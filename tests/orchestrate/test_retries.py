@@ -31,4 +31,4 @@ def test_dagster_retries_an_error_that_may_pass(
         )
         assert done.success is bool(materialized)
         assert len(done.get_asset_materialization_events()) == materialized
-        assert [each.state for each in lake.runs()] == ["published" if materialized else "failed"]
+        assert [record.state for record in lake.runs()] == ["published" if materialized else "failed"]

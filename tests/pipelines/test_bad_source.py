@@ -43,11 +43,11 @@ def lake_of(local_lake: Lake) -> Iterator[LakeOf]:
 
 def state_of(lake: Lake, pipeline: str) -> dict[str, tuple[Any, ...]]:
     """Rows and newest snapshot of every table."""
-    found = {}
+    state = {}
     for table in lake.pipelines()[pipeline].tables:
         rows = lake.sql(f"select * from {table.name}", engine="duckdb").rows()
-        found[table.name] = (sorted(map(repr, rows)), lake.history(table.name)[-1].id)
-    return found
+        state[table.name] = (sorted(map(repr, rows)), lake.history(table.name)[-1].id)
+    return state
 
 
 def test_a_bad_month_and_a_bad_correction_leave_all_taxi_tables_as_they_were(lake_of: LakeOf, tmp_path: Path) -> None:

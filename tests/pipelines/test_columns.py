@@ -44,8 +44,10 @@ def test_hundredths_are_what_a_cast_to_a_decimal_makes(spark: SparkSession) -> N
 def test_a_quotient_is_rounded_half_away_from_zero(spark: SparkSession, sign: int) -> None:
     pairs = [(sign * over, under) for over in (0, 1, 2, 3, 5, 7, 333, 10**16 + 1) for under in (1, 2, 3, 4, 6, 60, 997)]
     rows = spark.createDataFrame(pairs, "over bigint, under bigint")
-    found = {(row[0], row[1]): row[2] for row in rows.select("*", quotient(F.col("over"), F.col("under"))).collect()}
-    assert found == {
+    quotients = {
+        (row[0], row[1]): row[2] for row in rows.select("*", quotient(F.col("over"), F.col("under"))).collect()
+    }
+    assert quotients == {
         (over, under): int((Decimal(over) / Decimal(under)).quantize(Decimal(1), ROUND_HALF_UP))
         for over, under in pairs
     }
@@ -69,5 +71,5 @@ def test_a_sum_is_that_of_the_decimals_themselves(spark: SparkSession) -> None:
     groups = {"any": amounts, "largest": [largest] * 1000, "cents": [Decimal("0.01"), Decimal("-0.07")] * 999}
     rows = [(name, amount) for name, group in groups.items() for amount in group]
     frame = spark.createDataFrame([*rows, ("none", None), ("cents", None)], "name string, amount decimal(12,2)")
-    found = frame.groupBy("name").agg(exact_sum(F.col("amount"), "decimal(18,2)")).collect()
-    assert dict(found) == {name: sum(group) for name, group in groups.items()} | {"none": None}
+    sums = frame.groupBy("name").agg(exact_sum(F.col("amount"), "decimal(18,2)")).collect()
+    assert dict(sums) == {name: sum(group) for name, group in groups.items()} | {"none": None}

@@ -38,8 +38,8 @@ def run(catalog: SqlCatalog, given: Upsert, folder: Path) -> UpsertReport:
 
 
 def rows(catalog: SqlCatalog) -> dict[int, str]:
-    found = catalog.load_table((NAME.namespace, NAME.table)).scan().to_arrow()
-    return dict(zip(found["id"].to_pylist(), found["item"].to_pylist(), strict=True))
+    table = catalog.load_table((NAME.namespace, NAME.table)).scan().to_arrow()
+    return dict(zip(table["id"].to_pylist(), table["item"].to_pylist(), strict=True))
 
 
 def test_rows_are_inserted_updated_and_deleted_in_one_snapshot(catalog: SqlCatalog, tmp_path: Path) -> None:

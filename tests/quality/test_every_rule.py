@@ -159,7 +159,7 @@ class Shop:
         return self.lake.run(Pipeline(name, (known, crossed, sold, empty) if rows is GOOD else (known, crossed, sold)))
 
     def outcomes(self, record: RunRecord, table: str = "orders") -> dict[str, Any]:
-        return {each.name: each for each in record.outcomes if each.table == f"{self.namespace}.{table}"}
+        return {outcome.name: outcome for outcome in record.outcomes if outcome.table == f"{self.namespace}.{table}"}
 
 
 @pytest.fixture(scope="module")
@@ -174,26 +174,26 @@ def test_no_rule_and_no_check_is_left_out() -> None:
     made = {
         name
         for name in quality.__all__
-        if inspect.isfunction(each := getattr(quality, name))
-        and inspect.signature(each).return_annotation in ("Rule", "Check")
+        if inspect.isfunction(function := getattr(quality, name))
+        and inspect.signature(function).return_annotation in ("Rule", "Check")
     }
     of_rows = (not_null, between, at_least, accepted, expect)
     of_tables = (unique, reference, fresh, steady_row_count, reconciles, keeps_most_of)
-    assert made == {each.__name__ for each in (*of_rows, *of_tables)}
+    assert made == {function.__name__ for function in (*of_rows, *of_tables)}
     assert len(made) == len(rules("warn")) + len(checks("x", "warn"))
 
 
 @pytest.mark.spark
 def test_rows_within_all_bounds_pass(shop: Shop) -> None:
-    found = shop.outcomes(shop.first)
-    assert {name for name, each in found.items() if not each.passed} == set()
-    assert len(found) == len(BROKEN_RULES) + len(BROKEN_CHECKS)
+    outcomes = shop.outcomes(shop.first)
+    assert {name for name, outcome in outcomes.items() if not outcome.passed} == set()
+    assert len(outcomes) == len(BROKEN_RULES) + len(BROKEN_CHECKS)
 
 
 @pytest.mark.spark
 def test_a_table_without_rows_is_not_fresh_and_passes_what_it_cannot_break(shop: Shop) -> None:
-    found = shop.outcomes(shop.first, "unsold")
-    assert {name: each.detail for name, each in found.items() if not each.passed} == {
+    outcomes = shop.outcomes(shop.first, "unsold")
+    assert {name: outcome.detail for name, outcome in outcomes.items() if not outcome.passed} == {
         "sold_at_fresh": "there is no newest row",
         f"reconciles_with_{shop.namespace}_buyers": f"0 here, 2 in {shop.namespace}.buyers",
         f"keeps_most_of_{shop.namespace}_pairs": f"0 of 4 rows of {shop.namespace}.pairs are left",
@@ -216,13 +216,13 @@ def test_every_rule_and_every_check_blocks_when_it_is_to(shop: Shop, monkeypatch
 
 @pytest.mark.spark
 def test_each_bad_row_is_counted_where_it_belongs_and_put_aside_if_asked(shop: Shop) -> None:
-    found = shop.outcomes(shop.run(BAD))
-    assert {name for name, each in found.items() if each.passed} == set()
-    assert {name: found[name].broken for name in BROKEN_RULES} == BROKEN_RULES
+    outcomes = shop.outcomes(shop.run(BAD))
+    assert {name for name, outcome in outcomes.items() if outcome.passed} == set()
+    assert {name: outcomes[name].broken for name in BROKEN_RULES} == BROKEN_RULES
     for name, (broken, detail) in BROKEN_CHECKS.items():
-        outcome = found[name.format(shop.namespace)]
+        outcome = outcomes[name.format(shop.namespace)]
         assert (outcome.broken, outcome.detail.startswith(detail.format(shop.namespace))) == (broken, True), outcome
-    (shown,) = found[f"buyer_refers_to_{shop.namespace}_buyers"].rows
+    (shown,) = outcomes[f"buyer_refers_to_{shop.namespace}_buyers"].rows
     assert json.loads(shown) == {"buyer": 3}
     held = f"select id from {shop.namespace}.orders order by 1"
     assert len(shop.lake.sql(held).rows()) == len(BAD), "a warning takes nothing away"

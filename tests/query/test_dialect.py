@@ -73,9 +73,9 @@ from lakehouse.lake import Lake
     ],
 )  # fmt: skip
 def test_duckdb_answers_as_spark_documents(shop: Lake, sql: str, expected: Any) -> None:
-    found = rows(shop, sql)[0][0]
-    assert found == expected
-    assert type(found) is type(expected)
+    answer = rows(shop, sql)[0][0]
+    assert answer == expected
+    assert type(answer) is type(expected)
 
 
 def test_a_star_beside_explode_has_only_the_columns_of_the_table(shop: Lake) -> None:

@@ -13,8 +13,8 @@ from lakehouse.core.errors import LakeError
 from lakehouse.query.sql.parser import parse
 from lakehouse.query.sql.tokens import blank_comments, tokenize
 
-REFUSED = [("spark", each) for each in REFUSED_SPARK] + [("trino", each) for each in REFUSED_TRINO]
-ALLOWED = [("spark", each) for each in ALLOWED_SPARK] + [("trino", each) for each in ALLOWED_TRINO]
+REFUSED = [("spark", sql) for sql in REFUSED_SPARK] + [("trino", sql) for sql in REFUSED_TRINO]
+ALLOWED = [("spark", sql) for sql in ALLOWED_SPARK] + [("trino", sql) for sql in ALLOWED_TRINO]
 
 
 def test_the_corpus_is_large() -> None:
@@ -47,7 +47,7 @@ def test_a_statement_without_comments_stays_as_it_is(dialect: str, sql: str) -> 
 @pytest.mark.parametrize("dialect", ["spark", "trino"])
 def test_no_spelling_gets_a_harmful_statement_through(dialect: str) -> None:
     chance = random.Random(14)
-    corpus = [sql for each, sql in REFUSED if each == dialect]
+    corpus = [sql for engine, sql in REFUSED if engine == dialect]
     for _ in range(repetitions(2_000, 100_000)):
         sql = _respelled(chance.choice(corpus), chance, dialect)
         with pytest.raises(LakeError):

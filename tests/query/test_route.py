@@ -205,9 +205,9 @@ def test_threads_may_ask_at_once(shop: Lake) -> None:
 
     def ask(number: int) -> None:
         try:
-            found = rows(shop, f"select count(*) + {number} from shop.orders")
-            if found != [(5 + number,)]:
-                wrong.append(found)
+            answer = rows(shop, f"select count(*) + {number} from shop.orders")
+            if answer != [(5 + number,)]:
+                wrong.append(answer)
         except Exception as exc:  # noqa: BLE001 - whatever it is, the test tells
             wrong.append(exc)
 

@@ -28,9 +28,9 @@ def plain() -> duckdb.DuckDBPyConnection:
 @pytest.mark.parametrize("dialect", ["spark", "trino"])
 @pytest.mark.parametrize(("suite", "count"), [("tpch", 22), ("tpcds", 99)])
 def test_every_text_is_allowed(plain: duckdb.DuckDBPyConnection, suite: str, count: int, dialect: str) -> None:
-    found = texts(plain, suite)
-    assert len(found) == count
-    assert {parse(text, dialect=dialect).kind for text in found} == {"read"}
+    queries = texts(plain, suite)
+    assert len(queries) == count
+    assert {parse(text, dialect=dialect).kind for text in queries} == {"read"}
 
 
 @pytest.mark.slow

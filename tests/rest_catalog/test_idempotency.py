@@ -84,15 +84,15 @@ def test_every_change_writes_its_response_itself(served: Served) -> None:
     store = IdempotencyStore(database)
 
     def done(method: str, path: str, body: dict[str, Any]) -> CatalogResponse:
-        found = find(known, method, path.split("/"))
-        assert found is not None
+        match = find(known, method, path.split("/"))
+        assert match is not None
         key = f"{method} {path} {sorted(body)}"
         assert store.claim(key, "f", never) is None
 
         def stored(response: CatalogResponse) -> TransactionHook:
             return lambda db: store_answer(db, key, "f", response.status, response.to_json())
 
-        response = found[0].handler(CatalogRequest(CATALOG, found[1], {}, body, stored))
+        response = match[0].handler(CatalogRequest(CATALOG, match[1], {}, body, stored))
         earlier = store.claim(key, "f", never)
         assert earlier is not None
         assert (earlier.status, earlier.answer) == (response.status, response.to_json())

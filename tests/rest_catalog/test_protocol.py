@@ -154,15 +154,15 @@ def test_only_snapshots_that_a_name_leads_to_are_told_where_that_is_enough(serve
         body = {"updates": [{"action": "add-snapshot", "snapshot": snapshot}, ref]}
         assert served.ask("POST", LEADS, body).status_code == 200
     known = served.ask("GET", LEADS).json()["metadata"]["snapshots"]
-    assert [each["snapshot-id"] for each in known] == [1, 2]
-    assert {each["key-id"] for each in known} == {"kept although no model knows it"}
+    assert [entry["snapshot-id"] for entry in known] == [1, 2]
+    assert {entry["key-id"] for entry in known} == {"kept although no model knows it"}
     named = served.ask("GET", f"{LEADS}?snapshots=refs").json()["metadata"]
-    assert [each["snapshot-id"] for each in named["snapshots"]] == [2]
+    assert [entry["snapshot-id"] for entry in named["snapshots"]] == [2]
     stale = {**known[1], "snapshot-id": 3, "parent-snapshot-id": 2}
     late = served.ask("POST", LEADS, {"updates": [{"action": "add-snapshot", "snapshot": stale}]})
     assert late.json()["error"]["type"] == "CommitFailedException"
     gone = {"updates": [{"action": "remove-snapshots", "snapshot-ids": [1, 99]}]}
-    assert [each["snapshot-id"] for each in served.ask("POST", LEADS, gone).json()["metadata"]["snapshots"]] == [2]
+    assert [entry["snapshot-id"] for entry in served.ask("POST", LEADS, gone).json()["metadata"]["snapshots"]] == [2]
 
 
 def test_names_that_could_lead_elsewhere_get_folders_that_cannot(served: Served) -> None:

@@ -89,17 +89,17 @@ def test_rows_that_break_a_rule_are_rejected_with_their_reasons(lake: Lake) -> N
     record = run(lake, {}, *bad, rules=RULES)
     assert record.state == "published"
     assert (record.rows, record.rejected) == (3, 3)
-    assert {each.name: each.broken for each in record.outcomes} == {
+    assert {outcome.name: outcome.broken for outcome in record.outcomes} == {
         "item_not_null": 1,
         "cents_in_range": 1,
         "id_at_least_1": 1,
         "item_accepted": 1,
         "even": 1,
     }
-    found = lake.sql("select reason, row, run from shop.sales__rejected order by reason").rows()
-    assert [reason for reason, _, _ in found] == ["cents_in_range", "id_at_least_1, item_accepted", "item_not_null"]
-    assert json.loads(found[0][1])["cents"] == 101
-    assert {run_id for _, _, run_id in found} == {record.id}
+    rows = lake.sql("select reason, row, run from shop.sales__rejected order by reason").rows()
+    assert [reason for reason, _, _ in rows] == ["cents_in_range", "id_at_least_1, item_accepted", "item_not_null"]
+    assert json.loads(rows[0][1])["cents"] == 101
+    assert {run_id for _, _, run_id in rows} == {record.id}
     assert lake.history("shop.sales")[-1].notes["run"] == record.id
 
 

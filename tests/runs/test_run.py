@@ -107,7 +107,7 @@ def test_a_blocked_run_goes_on_where_it_was_and_checks_again(shop_of) -> None:
     with pytest.raises(RunBlockedError):
         lake.run(pipeline)
     halted = lake.runs()[0]
-    assert [each.table for each in halted.tables] == [f"{pipeline.name}.bronze"]
+    assert [table.table for table in halted.tables] == [f"{pipeline.name}.bronze"]
     runner = lake._components.runner()
     with pytest.raises(RunBlockedError, match="not_forbidden"):
         runner.run(pipeline, resume_request(halted))

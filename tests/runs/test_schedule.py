@@ -35,8 +35,8 @@ def test_a_table_comes_after_those_that_it_reads() -> None:
 
 
 def test_not_too_many_at_once() -> None:
-    found = names(*(table(f"gold.t{number}", "silver.sales") for number in range(MAX_CONCURRENT + 1)))
-    assert [len(batch) for batch in found] == [MAX_CONCURRENT, 1]
+    batches = names(*(table(f"gold.t{number}", "silver.sales") for number in range(MAX_CONCURRENT + 1)))
+    assert [len(batch) for batch in batches] == [MAX_CONCURRENT, 1]
 
 
 def test_watched_folders_are_read_one_after_the_other() -> None:

@@ -40,9 +40,9 @@ def validation(
 def valid_rows(
     rows: DataFrame, rules: tuple[Rule, ...] = RULES, keys: Keys | None = KEYS, few: bool = False
 ) -> list[tuple[Any, ...]]:
-    with validation(rows, rules, keys, few) as found:
-        assert found.valid.columns == rows.columns
-        return sorted((tuple(row) for row in found.valid.collect()), key=str)
+    with validation(rows, rules, keys, few) as result:
+        assert result.valid.columns == rows.columns
+        return sorted((tuple(row) for row in result.valid.collect()), key=str)
 
 
 SOME = [
@@ -84,39 +84,39 @@ def test_keys_that_only_collide_in_the_filter_are_kept(spark: SparkSession) -> N
     rows = [(number, "tea", number, 1) for number in range(2000)] + [
         (number, "tea", -1, 2) for number in range(0, 2000, 7)
     ]
-    found = valid_rows(sales(spark, *rows), rules=())
-    assert len(found) == 2000
-    assert {row[0]: row[2] for row in found} == {number: -1 if number % 7 == 0 else number for number in range(2000)}
+    valid = valid_rows(sales(spark, *rows), rules=())
+    assert len(valid) == 2000
+    assert {row[0]: row[2] for row in valid} == {number: -1 if number % 7 == 0 else number for number in range(2000)}
 
 
 def test_without_duplicates_nothing_is_sorted(spark: SparkSession) -> None:
-    with validation(sales(spark, *VALID)) as found:
-        assert "Window" not in found.valid._jdf.queryExecution().toString()  # type: ignore[operator]
+    with validation(sales(spark, *VALID)) as result:
+        assert "Window" not in result.valid._jdf.queryExecution().toString()  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("few", [False, True])
 def test_broken_rows_are_counted_by_rule_and_kept(spark: SparkSession, few: bool) -> None:
     rows = sales(spark, (1, "a", -1, 0), (None, "b", -2, 1), (3, "c", 1, 0), (4, "d", 1, 1))
-    with validation(rows, few=few) as found:
-        assert [(each.name, each.severity, each.broken, each.passed) for each in found.outcomes] == [
+    with validation(rows, few=few) as result:
+        assert [(outcome.name, outcome.severity, outcome.broken, outcome.passed) for outcome in result.outcomes] == [
             ("id_not_null", "quarantine", 1, False),
             ("amount_at_least_0", "quarantine", 2, False),
             ("changed_at_least_1", "warn", 2, False),
         ]
-        assert found.invalid is not None
-        rejected = rejected_rows(found.invalid, RULES, ["item"], "r1", datetime(2026, 1, 1))
+        assert result.invalid is not None
+        rejected = rejected_rows(result.invalid, RULES, ["item"], "r1", datetime(2026, 1, 1))
         assert sorted((row.item, row.reason) for row in rejected.collect()) == [
             ("a", "amount_at_least_0"),
             ("b", "id_not_null, amount_at_least_0"),
         ]
-        assert sorted(row.item for row in found.valid.collect()) == ["c", "d"]
+        assert sorted(row.item for row in result.valid.collect()) == ["c", "d"]
 
 
 @pytest.mark.parametrize("few", [False, True])
 def test_rows_that_block_a_run_are_shown(spark: SparkSession, few: bool) -> None:
     rule = expect("no_jam", lambda: F.col("item") != "jam", "block")
-    with validation(sales(spark, *SOME), (rule,), few=few) as found:
-        (outcome,) = found.outcomes
+    with validation(sales(spark, *SOME), (rule,), few=few) as result:
+        (outcome,) = result.outcomes
     assert outcome.blocks
     assert outcome.broken == 3
     assert all('"item":"jam"' in row for row in outcome.rows)
@@ -124,10 +124,10 @@ def test_rows_that_block_a_run_are_shown(spark: SparkSession, few: bool) -> None
 
 def test_without_rules_and_keys_the_rows_are_unchanged(spark: SparkSession) -> None:
     rows = sales(spark, *SOME)
-    with validation(rows, (), None) as found:
-        assert found.invalid is None
-        assert not found.outcomes
-        assert found.valid is rows
+    with validation(rows, (), None) as result:
+        assert result.invalid is None
+        assert not result.outcomes
+        assert result.valid is rows
 
 
 def test_no_rows_are_valid(spark: SparkSession) -> None:

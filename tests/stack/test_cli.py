@@ -38,11 +38,11 @@ def rows(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, object]]
 def test_a_session_with_servers(lake: Lake, home: Path) -> None:
     started = lake("up", "postgres", "-o", "json")
     assert started.returncode == 0, started.stderr
-    found = rows(started)["postgres"]
-    assert set(found) == {"service", "state", "url", "pid", "memory_mb"}
-    assert found["state"] == "running" and str(found["url"]).startswith("postgresql://127.0.0.1:")
-    assert isinstance(found["memory_mb"], int) and 0 < found["memory_mb"] < 500
-    assert rows(lake("status", "-o", "json"))["postgres"]["pid"] == found["pid"]
+    row = rows(started)["postgres"]
+    assert set(row) == {"service", "state", "url", "pid", "memory_mb"}
+    assert row["state"] == "running" and str(row["url"]).startswith("postgresql://127.0.0.1:")
+    assert isinstance(row["memory_mb"], int) and 0 < row["memory_mb"] < 500
+    assert rows(lake("status", "-o", "json"))["postgres"]["pid"] == row["pid"]
     assert rows(lake("status", "-o", "json"))["spark"]["state"] == "stopped"
 
     completed = lake("logs", "postgres", "-n", "3")

@@ -49,7 +49,7 @@ def test_a_stale_file_is_found(tmp_path: Path) -> None:
 
 def test_the_file_is_a_compose_file(compose: dict[str, Any]) -> None:
     Draft202012Validator.check_schema(SCHEMA)
-    assert [f"{list(each.path)}: {each.message}" for each in Draft202012Validator(SCHEMA).iter_errors(compose)] == []
+    assert [f"{list(error.path)}: {error.message}" for error in Draft202012Validator(SCHEMA).iter_errors(compose)] == []
 
 
 def test_the_schema_finds_a_misspelt_key(compose: dict[str, Any]) -> None:
@@ -63,7 +63,9 @@ def test_the_yaml_reads_as_the_values_that_were_written(compose: dict[str, Any])
 
 
 def test_every_service_that_has_a_container_is_there(compose: dict[str, Any]) -> None:
-    wanted = {each.name for each in services() if each.container} | {name for each in services() for name in each.jobs}
+    wanted = {service.name for service in services() if service.container} | {
+        name for service in services() for name in service.jobs
+    }
     assert set(entries(compose)) == wanted
     assert {"storage", "postgres", "nessie", "rest", "hive", "connect", "trino", "dagster", "superset"} <= wanted
 
@@ -94,9 +96,9 @@ def test_every_profile_holds_all_that_its_members_need(compose: dict[str, Any]) 
 
 
 def test_there_is_a_profile_for_every_service(compose: dict[str, Any]) -> None:
-    found = {profile for entry in entries(compose).values() for profile in entry["profiles"]}
-    on_request = {name for each in services() for name, job in each.jobs.items() if job.on_request}
-    assert found == {"all"} | {each.name for each in services()} | on_request
+    profiles = {profile for entry in entries(compose).values() for profile in entry["profiles"]}
+    on_request = {name for service in services() for name, job in service.jobs.items() if job.on_request}
+    assert profiles == {"all"} | {service.name for service in services()} | on_request
 
 
 def test_a_job_on_request_is_started_with_nothing_else(compose: dict[str, Any]) -> None:
@@ -111,11 +113,11 @@ def test_ports_are_open_on_loopback_unless_the_user_says_otherwise(compose: dict
     taken = []
     for entry in entries(compose).values():
         for port in entry.get("ports", []):
-            found = re.fullmatch(r"\$\{BIND:-127\.0\.0\.1\}:\$\{(\w+_PORT):-(\d+)\}:\d+", port)
-            assert found, port
-            expected = Settings().serve.port if found[1] == "SERVE_PORT" else getattr(StackSettings(), found[1].lower())
-            assert int(found[2]) == expected
-            taken.append(found[2])
+            match = re.fullmatch(r"\$\{BIND:-127\.0\.0\.1\}:\$\{(\w+_PORT):-(\d+)\}:\d+", port)
+            assert match, port
+            expected = Settings().serve.port if match[1] == "SERVE_PORT" else getattr(StackSettings(), match[1].lower())
+            assert int(match[2]) == expected
+            taken.append(match[2])
     assert len(taken) == len(set(taken))
 
 

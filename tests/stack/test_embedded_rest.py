@@ -39,7 +39,7 @@ def status_of(settings: Settings, token: str = "", path: str = "config") -> int:
 
 
 def test_other_engines_read_and_write_the_embedded_lake(settings: Settings) -> None:
-    assert [each.service for each in native.up(settings, ["rest"])] == ["rest"]  # without PostgreSQL and object store
+    assert [entry.service for entry in native.up(settings, ["rest"])] == ["rest"]  # without PostgreSQL and object store
     code, token = snippet("duckdb", settings), endpoints_of(settings).rest_token
     printed = redacted_snippet("duckdb", settings)
     assert (token in code, token in printed, "LAKE_STACK__REST_TOKEN" in printed) == (True, False, True)

@@ -104,7 +104,7 @@ def lake(stack: Stack) -> Iterator[Lake]:
 
 def values(rows: list[tuple[Any, ...]]) -> list[tuple[str, ...]]:
     """Rows as text, sorted: engines have other types for the same number."""
-    return sorted(tuple(_value(each) for each in row) for row in rows)
+    return sorted(tuple(_value(cell) for cell in row) for row in rows)
 
 
 def _value(value: object) -> str:
@@ -115,23 +115,23 @@ def _value(value: object) -> str:
     )
 
 
-def same_numbers(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> bool:
+def same_numbers(answer: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> bool:
     """Compare rows without their order; a decimal to its own scale, because Trino's average of decimals keeps theirs."""
-    if len(found) != len(expected):
+    if len(answer) != len(expected):
         return False
-    pairs = zip(sorted(found, key=_row_key), sorted(expected, key=_row_key), strict=True)
+    pairs = zip(sorted(answer, key=_row_key), sorted(expected, key=_row_key), strict=True)
     return all(_same(*cells) for rows in pairs for cells in zip(*rows, strict=True))
 
 
 def _row_key(row: tuple[Any, ...]) -> list[str]:
-    return [f"{float(each):.1f}" if isinstance(each, float | Decimal) else str(each) for each in row]
+    return [f"{float(cell):.1f}" if isinstance(cell, float | Decimal) else str(cell) for cell in row]
 
 
-def _same(found: object, expected: object) -> bool:
-    if isinstance(found, Decimal) and isinstance(expected, int | float | Decimal):
-        unit = 10.0 ** int(found.as_tuple().exponent)
-        return abs(float(found) - float(expected)) <= unit / 2 + 1e-4
-    return _value(found) == _value(expected)
+def _same(cell: object, expected: object) -> bool:
+    if isinstance(cell, Decimal) and isinstance(expected, int | float | Decimal):
+        unit = 10.0 ** int(cell.as_tuple().exponent)
+        return abs(float(cell) - float(expected)) <= unit / 2 + 1e-4
+    return _value(cell) == _value(expected)
 
 
 def test_there_are_many() -> None:
@@ -150,11 +150,11 @@ def test_writes_change_a_table_in_the_same_way(lake: Lake) -> None:
     for sql in WRITES:
         for engine in ("spark", "trino"):
             lake.sql(sql.format(f"day.by_{engine}"), engine=engine)
-        found = [
+        answers = [
             values(lake.sql(f"select * from day.by_{engine}", engine="duckdb").rows()) for engine in ("spark", "trino")
         ]
-        assert found[0] == found[1], sql
-        assert found[0]
+        assert answers[0] == answers[1], sql
+        assert answers[0]
 
 
 @pytest.mark.faults
@@ -174,5 +174,5 @@ def test_the_texts_of_tpc_answer_as_duckdb_alone(lake: Lake, suite: str, generat
             for engine in ("duckdb", "spark", "trino"):
                 written = for_trino(text) if engine == "trino" else text
                 dialect = "trino" if engine == "trino" else "spark"
-                found = lake.sql(with_namespace(written, tables, suite, dialect), engine=engine).rows()
-                assert same_numbers(found, expected), f"{engine}: {text}\n{found}\n{expected}"
+                answer = lake.sql(with_namespace(written, tables, suite, dialect), engine=engine).rows()
+                assert same_numbers(answer, expected), f"{engine}: {text}\n{answer}\n{expected}"

@@ -99,8 +99,8 @@ def test_only_the_paths_to_keep_are_unpacked_even_if_they_link_to_others(tmp_pat
         {"s/plugin/yes/shared.jar": "s/plugin/no/shared.jar", "s/plugin/yes/a.jar": "s/lib/a.jar"},
     )
     folder = bring(settings(tmp_path, mirror), published(mirror, content, keep=("lib", "plugin/yes")))
-    found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-    assert found == ["lib/a.jar", "plugin/yes/a.jar", "plugin/yes/shared.jar"]
+    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    assert files == ["lib/a.jar", "plugin/yes/a.jar", "plugin/yes/shared.jar"]
     assert (folder / "plugin" / "yes" / "shared.jar").read_bytes() == b"shared"
     assert sorted(path.name for path in (folder / "plugin").iterdir()) == ["yes"]
 

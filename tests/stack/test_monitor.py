@@ -48,8 +48,8 @@ def monitor_service(context: StackContext) -> Iterator[Callable[..., ServiceMoni
         return begun[-1]
 
     yield begin
-    for each in reversed(begun):
-        each.stop()
+    for service_monitor in reversed(begun):
+        service_monitor.stop()
 
 
 def until(true: Callable[[], object], seconds: float = 20.0) -> None:

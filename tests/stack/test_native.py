@@ -46,7 +46,7 @@ def make(home: Path) -> Iterator[Callable[..., Settings]]:
 
 
 def pids(settings: Settings) -> dict[str, int | None]:
-    return {each.service: each.pid for each in native.status(settings)}
+    return {server.service: server.pid for server in native.status(settings)}
 
 
 def run(database: Database, statement: str) -> list[tuple[Any, ...]]:
@@ -74,14 +74,14 @@ def until(true: Callable[[], object], seconds: float = 30.0) -> None:
 
 def listening(pid: int) -> set[str]:
     """Where a process and those below it take connections, as `ss` tells."""
-    below = {pid, *(each.pid for each in psutil.Process(pid).children(recursive=True))}
+    below = {pid, *(process.pid for process in psutil.Process(pid).children(recursive=True))}
     sockets = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout
-    return {line.split()[3] for line in sockets.splitlines() if any(f"pid={each}," in line for each in below)}
+    return {line.split()[3] for line in sockets.splitlines() if any(f"pid={number}," in line for number in below)}
 
 
 def test_up_twice_changes_nothing_and_data_outlives_down(make: Callable[..., Settings]) -> None:
     settings = make()
-    assert [each.state for each in native.up(settings, ["storage", "postgres"])] == ["running", "running"]
+    assert [server.state for server in native.up(settings, ["storage", "postgres"])] == ["running", "running"]
     first = pids(settings)
     run(endpoints_of(settings).databases["oltp"], "CREATE TABLE orders AS SELECT 7 AS id")
     store(settings).write("s3://lakehouse/a/b.txt", b"kept")
@@ -114,15 +114,20 @@ def test_everything_that_can_be_set_is_set_otherwise_and_it_still_runs(
         **passwords,
         **ports,
     )
-    found = native.up(settings, ["storage", "postgres"])
+    servers = native.up(settings, ["storage", "postgres"])
     endpoints = endpoints_of(settings)
-    assert {each.url for each in found} == {endpoints.s3_endpoint, f"postgresql://{host}:{ports['postgres_port']}"}
+    assert {server.url for server in servers} == {
+        endpoints.s3_endpoint,
+        f"postgresql://{host}:{ports['postgres_port']}",
+    }
     for name, database in endpoints.databases.items():
         assert run(database, "SELECT current_database(), current_user") == [(name, name)]
     store(settings).write("s3://other-bucket/x", b"x")
     assert {path.name for path in (tmp_path / "elsewhere").iterdir()} == {"storage", "postgres"}
     assert all(
-        place.startswith(("127.0.0.2:", "[::ffff:127.0.0.2]:")) for each in found for place in listening(each.pid or 0)
+        place.startswith(("127.0.0.2:", "[::ffff:127.0.0.2]:"))
+        for server in servers
+        for place in listening(server.pid or 0)
     )
 
 
@@ -141,7 +146,7 @@ def test_a_server_of_ones_own_is_used_and_not_started(make: Callable[..., Settin
         secret_key=known.s3_secret_key,
     )
     try:
-        assert [each.service for each in native.up(ours, ["rest"])] == ["rest"]
+        assert [server.service for server in native.up(ours, ["rest"])] == ["rest"]
         assert run(known.databases["lake"], "SELECT count(*) FROM iceberg_tables") == [(0,)]
     finally:
         native.down(ours)
@@ -163,8 +168,8 @@ def test_a_changed_setting_restarts_what_it_is_about_and_nothing_else(make: Call
 def test_two_that_start_it_at_once_start_it_once(make: Callable[..., Settings]) -> None:
     settings = make()
     with ThreadPoolExecutor() as both:
-        found = [each.result() for each in [both.submit(native.up, settings, ["postgres"]) for _ in range(2)]]
-    assert found[0][0].pid == found[1][0].pid
+        answers = [future.result() for future in [both.submit(native.up, settings, ["postgres"]) for _ in range(2)]]
+    assert answers[0][0].pid == answers[1][0].pid
     assert len(supervisor_of(settings).children()) == 1
 
 
@@ -176,7 +181,7 @@ def test_a_killed_server_comes_back_with_its_data(make: Callable[..., Settings])
     killed = pids(settings)["postgres"]
     assert killed
     os.kill(killed, signal.SIGKILL)
-    until(lambda: [(each.state, each.restarts) for each in native.status(settings)] == [("running", 1)])
+    until(lambda: [(server.state, server.restarts) for server in native.status(settings)] == [("running", 1)])
     assert pids(settings)["postgres"] != killed
     assert run(database, "SELECT id FROM t") == [(1,)]
 
@@ -189,7 +194,7 @@ def test_a_killed_supervisor_leaves_nothing_behind_and_the_next_one_starts(make:
     _, alive = psutil.wait_procs(children, timeout=60)
     assert alive == []
     assert native.status(settings) == []
-    assert [each.state for each in native.up(settings, ["storage", "postgres"])] == ["running", "running"]
+    assert [server.state for server in native.up(settings, ["storage", "postgres"])] == ["running", "running"]
 
 
 def test_a_server_that_outlived_its_supervisor_is_ended_before_the_next_starts(make: Callable[..., Settings]) -> None:
@@ -257,7 +262,7 @@ def test_a_server_that_cannot_start_says_why_and_the_others_run(make: Callable[.
     with pytest.raises(ServiceFailedError, match="postgres does not run") as raised:
         native.up(settings, ["storage", "postgres"])
     assert "lake logs postgres" in raised.value.hint
-    until(lambda: {each.service: each.state for each in native.status(settings)}["storage"] == "running")
+    until(lambda: {server.service: server.state for server in native.status(settings)}["storage"] == "running")
 
 
 def test_stopping_one_leaves_those_that_do_not_need_it(make: Callable[..., Settings]) -> None:
@@ -280,11 +285,11 @@ def test_wiping_deletes_the_data_of_what_is_named(make: Callable[..., Settings])
 
 def test_nobody_else_can_enter_or_read_and_nothing_listens_beyond_loopback(make: Callable[..., Settings]) -> None:
     settings = make()
-    found = native.up(settings, ["storage", "postgres"])
+    servers = native.up(settings, ["storage", "postgres"])
     endpoints = endpoints_of(settings)
-    for each in found:
-        assert each.pid and listening(each.pid)
-        assert all(place.startswith(("127.", "[::ffff:127.", "[::1]")) for place in listening(each.pid))
+    for server in servers:
+        assert server.pid and listening(server.pid)
+        assert all(place.startswith(("127.", "[::ffff:127.", "[::1]")) for place in listening(server.pid))
     lake, nessie = endpoints.databases["lake"], endpoints.databases["nessie"]
     for wrong in (
         Database(lake.host, lake.port, "nessie", "lake", lake.password),
@@ -295,7 +300,7 @@ def test_nobody_else_can_enter_or_read_and_nothing_listens_beyond_loopback(make:
     # Neither in the list of processes, nor in a log, nor in a file that others may read.
     secrets = [endpoints.s3_secret_key, lake.password, nessie.password]
     everyone = [supervisor_of(settings), *supervisor_of(settings).children(recursive=True)]
-    assert not any(secret in " ".join(each.cmdline()) for each in everyone for secret in secrets)
+    assert not any(secret in " ".join(process.cmdline()) for process in everyone for secret in secrets)
     for file in (path for path in settings.home.rglob("*") if path.is_file() and "stack/postgres" not in str(path)):
         text = file.read_bytes()
         if any(secret.encode() in text for secret in secrets):

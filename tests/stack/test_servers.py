@@ -51,9 +51,9 @@ def get(url: str) -> Any:
 
 
 def test_everything_runs_and_idles_below_8_gib(whole: Stack) -> None:
-    found = native.status(whole.settings)
-    assert {each.service: each.state for each in found} == dict.fromkeys(NATIVE, "running")
-    taken = {each.service: each.memory_mb or 0 for each in found}
+    servers = native.status(whole.settings)
+    assert {server.service: server.state for server in servers} == dict.fromkeys(NATIVE, "running")
+    taken = {server.service: server.memory_mb or 0 for server in servers}
     assert all(taken.values())
     assert sum(taken.values()) < 8 * 1024, taken
 
@@ -61,12 +61,14 @@ def test_everything_runs_and_idles_below_8_gib(whole: Stack) -> None:
 def test_nothing_listens_beyond_loopback(whole: Stack) -> None:
     """Spark Connect and the Hive Metastore do when they are started the usual way."""
     sockets = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout.splitlines()
-    for each in native.status(whole.settings):
-        assert each.pid
-        below = {each.pid, *(child.pid for child in psutil.Process(each.pid).children(recursive=True))}
+    for server in native.status(whole.settings):
+        assert server.pid
+        below = {server.pid, *(child.pid for child in psutil.Process(server.pid).children(recursive=True))}
         places = {line.split()[3] for line in sockets if any(f"pid={pid}," in line for pid in below)}
-        assert places, each.service
-        assert all(place.startswith(("127.", "[::ffff:127.", "[::1]")) for place in places), f"{each.service}: {places}"
+        assert places, server.service
+        assert all(place.startswith(("127.", "[::ffff:127.", "[::1]")) for place in places), (
+            f"{server.service}: {places}"
+        )
 
 
 def test_no_secret_is_in_an_argument_list(whole: Stack) -> None:
@@ -74,18 +76,22 @@ def test_no_secret_is_in_an_argument_list(whole: Stack) -> None:
     secrets = [
         endpoints.s3_secret_key,
         endpoints.s3_access_key,
-        *(each.password for each in endpoints.databases.values()),
+        *(database.password for database in endpoints.databases.values()),
     ]
-    for each in native.status(whole.settings):
-        for process in [psutil.Process(each.pid), *psutil.Process(each.pid).children(recursive=True)]:
+    for server in native.status(whole.settings):
+        for process in [psutil.Process(server.pid), *psutil.Process(server.pid).children(recursive=True)]:
             words = " ".join(process.cmdline())
-            assert not any(secret in words for secret in secrets), each.service
+            assert not any(secret in words for secret in secrets), server.service
 
 
 def test_no_secret_is_on_the_pages_of_spark(whole: Stack) -> None:
     spark_connect(whole)
     endpoints = whole.endpoints
-    secrets = [endpoints.s3_secret_key, endpoints.rest_token, *(each.password for each in endpoints.databases.values())]
+    secrets = [
+        endpoints.s3_secret_key,
+        endpoints.rest_token,
+        *(database.password for database in endpoints.databases.values()),
+    ]
     pages = [
         f"http://{endpoints.host}:{whole.settings.stack.connect_ui_port}/{page}/"
         for page in ("environment", "SQL", "connect")

@@ -14,7 +14,7 @@ from lakehouse.stack.services import NAMES, find_service, in_order, services
 
 
 def names(*requested: str, external: tuple[str, ...] = ()) -> list[str]:
-    return [each.name for each in in_order(requested, external)]
+    return [service.name for service in in_order(requested, external)]
 
 
 def test_a_service_starts_after_what_it_needs() -> None:
@@ -24,8 +24,8 @@ def test_a_service_starts_after_what_it_needs() -> None:
 
 
 def test_every_service_stands_after_what_it_needs_in_the_list() -> None:
-    for each in services():
-        assert all(NAMES.index(needed) < NAMES.index(each.name) for needed in each.needs)
+    for service in services():
+        assert all(NAMES.index(needed) < NAMES.index(service.name) for needed in service.needs)
 
 
 def test_what_runs_elsewhere_is_not_started_for_others() -> None:
@@ -33,7 +33,7 @@ def test_what_runs_elsewhere_is_not_started_for_others() -> None:
 
 
 def test_the_rest_catalog_of_an_embedded_lake_needs_no_other_server() -> None:
-    assert [each.name for each in in_order(["rest"], profile="embedded")] == ["rest"]
+    assert [service.name for service in in_order(["rest"], profile="embedded")] == ["rest"]
 
 
 def test_an_unknown_name_suggests_the_nearest() -> None:
@@ -45,20 +45,20 @@ def test_an_unknown_name_suggests_the_nearest() -> None:
 
 def test_the_page_on_the_stack_says_what_the_descriptions_say() -> None:
     page = (Path(__file__).parents[2] / "docs" / "stack.md").read_text()
-    for each in services():
-        (row,) = re.findall(rf"^\| `{each.name}` \|.*$", page, re.MULTILINE)
+    for service in services():
+        (row,) = re.findall(rf"^\| `{service.name}` \|.*$", page, re.MULTILINE)
         cells = [cell.strip() for cell in row.split("|")]
-        assert cells[3] == each.version
-        assert cells[4] == ", ".join(each.needs)
-        assert str(each.ports[0].number(Settings())) in cells[5]
-        assert cells[6] == (str(each.memory_mb) if each.process else "containers only")
+        assert cells[3] == service.version
+        assert cells[4] == ", ".join(service.needs)
+        assert str(service.ports[0].number(Settings())) in cells[5]
+        assert cells[6] == (str(service.memory_mb) if service.process else "containers only")
 
 
 def test_every_description_is_complete() -> None:
     known = {*StackSettings.__dataclass_fields__, "serve.port"}
-    for each in services():
-        assert each.name == find_service(each.name).name
-        assert each.about and each.version and each.licence
-        assert each.ports and all(port.setting in known and port.inside for port in each.ports)
-        assert each.process or each.container
-        assert each.process is None or each.memory_mb > 0
+    for service in services():
+        assert service.name == find_service(service.name).name
+        assert service.about and service.version and service.licence
+        assert service.ports and all(port.setting in known and port.inside for port in service.ports)
+        assert service.process or service.container
+        assert service.process is None or service.memory_mb > 0

@@ -38,15 +38,15 @@ def test_a_branch_of_a_sql_catalog_is_a_prefix_of_the_rest_catalog() -> None:
 
 @pytest.mark.parametrize("catalog", [REST, NESSIE, HIVE], ids=["rest", "nessie", "hive"])
 def test_every_iceberg_catalog_keeps_snapshots_and_files_and_knows_the_object_store(catalog: TableCatalog) -> None:
-    found = properties(catalog)
-    assert found["iceberg.expire-snapshots.min-retention"] == "36500d"
-    assert found["iceberg.remove-orphan-files.min-retention"] == "36500d"
-    assert found["s3.endpoint"] == "http://s3:9000"
+    entries = properties(catalog)
+    assert entries["iceberg.expire-snapshots.min-retention"] == "36500d"
+    assert entries["iceberg.remove-orphan-files.min-retention"] == "36500d"
+    assert entries["s3.endpoint"] == "http://s3:9000"
 
 
 def test_a_store_without_keys_leaves_them_to_the_machine() -> None:
-    found = properties(REST, store=S3Settings())
-    assert not {"s3.endpoint", "s3.aws-access-key", "s3.aws-secret-key"} & set(found)
+    entries = properties(REST, store=S3Settings())
+    assert not {"s3.endpoint", "s3.aws-access-key", "s3.aws-secret-key"} & set(entries)
 
 
 def test_a_token_or_a_credential_switches_on_who_may_ask() -> None:
@@ -82,13 +82,16 @@ def test_a_sql_catalog_of_the_stack_is_reached_over_rest_and_its_branches_too(tm
     settings = Settings(profile="sql", home=tmp_path, trino=TrinoSettings(branches=("exp",)))
     seen = own(settings)
     uri = endpoints_of(settings).rest_uri
-    assert {name: each["iceberg.rest-catalog.uri"] for name, each in seen.items()} == {"lake": uri, "exp": uri}
+    assert {name: entries["iceberg.rest-catalog.uri"] for name, entries in seen.items()} == {"lake": uri, "exp": uri}
     assert seen["exp"]["iceberg.rest-catalog.prefix"] == "exp"
 
 
 def test_a_branch_in_nessie_is_a_ref(tmp_path: Path) -> None:
     seen = own(Settings(profile="stack", home=tmp_path, trino=TrinoSettings(branches=("exp",))))
-    assert {name: each["iceberg.nessie-catalog.ref"] for name, each in seen.items()} == {"nessie": "main", "exp": "exp"}
+    assert {name: entries["iceberg.nessie-catalog.ref"] for name, entries in seen.items()} == {
+        "nessie": "main",
+        "exp": "exp",
+    }
 
 
 @pytest.mark.parametrize(

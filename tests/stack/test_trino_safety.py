@@ -89,8 +89,8 @@ def files(stack: Stack, location: str) -> list[str]:
         endpoint_override=endpoints.s3_endpoint,
         region=endpoints.s3_region,
     )
-    found = store.get_file_info(FileSelector(location.partition("://")[2], recursive=True))
-    return sorted(each.path for each in found if each.is_file)
+    entries = store.get_file_info(FileSelector(location.partition("://")[2], recursive=True))
+    return sorted(entry.path for entry in entries if entry.is_file)
 
 
 PROCEDURES = ("expire_snapshots", "remove_orphan_files")

@@ -169,7 +169,7 @@ def mode(path: Path) -> int:
 def test_a_new_home_is_its_owners_alone(home: Path) -> None:
     made = LocalHome(home).ready()
     SqliteDatabase(made.catalog_file).write(lambda db: db.execute("SELECT 1"))
-    assert [mode(each) for each in (made.folder, made.warehouse, made.run, made.logs)] == [0o700] * 4
+    assert [mode(folder) for folder in (made.folder, made.warehouse, made.run, made.logs)] == [0o700] * 4
     assert mode(made.catalog_file) == 0o600
 
 
@@ -183,7 +183,7 @@ def test_the_group_of_a_shared_home_reads_and_writes_all_of_it(home: Path) -> No
         (made.warehouse / "new" / "file").touch()
     finally:
         os.umask(before)
-    assert [mode(each) for each in (made.folder, made.warehouse, made.run, made.logs)] == [0o2770] * 4
+    assert [mode(folder) for folder in (made.folder, made.warehouse, made.run, made.logs)] == [0o2770] * 4
     assert mode(made.catalog_file) == mode(made.warehouse / "new" / "file") == 0o660
     assert mode(made.warehouse / "new") == 0o2770
 

@@ -40,9 +40,9 @@ def store(s3_server: S3Server) -> S3:
 
 
 def looked_at(store: S3, name: str) -> RemoteFile:
-    found = store.stat(name)
-    assert found is not None
-    return found
+    file = store.stat(name)
+    assert file is not None
+    return file
 
 
 def test_objects_below_a_folder_come_in_order(s3_server: S3Server, store: S3, bucket: str) -> None:
@@ -65,9 +65,9 @@ def test_more_objects_than_one_answer_holds_are_all_listed(s3_server: S3Server, 
 @pytest.mark.parametrize("key", ["a b.csv", "x[1].csv", "tag#1?.csv", "größe+%20.csv", "d/e=1/f.csv"])
 def test_any_key_is_found_and_fetched(s3_server: S3Server, store: S3, bucket: str, key: str, tmp_path: Path) -> None:
     name = s3_server.put(f"{bucket}/{key}", "content")
-    found = looked_at(store, name)
-    assert (found.name, found.size) == (name, 7)
-    store.fetch(found, tmp_path / "here")
+    file = looked_at(store, name)
+    assert (file.name, file.size) == (name, 7)
+    store.fetch(file, tmp_path / "here")
     assert (tmp_path / "here").read_text() == "content"
 
 
@@ -97,10 +97,10 @@ def test_an_object_that_was_replaced_after_it_was_looked_at_does_not_arrive(
     s3_server: S3Server, store: S3, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str
 ) -> None:
     monkeypatch.setattr(module, "_CHUNK_BYTES", 4)
-    found = looked_at(store, s3_server.put(f"{bucket}/a.csv", "12345678"))
+    file = looked_at(store, s3_server.put(f"{bucket}/a.csv", "12345678"))
     s3_server.put(f"{bucket}/a.csv", after)
     with pytest.raises(StorageError, match="changed while it was downloaded"):
-        store.fetch(found, tmp_path / "here")
+        store.fetch(file, tmp_path / "here")
     assert not (tmp_path / "here").exists()
 
 

@@ -32,8 +32,8 @@ def made(lake: Lake, pipelines: tuple[str, ...]) -> dict[str, Any]:
         for table in lake.pipelines()[name].tables:
             if not table.name.startswith("bronze."):
                 columns = [column.name for column in lake.describe(table.name).columns if column.name not in EXCEPT]
-                found = lake.sql(f"select {', '.join(columns)} from {table.name}", engine="duckdb").rows()
-                rows[table.name] = sorted(str(row) for row in found)
+                answer = lake.sql(f"select {', '.join(columns)} from {table.name}", engine="duckdb").rows()
+                rows[table.name] = sorted(str(row) for row in answer)
     return {"states": states, "rows": rows, "branches": lake.branches(), "log": len(lake.refs.log.lines(limit=1000))}
 
 
@@ -47,8 +47,8 @@ def everything(settings: Mapping[str, str], *pipelines: str) -> dict[str, Any]:
         timeout=600,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 if __name__ == "__main__":

@@ -263,9 +263,9 @@ def rows_of(target: Audited, state: LakeState, ref: str, table: str) -> tuple[li
         return None
     from pyiceberg.table import StaticTable
 
-    found = StaticTable.from_metadata(pointer, target.properties).scan().to_arrow()
-    names = list(found.column_names)
-    return names, [tuple(row[name] for name in names) for row in found.to_pylist()]
+    rows = StaticTable.from_metadata(pointer, target.properties).scan().to_arrow()
+    names = list(rows.column_names)
+    return names, [tuple(row[name] for name in names) for row in rows.to_pylist()]
 
 
 def named(target: Audited, pointer: str) -> frozenset[str]:
@@ -331,12 +331,12 @@ def listed(target: Audited) -> dict[str, Stamp]:
     """Every file below the warehouse."""
     root = plain(target.warehouse).rstrip("/")
     if not root.startswith("s3:"):
-        found: dict[str, Stamp] = {}
+        stamps: dict[str, Stamp] = {}
         for folder, _, names in os.walk(root):
             for name in names:
                 stat = os.stat(path := os.path.join(folder, name))
-                found[path] = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
-        return found
+                stamps[path] = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
+        return stamps
     from pyarrow.fs import FileSelector, S3FileSystem
 
     given = target.properties

@@ -72,8 +72,8 @@ class Bench:
             change.add_column(column, StringType())
 
     def ids(self, table: str, branch: str = MAIN) -> list[int]:
-        found = self.writer(branch).load_table(table).scan().to_arrow()
-        return sorted(found["id"].to_pylist())
+        rows = self.writer(branch).load_table(table).scan().to_arrow()
+        return sorted(rows["id"].to_pylist())
 
     def columns(self, table: str, branch: str = MAIN) -> list[str]:
         return [field.name for field in self.writer(branch).load_table(table).schema().fields]
@@ -118,9 +118,9 @@ def served_beside(tmp_path: Path) -> Iterator[Served]:
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     if lacking := next((mark for mark in request.node.iter_markers("lacking") if request.param in mark.args), None):
         request.applymarker(pytest.mark.xfail(strict=True, raises=NotSupportedError, reason=lacking.kwargs["reason"]))
-    found = Bench(catalog_of(request.param, tmp_path, request))
-    yield found
-    found.close()
+    bench = Bench(catalog_of(request.param, tmp_path, request))
+    yield bench
+    bench.close()
 
 
 @pytest.fixture(params=DATABASES)

@@ -96,8 +96,8 @@ def opened(lake: Lake, table: str = T, branch: str = "main") -> Any:
 
 
 def data_files(lake: Lake, table: str = T, branch: str = "main") -> list[Path]:
-    found = [task.file.file_path for task in opened(lake, table, branch).scan().plan_files()]
-    return sorted(local_path(path) for path in found)
+    paths = [task.file.file_path for task in opened(lake, table, branch).scan().plan_files()]
+    return sorted(local_path(path) for path in paths)
 
 
 def delete_by_position(lake: Lake, ids: Sequence[int], table: str = T) -> None:

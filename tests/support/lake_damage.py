@@ -77,7 +77,7 @@ def _flip(file: Callable[[SmallLake], Path], at: Callable[[bytes], int], count: 
         path = file(small)
         content = bytearray(path.read_bytes())
         start = at(bytes(content))
-        content[start : start + count] = bytes(255 - each for each in content[start : start + count])
+        content[start : start + count] = bytes(255 - byte for byte in content[start : start + count])
         path.write_bytes(content)
         return path.name
 
@@ -103,8 +103,8 @@ def _change_metadata(**changes: object) -> Callable[[SmallLake], str]:
 def _execute(*statements: str, names: str) -> Callable[[SmallLake], str]:
     def plant(small: SmallLake) -> str:
         with sqlite3.connect(small.home / "catalog.db") as db:
-            for each in statements:
-                db.execute(each)
+            for statement in statements:
+                db.execute(statement)
         db.close()
         return names
 

@@ -63,7 +63,7 @@ def _method(method: str, path: str, operation: Mapping[str, Any]) -> Iterator[st
     is_keyed = any(entry["in"] == "header" for entry in given)
     arguments += ["idempotency_key: str | None = None"] if is_keyed else []
     arguments = arguments[:-1] if arguments[-1] == "*" else arguments
-    filled = re.sub(r"{(\w+)(:path)?}", lambda found: f"{{quote(str({_word(found[1])}), safe='')}}", path)
+    filled = re.sub(r"{(\w+)(:path)?}", lambda match: f"{{quote(str({_word(match[1])}), safe='')}}", path)
     query = ", ".join(f'"{entry["name"]}": {_word(entry["name"])}' for entry in in_query)
     key = "idempotency_key" if is_keyed else "None"
     returned = _answer(operation)

@@ -17,5 +17,5 @@ def set_property(key: str, value: str, *requirements: dict[str, Any]) -> dict[st
 
 def properties(served: Served, table: str = "leads", prefix: str = "") -> dict[str, str]:
     told = served.ask("GET", f"{prefix}namespaces/crm/tables/{table}").json()
-    found: dict[str, str] = told["metadata"]["properties"]
-    return found
+    entries: dict[str, str] = told["metadata"]["properties"]
+    return entries

@@ -56,7 +56,7 @@ class SmallLake:
         self.writer(branch).create_table(table, schema=ROWS, properties={"gc.enabled": "false"})
 
     def add(self, table: str, *ids: int, branch: str = MAIN) -> None:
-        rows = pyarrow.table({"id": list(ids), "name": [f"name {each}" for each in ids]}, schema=ROWS)
+        rows = pyarrow.table({"id": list(ids), "name": [f"name {number}" for number in ids]}, schema=ROWS)
         self.writer(branch).load_table(table).append(rows)
 
     def ids(self, table: str, branch: str = MAIN) -> list[int]:
@@ -64,11 +64,11 @@ class SmallLake:
 
     def contents(self) -> Contents:
         """Every row of every table on every branch and at every snapshot, and the refs."""
-        found: Contents = {
+        contents: Contents = {
             "log": [(entry.id, entry.at, entry.commit) for entry in self.catalog.log(limit=1000)],
             "branches": [(ref,) for ref in self.catalog.branch_refs()],
             "tags": [(tag,) for tag in self.catalog.tags()],
-            "dropped": [(str(each),) for each in self.catalog.dropped()],
+            "dropped": [(str(table),) for table in self.catalog.dropped()],
             "runs": [(run.id, run.state) for run in self.lake.runs()],
         }
         for branch in (MAIN, *self.catalog.branches()):
@@ -77,12 +77,12 @@ class SmallLake:
                 for snapshot in here.history(str(info.name)):
                     query = f"select * from {info.name} order by 1, 2"
                     rows = here.sql(query, engine="duckdb", as_of=snapshot.id).rows()
-                    found[f"{branch} {info.name} {snapshot.id}"] = [tuple(row) for row in rows]
-        return found
+                    contents[f"{branch} {info.name} {snapshot.id}"] = [tuple(row) for row in rows]
+        return contents
 
     def close(self) -> None:
-        for each in self.writers.values():
-            each.close()
+        for writer in self.writers.values():
+            writer.close()
         self.lake.close()
 
 

@@ -179,7 +179,7 @@ def other_table_dropped(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bug", "found"),
+    ("bug", "message"),
     [
         (file_written_twice, "1 files that nothing names"),
         (statement_executed_twice, "files that nothing names"),
@@ -196,8 +196,8 @@ def other_table_dropped(lake: Lake) -> None:
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
-def test_a_planted_bug_is_found(lake: Lake, bug: Callable[[Lake], None], found: str) -> None:
-    with pytest.raises(AuditError, match=found), audit(lake, {DAYS: {"day": {2, 5}}}):
+def test_a_planted_bug_is_found(lake: Lake, bug: Callable[[Lake], None], message: str) -> None:
+    with pytest.raises(AuditError, match=message), audit(lake, {DAYS: {"day": {2, 5}}}):
         bug(lake)
 
 

@@ -34,8 +34,8 @@ class Unreliable:
                 threading.Thread(target=self._forward, args=(client, server), daemon=True).start()
                 self._answer(server, client)
                 # A socket that another thread reads stays open when it is closed.
-                for each in (client, server):
-                    each.shutdown(socket.SHUT_RDWR)
+                for connection in (client, server):
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def _forward(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):

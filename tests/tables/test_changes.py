@@ -92,13 +92,13 @@ def test_the_last_row_of_the_last_file_wins(find: Find) -> None:
 
 def test_the_highest_order_value_wins_and_the_last_of_equals(find: Find) -> None:
     _, rows = find([row(1, "high", 9), row(1, "low", 1), row(1, "none"), row(2, "x", 5), row(2, "y", 5)], order_by="n")
-    assert [each[:2] for each in rows] == [(1, "high"), (2, "y")]
+    assert [values[:2] for values in rows] == [(1, "high"), (2, "y")]
 
 
 def test_rows_without_a_key_are_kept_apart_with_their_file_and_reason(find: Find) -> None:
     changes, rows = find([row(1, "a")], [row(None, "lost"), row(2, "b")])
     assert counts(changes) == (2, 0, 0, 1)
-    assert [each[0] for each in rows] == [1, 2]
+    assert [values[0] for values in rows] == [1, 2]
     assert changes.rejects is not None
     (kept,) = pyarrow.parquet.read_table(changes.rejects).to_pylist()
     assert (kept["file"], kept["reason"]) == ("file 1's.csv", "null_key")

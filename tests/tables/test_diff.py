@@ -43,11 +43,11 @@ def first_and_last(lake: Lake, name: str = "shop.t") -> tuple[str, str]:
 def test_rows_are_matched_by_key(open_lake: Open, changed: Table) -> None:
     lake = open_lake()
     first, last = first_and_last(lake)
-    found = lake.diff("shop.t", first, key=["id"])
-    assert (found.added, found.removed, found.changed) == (1, 1, 1)
-    assert (found.start, found.end, found.key) == (first, last, ("id",))
-    assert found.rows.names == ["change", "id", "item"]
-    assert found.rows.rows() == [
+    diff = lake.diff("shop.t", first, key=["id"])
+    assert (diff.added, diff.removed, diff.changed) == (1, 1, 1)
+    assert (diff.start, diff.end, diff.key) == (first, last, ("id",))
+    assert diff.rows.names == ["change", "id", "item"]
+    assert diff.rows.rows() == [
         ("before", 1, "tea"),
         ("after", 1, "coffee"),
         ("removed", 2, "mate"),
@@ -57,9 +57,9 @@ def test_rows_are_matched_by_key(open_lake: Open, changed: Table) -> None:
 
 def test_without_a_key_a_changed_row_is_removed_and_added(open_lake: Open, changed: Table) -> None:
     lake = open_lake()
-    found = lake.diff("shop.t", first_and_last(lake)[0])
-    assert (found.added, found.removed, found.changed, found.key) == (2, 2, 0, ())
-    assert sorted(found.rows.rows()) == [
+    diff = lake.diff("shop.t", first_and_last(lake)[0])
+    assert (diff.added, diff.removed, diff.changed, diff.key) == (2, 2, 0, ())
+    assert sorted(diff.rows.rows()) == [
         ("added", 1, "coffee"),
         ("added", 3, "juice"),
         ("removed", 1, "tea"),
@@ -72,21 +72,21 @@ def test_without_a_key_duplicates_count(open_lake: Open, pyiceberg: PyIceberg) -
     table.append(batch((1, "tea")))
     table.append(batch((1, "tea"), (1, "tea")))
     lake = open_lake()
-    found = lake.diff("shop.t", first_and_last(lake)[0])
-    assert (found.added, found.removed) == (2, 0)
+    diff = lake.diff("shop.t", first_and_last(lake)[0])
+    assert (diff.added, diff.removed) == (2, 0)
 
 
 def test_backwards_is_the_other_way_round(open_lake: Open, changed: Table) -> None:
     lake = open_lake()
     first, last = first_and_last(lake)
-    found = lake.diff("shop.t", last, first, key=["id"])
-    assert found.rows.rows()[0] == ("before", 1, "coffee")
-    assert (found.added, found.removed, found.changed) == (1, 1, 1)
+    diff = lake.diff("shop.t", last, first, key=["id"])
+    assert diff.rows.rows()[0] == ("before", 1, "coffee")
+    assert (diff.added, diff.removed, diff.changed) == (1, 1, 1)
 
 
 def test_between_a_moment_and_itself_nothing_changed(open_lake: Open, changed: Table) -> None:
-    found = open_lake().diff("shop.t", "now", "now", key=["id"])
-    assert (found.added, found.removed, found.changed, found.rows.rows()) == (0, 0, 0, [])
+    diff = open_lake().diff("shop.t", "now", "now", key=["id"])
+    assert (diff.added, diff.removed, diff.changed, diff.rows.rows()) == (0, 0, 0, [])
 
 
 def test_a_null_in_the_key_is_a_key(open_lake: Open, pyiceberg: PyIceberg) -> None:
@@ -94,8 +94,8 @@ def test_a_null_in_the_key_is_a_key(open_lake: Open, pyiceberg: PyIceberg) -> No
     table.append(batch((None, "tea")))
     table.overwrite(batch((None, "mate")))
     lake = open_lake()
-    found = lake.diff("shop.t", first_and_last(lake)[0], key=["id"])
-    assert (found.added, found.removed, found.changed) == (0, 0, 1)
+    diff = lake.diff("shop.t", first_and_last(lake)[0], key=["id"])
+    assert (diff.added, diff.removed, diff.changed) == (0, 0, 1)
 
 
 def test_a_key_that_is_not_unique_is_refused(open_lake: Open, pyiceberg: PyIceberg) -> None:
@@ -108,8 +108,8 @@ def test_a_key_that_is_not_unique_is_refused(open_lake: Open, pyiceberg: PyIcebe
 
 def test_all_columns_may_be_the_key(open_lake: Open, changed: Table) -> None:
     lake = open_lake()
-    found = lake.diff("shop.t", first_and_last(lake)[0], key=["id", "item"])
-    assert (found.added, found.removed, found.changed) == (2, 2, 0)
+    diff = lake.diff("shop.t", first_and_last(lake)[0], key=["id", "item"])
+    assert (diff.added, diff.removed, diff.changed) == (2, 2, 0)
 
 
 def test_the_tables_own_key_is_used(open_lake: Open, pyiceberg: PyIceberg) -> None:
@@ -123,8 +123,8 @@ def test_the_tables_own_key_is_used(open_lake: Open, pyiceberg: PyIceberg) -> No
     table.append(pyarrow.Table.from_pylist([{"id": 1, "item": "tea"}], rows))
     table.overwrite(pyarrow.Table.from_pylist([{"id": 1, "item": "mate"}], rows))
     lake = open_lake()
-    found = lake.diff("shop.t", first_and_last(lake)[0])
-    assert (found.key, found.changed) == (("id",), 1)
+    diff = lake.diff("shop.t", first_and_last(lake)[0])
+    assert (diff.key, diff.changed) == (("id",), 1)
 
 
 def test_all_rows_are_counted_and_some_are_shown(open_lake: Open, pyiceberg: PyIceberg) -> None:
@@ -132,9 +132,9 @@ def test_all_rows_are_counted_and_some_are_shown(open_lake: Open, pyiceberg: PyI
     table.append(batch((0, "x")))
     table.append(batch(*((number, "y") for number in range(1, 51))))
     lake = open_lake()
-    found = lake.diff("shop.t", first_and_last(lake)[0], key=["id"], limit=3)
-    assert found.added == 50
-    assert [row[1] for row in found.rows.rows()] == [1, 2, 3]
+    diff = lake.diff("shop.t", first_and_last(lake)[0], key=["id"], limit=3)
+    assert diff.added == 50
+    assert [row[1] for row in diff.rows.rows()] == [1, 2, 3]
 
 
 def test_a_change_of_the_schema_is_told(open_lake: Open, changed: Table) -> None:
@@ -146,13 +146,13 @@ def test_a_change_of_the_schema_is_told(open_lake: Open, changed: Table) -> None
         pyarrow.table({"id": pyarrow.array([5], pyarrow.int64()), "price": pyarrow.array([7], pyarrow.int64())})
     )
     lake = open_lake()
-    found = lake.diff("shop.t", first_and_last(lake)[0], key=["id"])
-    assert [column.name for column in found.columns_added] == ["price"]
-    assert [column.name for column in found.columns_removed] == ["item"]
-    assert [(old.type, new.type) for old, new in found.columns_changed] == [("int", "bigint")]
-    assert found.rows.names == ["change", "id", "price", "item"]
-    assert ("removed", 2, None, "mate") in found.rows.rows()
-    assert ("added", 5, 7, None) in found.rows.rows()
+    diff = lake.diff("shop.t", first_and_last(lake)[0], key=["id"])
+    assert [column.name for column in diff.columns_added] == ["price"]
+    assert [column.name for column in diff.columns_removed] == ["item"]
+    assert [(old.type, new.type) for old, new in diff.columns_changed] == [("int", "bigint")]
+    assert diff.rows.names == ["change", "id", "price", "item"]
+    assert ("removed", 2, None, "mate") in diff.rows.rows()
+    assert ("added", 5, 7, None) in diff.rows.rows()
 
 
 DATE = date(2026, 1, 14)
@@ -210,8 +210,8 @@ def test_a_column_added_without_a_write_changes_no_row(open_lake: Open, changed:
     with changed.update_schema() as update:
         update.add_column("price", LongType())
     lake = open_lake()
-    found = lake.diff("shop.t", lake.history("shop.t")[-1].id, key=["id"])
-    assert (found.added, found.removed, found.changed) == (0, 0, 0)
+    diff = lake.diff("shop.t", lake.history("shop.t")[-1].id, key=["id"])
+    assert (diff.added, diff.removed, diff.changed) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("key", [["id"], []], ids=["keyed", "unkeyed"])
@@ -221,11 +221,11 @@ def test_a_table_may_have_a_column_called_change(open_lake: Open, pyiceberg: PyI
     table.append(rows.slice(0, 1))
     table.append(rows.slice(1, 1))
     lake = open_lake()
-    found = lake.diff("shop.t", first_and_last(lake)[0], key=key)
-    assert (found.added, found.removed) == (1, 0)
-    assert found.rows.rows() == [("added", 2, "zero")]
-    assert len(set(found.rows.names)) == 3
-    assert found.rows.names[2] == "change"
+    diff = lake.diff("shop.t", first_and_last(lake)[0], key=key)
+    assert (diff.added, diff.removed) == (1, 0)
+    assert diff.rows.rows() == [("added", 2, "zero")]
+    assert len(set(diff.rows.names)) == 3
+    assert diff.rows.names[2] == "change"
 
 
 @pytest.mark.parametrize("key", [["nope"], ["id", "nope"]])
@@ -237,8 +237,8 @@ def test_an_unknown_key_names_the_columns(open_lake: Open, changed: Table, key: 
 
 def test_a_key_may_be_written_in_any_case(open_lake: Open, changed: Table) -> None:
     lake = open_lake()
-    found = lake.diff("shop.t", first_and_last(lake)[0], key=["ID"])
-    assert (found.key, found.changed) == (("id",), 1)
+    diff = lake.diff("shop.t", first_and_last(lake)[0], key=["ID"])
+    assert (diff.key, diff.changed) == (("id",), 1)
 
 
 def test_a_wrong_moment_or_table_is_told(open_lake: Open, changed: Table) -> None:
@@ -254,5 +254,5 @@ def test_a_wrong_moment_or_table_is_told(open_lake: Open, changed: Table) -> Non
 def test_a_delete_is_a_difference(open_lake: Open, changed: Table) -> None:
     changed.delete(EqualTo("id", 9))
     lake = open_lake()
-    found = lake.diff("shop.t", lake.history("shop.t")[-2].id, key=["id"])
-    assert found.rows.rows() == [("removed", 9, None)]
+    diff = lake.diff("shop.t", lake.history("shop.t")[-2].id, key=["id"])
+    assert diff.rows.rows() == [("removed", 9, None)]

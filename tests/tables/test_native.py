@@ -38,9 +38,9 @@ def test_rows_are_in_their_partitions_and_all_engines_agree(
     file, name = tmp_path / "rows.csv", f"native.t_{uuid.uuid4().hex}"
     file.write_text(ROWS)
     shared_lake.ingest(file, into=name, partition_by=partition_by)
-    found = shared_lake.sql(f"select * from {name} order by id", engine="duckdb").to_arrow()
-    assert found.equals(shared_lake.sql(f"select * from {name} order by id", engine="spark").to_arrow())
-    assert found.column("city").to_pylist() == ["Zürich/é=x", "a b%20c", None, 'q"uote']
+    table = shared_lake.sql(f"select * from {name} order by id", engine="duckdb").to_arrow()
+    assert table.equals(shared_lake.sql(f"select * from {name} order by id", engine="spark").to_arrow())
+    assert table.column("city").to_pylist() == ["Zürich/é=x", "a b%20c", None, 'q"uote']
     assert shared_lake.describe(name).current.files_total == files  # type: ignore[union-attr]
     for engine in ("duckdb", "spark"):
         # A wrong partition value or bound would make a reader skip the file that holds the row.

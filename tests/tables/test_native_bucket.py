@@ -57,8 +57,8 @@ def test_rows_are_updated_by_their_key(lake: Lake, tmp_path: Path) -> None:
     assert (report.inserted, report.updated, report.unchanged, report.rejected) == (1, 1, 1, 1)
     assert rows(lake) == [(1, "Zürich/é=x"), (2, "moved"), (3, None), (4, "new")]
     # A wrong bound would make a reader skip the file that holds the row.
-    found = lake.sql("select id from shop.sales where day > date '2026-01-15'", engine="duckdb").rows()
-    assert [tuple(row) for row in found] == [(4,)]
+    answer = lake.sql("select id from shop.sales where day > date '2026-01-15'", engine="duckdb").rows()
+    assert [tuple(row) for row in answer] == [(4,)]
     assert lake.sql("select reason from shop.sales__rejected", engine="duckdb").rows()
 
 

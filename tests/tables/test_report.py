@@ -61,8 +61,8 @@ def test_the_report_has_the_outcomes_of_each_run(lake: Lake) -> None:
         ("second", "published", 0),
         ("third", "blocked", 0),
     ]
-    found = [[(outcome.name, outcome.passed, outcome.broken) for outcome in run.outcomes] for run in report.quality]
-    assert found == [
+    outcomes = [[(outcome.name, outcome.passed, outcome.broken) for outcome in run.outcomes] for run in report.quality]
+    assert outcomes == [
         [("name_not_null", False, 2), ("unique_id", True, 0)],
         [("name_not_null", True, 0), ("unique_id", True, 0)],
         [("name_not_null", True, 0), ("unique_id", False, 1)],

@@ -14,6 +14,6 @@ from lakehouse.lake import Lake
 
 @pytest.fixture
 def lake(home: Path) -> Iterator[Lake]:
-    with opened(home) as found:
-        run(found, "first", ONE, TWO)
-        yield found
+    with opened(home) as lake:
+        run(lake, "first", ONE, TWO)
+        yield lake

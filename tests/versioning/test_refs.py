@@ -86,7 +86,7 @@ def test_a_diff_tells_rows_and_columns_and_a_merge_does_what_it_told(lake: Lake)
     theirs.close()
     lake.refs.branches.catalog.on("exp").drop(TableName.parse(ONE), "2026")  # type: ignore[attr-defined]
     lake.refs.branches.catalog.on("exp").undrop(TableName.parse(ONE))  # type: ignore[attr-defined]
-    changes = {each.table: each for each in lake.refs.branches.diff("exp")}
+    changes = {entry.table: entry for entry in lake.refs.branches.diff("exp")}
     assert set(changes) == {ONE, TWO, "shop.three"}
     assert (changes[ONE].change, changes[ONE].rows_added, changes[ONE].rows_removed) == ("changed", 1, 0)
     assert [column.name for column in changes[TWO].columns_added] == ["note"]
@@ -106,7 +106,7 @@ def test_a_merge_that_main_overtook_names_the_table_and_leaves_everything(lake: 
     lake.refs.branches.create("exp")
     stranger_adds(lake, ONE, "theirs", "exp")
     run(lake, "second", ONE)
-    assert [each.conflict for each in lake.refs.branches.diff("exp")] == [True]
+    assert [change.conflict for change in lake.refs.branches.diff("exp")] == [True]
     with pytest.raises(BranchConflictError, match=ONE):
         lake.refs.branches.merge("exp")
     assert names_in(lake, ONE) == ["first", "second"]
@@ -215,8 +215,8 @@ def test_a_snapshot_names_the_commit_that_published_it(lake: Lake) -> None:
     assert [line.run if (line := log.commit_of(name, snapshot)) else None for snapshot in (first, second, theirs)] == [
         "first", "second", None,
     ]  # fmt: skip
-    found = log.commit_of(name, second)
-    assert found is not None and found.commit == record.commit
+    entry = log.commit_of(name, second)
+    assert entry is not None and entry.commit == record.commit
     assert log.commit_of(name, "12345") is None
 
 

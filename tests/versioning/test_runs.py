@@ -32,7 +32,7 @@ def test_a_kept_run_is_merged_later_and_known_as_published(lake: Lake) -> None:
     record = run(lake, "second", ONE, publish=False)
     assert record.state == "kept"
     assert names_in(lake, ONE) == ["first"]
-    assert [each.rows_added for each in lake.refs.branches.diff(record.branch)] == [1]
+    assert [change.rows_added for change in lake.refs.branches.diff(record.branch)] == [1]
     with pytest.raises(RunBlockedError, match="branch merge|kept"):
         recovery.resume_request(record)
     assert lake.refs.branches.merge(record.branch, "reviewed").entry
@@ -76,7 +76,7 @@ def test_a_failed_run_keeps_its_branch_and_a_resumed_one_begins_the_failed_table
     with pytest.raises(RunBlockedError):
         lake.run(pipeline, id="halted", light=True)
     record = lake.run_record("halted")
-    assert (record.state, [each.table for each in record.tables]) == ("blocked", [ONE])
+    assert (record.state, [entry.table for entry in record.tables]) == ("blocked", [ONE])
     assert names_in(lake, TWO, branch="run_halted") == ["first", "r"], "what it wrote can be looked at"
     with pytest.raises(RunBlockedError, match="blocked"):
         lake.refs.branches.merge("run_halted")

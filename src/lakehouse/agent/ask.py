@@ -310,8 +310,8 @@ class Asker:
             ]
             for number, value in self._reader.query("\nUNION ALL\n".join(selects), _MOST_VALUES):
                 matches.setdefault(value.lower(), []).append((fields[number], value))
-        found = {span: next((text for text in forms if text in matches), "") for span, forms in spans.items()}
-        return {span: tuple(sorted(matches[text], key=str)) for span, text in found.items() if text}
+        stored = {span: next((text for text in forms if text in matches), "") for span, forms in spans.items()}
+        return {span: tuple(sorted(matches[text], key=str)) for span, text in stored.items() if text}
 
     def _names(self, entity: Entity | None = None) -> list[str]:
         """Some of what can be asked for."""

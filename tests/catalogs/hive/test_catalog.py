@@ -272,9 +272,9 @@ def test_a_run_killed_between_the_commit_and_the_note_has_published(
     assert aside.published_by("7") is None
     assert hive.commit(aside.changes("run_7"))  # as a publisher does that is killed right after
     assert aside.log() == []
-    found = aside.published_by("7")
-    assert found
-    assert [(each.table, each.after) for each in found.tables] == [(leads, hive.pointer(leads))]
+    entry = aside.published_by("7")
+    assert entry
+    assert [(change.table, change.after) for change in entry.tables] == [(leads, hive.pointer(leads))]
     assert (aside.branches(), [tag.name for tag in aside.tags()]) == ([], ["run_7"])
 
 

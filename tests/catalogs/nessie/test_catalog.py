@@ -152,7 +152,7 @@ def test_only_one_of_many_creates_a_table(catalog: NessieCatalog, namespace: str
     catalog.ensure_namespace(namespace)
     answers = at_once(lambda _: theirs(catalog).create_table(f"{namespace}.t", schema=ROWS.schema), 4)
     refused = [answer for answer in answers if isinstance(answer, Exception)]
-    assert [type(each) for each in refused] == [TableAlreadyExistsError] * 3
+    assert [type(error) for error in refused] == [TableAlreadyExistsError] * 3
 
 
 # ---- why writers do not use Nessie's own REST endpoint: once these pass, decision 14 can be looked at again ----------

@@ -102,7 +102,7 @@ def test_what_is_written_to_a_branch_after_it_was_read_is_not_thrown_away(
 
 def test_a_branch_says_who_made_it_from_what(catalog: NessieCatalog, leads: TableName, branch: str) -> None:
     catalog.create_branch(branch, commit=Commit("branch", "ann", "to try"))
-    ref = next(each for each in catalog.branch_refs() if each.name == branch)
+    ref = next(entry for entry in catalog.branch_refs() if entry.name == branch)
     assert (ref.created_from, ref.author, ref.message, ref.state) == ("main", "ann", "to try", catalog.state_hash())
     append(catalog, leads)
     assert ref.state != catalog.state_hash()
@@ -162,9 +162,7 @@ def test_a_tag_remembers_what_was(catalog: NessieCatalog, leads: TableName, bran
     catalog.create_tag(tag, commit=Commit("tag", "ann", "the end of the year"))
     append(catalog, leads)
     assert (catalog.tag_pointers(tag) or {})[leads] == before
-    assert [(each.author, each.message) for each in catalog.tags() if each.name == tag] == [
-        ("ann", "the end of the year")
-    ]
+    assert [(ref.author, ref.message) for ref in catalog.tags() if ref.name == tag] == [("ann", "the end of the year")]
     catalog.create_branch(branch, tag)
     assert catalog.on(branch).pointer(leads) == before
     assert tag not in catalog.branches()

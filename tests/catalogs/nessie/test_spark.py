@@ -112,7 +112,7 @@ def test_spark_asks_the_object_store_for_nothing_twice(
         for number in range(9, 15):
             spark_apart.sql(f"INSERT INTO lake.{leads} VALUES ({number})", conf)
             spark_apart.sql(f"DELETE FROM lake.{leads} WHERE id = {number}", conf)
-    tries = [int(number) for each in between.said for number in re.findall(rb"amz-sdk-request: attempt=(\d+)", each)]
+    tries = [int(number) for chunk in between.said for number in re.findall(rb"amz-sdk-request: attempt=(\d+)", chunk)]
     assert len(tries) > 100
     assert set(tries) == {1}
     assert count(catalog, leads) == 18

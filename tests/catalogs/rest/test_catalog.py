@@ -164,7 +164,7 @@ def drop_of(pointer: str) -> Change:
 def test_a_drop_logs_the_state_that_it_dropped(aside: BranchOverlay, catalog: RestCatalog) -> None:
     assert aside.drop(LEADS, "2026-01-01")
     (entry,) = aside.log()
-    assert [each.before for each in entry.tables] == [each.pointer for each in catalog.dropped_entries()]
+    assert [change.before for change in entry.tables] == [table.pointer for table in catalog.dropped_entries()]
     assert aside.revert(entry.id, Commit())
     assert count(catalog) == 4
 
@@ -217,14 +217,14 @@ def test_several_tables_are_published_in_one_transaction(
 ) -> None:
     wanted = theirs(branch).load_table(str(LEADS)).metadata
     assert (count(catalog), count(branch), catalog.pointer(DEALS)) == (2, 4, None)
-    assert [(each.table, each.what) for each in aside.changes("run_7")] == [(DEALS, "added"), (LEADS, "changed")]
+    assert [(change.table, change.what) for change in aside.changes("run_7")] == [(DEALS, "added"), (LEADS, "changed")]
     assert aside.conflicts("run_7") == ()
     assert aside.publish("run_7", Commit(run="7"), "run_7")
     assert (count(catalog), count(catalog, DEALS)) == (4, 2)
     now = theirs(catalog).load_table(str(LEADS)).metadata
     assert (now.snapshots, now.schema()) == (wanted.snapshots, wanted.schema())
     (entry,) = aside.log()
-    assert {each.table: each.after for each in entry.tables} == catalog.pointers([LEADS, DEALS])
+    assert {change.table: change.after for change in entry.tables} == catalog.pointers([LEADS, DEALS])
     assert aside.tag_pointers("run_7") == catalog.pointers([LEADS, DEALS])
     append(catalog)
     assert count(catalog) == 6, "writers go on from there"
@@ -243,9 +243,9 @@ def test_what_moves_between_the_look_and_the_transaction_is_refused_by_the_serve
     aside: BranchOverlay, catalog: RestCatalog, branch: SqlCatalog
 ) -> None:
     sent = []
-    for each in aside.changes("run_7"):
-        seen = catalog._load(each.table)
-        sent.append((each.table, change_of(seen and seen["metadata"], catalog._read(str(each.after)))))
+    for change in aside.changes("run_7"):
+        seen = catalog._load(change.table)
+        sent.append((change.table, change_of(seen and seen["metadata"], catalog._read(str(change.after)))))
     append(catalog)
     assert not catalog._send(sent)
     assert (count(catalog), catalog.pointer(DEALS)) == (4, None)
@@ -253,9 +253,9 @@ def test_what_moves_between_the_look_and_the_transaction_is_refused_by_the_serve
 
 def test_every_change_names_the_state_that_it_was_made_from(catalog: RestCatalog, branch: SqlCatalog) -> None:
     now = theirs(catalog).load_table(str(LEADS)).metadata
-    found = catalog._load(LEADS)
-    assert found
-    before, after = found["metadata"], catalog._read(str(branch.pointer(LEADS)))
+    response = catalog._load(LEADS)
+    assert response
+    before, after = response["metadata"], catalog._read(str(branch.pointer(LEADS)))
     assert change_of(None, after)["requirements"] == [{"type": "assert-create"}]
     sent = change_of(before, after)
     assert {"type": "assert-table-uuid", "uuid": str(now.table_uuid)} in sent["requirements"]
@@ -320,7 +320,7 @@ def test_a_publish_is_undone_and_done_again(aside: BranchOverlay, catalog: RestC
     again = aside.revert(undone.entry, Commit())
     assert again
     assert count(catalog, table) == (2 if made else 4)
-    assert [each.commit.kind for each in aside.log()] == ["revert", "revert", "publish"]
+    assert [entry.commit.kind for entry in aside.log()] == ["revert", "revert", "publish"]
     append(catalog, table)
     refused = aside.revert(again.entry, Commit())
     assert (bool(refused), refused.conflicts) == (False, (table,))
@@ -332,11 +332,11 @@ def test_a_run_killed_between_the_commit_and_the_note_has_published(
     assert aside.published_by("7") is None
     assert catalog.commit(aside.changes("run_7"))  # as a publisher does that is killed right after
     assert aside.log() == []
-    found = aside.published_by("7")
-    assert found
-    assert {each.table: each.after for each in found.tables} == catalog.pointers([LEADS, DEALS])
+    entry = aside.published_by("7")
+    assert entry
+    assert {change.table: change.after for change in entry.tables} == catalog.pointers([LEADS, DEALS])
     assert (aside.branches(), [tag.name for tag in aside.tags()]) == ([], ["run_7"])
-    assert aside.published_by("7") == found
+    assert aside.published_by("7") == entry
 
 
 def test_publishing_again_what_a_killed_one_published_changes_nothing(

@@ -179,9 +179,9 @@ class Branching(RuleBasedStateMachine):
             assert {change.table for change in self.catalog.changes(name)} == set(self.model.changed(name))
         assert {ref.name for ref in self.catalog.tags()} == set(self.model.tags)
         for name, state in self.model.tags.items():
-            found = self.catalog.tag_pointers(name)
-            assert found is not None
-            assert {table: _content(place) for table, place in found.items()} == state
+            pointers = self.catalog.tag_pointers(name)
+            assert pointers is not None
+            assert {table: _content(place) for table, place in pointers.items()} == state
 
     @invariant()
     def nothing_that_is_needed_is_out_of_reach(self) -> None:

@@ -29,9 +29,9 @@ def lake(shop_home: Path) -> Iterator[Lake]:
 
 @pytest.fixture(scope="module")
 def metadata(lake: Lake) -> Metadata:
-    found = Metadata(lake)
-    assert found.wait(10)
-    return found
+    names = Metadata(lake)
+    assert names.wait(10)
+    return names
 
 
 def offered(metadata: Metadata, text: str) -> list[str]:
@@ -41,7 +41,7 @@ def offered(metadata: Metadata, text: str) -> list[str]:
     document = Document(before + after, len(before))
     list(completer.get_completions(document, CompleteEvent()))
     assert metadata.wait(10)
-    return [each.text for each in completer.get_completions(document, CompleteEvent())]
+    return [completion.text for completion in completer.get_completions(document, CompleteEvent())]
 
 
 def test_tables_follow_from_and_join(metadata: Metadata) -> None:
@@ -145,9 +145,9 @@ def test_five_thousand_tables_do_not_slow_down_typing(large: Lake) -> None:
     for repetition in range(3):
         for length in range(1, len(statement) + 1):
             started = time.perf_counter()
-            found = list(completer.get_completions(Document(statement[:length]), CompleteEvent()))
+            completions = list(completer.get_completions(Document(statement[:length]), CompleteEvent()))
             times.append(time.perf_counter() - started)
-            assert len(found) <= 400
+            assert len(completions) <= 400
         assert metadata.wait(20), repetition
     assert len(metadata.tables.sorted) == 5_002
     assert offered(metadata, "select o.pri| from ns7.table_0007 o") == ["price"]

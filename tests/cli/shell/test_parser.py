@@ -78,7 +78,11 @@ def test_sql_without_its_end_goes_on_in_the_next_line(text: str) -> None:
 
 def test_a_script_may_lack_its_last_semicolon_and_knows_its_lines() -> None:
     statements = parse_script("select 1;\n\ntables\n-- last\nselect 2")
-    assert [(type(each).__name__, each.line) for each in statements] == [("Sql", 1), ("Command", 3), ("Sql", 5)]
+    assert [(type(statement).__name__, statement.line) for statement in statements] == [
+        ("Sql", 1),
+        ("Command", 3),
+        ("Sql", 5),
+    ]
 
 
 def test_variables_are_replaced_outside_of_literals_and_comments() -> None:

@@ -41,22 +41,22 @@ def test_nothing_is_fetched_from_the_network(duckdb: DuckDB) -> None:
 
 def test_many_threads_may_be_the_first(tmp_path: Path) -> None:
     fresh = DuckDB(200 * 2**20, tmp_path)
-    found: list[object] = []
+    answers: list[object] = []
     barrier = threading.Barrier(8)
 
     def ask(number: int) -> None:
         barrier.wait()
         try:
-            found.append(fresh.query(f"SELECT {number}", {}, "test").rows()[0][0])
+            answers.append(fresh.query(f"SELECT {number}", {}, "test").rows()[0][0])
         except Exception as exc:  # noqa: BLE001 - whatever it is, the test tells
-            found.append(repr(exc))
+            answers.append(repr(exc))
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(map(str, found)) == [str(number) for number in range(8)]
+    assert sorted(map(str, answers)) == [str(number) for number in range(8)]
 
 
 def test_more_than_the_memory_limit_says_what_to_raise(tmp_path: Path) -> None:
@@ -91,7 +91,9 @@ def test_a_column_that_no_file_has_yet_is_null(duckdb: DuckDB, tmp_path: Path) -
     columns = (Column("id", "int"), Column("price", "decimal(10,2)"), Column("tags", "array<struct<a:int>>"))
     scan = Scan(columns, files=(str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")), total_files=2)
     result = duckdb.query("SELECT * FROM shop.one WHERE id = 12", {ONE: scan}, "test", explain=True)
-    assert [(column.name, column.type) for column in result.columns] == [(each.name, each.type) for each in columns]
+    assert [(column.name, column.type) for column in result.columns] == [
+        (column.name, column.type) for column in columns
+    ]
     assert result.rows() == [(12, None, None)]
     assert "Filters: id=12" in result.explain.plan
     assert "gone" not in result.explain.plan

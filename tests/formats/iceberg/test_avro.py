@@ -29,11 +29,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def test_what_is_written_is_what_was_read_and_others_read_it(files: list[Path], tmp_path: Path) -> None:
     for file in files:
-        found = avro.read(file.read_bytes())
-        assert found.records
+        content = avro.read(file.read_bytes())
+        assert content.records
         copy = tmp_path / file.name
-        copy.write_bytes(avro.write(found))
-        assert avro.read(copy.read_bytes()) == found
+        copy.write_bytes(avro.write(content))
+        assert avro.read(copy.read_bytes()) == content
         theirs = [_records(path) for path in (file, copy)]
         assert theirs[0] == theirs[1]
 

@@ -75,7 +75,7 @@ def _rows(schema: Schema, ids: list[int], day: str, name: str | None) -> Any:
 
 def children(node: MetadataNode, *kinds: str) -> list[MetadataNode]:
     """The nodes of some kinds below a node, at any depth."""
-    below = [found for child in node.children for found in [child, *children(child)]]
+    below = [descendant for child in node.children for descendant in [child, *children(child)]]
     return [node for node in below if not kinds or node.kind in kinds]
 
 

@@ -79,7 +79,7 @@ def test_mixed_line_ends_are_read(read: Reader) -> None:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "found"),
+    ("encoding", "expected"),
     [
         ("utf-8", "utf-8"),
         ("utf-8-sig", "utf-8"),
@@ -89,11 +89,11 @@ def test_mixed_line_ends_are_read(read: Reader) -> None:
         ("latin-1", "latin-1"),
     ],
 )
-def test_the_encoding_is_found(read: Reader, encoding: str, found: str) -> None:
+def test_the_encoding_is_found(read: Reader, encoding: str, expected: str) -> None:
     result = read(TEXT.encode(encoding))
     assert list(result.types) == ["id", "name"]
     assert result.values("name") == NAMES
-    assert result.plan.files[0].dialect.encoding == found
+    assert result.plan.files[0].dialect.encoding == expected
 
 
 def test_a_big_endian_file_with_its_mark_is_read(read: Reader) -> None:

@@ -51,7 +51,9 @@ def store(s3_server: S3Server) -> S3:
 
 
 def keys(store: S3, folder: str, *sources: str) -> list[str]:
-    return [file.name.removeprefix(folder + "/") for file in discover([f"{folder}{each}" for each in sources], store)]
+    return [
+        file.name.removeprefix(folder + "/") for file in discover([f"{folder}{source}" for source in sources], store)
+    ]
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
@@ -60,7 +62,7 @@ def test_a_folder_gives_its_data_files_in_order(store: S3, folder: str, slash: s
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"),
+    ("pattern", "names"),
     [
         pytest.param("/*.csv", ["[odd].csv", "a.csv", "b.csv", "x1.csv"], id="star"),
         pytest.param("/?.csv", ["a.csv", "b.csv"], id="question-fingerprint"),
@@ -75,8 +77,8 @@ def test_a_folder_gives_its_data_files_in_order(store: S3, folder: str, slash: s
         pytest.param("/[odd].csv", ["[odd].csv"], id="a-name-before-a-pattern"),
     ],
 )
-def test_a_pattern_gives_what_matches(store: S3, folder: str, pattern: str, found: list[str]) -> None:
-    assert keys(store, folder, pattern) == found
+def test_a_pattern_gives_what_matches(store: S3, folder: str, pattern: str, names: list[str]) -> None:
+    assert keys(store, folder, pattern) == names
 
 
 def test_a_file_named_twice_is_read_once_and_knows_its_size(store: S3, folder: str) -> None:

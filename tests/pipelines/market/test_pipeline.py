@@ -43,23 +43,25 @@ GOOD: dict[str, Any] = {
 
 
 def table(name: str) -> Table:
-    found = market.table(name)
-    assert isinstance(found, Table)
-    return found
+    definition = market.table(name)
+    assert isinstance(definition, Table)
+    return definition
 
 
 def test_the_tables_are_made_in_order_and_in_slices_of_a_day() -> None:
-    assert [each.name for each in market.tables] == [BRONZE, SILVER, DAILY_BARS, VOLATILITY]
-    assert {each.partition_by for each in market.tables if isinstance(each, Table)} == {"date"}
+    assert [definition.name for definition in market.tables] == [BRONZE, SILVER, DAILY_BARS, VOLATILITY]
+    assert {definition.partition_by for definition in market.tables if isinstance(definition, Table)} == {"date"}
     assert (table(SILVER).key, table(SILVER).newest) == (("ticker", "bar_at"), ("file_modified_at", "source_file"))
     assert table(VOLATILITY).lookback == 7
     assert set(market.known_settings) == {"path", "endpoint", "region", "access_key", "secret_key"}
 
 
 def test_every_table_has_a_description_that_starts_with_one_sentence() -> None:
-    for each in market.tables:
-        assert each.description.splitlines()[0].endswith("."), each.name
-        assert not any(line.startswith(" ") for line in each.description.splitlines()), "Markdown shows it as code"
+    for definition in market.tables:
+        assert definition.description.splitlines()[0].endswith("."), definition.name
+        assert not any(line.startswith(" ") for line in definition.description.splitlines()), (
+            "Markdown shows it as code"
+        )
 
 
 @pytest.mark.spark

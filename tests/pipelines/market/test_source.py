@@ -91,8 +91,8 @@ def test_a_day_without_files_is_told_with_the_setting(tmp_path: Path) -> None:
 
 
 def rows(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
-    found = read(context_of(spark, folder)).rows
-    return sorted((row.asDict() for row in found.collect()), key=lambda row: str((row["ticker"], row["source_file"])))
+    frame = read(context_of(spark, folder)).rows
+    return sorted((row.asDict() for row in frame.collect()), key=lambda row: str((row["ticker"], row["source_file"])))
 
 
 @pytest.mark.spark
@@ -134,8 +134,8 @@ def test_a_late_correction_is_read_beside_the_days_own_file_and_is_younger(spark
     corrected = BAR.replace(",10,", ",11,")
     flat_file(tmp_path / "2026-01-14.corrections.csv.gz", corrected, modified=datetime(2026, 1, 16, tzinfo=UTC))
     flat_file(tmp_path / "2026-01-15.csv.gz", BAR.replace("A,", "B,"))
-    found = sorted(rows(spark, tmp_path), key=lambda row: row["file_modified_at"])
-    assert [row["volume"] for row in found] == [10, 11]
+    bars = sorted(rows(spark, tmp_path), key=lambda row: row["file_modified_at"])
+    assert [row["volume"] for row in bars] == [10, 11]
 
 
 @pytest.mark.spark

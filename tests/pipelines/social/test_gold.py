@@ -102,7 +102,7 @@ def _asked(query: str, **tables: tuple[list[tuple[Any, ...]], str]) -> list[tupl
         engine.execute("SET TimeZone = 'UTC'")
         for name, (rows, kind) in tables.items():
             names = [column.split()[0] for column in kind.split(", ")]
-            engine.register(name, pa.table([list(each) for each in zip(*rows, strict=True)], names=names))
+            engine.register(name, pa.table([list(values) for values in zip(*rows, strict=True)], names=names))
         return sorted(tuple(_told(value) for value in row) for row in engine.sql(query).fetchall())
 
 

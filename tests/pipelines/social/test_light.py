@@ -39,8 +39,8 @@ def refreshed(catalog: SqlCatalog, postgres: Postgres, table: SourceTable, **set
 
 
 def rows_in_lake(catalog: SqlCatalog, table: SourceTable) -> list[dict[str, Any]]:
-    found = catalog.load_table(f"social.{table.name}").scan().to_arrow().to_pylist()
-    return sorted(found, key=lambda row: [row[name] for name in table.key])
+    rows = catalog.load_table(f"social.{table.name}").scan().to_arrow().to_pylist()
+    return sorted(rows, key=lambda row: [row[name] for name in table.key])
 
 
 def rows_in_database(postgres: Postgres, table: SourceTable) -> list[dict[str, Any]]:
@@ -180,7 +180,7 @@ def test_two_refreshes_at_once_insert_no_row_twice(catalog: SqlCatalog, postgres
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(failures) < 2 and all(isinstance(each, RunConflictError) for each in failures), failures
+    assert len(failures) < 2 and all(isinstance(failure, RunConflictError) for failure in failures), failures
     assert rows_in_lake(catalog, USERS) == rows_in_database(postgres, USERS)
 
 

@@ -60,9 +60,9 @@ def values(rows: DataFrame, *names: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in rows.select(*(names or rows.columns)).collect())
 
 
-def keys(found: Batch) -> tuple[list[int], list[int]]:
+def keys(batch: Batch) -> tuple[list[int], list[int]]:
     """The keys of the rows that were read, and of those that are there."""
-    return [row[0] for row in values(found.rows, "id")], [row[0] for row in values(found.present, "id")]
+    return [row[0] for row in values(batch.rows, "id")], [row[0] for row in values(batch.present, "id")]
 
 
 @pytest.fixture
@@ -101,8 +101,8 @@ def test_a_key_that_is_no_number_is_read_in_one_part(read: Read, postgres: Postg
         "CREATE TABLE t (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), updated_at timestamptz DEFAULT now())",
         "INSERT INTO t SELECT FROM generate_series(1, 50)",
     )
-    found = read(T, rows_per_read="10")
-    assert sorted(postgres.rows("SELECT id::text FROM t")) == values(found.present)
+    batch = read(T, rows_per_read="10")
+    assert sorted(postgres.rows("SELECT id::text FROM t")) == values(batch.present)
 
 
 @pytest.mark.spark
@@ -159,9 +159,9 @@ def test_rows_and_keys_are_of_one_moment_while_others_write(read: Read, small: P
 
 @pytest.mark.spark
 def test_the_rows_stay_what_they_were_read_as(read: Read, small: Postgres) -> None:
-    found = read(T)
+    batch = read(T)
     small.run("DROP TABLE t")
-    assert keys(found) == ([1, 2, 3], [1, 2, 3])
+    assert keys(batch) == ([1, 2, 3], [1, 2, 3])
 
 
 @pytest.mark.spark
@@ -210,8 +210,8 @@ def test_types_are_mapped_and_what_the_lake_does_not_know_is_text(
            '1 day', '\x00ff', '2026-02-03', '2026-01-01+00')""",
         "INSERT INTO t (id, money, free, day, updated_at) VALUES (2, 'NaN', 'NaN', 'infinity', '-infinity')",
     )
-    found = read(T, rows_per_read=rows_per_read).rows
-    assert {field.name: field.dataType.simpleString() for field in found.schema} == {
+    frame = read(T, rows_per_read=rows_per_read).rows
+    assert {field.name: field.dataType.simpleString() for field in frame.schema} == {
         "id": "int",
         "mixed.case": "string",
         "money": "decimal(10,2)",
@@ -225,7 +225,7 @@ def test_types_are_mapped_and_what_the_lake_does_not_know_is_text(
         "day": "date",
         "updated_at": "timestamp",
     }
-    full, odd = sorted(found.collect())
+    full, odd = sorted(frame.collect())
     assert full[1:5] == ("x", Decimal("9.99"), Decimal("0.1"), '{a,"b c"}') and full["span"] == "1 day"
     assert full["raw"] == b"\x00\xff" and str(full["day"]) == "2026-02-03"
     assert odd[1:] == (None,) * 11
@@ -234,8 +234,8 @@ def test_types_are_mapped_and_what_the_lake_does_not_know_is_text(
 @pytest.mark.spark
 def test_an_empty_table_is_no_error(read: Read, postgres: Postgres) -> None:
     postgres.run("CREATE TABLE t (id int PRIMARY KEY, updated_at timestamptz)")
-    found = read(T)
-    assert keys(found) == ([], []) and found.cursor
+    batch = read(T)
+    assert keys(batch) == ([], []) and batch.cursor
 
 
 # ---- what goes wrong ------------------------------------------------------------------------------------------------

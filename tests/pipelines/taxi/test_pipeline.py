@@ -80,8 +80,8 @@ def test_every_table_is_laid_out_by_month_and_says_what_it_is() -> None:
 )
 def test_a_trip_breaks_the_rules_that_it_should(spark: SparkSession, other: dict[str, Any], broken: set[str]) -> None:
     rows = stg_yellow_trips(spark.createDataFrame([published(**other)], PUBLISHED))
-    with validated("t", rows, SILVER.rules) as found:
-        assert {outcome.name for outcome in found.outcomes if outcome.broken} == broken
+    with validated("t", rows, SILVER.rules) as result:
+        assert {outcome.name for outcome in result.outcomes if outcome.broken} == broken
 
 
 @pytest.mark.spark

@@ -41,12 +41,12 @@ def test_the_same_seed_makes_the_same_rows_and_another_makes_others(tmp_path: Pa
 def test_a_month_has_the_schema_of_its_year(
     tmp_path: Path, month: str, passengers: str, vendor: str, airport_fee: str, cbd: bool
 ) -> None:
-    found = types(write_month(tmp_path, month, 10))
-    assert (found["passenger_count"], found["RatecodeID"], found["VendorID"]) == (passengers, passengers, vendor)
-    assert airport_fee in found
-    assert ("cbd_congestion_fee" in found) == cbd
-    assert len(found) == 19 + cbd
-    assert found["tpep_pickup_datetime"] == "TIMESTAMP"
+    columns = types(write_month(tmp_path, month, 10))
+    assert (columns["passenger_count"], columns["RatecodeID"], columns["VendorID"]) == (passengers, passengers, vendor)
+    assert airport_fee in columns
+    assert ("cbd_congestion_fee" in columns) == cbd
+    assert len(columns) == 19 + cbd
+    assert columns["tpep_pickup_datetime"] == "TIMESTAMP"
 
 
 def test_before_2019_there_is_no_congestion_surcharge(tmp_path: Path) -> None:

@@ -76,5 +76,5 @@ def test_a_complaint_without_a_place_stays() -> None:
 )
 def test_the_same_word_is_pointed_at(users: str, given: str, pointed: str, expected: str | None) -> None:
     complaint = QueryRejectedError("No.", sql=given, line=1, column=given.index(pointed) + 1)
-    found = map_error_position(complaint, parse(users))
-    assert found.column == (users.index(expected) + 1 if expected else None)
+    error = map_error_position(complaint, parse(users))
+    assert error.column == (users.index(expected) + 1 if expected else None)

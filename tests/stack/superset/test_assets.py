@@ -23,7 +23,7 @@ def of_kind(files: dict[str, dict[str, Any]], folder: str) -> dict[str, dict[str
 
 
 def datasets() -> list[Dataset]:
-    return list({chart.dataset.name: chart.dataset for each in DASHBOARDS for chart in each.charts}.values())
+    return list({chart.dataset.name: chart.dataset for dashboard in DASHBOARDS for chart in dashboard.charts}.values())
 
 
 def test_two_imports_have_the_same_objects() -> None:
@@ -35,7 +35,7 @@ def test_two_imports_have_the_same_objects() -> None:
 
 def test_connections_are_those_that_work() -> None:
     def connections(**choice: Any) -> list[str]:
-        return [each["sqlalchemy_uri"] for each in of_kind(bundle([], **choice), "databases").values()]
+        return [database["sqlalchemy_uri"] for database in of_kind(bundle([], **choice), "databases").values()]
 
     assert connections(duckdb=True, trino_uri=TRINO) == ["duckdb:///:memory:lakehouse", TRINO]
     assert connections(duckdb=True, trino_uri="") == ["duckdb:///:memory:lakehouse"]
@@ -59,7 +59,7 @@ def test_every_reference_leads_to_an_object_of_the_same_import() -> None:
         assert {child for entry in entries for child in entry.get("children", ())} <= set(layout)
         shown |= {entry["meta"]["uuid"] for entry in entries if entry["type"] == "CHART"}
         filters = page["metadata"]["native_filter_configuration"]
-        assert {each["datasetUuid"] for filtered in filters for each in filtered["targets"] if each} <= set(tables)
+        assert {field["datasetUuid"] for filtered in filters for field in filtered["targets"] if field} <= set(tables)
     assert shown == set(charts)
 
 

@@ -213,4 +213,4 @@ def numbers(page: Any, settings: Settings, slug: str, folder: Path) -> list[str]
     page.locator(".header-line").nth(3).wait_for(timeout=180_000)
     page.screenshot(path=str(folder / f"{slug}.png"), full_page=True)
     assert page.locator(".chart-container [role=alert], .ant-alert-error").count() == 0, "a chart shows an error"
-    return [each.inner_text() for each in page.locator(".header-line").all()]
+    return [line.inner_text() for line in page.locator(".header-line").all()]

@@ -53,11 +53,11 @@ class NessieServer:
         """The same server, all of whose branches and tags are gone and whose main is at its beginning."""
         api = NessieApi(self.uri)
         nothing = {"type": "BRANCH", "name": "main", "hash": api.empty_hash()}
-        for each in list(api.references()):
-            if each.name == "main":
-                api._call("PUT", f"trees/{each.at}", {"type": "BRANCH"}, nothing)
+        for reference in list(api.references()):
+            if reference.name == "main":
+                api._call("PUT", f"trees/{reference.at}", {"type": "BRANCH"}, nothing)
             else:
-                api.delete(each)
+                api.delete(reference)
         return self
 
     def catalog(self, **changed: Any) -> NessieCatalog:

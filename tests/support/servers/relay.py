@@ -68,7 +68,7 @@ class Relay:
 def relay(target: int) -> Iterator[Relay]:
     """A relay on loopback in front of a port there, for as long as the block runs."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        found = Relay(listening.getsockname()[1], target)
-        threading.Thread(target=found.serve, args=(listening,), daemon=True).start()
-        yield found
+        relay = Relay(listening.getsockname()[1], target)
+        threading.Thread(target=relay.serve, args=(listening,), daemon=True).start()
+        yield relay
         listening.shutdown(socket.SHUT_RDWR)  # which ends the accept

@@ -50,15 +50,15 @@ class Client:
     def rows(self, sql: str, **body: Any) -> list[dict[str, Any]]:
         answer = self.post("/query", {"sql": sql, **body})
         assert answer.status_code == 200, answer.text
-        found: list[dict[str, Any]] = answer.json()["rows"]
-        return found
+        rows: list[dict[str, Any]] = answer.json()["rows"]
+        return rows
 
     def insert(self, table: str, rows: list[dict[str, Any]], **options: Any) -> dict[str, Any]:
         """Ingest rows without a JVM."""
         answer = self.post(f"/ingest/{table}", rows, **options)
         assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        report: dict[str, Any] = answer.json()
+        return report
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One service for all tests that do not stop it; tests use namespaces of their own."""
     folder = tmp_path_factory.mktemp("http")
     (folder / "roots").mkdir()
-    with serving(folder / "lake", roots=[str(folder / "roots")], workers=2, concurrency=0) as found:
-        yield found
+    with serving(folder / "lake", roots=[str(folder / "roots")], workers=2, concurrency=0) as server:
+        yield server
 
 
 #: A pipeline that needs no Spark. It waits as long as there is a file `wait` beside it, and fails while there is a file `fail`.
@@ -157,10 +157,10 @@ class ServedPipelines(Served):
 
     def ended(self, client: Client, job: str) -> dict[str, Any]:
         """A job that has ended."""
-        found: dict[str, Any] = {}
-        while found.get("state") not in ("succeeded", "failed", "canceled"):
-            found = client.get(f"/jobs/{job}", params={"wait": 20}).json()
-        return found
+        status: dict[str, Any] = {}
+        while status.get("state") not in ("succeeded", "failed", "canceled"):
+            status = client.get(f"/jobs/{job}", params={"wait": 20}).json()
+        return status
 
 
 @pytest.fixture(scope="session")
@@ -169,8 +169,8 @@ def pipelined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPipeli
     folder = tmp_path_factory.mktemp("pipelined")
     (folder / "lake.toml").write_text('pipelines = ["served_pipelines"]\n')
     (folder / "served_pipelines.py").write_text(PIPELINE)
-    with serving(folder / "lake", concurrency=0) as found:
-        yield ServedPipelines(found.url, found.service, found.admin, folder)
+    with serving(folder / "lake", concurrency=0) as server:
+        yield ServedPipelines(server.url, server.service, server.admin, folder)
 
 
 @pytest.fixture
@@ -241,10 +241,10 @@ def _answers(client: Client) -> bool:
 def wait_for(condition: Callable[[], Any], timeout_s: float = 300.0) -> Any:
     """What a condition returns once it holds."""
     deadline = time.monotonic() + timeout_s
-    while not (found := condition()):
+    while not (result := condition()):
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.05)
-    return found
+    return result
 
 
 @contextmanager

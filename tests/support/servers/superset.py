@@ -49,7 +49,7 @@ class Api:
     def objects(self, kind: str) -> dict[str, int]:
         listed = self.session.get(f"{self.address}/api/v1/{kind}/?q=(page_size:100)", timeout=60).json()["result"]
         names = ("database_name", "table_name", "slice_name", "dashboard_title")
-        return {next(each[name] for name in names if name in each): each["id"] for each in listed}
+        return {next(entry[name] for name in names if name in entry): entry["id"] for entry in listed}
 
     def post(self, path: str, **body: Any) -> requests.Response:
         return self.session.post(f"{self.address}/api/v1/{path}", json=body, timeout=120)

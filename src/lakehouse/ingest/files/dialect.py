@@ -49,7 +49,7 @@ def detect_dialect(text: str, whole: bool, settings: ReadOptions) -> InferredDia
     ]
     if not scored:
         return InferredDialect(settings.delimiter or ",", '"', '"', [])
-    (evenness, *_), _, best = max(scored, key=lambda one: one[:2])
+    (evenness, *_), _, best = max(scored, key=lambda score: score[:2])
     if evenness > 0 or settings.delimiter or len(best.rows[0]) > 1:
         return best
     # One column: a delimiter in later rows is part of their text.

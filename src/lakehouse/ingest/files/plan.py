@@ -31,8 +31,8 @@ def plan_files(
     with workspace(options or StageOptions(), settings) as space:
         inspections = [inspect_file(space, file, known) for file in files]
         columns = _columns(inspections, known, widen, settings.all_text)
-        notes = [*(note for one in inspections for note in one.notes), *truncation_notes(columns)]
-        plan = ReadPlan(columns, tuple(one.plan for one in inspections), settings, tuple(notes))
+        notes = [*(note for inspection in inspections for note in inspection.notes), *truncation_notes(columns)]
+        plan = ReadPlan(columns, tuple(inspection.plan for inspection in inspections), settings, tuple(notes))
         if whole and not plan.confirmed:
             plan = confirm_types(space, plan, [column.name for column in plan.columns if not column.confirmed])
         return plan
@@ -43,8 +43,8 @@ def _columns(
 ) -> tuple[PlannedColumn, ...]:
     """The columns of the table in its order, then new columns in file order."""
     headers: dict[str, str] = {}
-    for one in inspections:
-        for name, header in zip(one.plan.names, one.plan.fields, strict=True):
+    for inspection in inspections:
+        for name, header in zip(inspection.plan.names, inspection.plan.fields, strict=True):
             headers.setdefault(name, header)
     table = [
         _recorded(column, headers[column.name], inspections, widen) if column.name in headers else _missing(column)
@@ -76,7 +76,7 @@ def _new(name: str, header: str, inspections: Sequence[FileInspection], all_text
     if all_text:
         return PlannedColumn(name, header, "string", new=new)
     inferred = _infer(name, inspections)
-    confirmed = all(one.whole for one in inspections if name in one.plan.names)
+    confirmed = all(inspection.whole for inspection in inspections if name in inspection.plan.names)
     return PlannedColumn(
         name,
         header,
@@ -90,5 +90,5 @@ def _new(name: str, header: str, inspections: Sequence[FileInspection], all_text
 
 
 def _infer(name: str, inspections: Sequence[FileInspection]) -> InferredType:
-    stats = sum((one.stats[name] for one in inspections if name in one.stats), ColumnStats())
-    return combine_types(stats, file_types([one.plan for one in inspections], name))
+    stats = sum((inspection.stats[name] for inspection in inspections if name in inspection.stats), ColumnStats())
+    return combine_types(stats, file_types([inspection.plan for inspection in inspections], name))

@@ -33,11 +33,11 @@ def raw_file(context: Contexts) -> Path:
 def test_a_month_is_fetched_into_the_raw_area_with_what_is_known_of_it(
     web: Web, context: Contexts, published: bytes
 ) -> None:
-    found = find_month(context(url=f"{web.address}/t"))
+    month = find_month(context(url=f"{web.address}/t"))
     sha256 = digest(published)
-    assert found.raw.shown == str(raw_file(context))
+    assert month.raw.shown == str(raw_file(context))
     assert raw_file(context).read_bytes() == published
-    assert found.notes == {"source": f"{web.address}/t/{FILE}", "bytes": str(len(published)), "sha256": sha256}
+    assert month.notes == {"source": f"{web.address}/t/{FILE}", "bytes": str(len(published)), "sha256": sha256}
     assert json.loads(raw_file(context).with_name(f"{FILE}.json").read_text()) == {
         "url": f"{web.address}/t/{FILE}",
         "etag": f'"{hash(published)}"',
@@ -137,17 +137,17 @@ def test_a_file_that_a_user_put_into_the_raw_area_is_taken_if_its_size_is_right(
 def test_no_output_shows_a_password(web: Web, context: Contexts, published: bytes) -> None:
     web.statuses = [503]
     address = web.address.replace("//", "//ann:s3cret@")
-    found = find_month(context(url=f"{address}/t"))
+    month = find_month(context(url=f"{address}/t"))
     find_month(context(url=f"{address}/t"))
     beside = raw_file(context).with_name(f"{FILE}.json").read_text()
-    assert "s3cret" not in " ".join([*context.messages, str(found.notes), beside])
-    assert "***@127.0.0.1" in found.notes["source"]
+    assert "s3cret" not in " ".join([*context.messages, str(month.notes), beside])
+    assert "***@127.0.0.1" in month.notes["source"]
 
 
 def test_a_folder_is_read_where_it_is(context: Contexts, month_file: Path) -> None:
-    found = find_month(context(path=str(month_file.parent)))
-    assert found.raw.shown == str(month_file)
-    assert found.notes["source"] == str(month_file)
+    month = find_month(context(path=str(month_file.parent)))
+    assert month.raw.shown == str(month_file)
+    assert month.notes["source"] == str(month_file)
     assert not context.raw.exists()
 
 
