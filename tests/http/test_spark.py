@@ -17,7 +17,7 @@ import pytest
 import requests
 import sqlglot
 from tests.conftest import command_for
-from tests.support.servers.service import Client, Served, request_to, serve_app, unread, wait_for
+from tests.support.servers.service import Client, Served, request_to, running_on, serve_app, unread, wait_for
 from tests.support.threads import at_once
 
 from lakehouse.client import connect
@@ -25,7 +25,6 @@ from lakehouse.config.settings import Settings
 from lakehouse.core.errors import NoSuchTableError
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import RowChanges
-from lakehouse.engines.spark.daemon.client import SparkDaemonClient
 from lakehouse.http.app import create_app, create_service
 from lakehouse.http.execution import Execution
 from lakehouse.http.keys import KeyRequest
@@ -214,13 +213,6 @@ def test_a_canceled_write_ends_as_what_became_of_it(on_spark: Served, namespace:
     assert "SUCCEEDED" in ends.values() and set(ends.values()) <= {"SUCCEEDED", "CANCELED"}, ends
     there = [row["id"] for row in client.rows(f"select id from {table} where id >= 0 order by id")]
     assert there == [number for number, state in ends.items() if state == "SUCCEEDED"]
-
-
-def running_on(daemon: SparkDaemonClient) -> int:
-    """How many statements and attached processes the warm Spark has; -1 while it is too busy to say."""
-    time.sleep(0.1)
-    health = daemon.health()
-    return int(health["running"]) if health else -1
 
 
 def test_rows_of_spark_pass_through_while_they_are_computed(on_spark: Served) -> None:

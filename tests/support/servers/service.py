@@ -20,6 +20,7 @@ from tests.conftest import LAKE, cache_only
 from tests.support.servers.application import running
 
 from lakehouse.config.load import load_settings
+from lakehouse.engines.spark.daemon.client import SparkDaemonClient
 from lakehouse.http.app import create_app, create_service
 from lakehouse.http.keys import KeyRequest
 from lakehouse.http.principal import Principal
@@ -257,3 +258,10 @@ def unread(client: Client, sql: str, accept: str = "application/json", **more: A
     with closing(socket.create_connection((host, int(port)))) as connection:
         connection.sendall(head.encode() + body)
         yield connection
+
+
+def running_on(daemon: SparkDaemonClient) -> int:
+    """How many statements and attached processes the warm Spark has; -1 while it is too busy to say."""
+    time.sleep(0.1)
+    health = daemon.health()
+    return int(health["running"]) if health else -1

@@ -55,7 +55,9 @@ def translated(sql: str) -> Iterator[None]:
     except (Py4JNetworkError, ConnectionError, EOFError) as exc:
         raise _lost() from exc
     except (PySparkException, Py4JError) as exc:
-        raise _failed(str(exc), sql, type(exc).__name__) from exc
+        # Py4J's own error without a trace of Java: the connection broke while the answer was waited for.
+        is_lost = type(exc) is Py4JError and "Trace:" not in str(exc)
+        raise (_lost() if is_lost else _failed(str(exc), sql, type(exc).__name__)) from exc
 
 
 @contextmanager
