@@ -25,6 +25,7 @@ class Amount:
 
 Listener = Callable[[Amount], None]
 _listener: ContextVar[Listener | None] = ContextVar("progress_listener", default=None)
+_task_listener: ContextVar[Listener | None] = ContextVar("task_listener", default=None)
 
 
 @contextmanager
@@ -37,9 +38,22 @@ def listening(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
-def has_listener() -> bool:
-    """Whether anybody wants to know the progress of this thread."""
-    return _listener.get() is not None
+@contextmanager
+def listening_to_tasks(listener: Listener) -> Iterator[None]:
+    """Call the listener with how many of its tasks an engine has done for the statement in the block.
+
+    Others than who lists statements do not want it: of an ingest or a run, a statement is a part.
+    """
+    token = _task_listener.set(listener)
+    try:
+        yield
+    finally:
+        _task_listener.reset(token)
+
+
+def task_listener() -> Listener | None:
+    """Who listens to the tasks of the statement of this thread."""
+    return _task_listener.get()
 
 
 def reporter() -> Callable[[int, int, str], None]:
@@ -64,7 +78,7 @@ def followed(fraction: Callable[[], float], done: int, size: int, total: int, un
         done: the amount before the block.
         size: the amount of the block itself.
     """
-    if not has_listener() or not total:
+    if _listener.get() is None or not total:
         yield
         return
     ended, tell = threading.Event(), reporter()

@@ -25,7 +25,7 @@ from lakehouse.core.errors import (
     StatementTimeoutError,
 )
 from lakehouse.core.names import MAIN
-from lakehouse.core.progress import Amount, listening
+from lakehouse.core.progress import Amount, listening_to_tasks
 from lakehouse.core.requests import QueryRequest
 from lakehouse.core.result import Result, first_rows
 from lakehouse.core.tables import Column
@@ -164,7 +164,7 @@ class Execution:
         self._timer.daemon = True
         self._timer.start()
         try:
-            with self._scope.active(), listening(self._note_progress):
+            with self._scope.active(), listening_to_tasks(self._note_progress):
                 self._result = self._run(lake, checked)
         except LakeError as exc:
             self.close()

@@ -24,7 +24,7 @@ from lakehouse.core.errors import (
 )
 from lakehouse.core.masking import mask
 from lakehouse.core.names import CATALOG
-from lakehouse.core.progress import report
+from lakehouse.core.progress import Amount, task_listener
 from lakehouse.core.result import BatchedRows, Explain, ListedRows, Result, Row, RowChanges, first_rows
 from lakehouse.core.tables import Column, split_arguments
 from lakehouse.engines.trino.settings import TrinoSettings
@@ -188,11 +188,9 @@ def _cancel(cursor: Any) -> None:
 def _report(cursor: Any, progress: Progress | None) -> None:
     stats = cursor.stats or {}
     done, total = int(stats.get("completedSplits", 0)), int(stats.get("totalSplits", 0))
-    if not total:
-        return
-    if progress is None:
-        report(done, total, "splits")
-    else:
+    if total and (listener := task_listener()) is not None:
+        listener(Amount(done, total, "splits"))
+    if total and progress is not None:
         progress(f"Running on Trino: {100 * done // total} % ({done} of {total} splits)")
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.core.engine import EngineCapabilities, Query, job_group
 from lakehouse.core.errors import EngineUnreachableError, LakeError, StatementLostError, error_from_dict
 from lakehouse.core.jsonable import reader
-from lakehouse.core.progress import has_listener, reporter
+from lakehouse.core.progress import Amount, task_listener
 from lakehouse.core.refs import acting_author
 from lakehouse.core.result import Explain, ListedRows, Result
 from lakehouse.core.tables import Column
@@ -99,11 +99,12 @@ class SparkDaemonClient:
 
     @contextmanager
     def _progress_shown(self, tag: str, show: Callable[[str], None] | None) -> Iterator[None]:
-        """Show how many tasks of a statement are done, or report it to who listens, while the block waits for its result."""
-        if show is None and not has_listener():
+        """Show how many tasks of a statement are done, or tell who listens, while the block waits for its result."""
+        listener = task_listener()
+        if show is None and listener is None:
             yield
             return
-        ended, tell = threading.Event(), reporter()
+        ended = threading.Event()
 
         def watch() -> None:
             while not ended.wait(_PROGRESS_S):
@@ -112,9 +113,9 @@ class SparkDaemonClient:
                     progress = json.loads(data) if status == 200 else {}
                     if progress.get("tasks") and not ended.is_set():
                         done, total = progress["completed"], progress["tasks"]
-                        if show is None:
-                            tell(done, total, "tasks")
-                        else:
+                        if listener is not None:
+                            listener(Amount(done, total, "tasks"))
+                        if show is not None:
                             show(f"Running on Spark: {100 * done // total} % ({done} of {total} tasks)")
 
         watcher = threading.Thread(target=watch, daemon=True)
