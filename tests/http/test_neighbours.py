@@ -140,6 +140,7 @@ def test_a_statement_is_listed_with_its_progress_and_canceled_by_the_id_of_its_r
     assert small.admin.ask("DELETE", "/queries/my-own-request").status_code == 200
     thread.join(60)
     assert answers[0].json()["error"] == "canceled"
+    assert small.admin.ask("DELETE", "/queries/my-own-request").status_code == 404
 
 
 def test_no_progress_is_made_up_for_a_scan_that_is_not_measured(small: Served) -> None:
@@ -157,7 +158,6 @@ def test_no_progress_is_made_up_for_a_scan_that_is_not_measured(small: Served) -
     percents = {query["progress"] for query in seen if query["state"] == "running"}
     assert None in percents
     assert not {0, 100} & percents
-    assert small.admin.ask("DELETE", "/queries/my-own-request").status_code == 404
 
 
 def test_statements_that_outlive_their_request_are_listed_too(small: Served) -> None:

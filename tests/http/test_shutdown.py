@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.support.servers.service import Start, running_on, wait_for
+from tests.support.servers.service import Start, others_on, running_on, wait_for
 
 from lakehouse.config.settings import Settings
 from lakehouse.lake import Lake
@@ -27,7 +27,7 @@ def test_a_service_does_not_wait_for_statements_on_spark(
     process = start(LAKE_HOME=str(shared_lake.folder), LAKE_AUTH="off")
     client, daemon = process.client, spark_daemon(shared_settings)
     assert client.post("/query", {"sql": "select 1", "engine": "spark"}).status_code == 200
-    others = running_on(daemon)
+    others = others_on(daemon)
     with ThreadPoolExecutor() as threads:
         read = threads.submit(client.post, "/query", {"sql": _READ, "engine": "spark"})
         written = threads.submit(client.post, "/query", {"sql": write.format("t")}, headers=once)

@@ -17,7 +17,7 @@ import pytest
 import requests
 import sqlglot
 from tests.conftest import command_for
-from tests.support.servers.service import Client, Served, request_to, running_on, serve_app, unread, wait_for
+from tests.support.servers.service import Client, Served, others_on, request_to, running_on, serve_app, unread, wait_for
 from tests.support.threads import at_once
 
 from lakehouse.client import connect
@@ -168,8 +168,7 @@ def test_a_client_that_hangs_up_stops_its_statement_on_spark(on_spark: Served, s
     sql = "select count(*) from range(0, 100000000000) a join range(0, 1000) b on a.id % 1000 = b.id"
     daemon = spark_daemon(shared_settings)
     assert on_spark.admin.post("/query", {"sql": "select 1", "engine": "spark"}).status_code == 200
-    # A `lake.spark` of another test counts until its process ends.
-    others = min(count for count in (running_on(daemon) for _ in range(10)) if count >= 0)
+    others = others_on(daemon)
     with unread(on_spark.admin, sql, engine="spark"):
         wait_for(lambda: running_on(daemon) > others)
     wait_for(lambda: 0 <= running_on(daemon) <= others)  # which by itself would take hours

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
 from lakehouse.core.interrupts import handle_interrupts
 
 R = TypeVar("R")
+Stop = Callable[[], None]
 #: DuckDB stops within milliseconds; reading from a store that does not answer may take longer.
 _STOP_TIMEOUT_S = 2.0
 
@@ -23,8 +24,7 @@ class CancelScope:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._stops: list[Callable[[], None]] = []
-        self._hang_ups: list[Callable[[], None]] = []
+        self._stops: list[tuple[Stop, Stop | None]] = []
         self.is_canceled = self._is_abandoned = False
 
     @contextmanager
@@ -41,65 +41,46 @@ class CancelScope:
         with self._lock:
             self.is_canceled = True
             stops = list(self._stops)
-        for stop in stops:
+        for stop, _ in stops:
             stop()
 
     def abandon(self) -> None:
         """Stop what runs, and wait for no answer about it."""
-        self.cancel()
         with self._lock:
-            self._is_abandoned = True
-            hang_ups = list(self._hang_ups)
-        for hang_up in hang_ups:
-            hang_up()
+            self.is_canceled = self._is_abandoned = True
+            stops = list(self._stops)
+        for stop, hang_up in stops:
+            (hang_up or stop)()
 
-    @contextmanager
-    def abandoned_by(self, hang_up: Callable[[], None]) -> Iterator[None]:
-        """While the block waits for an answer, `abandon` calls `hang_up`, which ends the waiting."""
+    def add(self, stop: Stop, hang_up: Stop | None = None) -> None:
+        """Have `stop` called if the scope is canceled, or `hang_up` if it is abandoned."""
         with self._lock:
-            self._hang_ups.append(hang_up)
-            is_abandoned = self._is_abandoned
-        try:
-            if is_abandoned:
-                hang_up()
-            yield
-        finally:
-            with self._lock:
-                self._hang_ups.remove(hang_up)
-
-    def add(self, stop: Callable[[], None]) -> None:
-        """Have `stop` called if the scope is canceled."""
-        with self._lock:
-            self._stops.append(stop)
-            canceled = self.is_canceled
-        if canceled:
+            self._stops.append((stop, hang_up))
+            canceled, abandoned = self.is_canceled, self._is_abandoned
+        if abandoned:
+            (hang_up or stop)()
+        elif canceled:
             stop()
 
-    def remove(self, stop: Callable[[], None]) -> None:
+    def remove(self, stop: Stop, hang_up: Stop | None = None) -> None:
         """What `stop` would stop has ended."""
         with self._lock:
-            self._stops.remove(stop)
+            self._stops.remove((stop, hang_up))
 
 
-def stop_with_scope(stop: Callable[[], None]) -> Callable[[], None]:
+def stop_with_scope(stop: Stop, hang_up: Stop | None = None) -> Callable[[], None]:
     """Have a canceled scope call `stop`, also after the block in which the scope is active; returns what ends that."""
     scope = _current.get()
     if scope is None:
         return lambda: None
-    scope.add(stop)
-    return lambda: scope.remove(stop)
-
-
-def abandoned_by(hang_up: Callable[[], None]) -> AbstractContextManager[None]:
-    """While the block waits for an answer, an abandoned scope calls `hang_up`; without a scope, nothing does."""
-    scope = _current.get()
-    return nullcontext() if scope is None else scope.abandoned_by(hang_up)
+    scope.add(stop, hang_up)
+    return lambda: scope.remove(stop, hang_up)
 
 
 @contextmanager
-def stopped_by(stop: Callable[[], None]) -> Iterator[None]:
-    """While the block runs, a canceled scope calls `stop`; without a scope, nothing does."""
-    end = stop_with_scope(stop)
+def stopped_by(stop: Stop, hang_up: Stop | None = None) -> Iterator[None]:
+    """While the block runs, a canceled scope calls `stop`, an abandoned one `hang_up`; without a scope, nothing does."""
+    end = stop_with_scope(stop, hang_up)
     try:
         yield
     finally:

@@ -85,7 +85,7 @@ class StoredStatement:
 
     def forget(self) -> None:
         """Stop it, wait for nothing of it, and remove its result."""
-        self.cancel()
+        self._canceled = True
         if self.state not in ENDED:
             self.execution.abandon()
         shutil.rmtree(self._folder, ignore_errors=True)

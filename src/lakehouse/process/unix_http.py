@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lakehouse.core.cancel import abandoned_by, stop_with_scope, stopped_by
+from lakehouse.core.cancel import stop_with_scope, stopped_by
 from lakehouse.process.sockets import connect_unix
 
 _FIRST_LINE_TIMEOUT_S = 30.0
@@ -66,13 +66,13 @@ def request(
     """Send one request; returns the response's status, content type and body.
 
     Args:
-        stop: what a canceled scope calls while the response is waited for; by default, the connection is ended.
+        stop: what a canceled scope calls while the response is waited for; by default, and if it is abandoned, the connection is ended.
     """
     message = _message(method, target, body, "*/*")
     try:
         with connect_unix(path, timeout) as connection:
             hang_up = partial(_hang_up, connection)
-            with abandoned_by(hang_up), stopped_by(stop or hang_up):
+            with stopped_by(stop or hang_up, hang_up):
                 return _exchange(connection, message)
     except OSError as exc:
         raise Unreachable from exc

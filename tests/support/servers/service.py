@@ -265,3 +265,8 @@ def running_on(daemon: SparkDaemonClient) -> int:
     time.sleep(0.1)
     health = daemon.health()
     return int(health["running"]) if health else -1
+
+
+def others_on(daemon: SparkDaemonClient) -> int:
+    """How many there are beside those of a test that has none yet: a `lake.spark` of another test counts until its process ends."""
+    return min(count for count in (running_on(daemon) for _ in range(10)) if count >= 0)

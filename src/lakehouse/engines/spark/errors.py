@@ -38,7 +38,6 @@ _OF_THE_STATEMENT = re.compile(
     r"|Spark(ArrayIndexOutOfBounds|IllegalArgument|Runtime|UnsupportedOperation|Upgrade)Exception"
     r"|NamespaceNotEmptyException"
 )
-_MEMORY_HINT = "If it ran out of memory, read less at once or raise spark.driver_memory."
 _RAISES = re.compile(r"\b(raise_error|assert_true)\s*\(", re.IGNORECASE)
 
 
@@ -81,7 +80,8 @@ def _rejected(text: str, sql: str) -> QueryRejectedError:
 def _lost() -> StatementLostError:
     return StatementLostError(
         "Spark's JVM ended during the statement, so it may or may not have been committed.",
-        f"logs/spark.log in the lake's folder says why. {_MEMORY_HINT}",
+        "logs/spark.log in the lake's folder says why. If it ran out of memory, read less at once or raise"
+        " spark.driver_memory.",
     )
 
 
