@@ -21,13 +21,21 @@ from lakehouse.lake import Lake
 from lakehouse.lake.assemble import assemble
 from lakehouse.lake.spark import spark_daemon
 from tests.support.home_watch import HomeWatch, default_homes
+from tests.support.repetitions import repetitions
 from tests.support.servers.postgres import postgres, postgres_server
 from tests.support.servers.s3 import s3_server
 from tests.support.servers.stack import STACK, STRETCHES, stack
 
 # How long an example takes says something of the machine, which may be busy, and nothing of the code.
-hypothesis_settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-hypothesis_settings.load_profile("busy")
+# Every `make test` draws the same examples; `make test-faults` draws new ones, and prints how to repeat those that fail.
+hypothesis_settings.register_profile(
+    "lakehouse",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=repetitions(True, False),
+    print_blob=True,
+)
+hypothesis_settings.load_profile("lakehouse")
 
 __all__ = ["postgres", "postgres_server", "s3_server", "stack"]
 

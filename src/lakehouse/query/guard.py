@@ -51,6 +51,7 @@ def decide(tree: exp.Expr, text: str, tokens: Sequence[Token], dialect: str, by_
         _check_tokens(tokens)
         return _BY_TOKENS[first](tokens, dialect)
     _check_nodes(tree, dialect)
+    _check_words(tree, tokens)
     if isinstance(tree, exp.Create):
         return _created(tree, tokens, dialect, by_ingest)
     if isinstance(tree, exp.Drop):
@@ -163,7 +164,8 @@ def _explained(text: str, tokens: Sequence[Token], dialect: str) -> str:
         place += 1
     if place == len(tokens) or tokens[place].text == "(":
         raise _unknown("explain (…)")
-    kind = decide(parse_tree(text[tokens[place].start :], dialect), text, tokens[place:], dialect)
+    start = tokens[place].start
+    kind = decide(parse_tree(" " * start + text[start:], dialect), text, tokens[place:], dialect)
     if not any(token.text == "analyze" for token in tokens[1:place]):
         return "other"
     if kind == "drop":
@@ -193,6 +195,8 @@ def _check_nodes(tree: exp.Expr, dialect: str) -> None:
             raise _refused(f"{node.key.upper()} within another statement", policy.SEE)
         if isinstance(node, exp.Table):
             _check_table(node)
+        elif isinstance(node, exp.Select | exp.SetOperation | exp.Lateral | exp.Values):
+            _check_source(node)
         elif isinstance(node, exp.Func):
             _check_function(node)
     if dialect == "trino" and not isinstance(tree, exp.Query | exp.Describe):
@@ -233,6 +237,43 @@ def _check_table(table: exp.Table) -> None:
     for part in table.parts:
         if not isinstance(part, exp.Identifier) or _PATH.search(part.name):
             raise _refused(f"The name {part.name!r}, which is a path,", _INGEST_HINT)
+
+
+def _check_source(node: exp.Expr) -> None:
+    """Refuse what is no source of rows: sqlglot has read a word of SQL where Spark reads the name of a table."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Values):
+        hides_name = isinstance(node.parent, exp.From | exp.Join) and node.find(exp.Column) is not None
+    elif isinstance(node, exp.Lateral):
+        hides_name = not isinstance(node.this, exp.Func | exp.Subquery)
+    else:
+        hides_name = isinstance(node.parent, exp.From | exp.Join) or (
+            isinstance(node, exp.Select) and not node.expressions
+        )
+    if hides_name:
+        raise _not_expected(node.key)
+
+
+def _check_words(tree: exp.Expr, tokens: Sequence[Token]) -> None:
+    """Refuse words that sqlglot reads as the start of a clause and Spark as the name of a table.
+
+    sqlglot forgives a comma in front of a clause. Behind VALUES, Spark takes a single word for an alias, behind LATERAL for a table.
+    """
+    from sqlglot import exp
+
+    end = Token("", 0, 0, "end")
+    padded = [*tokens, end, end]
+    for before, word, after, last in zip(padded, padded[1:], padded[2:], padded[3:], strict=False):
+        if before.text not in ("from", "join", ",") or before.quoted or word.quoted:
+            continue
+        if before.text == "," and word.text in policy.CLAUSES:
+            if word.start not in {name.meta.get("start") for name in tree.find_all(exp.Identifier)}:
+                raise _not_expected(word.text)
+        elif word.text in ("values", "lateral") and after.text.isidentifier() and not after.quoted:
+            is_expression = last.text == "(" or last.kind in ("string", "number")
+            if not is_expression and after.text not in policy.PREFIXES:
+                raise _not_expected(word.text)
 
 
 def _check_function(function: exp.Func) -> None:
@@ -320,6 +361,12 @@ def _check_spelling(words: Sequence[str]) -> None:
     if meant:
         given = " ".join(words[: len(meant.split())]).upper()
         raise QueryRejectedError(f"There is no statement {given}.", f"Did you mean {meant}?")
+
+
+def _not_expected(word: str) -> QueryRejectedError:
+    return QueryRejectedError(
+        f"{word.upper()} is not expected here.", f"If it is a name, write it in backquotes: `{word}`"
+    )
 
 
 def _unknown(what: str) -> StatementRefusedError:

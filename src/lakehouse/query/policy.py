@@ -55,6 +55,10 @@ REFUSED_FUNCTIONS = re.compile(
     r"|enable_logging|disable_logging|checkpoint|force_checkpoint|summary|repeat_row|arrow_scan\w*|test_all_types"
 )
 QUERY_STARTS = ("select", "with", "values", "(", "from", "table")
+#: Clauses that sqlglot reads behind a comma too, where Spark reads a name.
+CLAUSES = ("fetch", "group", "having", "join", "qualify", "tablesample", "where")
+#: What an expression starts with, before another word.
+PREFIXES = ("case", "interval", "not")
 EXPLAIN_OPTIONS = ("extended", "codegen", "cost", "formatted", "analyze", "verbose")
 TRINO_PROPERTIES = {
     "format", "format_version", "partitioning", "sorted_by", "compression_codec", "orc_bloom_filter_columns",
@@ -82,4 +86,4 @@ def inner_statements() -> tuple[type[exp.Expr], ...]:
     from sqlglot import exp
 
     return (exp.DML, exp.Create, exp.Drop, exp.Alter, exp.Command, exp.Copy, exp.Into, exp.QueryTransform, exp.Directory,
-            exp.UserDefinedFunction, exp.LoadData, exp.Attach, exp.Pragma)  # fmt: skip
+            exp.UserDefinedFunction, exp.LoadData, exp.Attach, exp.Pragma, exp.Describe)  # fmt: skip

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlglot.dialects.spark import Spark
 from tests.support.repetitions import repetitions
 
 from lakehouse.core.errors import LakeError, QueryRejectedError
@@ -105,6 +109,50 @@ def test_our_own_parser_reads_the_same_tables_as_sqlglot(text: str) -> None:
     except QueryRejectedError:
         return  # a syntax error; the guard's StatementRefusedError is another one
     assert (parsed.kind, uses(parsed)) == (own.kind, uses(own))
+
+
+#: Statements in which `{}` is the name of a table to Spark, or no SQL at all.
+WITH_A_TABLE = (
+    "select a from {}", "select a from {} x", "select a from {}, s.t", "select a from {}.t x", "select a from {} limit 3",
+    "select a from {} where true", "select a from {} union select a from s.t", "select a from s.t, {} x",
+    "select a from s.t, {} true", "select a from s.t join {} on true", "select a from s.t where a in (select b from {})",
+    "select a from {} lateral view explode(b) v as c", "select a from s.t, {}.t", "with q as (select a from {}) table q",
+    "from {} select a", "insert into s.t table {}",
+    "select a from {} null", "select a from {} x(a, b)", "select a from {} current_date",
+)  # fmt: skip
+
+
+def test_no_word_of_sql_hides_a_table() -> None:
+    """A word that sqlglot takes for a clause where Spark reads a table's name: nobody would check who may read the table."""
+    words = {word.lower() for keyword in Spark.Tokenizer.KEYWORDS for word in re.findall("[A-Za-z_]+", keyword)}
+    assert {"select", "describe", "fetch", "where", "from", "lateral", "tablesample", "values"} < words
+    accepted = 0
+    for word, text in itertools.product(sorted(words), WITH_A_TABLE):
+        sql = text.format(word)
+        try:
+            parsed = parse_with_sqlglot(sql)
+        except LakeError:
+            continue
+        # A word that is replaced in front of another table leaves no statement that an engine can run.
+        accepted += 1
+        is_read = text.index("{}") in [use.start for use in parsed.uses]
+        assert is_read or sql == "select a from lateral x(a, b)", sql
+    assert accepted > 1000
+
+
+@pytest.mark.parametrize("before", ["", "explain ", "create view s.v as "])
+def test_a_clause_behind_a_comma_is_no_clause(before: str) -> None:
+    with pytest.raises(QueryRejectedError, match="FETCH is not expected here") as refused:
+        parse(f"{before}select a as fetch from s.t, fetch x")
+    assert "`fetch`" in refused.value.hint
+    parse(f"{before}select fetch, t.fetch as where_fetched from s.t, shop.`fetch`")
+
+
+def test_a_table_may_have_any_name_in_backquotes() -> None:
+    for word in ("select", "describe", "fetch", "where", "from", "lateral", "tablesample", "values"):
+        for parse_it in (parse, parse_with_sqlglot):
+            statement = parse_it(f"select `{word}` from shop.t, shop.`{word}`, `{word}`.t x where `{word}` > 1")
+            assert [str(use.name) for use in statement.uses] == ["shop.t", f"shop.{word}", f"{word}.t"]
 
 
 def test_a_text_in_a_list_is_no_subquery_whatever_word_it_is() -> None:

@@ -15,6 +15,10 @@ from lakehouse.query.sql.expression_parser import ExpressionParser, is_alias
 from lakehouse.query.sql.lexer import NotParsedError, TokenReader, tokenize, without_comments
 
 _JOINS = frozenset("join inner cross left right full natural semi anti".split())
+#: Names of tables to Spark, unless something else fits; sqlglot starts a clause or a statement with them.
+_CLAUSES = frozenset(
+    "describe fetch from group having join lateral pivot qualify select tablesample unpivot where".split()
+)
 
 
 def parse_query(text: str) -> ast.ParsedQuery:
@@ -100,6 +104,8 @@ class _QueryParser:
             self.tokens.expect(")")
             return query
         if self.tokens.accept("values"):
+            if self.tokens.next.kind == "word" and self.tokens.ahead(1).text != "(":
+                raise NotParsedError("VALUES of a word, which may be an alias")
             return self._values()
         if self.tokens.accept("select"):
             return self._select()
@@ -218,12 +224,15 @@ class _QueryParser:
     def _relation(self, is_lateral: bool = False) -> ast.Relation:
         if self.tokens.at("("):
             return self._parenthesized_relation(is_lateral)
+        self._check_table_word()
         if self.tokens.accept("values"):
             return self._values()
         start = self.tokens.next.start
         parts = [self.tokens.identifier()]
         if self.tokens.at("(") and self.tokens.previous.kind == "word":
             return self._table_function(parts[0])
+        if is_lateral:
+            raise NotParsedError("LATERAL of a table")
         while self.tokens.accept("."):
             parts.append(self.tokens.identifier())
         end = self.tokens.previous.end
@@ -235,6 +244,14 @@ class _QueryParser:
         if len(parts) > 1 or parts[0].lower() not in self._ctes:
             self.tokens.tables.append(table)
         return table
+
+    def _check_table_word(self) -> None:
+        """Leave it to the guard to refuse a table's name that sqlglot would read as something else."""
+        word, after = self.tokens.next, self.tokens.ahead()
+        if word.kind == "word" and word.text in _CLAUSES:
+            raise NotParsedError(f"the table {word.text}, not in backquotes")
+        if self.tokens.at("values") and after.kind == "word" and self.tokens.ahead(2).text != "(":
+            raise NotParsedError("VALUES of a word, which may be an alias")
 
     def _parenthesized_relation(self, is_lateral: bool) -> ast.Relation:
         self.tokens.expect("(")
