@@ -262,18 +262,28 @@ def _check_words(tree: exp.Expr, tokens: Sequence[Token]) -> None:
     """
     from sqlglot import exp
 
-    end = Token("", 0, 0, "end")
-    padded = [*tokens, end, end]
-    for before, word, after, last in zip(padded, padded[1:], padded[2:], padded[3:], strict=False):
-        if before.text not in ("from", "join", ",") or before.quoted or word.quoted:
+    clauses = [
+        word
+        for comma, word in pairwise(tokens)
+        if comma.text == "," and word.text in policy.CLAUSES and not comma.quoted and not word.quoted
+    ]
+    if clauses:
+        names = {name.meta.get("start") for name in tree.find_all(exp.Identifier)}
+        for clause in clauses:
+            if clause.start not in names:
+                raise _not_expected(clause.text)
+    for place, (before, word) in enumerate(pairwise(tokens)):
+        if before.text not in ("from", "join", ",") or word.text not in ("values", "lateral"):
             continue
-        if before.text == "," and word.text in policy.CLAUSES:
-            if word.start not in {name.meta.get("start") for name in tree.find_all(exp.Identifier)}:
-                raise _not_expected(word.text)
-        elif word.text in ("values", "lateral") and after.text.isidentifier() and not after.quoted:
-            is_expression = last.text == "(" or last.kind in ("string", "number")
-            if not is_expression and after.text not in policy.PREFIXES:
-                raise _not_expected(word.text)
+        if not before.quoted and not word.quoted and _may_be_alias(tokens[place + 2 : place + 4]):
+            raise _not_expected(word.text)
+
+
+def _may_be_alias(tokens: Sequence[Token]) -> bool:
+    """Whether there is a single word, and not what a call, a literal with its type or an operator starts with."""
+    if not tokens or tokens[0].quoted or not tokens[0].text.isidentifier() or tokens[0].text in policy.PREFIXES:
+        return False
+    return len(tokens) == 1 or not (tokens[1].text == "(" or tokens[1].kind in ("string", "number"))
 
 
 def _check_function(function: exp.Func) -> None:

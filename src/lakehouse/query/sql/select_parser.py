@@ -104,8 +104,6 @@ class _QueryParser:
             self.tokens.expect(")")
             return query
         if self.tokens.accept("values"):
-            if self.tokens.next.kind == "word" and self.tokens.ahead(1).text != "(":
-                raise NotParsedError("VALUES of a word, which may be an alias")
             return self._values()
         if self.tokens.accept("select"):
             return self._select()
